@@ -1,0 +1,7 @@
+"""Upper bounds that hold for every work-conserving schedule, and a lower bound on the best case."""
+
+from makespan.bounds.best_case import least_possible
+from makespan.bounds.pairing import pairs, theorem_a
+from makespan.bounds.pessimistic import pessimistic
+
+__all__ = ["least_possible", "pairs", "pessimistic", "theorem_a"]

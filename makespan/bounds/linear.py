@@ -1,0 +1,69 @@
+"""A linear programme collected row by row as arrays, and solved by HiGHS inside OR-Tools.
+
+Variables are free, rows are `sum coefficient * variable >= constant`, the objective is one variable to minimise.
+The interior point method without crossover is five times faster here than GLOP's or HiGHS's simplex; its small
+errors do no harm, because whoever uses the solution rounds it and measures it exactly.
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+_OPTIONS = "solver=ipm\nrun_crossover=off\noutput_flag=false"
+_INFINITY = float("inf")
+
+
+@dataclass
+class Programme:
+    """Rows and variables so far; a variable is an index, and -1 stands for the constant zero."""
+
+    variables: int = 0
+    rows: int = 0
+    _blocks: list[tuple[np.ndarray, np.ndarray, float]] = field(default_factory=list)
+    _constants: list[np.ndarray] = field(default_factory=list)
+
+    def new(self, count: int) -> np.ndarray:
+        """`count` new variables."""
+        self.variables += count
+        return np.arange(self.variables - count, self.variables)
+
+    def at_least(self, terms: list[tuple[np.ndarray, float]], constant: float) -> None:
+        """One row for every index of the arrays: the sum of coefficient times variable is at least `constant`."""
+        size = max(len(columns) for columns, _ in terms)
+        rows = np.arange(self.rows, self.rows + size)
+        for columns, value in terms:
+            chosen = np.broadcast_to(columns, size)
+            self._blocks.append((rows[chosen >= 0], chosen[chosen >= 0], value))
+        self._constants.append(np.full(size, float(constant)))
+        self.rows += size
+
+    def minimise(self, variable: int, seconds: float) -> np.ndarray | None:
+        """Values of all variables where `variable` is smallest; None when the solver did not finish."""
+        from ortools.linear_solver.python import model_builder_helper as engine
+
+        solver = engine.ModelSolverHelper("highs")
+        solver.set_solver_specific_parameters(_OPTIONS)
+        solver.set_time_limit_in_seconds(seconds)
+        model = engine.ModelBuilderHelper()
+        for _ in range(self.variables):
+            model.set_var_lower_bound(model.add_var(), -_INFINITY)
+        for constant in np.concatenate(self._constants).tolist():
+            model.set_constraint_lower_bound(model.add_linear_constraint(), constant)
+        for row, column, value in zip(*self._terms(), strict=True):
+            model.add_term_to_constraint(row, column, value)
+        model.set_var_objective_coefficient(variable, 1.0)
+        solver.solve(model)
+        if solver.status() != engine.SolveStatus.OPTIMAL:
+            return None
+        return np.asarray(solver.variable_values())
+
+    def _terms(self) -> tuple[list[int], list[int], list[float]]:
+        """Rows, columns and coefficients, each pair once, as the solver demands."""
+        rows = np.concatenate([block[0] for block in self._blocks])
+        columns = np.concatenate([block[1] for block in self._blocks])
+        values = np.concatenate([np.full(len(block[0]), block[2]) for block in self._blocks])
+        pairs, which = np.unique(rows * self.variables + columns, return_inverse=True)
+        sums = np.bincount(which, weights=values)
+        kept = sums != 0
+        row, column = np.divmod(pairs[kept], self.variables)
+        return row.tolist(), column.tolist(), sums[kept].tolist()

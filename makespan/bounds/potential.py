@@ -1,0 +1,306 @@
+"""Theorem B: a linear programme that synthesises potential certificates, for strings and automata.
+
+The size of the programme does not depend on the number of warps and is linear in the places (docs/theory.md). What
+the solver returns is rounded to integers, repaired where an inequality must hold exactly, and then measured in
+integers: a float never enters a bound.
+"""
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+
+from makespan.bounds.conditions import Conditions, Question, Slot, conditions
+from makespan.bounds.front import Front, State
+from makespan.bounds.kinds import Abstraction, Crossing
+from makespan.bounds.linear import Programme
+from makespan.certificate import Kind, Node, Potential, Table
+
+SCALE = 1 << 20
+"""Potentials are stored in units of 1/SCALE cycle."""
+
+Mode = Hashable
+"""Nodes of the same mode share one table: fewer modes make a smaller programme and a looser bound."""
+
+Arrays = tuple[tuple[np.ndarray, ...], np.ndarray, int]
+"""Per group and place, per place of the last finisher, and the constant; one more entry stands for "finished"."""
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """`potential` proves that the warps take at most `upper` cycles if its group holds the last finisher."""
+
+    upper: int
+    potential: Potential
+
+
+def synthesise(
+    question: Question,
+    shape: Abstraction,
+    states: Front,
+    seconds: float,
+    mode: Callable[[Node], Mode] = lambda node: node,
+) -> Proof | None:
+    """The least bound that a potential of this shape proves; None when the time does not suffice."""
+    required = conditions(question, shape)
+    programme = Programme()
+    tables = _Tables(question, shape, required, programme, mode)
+    _require_decrease(required, tables, _Minima(question, tables, programme), programme, mode)
+    _require_dominance(question, tables, programme)
+    bound = programme.new(1)
+    _require_bound(question, shape, states, tables, programme, mode, bound)
+    solution = programme.minimise(int(bound[0]), seconds)
+    if solution is None:
+        return None
+    values = tables.values(solution)
+    nodes = {node: values[mode(node)] for kind in shape.kinds for node in shape.nodes_of(kind)}
+    step = _least_decrease(question, required, nodes)
+    if step <= 0:
+        return None
+    upper = max((_bound_from(question, shape, state, nodes, step) for state in states.states), default=0)
+    return Proof(states.cycles + upper, _potential(question, shape, states, nodes))
+
+
+class _Tables:
+    """The variables of every mode, shared where the conditions force equality."""
+
+    def __init__(
+        self,
+        question: Question,
+        shape: Abstraction,
+        required: Conditions,
+        programme: Programme,
+        mode: Callable[[Node], Mode],
+    ) -> None:
+        self.question = question
+        modes = list(dict.fromkeys(mode(node) for kind in shape.kinds for node in shape.nodes_of(kind)))
+        ordered = {(mode(d.before), mode(d.after), d.unit) for d in required.dominances}
+        self.order = [
+            _Order(modes, {(before, after) for before, after, on in ordered if on == unit and before != after})
+            for unit in range(len(question.classes))
+        ]
+        self.others: dict[Mode, tuple[np.ndarray, ...]] = {}
+        for one in modes:
+            self.others[one] = tuple(self._shared(one, group, programme) for group in range(len(question.units)))
+        size = len(question.units[question.last])
+        self.last = {one: np.append(programme.new(size - 1), -1) for one in modes}
+        self.constant = {one: programme.new(1) for one in modes}
+
+    def _shared(self, mode: Mode, group: int, programme: Programme) -> np.ndarray:
+        """Own variables on the classes that this mode represents, its representative's elsewhere."""
+        unit = self.question.units[group]
+        columns = np.full(len(unit), -1)
+        for number, order in enumerate(self.order):
+            representative = order.representative[mode]
+            chosen = unit == number
+            known = self.others.get(representative)
+            columns[chosen] = programme.new(int(chosen.sum())) if known is None else known[group][chosen]
+        return columns
+
+    def values(self, solution: np.ndarray) -> dict[Mode, Arrays]:
+        """The solution in integers, with every dominance restored that rounding may have broken."""
+        whole = np.append(np.rint(solution * SCALE).astype(np.int64), 0)
+        others = {mode: tuple(whole[columns] for columns in groups) for mode, groups in self.others.items()}
+        for number, order in enumerate(self.order):
+            for before, after in order.repairs:
+                for group, unit in enumerate(self.question.units):
+                    chosen = unit == number
+                    table = others[before][group]
+                    table[chosen] = np.maximum(table[chosen], others[after][group][chosen])
+        return {mode: (others[mode], whole[self.last[mode]], int(whole[self.constant[mode][0]])) for mode in others}
+
+
+class _Order:
+    """Which mode's table must be at least which other's, on the places of one class."""
+
+    def __init__(self, modes: list[Mode], above: set[tuple[Mode, Mode]]) -> None:
+        import networkx as nx
+
+        graph = nx.DiGraph()
+        graph.add_nodes_from(modes)
+        graph.add_edges_from(sorted(above, key=lambda pair: (modes.index(pair[0]), modes.index(pair[1]))))
+        parts = list(nx.strongly_connected_components(graph))  # each part after the parts that it dominates
+        rank = {mode: number for number, mode in enumerate(modes)}
+        self.representative = {mode: min(part, key=rank.__getitem__) for part in parts for mode in part}
+        position = {mode: number for number, part in enumerate(parts) for mode in part}
+        self.repairs = sorted(((before, after) for before, after in graph.edges), key=lambda pair: position[pair[0]])
+        self.pairs = {
+            (self.representative[before], self.representative[after])
+            for before, after in graph.edges
+            if self.representative[before] != self.representative[after]
+        }
+
+
+class _Minima:
+    """Variables for the smallest difference of two tables over places, each made when it is first asked for."""
+
+    def __init__(self, question: Question, tables: _Tables, programme: Programme) -> None:
+        self.question, self.tables, self.programme = question, tables, programme
+        self._known: dict[Hashable, np.ndarray] = {}
+
+    def moved(self, before: Mode, after: Mode | None, crossing: Crossing) -> np.ndarray:
+        """The least that one of the others gives up when it makes this crossing."""
+        return self._least(
+            (before, after, crossing),
+            [
+                (self.tables.others[before][group][p], self._after(after, group)[q])
+                for group, (p, q) in _crossing_edges(self.question, crossing)
+            ],
+        )
+
+    def unmoved(self, before: Mode, after: Mode | None, unit: int) -> np.ndarray:
+        """The least that one of the others gives up when it stays at a place of this class."""
+        return self._least(
+            (before, after, unit),
+            [
+                (self.tables.others[before][group][on], self._after(after, group)[on])
+                for group, on in _standing(self.question, unit)
+            ],
+        )
+
+    def last(self, before: Mode, after: Mode | None, slot: Slot) -> np.ndarray:
+        """The least that the last finisher gives up in this slot."""
+        columns = self.tables.last[before]
+        target = _nothing(columns) if after is None else self.tables.last[after]
+        p, q = _slot_edges(self.question, slot)
+        return self._least(("last", before, after, slot), [(columns[p], target[q])])
+
+    def _after(self, after: Mode | None, group: int) -> np.ndarray:
+        return _nothing(self.question.units[group]) if after is None else self.tables.others[after][group]
+
+    def _least(self, key: Hashable, pairs: list[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
+        if key not in self._known:
+            variable = self._known[key] = self.programme.new(1)
+            for before, after in pairs:
+                self.programme.at_least([(before, 1.0), (after, -1.0), (variable, -1.0)], 0.0)
+        return self._known[key]
+
+
+def _require_decrease(
+    required: Conditions, tables: _Tables, minima: _Minima, programme: Programme, mode: Callable[[Node], Mode]
+) -> None:
+    """One row per requirement."""
+    for before_node, after_node, slot, others in required.requirements:
+        before, after = mode(before_node), None if after_node is None else mode(after_node)
+        terms = [(tables.constant[before], 1.0)]
+        if after is not None:
+            terms.append((tables.constant[after], -1.0))
+        terms += [(minima.moved(before, after, crossing), float(count)) for crossing, count in others.moved]
+        terms += [(minima.unmoved(before, after, unit), float(n)) for unit, n in enumerate(others.unmoved) if n]
+        terms.append((minima.last(before, after, slot), 1.0))
+        programme.at_least(terms, 1.0)
+
+
+def _nothing(like: np.ndarray) -> np.ndarray:
+    """The columns of a table that is zero everywhere."""
+    return np.full(len(like), -1)
+
+
+def _crossing_edges(question: Question, crossing: Crossing) -> list[tuple[int, tuple[np.ndarray, np.ndarray]]]:
+    """The edges of a crossing in every group that has other warps."""
+    return [
+        (group, edges[crossing])
+        for group, edges in enumerate(question.edges)
+        if question.others[group] and crossing in edges
+    ]
+
+
+def _standing(question: Question, unit: int) -> list[tuple[int, np.ndarray]]:
+    """Which places of every group that has other warps are of this class."""
+    found = [(group, own == unit) for group, own in enumerate(question.units) if question.others[group]]
+    return [(group, on) for group, on in found if on.any()]
+
+
+def _slot_edges(question: Question, slot: Slot) -> tuple[np.ndarray, np.ndarray]:
+    """Where the last finisher may be before and after a cycle in this slot."""
+    if isinstance(slot, tuple):
+        return question.edges[question.last][slot]
+    on = np.flatnonzero(question.units[question.last] == slot)
+    return on, on
+
+
+def _require_dominance(question: Question, tables: _Tables, programme: Programme) -> None:
+    for unit, order in enumerate(tables.order):
+        for before, after in order.pairs:
+            for group, on in _standing(question, unit):
+                terms = [(tables.others[before][group][on], 1.0), (tables.others[after][group][on], -1.0)]
+                programme.at_least(terms, 0.0)
+
+
+def _require_bound(
+    question: Question,
+    shape: Abstraction,
+    states: Front,
+    tables: _Tables,
+    programme: Programme,
+    mode: Callable[[Node], Mode],
+    bound: np.ndarray,
+) -> None:
+    """The bound covers every front state, every node that it may be and every place of the last finisher."""
+    programme.at_least([(bound, 1.0)], float(states.cycles))
+    for state in filter(None, states.states):
+        for node in shape.nodes_of(kind_of(question, shape, state)):
+            others, last, constant = tables.others[mode(node)], tables.last[mode(node)], tables.constant[mode(node)]
+            standing = [(others[group][place], count) for (group, place), count in state]
+            for (group, place), _ in state:
+                if group == question.last:
+                    terms = [(np.array([column]), -float(count)) for column, count in standing]
+                    terms += [(others[group][[place]], 1.0), (last[[place]], -1.0), (constant, -1.0), (bound, 1.0)]
+                    programme.at_least(terms, float(states.cycles))
+
+
+def kind_of(question: Question, shape: Abstraction, state: State) -> Kind:
+    """Ready warps per class, cut at the thresholds."""
+    counts = [0] * len(question.classes)
+    for (group, place), count in state:
+        counts[question.units[group][place]] += count
+    return tuple(map(min, counts, shape.thresholds))
+
+
+def _least_decrease(question: Question, required: Conditions, nodes: dict[Node, Arrays]) -> int:
+    """The smallest decrease of the potential in one cycle, over all requirements; exact."""
+    nothing: Arrays = (tuple(map(np.zeros_like, question.units)), np.zeros_like(question.units[question.last]), 0)
+
+    @cache
+    def moved(before: Node, after: Node | None, crossing: Crossing) -> int:
+        own, then = nodes[before][0], (nodes[after] if after else nothing)[0]
+        return min(int((own[g][p] - then[g][q]).min()) for g, (p, q) in _crossing_edges(question, crossing))
+
+    @cache
+    def unmoved(before: Node, after: Node | None, unit: int) -> int:
+        own, then = nodes[before][0], (nodes[after] if after else nothing)[0]
+        return min(int((own[g][on] - then[g][on]).min()) for g, on in _standing(question, unit))
+
+    @cache
+    def last(before: Node, after: Node | None, slot: Slot) -> int:
+        p, q = _slot_edges(question, slot)
+        return int((nodes[before][1][p] - (nodes[after] if after else nothing)[1][q]).min())
+
+    return min(
+        nodes[before][2]
+        - (nodes[after] if after else nothing)[2]
+        + sum(count * moved(before, after, crossing) for crossing, count in others.moved)
+        + sum(count * unmoved(before, after, unit) for unit, count in enumerate(others.unmoved) if count)
+        + last(before, after, slot)
+        for before, after, slot, others in required.requirements
+    )
+
+
+def _bound_from(question: Question, shape: Abstraction, state: State, nodes: dict[Node, Arrays], step: int) -> int:
+    """The most cycles left from a state in which the last finisher is not finished; 0 if all are."""
+    most = 0
+    for node in shape.nodes_of(kind_of(question, shape, state)) if state else ():
+        others, last, constant = nodes[node]
+        total = constant + sum(count * int(others[group][place]) for (group, place), count in state)
+        ends = [int(last[p]) - int(others[g][p]) for (g, p), _ in state if g == question.last]
+        most = max([most, *((total + end) // step for end in ends)])
+    return most
+
+
+def _potential(question: Question, shape: Abstraction, states: Front, nodes: dict[Node, Arrays]) -> Potential:
+    tables = tuple(
+        (node, Table(tuple(tuple(g[:-1].tolist()) for g in others), tuple(last[:-1].tolist()), constant))
+        for node, (others, last, constant) in nodes.items()
+    )
+    return Potential(question.last, question.classes, shape.thresholds, states.cycles, tables)

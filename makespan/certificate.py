@@ -1,0 +1,67 @@
+"""Potential certificates: what is written down so that others can re-check an upper bound exactly.
+
+docs/theory.md (theorem B) says what a certificate proves and why. In short: a *kind* counts the ready warps of each
+class up to a threshold; a *node* is a kind, with a label where all classes are saturated; each node has a potential,
+linear in the state; if every cycle lowers the potential by at least d > 0, a state of potential R is at
+most floor(R / d) cycles from its end.
+"""
+
+from dataclasses import dataclass
+
+Kind = tuple[int, ...]
+"""Ready warps per class, counted up to the class's threshold, which then means "that many or more"."""
+
+FINISHED: Kind = ()
+"""The label and the node of "all warps have finished"."""
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A kind and, where every class is saturated, the coarse kind of the first later state where not every class is.
+
+    `label` is None where some class is not saturated, and `FINISHED` where the warps finish before such a state.
+    """
+
+    kind: Kind
+    label: Kind | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A potential: integers, all in the same unit.
+
+    Args:
+        others: for every group and place, the contribution of each warp there that does not finish last.
+        last: for every place of the last finisher's group, the contribution of that warp.
+        constant: contribution of the state as a whole.
+    """
+
+    others: tuple[tuple[int, ...], ...]
+    last: tuple[int, ...]
+    constant: int
+
+
+@dataclass(frozen=True, slots=True)
+class Potential:
+    """Proof of an upper bound for the case that the last finisher belongs to group `last_group`.
+
+    Args:
+        classes: unit classes in the order in which kinds count them.
+        thresholds: per class, at least its capacity.
+        front: the states after so many cycles are enumerated, and the bound taken from there.
+        nodes: the table of every node.
+    """
+
+    last_group: int
+    classes: tuple[str, ...]
+    thresholds: Kind
+    front: int
+    nodes: tuple[tuple[Node, Table], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    """One potential for every group that may hold the last finisher; the bound is the largest of theirs."""
+
+    upper: int
+    potentials: tuple[Potential, ...]

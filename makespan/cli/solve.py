@@ -1,0 +1,149 @@
+"""`makespan solve`: the worst case, its proof, and a picture."""
+
+import json
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import click
+
+from makespan.cli import INTERRUPTED
+from makespan.cli.parameters import Memory, Seconds
+from makespan.cli.source import KernelOptions, instances, source_options
+from makespan.errors import InputError
+from makespan.report import text
+from makespan.report.document import document
+from makespan.result import Result, Status
+from makespan.strings import NamedInstance
+
+EXACT, DIFFERS, BOUNDED = 0, 1, 3
+_SECONDS_PER_PROGRESS_LINE = 2.0
+
+
+@click.command("solve")
+@source_options
+@click.option("--backend", default="auto", show_default=True, help="engine: auto, certificate, search")
+@click.option("--best-case", is_flag=True, help="also the shortest work-conserving schedule")
+@click.option("--time-limit", type=Seconds(), default=60.0, show_default=True, help="per instance")
+@click.option("--memory-limit", type=Memory(), default="8GiB", show_default=True, help="for the tables of a search")
+@click.option("--format", "output", type=click.Choice(["text", "json", "csv"]), default="text", show_default=True)
+@click.option("--gantt", type=click.Path(path_type=Path), help="draw the witness: .png, .svg or .pdf")
+def command(
+    source: str | None,
+    letters: str | None,
+    warps: range | None,
+    input_format: str | None,
+    capacity: Any,
+    machine: str | None,
+    backend: str,
+    best_case: bool,
+    time_limit: float,
+    memory_limit: int,
+    output: str,
+    gantt: Path | None,
+    **kernel: Any,
+) -> int:
+    """The longest that the warps can take under any work-conserving scheduler, with proof.
+
+    SOURCE is a PTX kernel (.ptx), an instance file (.toml, .jsonl) or '-'.
+    """
+    asked = instances(source, letters, warps, input_format, capacity, machine, KernelOptions(**kernel))
+    if gantt is not None:
+        _check_picture(gantt, len(asked))
+    codes = []
+    if output == "csv":
+        click.echo("warps,status,lower,upper,pessimistic,best_case,backend,seconds")
+    for question in asked:
+        result = _solve(question, backend, best_case, time_limit, memory_limit)
+        click.echo(_render(question, result, output, many=len(asked) > 1))
+        codes.append(_exit_code(question, result))
+        if gantt is not None:
+            _draw(result, gantt, quiet=output != "text")
+        if result.interrupted:
+            return INTERRUPTED
+    return next((code for code in (DIFFERS, BOUNDED) if code in codes), EXACT)
+
+
+def _solve(question: NamedInstance, backend: str, best_case: bool, seconds: float, memory_bytes: int) -> Result:
+    from makespan.solve import Limits, solve
+
+    limits = Limits(seconds=seconds, memory_bytes=memory_bytes, progress=_progress())
+    with _interruptible(limits):
+        return solve(question.instance, backend=backend, best_case=best_case, limits=limits)
+
+
+@contextmanager
+def _interruptible(limits: Any) -> Iterator[None]:
+    """The first Ctrl-C asks the engines to stop and keep what they have proven; the second one kills."""
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        del frame
+        limits.interrupt()
+        signal.signal(number, signal.default_int_handler)
+        click.echo("interrupted: finishing with the bounds so far (again to abort)", err=True)
+
+    before = signal.signal(signal.SIGINT, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _progress() -> Any:
+    """A printer of progress on stderr, silent for quick work and at most one line every two seconds."""
+    last = time.monotonic()
+
+    def show(line: str) -> None:
+        nonlocal last
+        if time.monotonic() - last >= _SECONDS_PER_PROGRESS_LINE:
+            last = time.monotonic()
+            click.echo(line, err=True)
+
+    return show
+
+
+def _render(question: NamedInstance, result: Result, output: str, *, many: bool) -> str:
+    if output == "json":
+        named = {"name": question.name} if question.name else {}
+        expected = {"expected": question.makespan} if question.makespan is not None else {}
+        return json.dumps({**document(result), **named, **expected})
+    if output == "csv":
+        best = "" if result.best_case is None else text.interval(result.best_case)
+        b = result.bounds
+        fields = (result.instance.warps, result.status, b.lower, b.upper, result.pessimistic, best, result.backend)
+        return ",".join(map(str, (*fields, f"{result.seconds:.3f}")))
+    note = "" if _agrees(question, result) else f"EXPECTED {question.makespan}"
+    if not many:
+        return "\n".join(filter(None, (text.report(result), note)))
+    return text.row(result, " ".join(filter(None, (question.name or "", note))))
+
+
+def _agrees(question: NamedInstance, result: Result) -> bool:
+    expected = question.makespan
+    return expected is None or result.bounds.lower <= expected <= result.bounds.upper
+
+
+def _exit_code(question: NamedInstance, result: Result) -> int:
+    if not _agrees(question, result):
+        return DIFFERS
+    return EXACT if result.status is Status.EXACT else BOUNDED
+
+
+def _check_picture(path: Path, instances: int) -> None:
+    """Refuse before the work what would fail after it."""
+    from makespan.report.plot import check_picture_path
+
+    if instances > 1:
+        raise InputError("--gantt draws one instance; this is a range or a file of several")
+    check_picture_path(path)
+
+
+def _draw(result: Result, path: Path, *, quiet: bool) -> None:
+    from makespan.report.plot import draw_gantt
+
+    draw_gantt(result.instance, result.witness, path, title=text.verdict(result), subtitle=text.subject(result))
+    click.echo(f"picture: {path}", err=quiet)

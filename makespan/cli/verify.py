@@ -1,0 +1,58 @@
+"""`makespan verify`: the independent checker."""
+
+import json
+from pathlib import Path
+
+import click
+
+from makespan.errors import InputError
+from makespan.verify import Outcome, Refused, Verdict, parse, verify
+from makespan.verify.reading import MOST_BYTES
+
+_EXIT_CODES = {Outcome.ACCEPTED: 0, Outcome.REJECTED: 1, Outcome.UNPROVEN: 3}
+
+
+@click.command("verify")
+@click.argument("bundle", type=click.Path(path_type=Path))
+@click.option("--format", "output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+def command(bundle: Path, output: str) -> int:
+    """Check the evidence in BUNDLE, a file that 'solve --bundle' wrote, without the code that computed it.
+
+    Exit code 0: every claim follows; 1: rejected, with the reason; 3: not everything could be re-proved.
+    """
+    content = _read(bundle)
+    try:
+        verdict = verify(parse(content))
+    except Refused as refusal:
+        verdict = Verdict(Outcome.REJECTED, str(refusal))
+    click.echo(json.dumps(_document(verdict)) if output == "json" else verdict)
+    return _EXIT_CODES[verdict.outcome]
+
+
+def _read(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            return file.read(MOST_BYTES + 1)  # one more than is accepted
+    except OSError as error:
+        raise InputError(f"{path}: cannot read the bundle: {error.strerror}") from None
+
+
+def _document(verdict: Verdict) -> dict[str, object]:
+    claim = verdict.claim
+    return {
+        "schema": "makespan.verdict/1",
+        "outcome": str(verdict.outcome),
+        "reason": verdict.reason,
+        "claim": None if claim is None else {
+            "lower": claim.lower,
+            "upper": claim.upper,
+            "evidence": str(claim.evidence),
+            "best_case": claim.best_case,
+        },
+        "proven": {
+            "lower": verdict.lower,
+            "upper": verdict.upper,
+            "uppers": {str(name): value for name, value in verdict.uppers},
+            "best_case": verdict.best_case,
+        },
+    }  # fmt: skip

@@ -1,0 +1,32 @@
+"""The few ways in which `makespan` can fail; an unwelcome answer is a value, not an error."""
+
+from pathlib import Path
+
+
+class MakespanError(Exception):
+    """Base of everything this package raises on purpose."""
+
+
+class InputError(MakespanError):
+    """The input cannot be used as it is; the message is one line and names the remedy."""
+
+
+class ParseError(InputError):
+    """A place in a text that is not understood; reads `file:line:column: what was wrong`."""
+
+    def __init__(self, file: str | Path, line: int, column: int, message: str, context: str = "") -> None:
+        self.file, self.line, self.column = str(file), line, column
+        self.context = context
+        super().__init__(f"{self.file}:{line}:{column}: {message}")
+
+
+class UnsupportedError(InputError):
+    """A valid request that this backend or reader cannot serve; the message names one that can."""
+
+
+class BrokenPromiseError(MakespanError):
+    """Two of our own proofs contradict each other: a bug, never the user's fault."""
+
+
+class InvalidScheduleError(BrokenPromiseError):
+    """A schedule breaks a rule of the machine; the message names the first rule and cycle."""

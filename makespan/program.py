@@ -1,0 +1,110 @@
+"""What one warp may execute: a string of instructions, or an automaton that the adversary walks."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from makespan.errors import InputError
+
+MAX_PLACES = 1_000_000
+
+
+class Origin(NamedTuple):
+    """Where an instruction comes from: a text line of a source file."""
+
+    file: str
+    line: int
+    text: str = ""
+
+
+class Place(NamedTuple):
+    """One instruction instance: the unit class it needs, and which places may follow it."""
+
+    unit: str
+    successors: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """An acyclic automaton over unit classes; a string is the special case of a chain.
+
+    Places are numbered in topological order, so every successor is larger than its place, and
+    `program.end` (the number of places) stands for "finished". A warp begins at one of `starts`; who
+    schedules also picks every start and successor, so a worst case covers all paths.
+
+    Args:
+        places: the instruction instances.
+        starts: places at which a warp may begin.
+        origins: one source line per place, or empty when there is no source.
+        assumptions: what must hold for this program to stand for its source; goes into every result.
+
+    Raises:
+        InputError: no place, a successor out of order, or a place that no path reaches.
+    """
+
+    places: tuple[Place, ...]
+    starts: tuple[int, ...] = (0,)
+    origins: tuple[Origin, ...] = field(default=(), compare=False, repr=False)
+    assumptions: tuple[str, ...] = field(default=(), compare=False)
+
+    def __post_init__(self) -> None:
+        if not self.places:
+            raise InputError("a program needs at least one instruction")
+        if len(self.places) > MAX_PLACES:
+            raise InputError(f"a program of {len(self.places)} instructions exceeds the limit of {MAX_PLACES}")
+        if self.origins and len(self.origins) != len(self.places):
+            raise InputError(f"{len(self.places)} places but {len(self.origins)} origins")
+        reached = set(self.starts)
+        if not reached or not reached <= set(range(self.end)):
+            raise InputError(f"starts {self.starts} must be places 0..{self.end - 1}")
+        for number, place in enumerate(self.places):
+            after = place.successors
+            if not after or len(set(after)) != len(after) or min(after) <= number or max(after) > self.end:
+                raise InputError(f"place {number} has successors {after}; they must lie in {number + 1}..{self.end}")
+            if number not in reached:
+                raise InputError(f"place {number} is reached by no path")
+            reached.update(after)
+
+    @classmethod
+    def chain(cls, letters: str, *, origins: Sequence[Origin] = (), assumptions: Sequence[str] = ()) -> "Program":
+        """The program of one instruction string.
+
+        >>> Program.chain("CLL").letters
+        'CLL'
+        """
+        places = tuple(Place(letter, (i + 1,)) for i, letter in enumerate(letters))
+        return cls(places, (0,), tuple(origins), tuple(assumptions))
+
+    @property
+    def end(self) -> int:
+        """The number that stands for "finished"."""
+        return len(self.places)
+
+    @property
+    def is_chain(self) -> bool:
+        """Whether there is only one path."""
+        return self.starts == (0,) and all(p.successors == (i + 1,) for i, p in enumerate(self.places))
+
+    @property
+    def letters(self) -> str | None:
+        """The instruction string of a chain; None for an automaton with choices."""
+        return "".join(place.unit for place in self.places) if self.is_chain else None
+
+    @property
+    def units(self) -> frozenset[str]:
+        """The unit classes that some place needs."""
+        return frozenset(place.unit for place in self.places)
+
+    def most(self, unit: str | None = None) -> int:
+        """The largest number of instructions (of `unit`, or of any class) on a path."""
+        best = [0] * (self.end + 1)
+        for number in range(self.end - 1, -1, -1):
+            place = self.places[number]
+            best[number] = (unit in (None, place.unit)) + max(best[after] for after in place.successors)
+        return max(best[start] for start in self.starts)
+
+    def __str__(self) -> str:
+        letters = self.letters
+        if letters is None:
+            return f"automaton of {self.end} places"
+        return letters if len(letters) <= 60 else f"{letters[:40]}...{letters[-10:]} ({len(letters)} letters)"

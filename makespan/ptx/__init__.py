@@ -1,0 +1,48 @@
+"""PTX front end: from the text of a kernel to the program of one warp.
+
+    module = ptx.read(Path("saxpy.ptx"))      # text   -> Module
+    kernel = module.kernel("saxpy")           #        -> Kernel
+    program = ptx.program(kernel)             # Kernel -> Program, an instruction string with its assumptions
+
+lark is imported when the first text is parsed, networkx when the first graph is asked for.
+"""
+
+from makespan.ptx.bounds import Bound, GivenBound, given_bound, loop_bounds, read_bounds
+from makespan.ptx.branches import BranchInfo, Step, branches, read_trace, takes
+from makespan.ptx.isa import PROFILES, Classes, ListedInstruction, listing, read_classes
+from makespan.ptx.loop_info import LoopInfo, bounds_for, bounds_template, loops
+from makespan.ptx.module import Instruction, Kernel, Module
+from makespan.ptx.parser import decode, parse, read
+from makespan.ptx.paths import PATH_ONLY, program
+from makespan.ptx.printer import render
+
+__all__ = [
+    "PATH_ONLY",
+    "PROFILES",
+    "Bound",
+    "BranchInfo",
+    "Classes",
+    "GivenBound",
+    "Instruction",
+    "Kernel",
+    "ListedInstruction",
+    "LoopInfo",
+    "Module",
+    "Step",
+    "bounds_for",
+    "bounds_template",
+    "branches",
+    "decode",
+    "given_bound",
+    "listing",
+    "loop_bounds",
+    "loops",
+    "parse",
+    "program",
+    "read",
+    "read_bounds",
+    "read_classes",
+    "read_trace",
+    "render",
+    "takes",
+]

@@ -1,0 +1,169 @@
+"""Which bound holds for which loop, and what a report says about a loop.
+
+In this order: the command line, a bounds file, our own comments, the comments of the compiler.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from makespan.errors import InputError
+from makespan.ptx.bounds import Bound, GivenBound
+from makespan.ptx.cfg import Flow, flow
+from makespan.ptx.loops import Nest, nest
+from makespan.ptx.module import Instruction, Kernel
+from makespan.ptx.notes import noted_bounds, source_lines
+
+
+class LoopInfo(NamedTuple):
+    """A loop as a report shows it; `line` is in the PTX, `source_line` is FILE:LINE through `.loc`."""
+
+    label: str
+    line: int
+    source_line: str | None
+    bound: Bound | None
+    depth: int
+
+
+def loops(kernel: Kernel, loop_bounds: Sequence[GivenBound] = ()) -> tuple[LoopInfo, ...]:
+    """The loops of a kernel in text order, each with its bound as far as one is known.
+
+    Raises:
+        InputError: a bound for no loop, or two that contradict each other.
+        UnsupportedError: control flow that has no natural loops.
+    """
+    found = flow(kernel)
+    return loop_infos(found, nest(found), loop_bounds)
+
+
+def loop_infos(flow: Flow, nest: Nest, given: Sequence[GivenBound]) -> tuple[LoopInfo, ...]:
+    """The same for a flow that is at hand: one for each loop of the nest."""
+    names = _Names.of(flow, nest)
+    bounds = noted_bounds(flow, nest)
+    bounds |= _matched(names, [g for g in given if g.place])
+    bounds |= _matched(names, [g for g in given if not g.place])
+    for number, bound in bounds.items():
+        if bound.maximum == 0 and nest.loops[number].is_bottom_tested:
+            raise InputError(
+                f"{bound.source}: loop {names.labels[number]} runs its body before it tests, so its bound is at least 1"
+            )
+    return tuple(
+        LoopInfo(names.labels[n], flow.blocks[loop.header].line, names.sources[n], bounds.get(n), loop.depth)
+        for n, loop in enumerate(nest.loops)
+    )
+
+
+def bounds_for(kernel: Kernel, given: Iterable[GivenBound], kernels: Iterable[Kernel]) -> tuple[GivenBound, ...]:
+    """The bounds without those that fit only another of these kernels, so that one set can serve them all."""
+    own = _Names.of_kernel(kernel)
+    others = [_Names.of_kernel(other) for other in kernels if other.name != kernel.name]
+    return tuple(g for g in given if own.matching(g) or not any(other.matching(g) for other in others))
+
+
+def bounds_template(kernels: Kernel | Sequence[Kernel], loop_bounds: Sequence[GivenBound] = ()) -> str:
+    """A bounds file to fill in: a line for each loop, `LABEL,?` where no bound is known.
+
+    Raises:
+        InputError: see `loops`.
+    """
+    several = [kernels] if isinstance(kernels, Kernel) else list(kernels)
+    lines = [
+        "# Loop bounds: LABEL,N for at most N iterations, LABEL,==N for exactly N. Replace every ? by a number.",
+        "# An iteration is one execution of the body; a loop that tests before its body may have 0.",
+    ]
+    for kernel in several:
+        infos = loops(kernel, bounds_for(kernel, loop_bounds, several))
+        lines += ["", f"# kernel {kernel.name}: {len(infos)} loop{'s' * (len(infos) != 1)}"]
+        for info in infos:
+            lines += template_lines(info, kernel, with_name=len(several) > 1)
+    return "\n".join(lines) + "\n"
+
+
+def template_lines(info: LoopInfo, kernel: Kernel, *, with_name: bool = False) -> tuple[str, str]:
+    """The two lines of a bounds file for one loop: where it is, and its bound or `?`."""
+    source = f", source {info.source_line}" if info.source_line else ""
+    known = f", {info.bound}" if info.bound else ""
+    count = "?" if info.bound is None else f"{'==' * info.bound.exact}{info.bound.maximum}"
+    return (
+        f"# {kernel.file}:{info.line}{source}, depth {info.depth}{known}",
+        f"{info.label},{count}" + (f",{kernel.name}" if with_name else ""),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Names:
+    """What the loops of a kernel are called by: their labels, `line:N`, and FILE:LINE of the source."""
+
+    kernel: Kernel
+    labels: tuple[str, ...]
+    sources: tuple[str | None, ...]
+    by_name: Mapping[str, list[int]]
+    by_source: Mapping[str, list[tuple[int, str]]]
+
+    @classmethod
+    def of(cls, flow: Flow, nest: Nest) -> "_Names":
+        lines = source_lines(flow.kernel)
+        by_name: dict[str, list[int]] = {}
+        labels = tuple(flow.name(loop.header) for loop in nest.loops)
+        for number, loop in enumerate(nest.loops):
+            for name in {labels[number], f"line:{flow.blocks[loop.header].line}"}:
+                by_name.setdefault(name, []).append(number)
+        found = [lines[_first_statement(flow, loop.header)] for loop in nest.loops]
+        sources = tuple(None if source is None else str(source) for source in found)
+        by_source: dict[str, list[tuple[int, str]]] = {}
+        for number, source in enumerate(sources):
+            if source is not None:
+                path = "/" + source.replace("\\", "/")
+                by_source.setdefault(_last_part(path), []).append((number, path))
+        return cls(flow.kernel, labels, sources, by_name, by_source)
+
+    @classmethod
+    def of_kernel(cls, kernel: Kernel) -> "_Names":
+        found = flow(kernel)
+        return cls.of(found, nest(found))
+
+    def matching(self, given: GivenBound) -> list[int]:
+        """The loops that a bound is meant for, by number; a file may be given by the end of its path."""
+        if given.kernel not in (None, self.kernel.name):
+            return []
+        if given.key in self.by_name:
+            return self.by_name[given.key]
+        return [
+            number for number, path in self.by_source.get(_last_part(given.key), ()) if path.endswith(f"/{given.key}")
+        ]
+
+
+def _first_statement(flow: Flow, block: int) -> int:
+    """The first instruction of a block as number of a statement, or the last statement if there is none."""
+    span = flow.blocks[block].statements
+    return next((at for at in span if isinstance(flow.kernel.statements[at], Instruction)), span[-1])
+
+
+def _last_part(path: str) -> str:
+    return path.rpartition("/")[2]
+
+
+def _matched(names: _Names, given: Iterable[GivenBound]) -> dict[int, Bound]:
+    """The bounds by number of the loop, all from one kind of source."""
+    found: dict[int, Bound] = {}
+    for bound in given:
+        numbers = names.matching(bound)
+        if not numbers and bound.kernel in (None, names.kernel.name):
+            raise _no_loop(bound, names)
+        if bound.exact and len(numbers) > 1 and bound.key not in names.by_name:
+            several = ", ".join(names.labels[n] for n in numbers)
+            raise InputError(f"{bound.source}: {bound.key} is the line of several loops; say which: {several}")
+        for number in numbers:
+            said = Bound(bound.maximum, bound.exact, bound.source)
+            other = found.setdefault(number, said)
+            if other[:2] != said[:2]:
+                raise InputError(f"two bounds for loop {names.labels[number]} differ: {other} and {said}")
+    return found
+
+
+def _no_loop(bound: GivenBound, names: _Names) -> InputError:
+    known = ", ".join(
+        f"{label} ({source})" if source else label for label, source in zip(names.labels, names.sources, strict=True)
+    )
+    has = f"its loops are: {known}" if known else "it has no loop"
+    return InputError(f"{bound.source}: no loop {bound.key} in kernel {names.kernel.name}; {has}")

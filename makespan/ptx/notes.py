@@ -1,0 +1,125 @@
+"""Loop bounds in comments of the PTX: `// makespan: loop N`, and what the compiler nvopencc knew.
+
+In CUDA C++, `asm volatile("// makespan: loop 16");` in the body of a loop becomes such a comment, without adding an
+instruction. It marks a point that is passed once in every iteration of that source loop, so at most N times for each
+entry. A compiler that unrolls the loop copies the comment. If every pass through a loop of the PTX meets at least k
+copies, there are at most floor(N / k) passes, and floor(N / k) takes the place of N. Copies on different sides of a
+branch are not added up: only those that no pass avoids count. A loop tested at its bottom keeps at least 1, because
+it is only entered when it runs.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from heapq import heappop, heappush
+from typing import NamedTuple
+
+from makespan.errors import InputError
+from makespan.ptx.bounds import MAX_ITERATIONS, Bound
+from makespan.ptx.cfg import Flow
+from makespan.ptx.loops import Loop, Nest
+from makespan.ptx.module import Kernel, Location, Note
+
+_OWN = re.compile(r"//\s*makespan:\s*loop\s+([0-9]{1,9})")
+_IS_OWN = re.compile(r"//\s*makespan:")
+_COMPILER = re.compile(r"//\s*<loop>.*,\s*iterations:\s*([0-9]{1,9})")
+
+
+class SourceLine(NamedTuple):
+    """A line of the program that was compiled."""
+
+    file: str
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}"
+
+
+class _Mark(NamedTuple):
+    """A comment that bounds the loop around a block."""
+
+    block: int
+    maximum: int
+    line: int
+    source: SourceLine | None
+    is_own: bool
+
+
+def noted_bounds(flow: Flow, nest: Nest) -> dict[int, Bound]:
+    """The bounds of loops that comments tell, by number of the loop; our own comments win over the compiler's.
+
+    Raises:
+        InputError: a comment that is ill-formed, or comments in one loop that differ.
+    """
+    marks: dict[tuple[int, bool], list[_Mark]] = {}
+    for mark in _marks(flow):
+        if mark.block in nest.innermost:
+            marks.setdefault((nest.innermost[mark.block], mark.is_own), []).append(mark)
+    by_compiler = {n: _bound(flow, nest.loops[n], found) for (n, is_own), found in marks.items() if not is_own}
+    return by_compiler | {n: _bound(flow, nest.loops[n], found) for (n, is_own), found in marks.items() if is_own}
+
+
+def source_lines(kernel: Kernel) -> tuple[SourceLine | None, ...]:
+    """The source line of every statement, as the `.loc` directives tell."""
+    files, source = dict(kernel.files), None
+    found: list[SourceLine | None] = []
+    for statement in kernel.statements:
+        if isinstance(statement, Location) and statement.file_number in files:
+            source = SourceLine(files[statement.file_number], statement.source_line)
+        found.append(source)
+    return tuple(found)
+
+
+def _marks(flow: Flow) -> Iterator[_Mark]:
+    """The comments that tell a bound, each with the block in which it stands."""
+    sources = source_lines(flow.kernel)
+    for number, block in enumerate(flow.blocks):
+        for at in block.statements:
+            note = flow.kernel.statements[at]
+            if isinstance(note, Note) and (told := _told(note, flow.kernel.file)) is not None:
+                yield _Mark(number, told, note.line, sources[at], _IS_OWN.match(note.text) is not None)
+
+
+def _told(note: Note, file: str) -> int | None:
+    """The iterations of which a comment tells; None when a compiler does not know them."""
+    if _IS_OWN.match(note.text) is None:
+        match = _COMPILER.match(note.text)
+    elif (match := _OWN.fullmatch(note.text)) is None:
+        raise InputError(
+            f"{file}:{note.line}: expected a comment such as `// makespan: loop 16`, got `{note.text[:60]}`"
+        )
+    return int(match[1]) if match else None
+
+
+def _bound(flow: Flow, loop: Loop, marks: list[_Mark]) -> Bound:
+    """The bound that comments in one loop, copies of each other, tell."""
+    first, file = marks[0], flow.kernel.file
+    for mark in marks:
+        if (mark.maximum, mark.source) != (first.maximum, first.source):
+            raise InputError(
+                f"{file}:{mark.line}: this comment and that in line {first.line} differ, but stand in one loop,"
+                f" {flow.name(loop.header)} (an inner loop may be unrolled entirely); give a --loop-bound instead"
+            )
+    if not 0 <= first.maximum <= MAX_ITERATIONS:
+        raise InputError(f"{file}:{first.line}: a loop bound must be 1..{MAX_ITERATIONS}, not {first.maximum}")
+    source = f"comment at {file}:{first.line}"
+    copies = _met(flow, loop, [mark.block for mark in marks])
+    if copies < 2:
+        return Bound(first.maximum, exact=False, source=source)
+    passes = max(first.maximum // copies, int(loop.is_bottom_tested))
+    return Bound(passes, exact=False, source=f"{source}, {copies} copies of {first.maximum} iterations")
+
+
+def _met(flow: Flow, loop: Loop, marked: list[int]) -> int:
+    """The fewest marks that a pass from the head of a loop to its back edge meets."""
+    marks = Counter(marked)
+    queue, done = [(marks[loop.header], loop.header)], set[int]()
+    while queue:
+        met, block = heappop(queue)
+        if block in loop.latches:
+            return met
+        if block not in done:
+            done.add(block)
+            for after in loop.blocks.intersection(flow.blocks[block].successors):
+                heappush(queue, (met + marks[after], after))
+    return 0

@@ -1,0 +1,89 @@
+"""The bundle: a result with all evidence as JSON, schema `makespan.bundle/1`, for `makespan verify`."""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from makespan.certificate import Certificate, Potential
+from makespan.instance import Group, Instance
+from makespan.report.document import document
+from makespan.report.files import write_whole
+from makespan.result import Result
+from makespan.schedule import Schedule
+
+SCHEMA = "makespan.bundle/1"
+
+
+def bundle(result: Result) -> dict[str, Any]:
+    """Instance, claim and evidence as plain data, with the SHA-256 of the canonical JSON of all that."""
+    content: dict[str, Any] = {
+        "schema": SCHEMA,
+        "instance": _instance(result.instance),
+        "result": document(result),
+        "witness": _witness(result.instance, result.witness),
+        "certificate": None if result.certificate is None else _certificate(result.certificate),
+    }
+    return {**content, "sha256": hashlib.sha256(_canonical(content)).hexdigest()}
+
+
+def write(result: Result, path: Path) -> None:
+    """Write the bundle of `result` to `path`, whole or not at all.
+
+    Raises:
+        InputError: a file that cannot be written.
+    """
+    text = json.dumps(bundle(result), separators=(",", ":"))
+    write_whole(path, f"{text}\n".encode(), "the bundle")
+
+
+def _canonical(content: dict[str, Any]) -> bytes:
+    return json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False).encode()
+
+
+def _instance(instance: Instance) -> dict[str, Any]:
+    machine = {"name": instance.machine.name, "capacity": instance.machine.capacities}
+    return {"machine": machine, "groups": [_group(group) for group in instance.groups]}
+
+
+def _group(group: Group) -> dict[str, Any]:
+    letters = group.program.letters
+    if letters is not None:
+        return {"warps": group.warps, "string": letters}
+    places = [[place.unit, list(place.successors)] for place in group.program.places]
+    return {"warps": group.warps, "starts": list(group.program.starts), "places": places}
+
+
+def _witness(instance: Instance, witness: Schedule) -> dict[str, Any]:
+    chains = all(group.program.is_chain for group in instance.groups)
+    return {"paths": None if chains else _runs(witness.paths), "cycles": _runs(witness.cycles)}
+
+
+def _runs(rows: Sequence[tuple[int, ...]]) -> list[list[Any]]:
+    """Rows with how often each occurs one after another."""
+    return [[len(list(equal)), list(row)] for row, equal in groupby(rows)]
+
+
+def _certificate(certificate: Certificate) -> dict[str, Any]:
+    return {"upper": certificate.upper, "potentials": [_potential(item) for item in certificate.potentials]}
+
+
+def _potential(potential: Potential) -> dict[str, Any]:
+    return {
+        "last_group": potential.last_group,
+        "classes": list(potential.classes),
+        "thresholds": list(potential.thresholds),
+        "front": potential.front,
+        "nodes": [
+            {
+                "kind": list(node.kind),
+                "label": None if node.label is None else list(node.label),
+                "others": [list(row) for row in table.others],
+                "last": list(table.last),
+                "constant": table.constant,
+            }
+            for node, table in potential.nodes
+        ],
+    }

@@ -1,0 +1,41 @@
+"""The JSON of a result, schema `makespan.result/1`."""
+
+import platform
+from typing import Any
+
+from makespan.result import Bounds, Result
+from makespan.version import __version__
+
+SCHEMA = "makespan.result/1"
+
+
+def document(result: Result) -> dict[str, Any]:
+    """A result as plain data; the witness is in the bundle, not here."""
+    instance = result.instance
+    return {
+        "schema": SCHEMA,
+        "status": str(result.status),
+        "lower": result.bounds.lower,
+        "upper": result.bounds.upper,
+        "pessimistic": result.pessimistic,
+        "best_case": _value(result.best_case),
+        "warps": instance.warps,
+        "capacity": instance.machine.capacities,
+        "machine": instance.machine.name,
+        "string": instance.groups[0].program.letters if instance.identical else None,
+        "groups": [
+            {"program": group.program.letters or str(group.program), "warps": group.warps} for group in instance.groups
+        ],
+        "backend": result.backend,
+        "evidence": {"lower": "witness", "upper": str(result.upper_evidence)},
+        "seconds": round(result.seconds, 6),
+        "interrupted": result.interrupted,
+        "assumptions": list(result.assumptions),
+        "versions": {"makespan": __version__, "python": platform.python_version()},
+    }
+
+
+def _value(bounds: Bounds | None) -> int | list[int] | None:
+    if bounds is None:
+        return None
+    return bounds.lower if bounds.lower == bounds.upper else [bounds.lower, bounds.upper]

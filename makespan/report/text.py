@@ -1,0 +1,60 @@
+"""A result in the words of a terminal."""
+
+from makespan.result import Bounds, Result, Status
+
+
+def verdict(result: Result) -> str:
+    """One line: the number, and whether it is exact.
+
+    >>> from makespan import Instance, solve
+    >>> verdict(solve(Instance.of("CLLCLL", warps=2)))
+    'exact: the worst case is 10 cycles'
+    """
+    if result.status is Status.EXACT:
+        return f"exact: the worst case is {_cycles(result.bounds.upper)}"
+    return f"bounded: the worst case is at least {result.bounds.lower} and at most {_cycles(result.bounds.upper)}" + (
+        " (interrupted)" if result.interrupted else ""
+    )
+
+
+def report(result: Result) -> str:
+    """The whole report; the verdict comes last, where the eye is."""
+    lines = [subject(result), "assumptions:"]
+    lines += [f"  - {note}" for note in result.assumptions]
+    lines += [
+        f"at least   {result.bounds.lower:>9}  a schedule that takes so long, replayed",
+        f"at most    {result.bounds.upper:>9}  proven by {result.upper_evidence}",
+        f"M^L + M^C  {result.pessimistic:>9}  the pessimistic bound, {_excess(result)}",
+    ]
+    if result.best_case is not None:
+        lines.append(f"best case  {interval(result.best_case):>9}  the shortest work-conserving schedule")
+    lines += [f"found by {result.backend} in {result.seconds:.2f} s", verdict(result)]
+    return "\n".join(lines)
+
+
+def subject(result: Result) -> str:
+    """One line: which warps on which machine."""
+    instance = result.instance
+    units = ", ".join(f"{unit}={capacity}" for unit, capacity in instance.machine.capacities.items())
+    warps = " + ".join(f"{group.warps} x {group.program}" for group in instance.groups)
+    return f"{warps} on machine {instance.machine.name} ({units})"
+
+
+def row(result: Result, name: str = "") -> str:
+    """One line of a table: warps, worst case, pessimistic bound, backend."""
+    worst = interval(result.bounds)
+    return f"{result.instance.warps:>5} warps  {worst:>13}  {result.status:<7}  M^L+M^C {result.pessimistic:>7}  {name}"
+
+
+def _excess(result: Result) -> str:
+    excess = 100 * (result.pessimistic - result.bounds.upper) / result.bounds.upper
+    return f"{excess:.1f} % above" if excess else "the same"
+
+
+def interval(bounds: Bounds) -> str:
+    """`7` or `7..9`."""
+    return str(bounds.lower) if bounds.lower == bounds.upper else f"{bounds.lower}..{bounds.upper}"
+
+
+def _cycles(count: int) -> str:
+    return f"{count} cycle" if count == 1 else f"{count} cycles"

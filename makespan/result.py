@@ -1,0 +1,90 @@
+"""What a solve returns: a proven interval and the evidence for both of its sides."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from makespan.certificate import Certificate
+from makespan.errors import BrokenPromiseError
+from makespan.instance import Instance
+from makespan.schedule import Schedule
+
+
+class Status(StrEnum):
+    """`exact` when both proofs meet, else `bounded`."""
+
+    EXACT = "exact"
+    BOUNDED = "bounded"
+
+
+class Upper(StrEnum):
+    """What proves an upper bound. The first four are re-proved by an independent checker."""
+
+    PESSIMISTIC = "pessimistic"
+    THEOREM_A = "theorem-a"
+    POTENTIAL = "potential"
+    TWO_WARP_DP = "two-warp-dp"
+    SEARCH = "search"
+    CPSAT = "cpsat"
+    ILP = "ilp"
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """A proven interval, in cycles: `lower <= value <= upper`."""
+
+    lower: int
+    upper: int
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.lower <= self.upper:
+            raise BrokenPromiseError(f"not an interval: {self.lower}..{self.upper} cycles")
+
+    @property
+    def status(self) -> Status:
+        """Whether the interval is a single value."""
+        return Status.EXACT if self.lower == self.upper else Status.BOUNDED
+
+    def __and__(self, other: "Bounds") -> "Bounds":
+        """Keep what both prove; two proofs that contradict each other raise `BrokenPromiseError`."""
+        return Bounds(max(self.lower, other.lower), min(self.upper, other.upper))
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """The worst-case makespan of `instance`, in cycles.
+
+    Args:
+        bounds: proven interval of the worst case.
+        witness: a work-conserving schedule of `bounds.lower` cycles; replayed before it got here.
+        upper_evidence: what proves `bounds.upper`.
+        pessimistic: the bound M^L + M^C, for comparison.
+        best_case: proven interval of the shortest work-conserving schedule; None when not asked for.
+        backend: the engine that was asked for or, with `auto`, the one that closed the gap.
+        seconds: wall-clock time of the solve.
+        assumptions: what must hold for the number to be a worst case of the source.
+        interrupted: whether the user stopped the solve; the interval is proven all the same.
+        certificate: the potentials, where `upper_evidence` is `potential`; others can re-check them.
+    """
+
+    instance: Instance
+    bounds: Bounds
+    witness: Schedule
+    upper_evidence: Upper
+    pessimistic: int
+    best_case: Bounds | None
+    backend: str
+    seconds: float
+    assumptions: tuple[str, ...]
+    interrupted: bool = False
+    certificate: Certificate | None = None
+
+    def __post_init__(self) -> None:
+        if self.witness.makespan != self.bounds.lower:
+            raise BrokenPromiseError(
+                f"the witness takes {self.witness.makespan} cycles, the lower bound says {self.bounds.lower}"
+            )
+
+    @property
+    def status(self) -> Status:
+        """Whether worst case and proof meet."""
+        return self.bounds.status

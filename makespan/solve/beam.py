@@ -1,0 +1,200 @@
+"""Witnesses found by following a potential: a beam search that gives away as little of the bound as it can.
+
+A potential falls by at least one cycle per cycle, and what it falls by beyond that is lost for ever: the makespan of
+a schedule is the bound less its losses. So the beam keeps, cycle by cycle, the states with the largest potential.
+States in which the warps stand at more than a few different places are left out; few suffice (docs/theory.md).
+"""
+
+from bisect import bisect_right
+from collections import Counter
+from dataclasses import dataclass
+from itertools import accumulate
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from makespan.certificate import Kind, Potential
+from makespan.instance import Instance
+from makespan.schedule import Move, Schedule
+from makespan.solve import beam_kernel as kernel
+from makespan.solve.limits import Limits
+
+MOST_LEAVES = 4_000
+_PAIRS = 7
+_ROOM_PER_STATE = 16
+_LAYERS_PER_LOOK = 16
+
+Indices = NDArray[np.int32]
+
+
+@dataclass(frozen=True, slots=True)
+class _Codes:
+    """Numbers for the places of all groups: those of group g begin at `offsets[g]`."""
+
+    instance: Instance
+    offsets: tuple[int, ...]
+
+    @classmethod
+    def of(cls, instance: Instance) -> "_Codes":
+        return cls(instance, tuple(accumulate((group.program.end for group in instance.groups), initial=0)))
+
+    def code(self, group: int, place: int) -> int:
+        """The number of a place; -1 for "finished"."""
+        return -1 if place == self.instance.groups[group].program.end else self.offsets[group] + place
+
+    def place(self, code: int) -> tuple[int, int]:
+        """Group and place of a number."""
+        group = bisect_right(self.offsets, code) - 1
+        return group, code - self.offsets[group]
+
+    def automaton(self, classes: tuple[str, ...]) -> kernel.Automaton:
+        """The instance as the kernel wants it; `classes` numbers the unit classes."""
+        groups = list(enumerate(self.instance.groups))
+        edges = [[self.code(g, s) for s in place.successors] for g, group in groups for place in group.program.places]
+        return kernel.Automaton(
+            unit=_ints([classes.index(place.unit) for _, group in groups for place in group.program.places]),
+            sigma=_ints([self.instance.machine.capacities[unit] for unit in classes]),
+            first=_ints(list(accumulate(map(len, edges), initial=0))),
+            successors=_ints([code for targets in edges for code in targets]),
+        )
+
+    def potentials(self, potential: Potential) -> kernel.Potentials:
+        """The certificate as the kernel wants it, its nodes in the order of their kinds."""
+        thresholds = potential.thresholds
+        nodes = sorted(potential.nodes, key=lambda item: _rank(item[0].kind, thresholds))
+        ranks = Counter(_rank(node.kind, thresholds) for node, _ in nodes)
+        begin = self.offsets[potential.last_group]
+        last = np.zeros((len(nodes), self.offsets[-1]), dtype=np.int64)
+        for row, (_, table) in enumerate(nodes):
+            last[row, begin : begin + len(table.last)] = table.last
+        kinds = prod(threshold + 1 for threshold in thresholds)
+        return kernel.Potentials(
+            thresholds=_ints(list(thresholds)),
+            node_first=_ints(list(accumulate((ranks[rank] for rank in range(kinds)), initial=0))),
+            others=np.array([np.concatenate([_ints(list(group)) for group in table.others]) for _, table in nodes]),
+            last=last,
+            constants=_ints([table.constant for _, table in nodes]),
+        )
+
+    def start(self, last_group: int) -> tuple[Counter[int], int]:
+        """The other warps, counted by code, and the laggard; all at the first start of their programs."""
+        groups = list(enumerate(self.instance.groups))
+        others = Counter({self.code(g, group.program.starts[0]): group.warps for g, group in groups})
+        laggard = self.code(last_group, self.instance.groups[last_group].program.starts[0])
+        others[laggard] -= 1
+        return +others, laggard
+
+
+def search(instance: Instance, potential: Potential, width: int, per_place: int, limits: Limits) -> Schedule | None:
+    """The longest schedule that a beam finds; None when it finds none, or is stopped before it has one.
+
+    Args:
+        width: states kept in a cycle.
+        per_place: how many of them may have their laggard, the warp that finishes last, at the same place.
+    """
+    codes = _Codes.of(instance)
+    automaton, potentials = codes.automaton(potential.classes), codes.potentials(potential)
+    begin = codes.start(potential.last_group)
+    pairs = _PAIRS + len(instance.groups)
+    now, then = _layer(width * _ROOM_PER_STATE, pairs), _layer(width * _ROOM_PER_STATE, pairs)
+    choice = _choice(automaton, pairs)
+    _put(now, begin)
+    history: list[tuple[Indices, Indices]] = []
+    end, alive = None, 1
+    while alive:
+        if len(history) % _LAYERS_PER_LOOK == 0 and limits.expired:
+            return None
+        alive, finished = kernel.advance(now, alive, width, per_place, MOST_LEAVES, automaton, potentials, choice, then)
+        if finished:
+            end = (len(history), int(then.parent[-1]), int(then.leaf[-1]))
+        history.append((then.parent[:alive].astype(np.int32), then.leaf[:alive].astype(np.int32)))
+        now, then = then, now
+    return None if end is None else _schedule(codes, automaton, begin, _leaves(history, end), pairs)
+
+
+def _leaves(history: list[tuple[Indices, Indices]], end: tuple[int, int, int]) -> list[int]:
+    """The leaf taken in every cycle up to `end`, which is a cycle, the state before it, and its leaf."""
+    cycle, state, leaf = end
+    leaves = [leaf]
+    for parents, taken in reversed(history[:cycle]):
+        leaves.append(int(taken[state]))
+        state = int(parents[state])
+    return leaves[::-1]
+
+
+def _schedule(
+    codes: _Codes, automaton: kernel.Automaton, begin: tuple[Counter[int], int], leaves: list[int], pairs: int
+) -> Schedule:
+    """The schedule that takes these leaves."""
+    starts: list[dict[int, int]] = [{} for _ in codes.instance.groups]
+    for code, count in [*begin[0].items(), (begin[1], 1)]:
+        group, place = codes.place(code)
+        starts[group][place] = starts[group].get(place, 0) + count
+    layer, after, choice = _layer(0, pairs), _layer(0, pairs), _choice(automaton, pairs)
+    _put(layer, begin)
+    cycles = []
+    for leaf in leaves:
+        number = kernel.open_choice(layer, 0, automaton, choice)
+        for attempt in range(leaf + 1):
+            kernel.next_leaf(choice, number, attempt == 0)
+        kernel.apply(layer, 0, choice, number, after, 0)
+        cycles.append(_moves(codes, layer, choice, number))
+        layer, after = after, layer
+    return Schedule.from_moves(codes.instance, starts, cycles)
+
+
+def _moves(codes: _Codes, layer: kernel.Layer, choice: kernel.Choice, number: int) -> list[Move]:
+    moves = []
+    size, laggard = int(layer.sizes[0]), int(layer.laggards[0])
+    for option in np.flatnonzero(choice.take[:number]).tolist():
+        pair, target = int(choice.pair[option]), int(choice.target[option])
+        group, place = codes.place(int(layer.codes[0, pair]) if pair < size else laggard)
+        successor = codes.instance.groups[group].program.end if target < 0 else codes.place(target)[1]
+        moves.append(Move(group, place, successor, int(choice.take[option])))
+    return moves
+
+
+def _put(layer: kernel.Layer, begin: tuple[Counter[int], int]) -> None:
+    """Make `begin` the first state of a layer."""
+    others = sorted(begin[0].items())
+    layer.codes[0, : len(others)] = [code for code, _ in others]
+    layer.counts[0, : len(others)] = [count for _, count in others]
+    layer.sizes[0], layer.laggards[0] = len(others), begin[1]
+
+
+def _layer(room: int, pairs: int) -> kernel.Layer:
+    states, table = room + 1, (room + 1, pairs)
+    return kernel.Layer(
+        codes=np.zeros(table, dtype=np.int64),
+        counts=np.zeros(table, dtype=np.int64),
+        sizes=np.zeros(states, dtype=np.int64),
+        laggards=np.zeros(states, dtype=np.int64),
+        parent=np.zeros(states, dtype=np.int64),
+        leaf=np.zeros(states, dtype=np.int64),
+        score=np.zeros(states, dtype=np.int64),
+        mark=np.zeros(states, dtype=np.uint64),
+    )
+
+
+def _choice(automaton: kernel.Automaton, pairs: int) -> kernel.Choice:
+    most = int(np.diff(automaton.first).max()) * (pairs + 1)
+    return kernel.Choice(
+        pair=np.zeros(most, dtype=np.int64),
+        unit=np.zeros(most, dtype=np.int64),
+        target=np.zeros(most, dtype=np.int64),
+        available=np.zeros(pairs + 1, dtype=np.int64),
+        quota=np.zeros(len(automaton.sigma), dtype=np.int64),
+        take=np.zeros(most, dtype=np.int64),
+    )
+
+
+def _rank(kind: Kind, thresholds: Kind) -> int:
+    rank = 0
+    for count, threshold in zip(kind, thresholds, strict=True):
+        rank = rank * (threshold + 1) + count
+    return rank
+
+
+def _ints(values: list[int]) -> kernel.Ints:
+    return np.array(values, dtype=np.int64)

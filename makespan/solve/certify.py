@@ -1,0 +1,103 @@
+"""Certificates and the witnesses that follow them, coarse and quick first, finer while time lasts."""
+
+from collections.abc import Callable, Iterator
+from math import comb, prod
+from typing import NamedTuple
+
+from makespan.bounds.conditions import Question
+from makespan.bounds.front import Front, front
+from makespan.bounds.kinds import Abstraction
+from makespan.bounds.potential import Mode, Proof, synthesise
+from makespan.certificate import Certificate, Node
+from makespan.instance import Instance
+from makespan.result import Upper
+from makespan.solve import beam
+from makespan.solve.finding import Finding
+from makespan.solve.limits import Limits
+
+SMALL_PLACES = 160
+"""Programs up to this size get the finest certificate at once."""
+
+FRONT_STATES = 1_000
+FRONT_WARPS = 16
+MOST_CYCLES = 2_000_000
+"""Abstract cycles, counted generously, up to which an abstraction is enumerated."""
+
+BEAMS = ((32, 1), (256, 2), (1024, 8), (8192, 64))
+"""(width, states per place of the laggard) of the beams that follow each certificate."""
+
+
+class _Level(NamedTuple):
+    """How fine a certificate is: thresholds above the capacities, states of the front, one table per node or few."""
+
+    extra: tuple[int, ...]
+    front_states: int
+    few_tables: bool = False
+
+
+def improve(instance: Instance, limits: Limits) -> Iterator[Finding]:
+    """Ever better certificates and witnesses; ends when nothing finer fits into the time."""
+    fronts: dict[int, Front | None] = {}
+    for level in _levels(instance):
+        if limits.expired:
+            return
+        if level.front_states not in fronts:
+            fronts[level.front_states] = front(instance, level.front_states)
+        states = fronts[level.front_states]
+        certificate = None if states is None else _certificate(instance, level, states, limits)
+        if certificate is None:
+            continue
+        limits.progress(f"certificate: at most {certificate.upper} cycles")
+        yield Finding(upper=certificate.upper, evidence=Upper.POTENTIAL, certificate=certificate)
+        for width, per_place in BEAMS[: 2 if level.few_tables else len(BEAMS)]:
+            for potential in certificate.potentials:
+                witness = None if limits.expired else beam.search(instance, potential, width, per_place, limits)
+                if witness is not None:
+                    limits.progress(f"beam of {width} states: at least {witness.makespan} cycles")
+                    yield Finding(witness=witness)
+
+
+def _levels(instance: Instance) -> list[_Level]:
+    classes = len(set().union(*(group.program.units for group in instance.groups)))
+    places = sum(group.program.end for group in instance.groups)
+    none, first, all_of = (0,) * classes, (1, *(0,) * (classes - 1)), (1,) * classes
+    if places <= SMALL_PLACES:
+        return [_Level(all_of, FRONT_STATES if instance.warps <= FRONT_WARPS else 1)]
+    return [_Level(none, 1, few_tables=True), _Level(none, 1), _Level(first, 1), _Level(all_of, 1)]
+
+
+def _certificate(instance: Instance, level: _Level, states: Front, limits: Limits) -> Certificate | None:
+    """One potential for every group that may hold the last finisher; None if one is too large or late."""
+    proofs: list[Proof] = []
+    for last in range(len(instance.groups)):
+        question = Question(instance, last)
+        shape = question.abstraction(level.extra)
+        if _cycles(shape) > MOST_CYCLES or limits.expired:
+            return None
+        mode = _saturated(shape) if level.few_tables else _own
+        proof = synthesise(question, shape, states, limits.remaining, mode)
+        if proof is None:
+            return None
+        proofs.append(proof)
+    return Certificate(max(proof.upper for proof in proofs), tuple(proof.potential for proof in proofs))
+
+
+def _own(node: Node) -> Mode:
+    return node
+
+
+def _saturated(shape: Abstraction) -> Callable[[Node], Mode]:
+    """One table per class: that of the first class that is saturated in the node or, if all are, after it."""
+
+    def mode(node: Node) -> Mode:
+        kind = node.kind if node.label is None else node.label
+        return next((unit for unit, (n, s) in enumerate(zip(kind, shape.sigma, strict=False)) if n >= s), 0)
+
+    return mode
+
+
+def _cycles(shape: Abstraction) -> int:
+    """At least as many as there are abstract cycles."""
+    next_classes = [sum(before == unit for before, _ in shape.crossings) for unit in range(len(shape.sigma))]
+    choices = prod(comb(s + n - 1, n - 1) * (s + 1) for s, n in zip(shape.sigma, next_classes, strict=True))
+    return choices * prod(threshold + 1 for threshold in shape.thresholds)

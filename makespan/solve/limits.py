@@ -1,0 +1,45 @@
+"""What a solve may spend, and how it is told to stop."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+
+def _silent(_: str) -> None:
+    pass
+
+
+@dataclass(slots=True)
+class Limits:
+    """A budget that starts to run when it is made.
+
+    Args:
+        seconds: wall-clock limit.
+        memory_bytes: what the tables of a search may take; an engine stops cleanly before it.
+        progress: called with one line now and then.
+    """
+
+    seconds: float = 60.0
+    memory_bytes: int = 8 << 30
+    progress: Callable[[str], None] = _silent
+    interrupted: bool = False
+    _started: float = field(default_factory=time.monotonic)
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since the start."""
+        return time.monotonic() - self._started
+
+    @property
+    def remaining(self) -> float:
+        """Seconds left, never below zero."""
+        return max(0.0, self.seconds - self.elapsed)
+
+    @property
+    def expired(self) -> bool:
+        """Whether to stop now: out of time, or interrupted by the user."""
+        return self.interrupted or self.elapsed >= self.seconds
+
+    def interrupt(self) -> None:
+        """Ask the engines to stop at their next look; what is proven so far is kept."""
+        self.interrupted = True

@@ -1,0 +1,173 @@
+"""`solve`: the engines, what each may prove, and how their findings become one result."""
+
+from collections.abc import Iterable, Iterator
+from math import comb, prod
+from typing import NamedTuple
+
+from makespan.bounds import least_possible, pessimistic, theorem_a
+from makespan.certificate import Certificate
+from makespan.errors import InputError
+from makespan.instance import Instance
+from makespan.result import Bounds, Result, Status, Upper
+from makespan.schedule import Schedule
+from makespan.simulate import POLICIES, replay, run
+from makespan.solve.finding import Finding
+from makespan.solve.limits import Limits
+
+BACKENDS = {
+    "auto": "certificate, then search if a gap is left",
+    "certificate": "bounds and constructed witnesses, no search",
+    "search": "every reachable state, worst and best case",
+}
+"""What `backend` may be."""
+
+SMALL_STATES = 20_000
+"""Up to so many states, searching them all is quicker than anything else."""
+
+
+class _Proof(NamedTuple):
+    """What is known so far: the longest replayed schedule, and the smallest proven upper bound."""
+
+    witness: Schedule
+    upper: int
+    evidence: Upper
+    engine: str
+    certificate: Certificate | None = None
+    best_case: Bounds | None = None
+
+    @property
+    def closed(self) -> bool:
+        return self.witness.makespan == self.upper
+
+
+def solve(
+    instance: Instance, *, backend: str = "auto", best_case: bool = False, limits: Limits | None = None
+) -> Result:
+    """The worst-case makespan under every work-conserving scheduler, as a proven interval.
+
+    >>> from makespan.instance import Instance
+    >>> solve(Instance.of("CLLCLL", warps=2)).bounds
+    Bounds(lower=10, upper=10)
+
+    Args:
+        backend: a key of `BACKENDS`.
+        best_case: also look for the shortest work-conserving schedule.
+        limits: time, memory, progress; by default 60 seconds.
+
+    Raises:
+        InputError: an unknown backend.
+        BrokenPromiseError: engines contradict each other, or a witness does not replay; always a bug.
+    """
+    if backend not in BACKENDS:
+        raise InputError(f"unknown backend {backend!r}; known: {', '.join(BACKENDS)}")
+    budget = limits or Limits()
+    worst_bound = pessimistic(instance)
+    proof = _bounded(instance, worst_bound, budget)
+    if best_case:
+        proof = proof._replace(best_case=_fastest_known(instance))
+    for engine, findings in _engines(instance, backend, budget):
+        if _decided(proof) and backend != engine:
+            break
+        for found in findings:
+            proof = _add(instance, proof, found, engine)
+            if _decided(proof):
+                break
+    return Result(
+        instance=instance,
+        bounds=Bounds(proof.witness.makespan, proof.upper),
+        witness=proof.witness,
+        upper_evidence=proof.evidence,
+        pessimistic=worst_bound,
+        best_case=proof.best_case,
+        backend=backend if backend != "auto" else proof.engine,
+        seconds=budget.elapsed,
+        assumptions=_assumptions(instance),
+        interrupted=budget.interrupted,
+        certificate=proof.certificate,
+    )
+
+
+def _decided(proof: _Proof) -> bool:
+    """Whether nothing that was asked for is open."""
+    return proof.closed and (proof.best_case is None or proof.best_case.status is Status.EXACT)
+
+
+def _engines(instance: Instance, backend: str, limits: Limits) -> Iterator[tuple[str, Iterable[Finding]]]:
+    """The engines in the order in which they are tried, each with what it will find; they start when asked."""
+    if backend == "search":
+        yield "search", _search(instance, limits)
+        return
+    yield "certificate", _constructions(instance, limits)
+    small = _count_states(instance) <= SMALL_STATES
+    if backend == "auto" and small:
+        yield "search", _search(instance, limits)
+    yield "certificate", _improve(instance, limits)
+    if backend == "auto" and not small:
+        yield "search", _search(instance, limits)
+
+
+def _count_states(instance: Instance) -> int:
+    """How many ways there are to place the warps: no fewer than a search can meet."""
+    return prod(comb(group.program.end + group.warps, group.warps) for group in instance.groups)
+
+
+def _search(instance: Instance, limits: Limits) -> Iterator[Finding]:
+    from makespan.solve import search
+
+    yield search.solve(instance, limits)
+
+
+def _improve(instance: Instance, limits: Limits) -> Iterator[Finding]:
+    from makespan.solve import certify
+
+    yield from certify.improve(instance, limits)
+
+
+def _constructions(instance: Instance, limits: Limits) -> Iterator[Finding]:
+    """Witnesses and values that are exact at once, where they apply, and greedy schedules."""
+    from makespan.solve import convoy, two_warps
+
+    for engine in (convoy, two_warps):
+        if engine.applies(instance):
+            yield engine.solve(instance, limits)
+
+
+def _bounded(instance: Instance, worst_bound: int, limits: Limits) -> _Proof:
+    """What costs next to nothing: greedy schedules below, the closed-form bounds above."""
+    from makespan.solve.greedy import schedules
+
+    witness = max(schedules(instance, limits), key=lambda schedule: schedule.makespan)
+    replay(instance, witness)
+    proof = _Proof(witness, worst_bound, Upper.PESSIMISTIC, "certificate")
+    return _add(instance, proof, Finding(upper=theorem_a(instance), evidence=Upper.THEOREM_A), "certificate")
+
+
+def _add(instance: Instance, proof: _Proof, found: Finding, engine: str) -> _Proof:
+    """Keep the longer witness, once it has been replayed, and the smaller upper bound."""
+    better = proof
+    if found.witness is not None and found.witness.makespan > proof.witness.makespan:
+        replay(instance, found.witness)
+        better = better._replace(witness=found.witness, engine=engine)
+    if found.upper is not None and found.evidence is not None and found.upper < proof.upper:
+        better = better._replace(
+            upper=found.upper, evidence=found.evidence, engine=engine, certificate=found.certificate
+        )
+    if found.best_case is not None and proof.best_case is not None:
+        better = better._replace(best_case=proof.best_case & found.best_case)
+    Bounds(better.witness.makespan, better.upper)  # raises when two proofs contradict each other
+    return better
+
+
+def _fastest_known(instance: Instance) -> Bounds:
+    """The best case, between the work to be done and the fastest policy."""
+    return Bounds(least_possible(instance), min(replay(instance, run(instance, policy)) for policy in POLICIES))
+
+
+def _assumptions(instance: Instance) -> tuple[str, ...]:
+    units = ", ".join(f"{unit}={capacity}" for unit, capacity in instance.machine.capacities.items())
+    model = (
+        f"machine {instance.machine.name!r}: units {units}; an instruction holds one unit of its class for one cycle",
+        "all warps start in cycle 0; a warp executes at most one instruction per cycle, in program order",
+        "the scheduler is work-conserving in every class",
+    )
+    return model + tuple(dict.fromkeys(note for group in instance.groups for note in group.program.assumptions))

@@ -1,0 +1,136 @@
+"""Instance files: instruction strings with warps, capacities and, where known, the worst case.
+
+Two formats with the same fields. TOML, for people: a list of tables `[[instance]]`. JSON lines, for programs: one
+object a line. Fields: `string` and `warps`, or `groups` (a list of tables with both); `capacity`; optional `name`,
+`source` and `makespan`, the expected worst case in cycles. Unknown fields are refused.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from makespan.errors import InputError
+from makespan.instance import Instance
+from makespan.machine import Machine
+from makespan.program import MAX_PLACES, Program
+
+MAX_FILE_BYTES = 256 << 20
+SUFFIXES = (".toml", ".jsonl")
+
+
+@dataclass(frozen=True, slots=True)
+class NamedInstance:
+    """An instance from a file, with what the file says about it; `makespan` is the expected value in cycles."""
+
+    instance: Instance
+    where: str
+    name: str | None = None
+    makespan: int | None = None
+    source: str | None = None
+
+
+class _Group(msgspec.Struct, forbid_unknown_fields=True):
+    string: str
+    warps: int
+
+
+class _Record(msgspec.Struct, forbid_unknown_fields=True):
+    capacity: dict[str, int]
+    string: str | None = None
+    warps: int | None = None
+    groups: list[_Group] | None = None
+    makespan: int | None = None
+    name: str | None = None
+    source: str | None = None
+
+
+class _Document(msgspec.Struct, forbid_unknown_fields=True):
+    instance: list[_Record]
+
+
+def parse_string(letters: str, machine: Machine) -> Program:
+    """The program of an instruction string; white space in it is ignored.
+
+    Raises:
+        InputError: an empty string, or a letter that is no unit class of `machine`; names the position.
+    """
+    string = "".join(letters.split())
+    if not string:
+        raise InputError("the instruction string is empty; write one letter per instruction, such as CLLC")
+    if len(string) > MAX_PLACES:
+        raise InputError(f"the instruction string has {len(string)} letters; the limit is {MAX_PLACES}")
+    known = machine.capacities
+    for position, letter in enumerate(string, start=1):
+        if letter not in known:
+            raise InputError(
+                f"instruction string: {letter!r} at position {position} is no unit class of machine"
+                f" {machine.name!r}; use {', '.join(known)}"
+            )
+    return Program.chain(string)
+
+
+def read_instances(path: Path) -> tuple[NamedInstance, ...]:
+    """All instances of a `.toml` or `.jsonl` file; the whole file is checked before anything is returned.
+
+    Raises:
+        InputError: the file cannot be read, is too large, or something in it is not an instance.
+    """
+    try:
+        if path.stat().st_size > MAX_FILE_BYTES:
+            raise InputError(f"{path}: larger than {MAX_FILE_BYTES >> 20} MiB")
+        text = path.read_text("utf-8")
+    except UnicodeDecodeError:
+        raise InputError(f"{path}: not an instance file: it is not UTF-8 text") from None
+    except OSError as error:
+        raise InputError(f"{path}: cannot read: {error.strerror}") from None
+    return parse_instances(text, str(path), path.suffix)
+
+
+def parse_instances(text: str, where: str, suffix: str) -> tuple[NamedInstance, ...]:
+    """The instances in `text`, which has the format of a file with this suffix; `where` is for messages."""
+    records = _from_toml(text, where) if suffix == ".toml" else _from_json_lines(text, where)
+    if not records:
+        raise InputError(f"{where}: no instance in it")
+    return tuple(_named(record, at) for at, record in records)
+
+
+def _from_toml(text: str, where: str) -> list[tuple[str, _Record]]:
+    try:
+        document = msgspec.toml.decode(text, type=_Document)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise InputError(f"{where}: not an instance file: {error}") from None
+    return [(f"{where}: instance {number}", record) for number, record in enumerate(document.instance, start=1)]
+
+
+def _from_json_lines(text: str, where: str) -> list[tuple[str, _Record]]:
+    decoder = msgspec.json.Decoder(_Record)
+    records = []
+    for number, line in enumerate(text.split("\n"), start=1):  # splitlines would also cut at U+2028, which JSON allows
+        if line.strip():
+            try:
+                records.append((f"{where}:{number}", decoder.decode(line)))
+            except (msgspec.DecodeError, RecursionError) as error:
+                raise InputError(f"{where}:{number}: not an instance: {error}") from None
+    return records
+
+
+def _named(record: _Record, where: str) -> NamedInstance:
+    try:
+        machine = Machine.of(record.capacity)
+        instance = Instance.merged(
+            ((parse_string(string, machine), warps) for string, warps in _strings(record)), machine
+        )
+        if record.makespan is not None and record.makespan < 1:
+            raise InputError(f"makespan must be at least 1 cycle, not {record.makespan}")
+    except InputError as error:
+        raise InputError(f"{where}: {error}") from None
+    return NamedInstance(instance, where, record.name, record.makespan, record.source)
+
+
+def _strings(record: _Record) -> list[tuple[str, int]]:
+    if record.groups is not None and record.string is None and record.warps is None:
+        return [(group.string, group.warps) for group in record.groups]
+    if record.groups is None and record.string is not None and record.warps is not None:
+        return [(record.string, record.warps)]
+    raise InputError("give either string and warps, or groups")

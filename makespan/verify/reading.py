@@ -1,0 +1,347 @@
+"""A bundle read strictly: every key and type is checked, and every field that the instance determines.
+
+What comes out is made of the package's value types, whose own checks have passed; what is not understood is refused.
+"""
+
+import hashlib
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from makespan.certificate import Certificate, Node, Potential, Table
+from makespan.errors import InputError
+from makespan.instance import MAX_WARPS, Group, Instance
+from makespan.machine import Machine, UnitClass
+from makespan.program import MAX_PLACES, Place, Program
+from makespan.result import Status, Upper
+from makespan.schedule import Schedule
+from makespan.verify.refusal import Refused
+
+SCHEMA, RESULT_SCHEMA = "makespan.bundle/1", "makespan.result/1"
+MOST_BYTES = 128 << 20
+MOST_INSTRUCTIONS = 10_000_000  # warp-instructions of a witness
+_MOST_DIGITS = 100
+_MOST_CYCLES = 10**12
+_MOST_TEXT = 1_000_000
+_MOST_COEFFICIENT = 10**_MOST_DIGITS
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What the result says, in cycles; `best_case` is an interval."""
+
+    lower: int
+    upper: int
+    evidence: Upper
+    pessimistic: int
+    best_case: tuple[int, int] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Bundle:
+    """A claim and its evidence."""
+
+    instance: Instance
+    claim: Claim
+    witness: Schedule
+    certificate: Certificate | None
+
+
+def parse(content: bytes) -> object:
+    """The JSON document in `content`; stricter than `json.loads`.
+
+    Raises:
+        Refused: not UTF-8, not JSON, a key twice in one object, NaN or infinity, a number of over 100 digits, nested
+            too deeply, or larger than 128 MiB.
+    """
+    if len(content) > MOST_BYTES:
+        raise Refused(f"not a bundle: larger than {MOST_BYTES >> 20} MiB")
+    try:
+        return json.loads(
+            content.decode("utf-8"),
+            object_pairs_hook=_object,
+            parse_int=_int,
+            parse_float=_float,
+            parse_constant=_constant,
+        )
+    except UnicodeDecodeError:
+        raise Refused("not a bundle: not UTF-8 text") from None
+    except RecursionError:
+        raise Refused("not a bundle: nested too deeply") from None
+    except ValueError as error:
+        raise Refused(f"not a bundle: {error}") from None
+
+
+def digest(document: dict[str, Any]) -> str:
+    """SHA-256 of everything but the digest itself, in canonical JSON."""
+    content = {key: value for key, value in document.items() if key != "sha256"}
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def bundle(document: object) -> Bundle:
+    """The claim and the evidence in `document`.
+
+    Raises:
+        Refused: a key or type is wrong, a value contradicts the instance, or the digest does not match.
+    """
+    if not isinstance(document, dict) or document.get("schema") != SCHEMA:
+        _bad(f"schema is not {SCHEMA!r}")
+    parts = _table(document, "bundle", "schema", "instance", "result", "witness", "certificate", "sha256")
+    try:
+        instance = _instance(parts["instance"])
+    except InputError as error:
+        raise Refused(f"not a bundle: {error}") from None
+    claim = _claim(parts["result"], instance)
+    witness = _witness(parts["witness"], instance, claim.lower)
+    certificate = None if parts["certificate"] is None else _certificate(parts["certificate"], instance)
+    if _text(parts["sha256"], "sha256") != digest(document):
+        raise Refused("the digest does not match the content: the file was changed after it was written")
+    return Bundle(instance, claim, witness, certificate)
+
+
+# Instance
+
+
+def _instance(value: object) -> Instance:
+    parts = _table(value, "instance", "machine", "groups")
+    machine = _table(parts["machine"], "machine", "name", "capacity")
+    units = tuple(UnitClass(name, _whole(units, "capacity")) for name, units in _dict(machine["capacity"]).items())
+    groups = _list(parts["groups"], "groups", most=MAX_WARPS)
+    return Instance(tuple(map(_group, groups)), Machine(_text(machine["name"], "machine name"), units))
+
+
+def _group(value: object) -> Group:
+    if "string" in _dict(value):
+        parts = _table(value, "group", "warps", "string")
+        program = Program.chain(_text(parts["string"], "string"))
+    else:
+        parts = _table(value, "group", "warps", "starts", "places")
+        places = _list(parts["places"], "places", most=MAX_PLACES)
+        program = Program(tuple(map(_place, places)), _wholes(parts["starts"], "starts"))
+        if len(set(program.starts)) != len(program.starts):
+            _bad(f"starts {program.starts} name a place twice")
+    return Group(program, _whole(parts["warps"], "warps", 1, MAX_WARPS))
+
+
+def _place(value: object) -> Place:
+    unit, successors = _list(value, "place", 2, 2)
+    return Place(_text(unit, "unit"), _wholes(successors, "successors"))
+
+
+# Result
+
+
+def _claim(value: object, instance: Instance) -> Claim:
+    keys = "schema status lower upper pessimistic best_case warps capacity machine string groups backend evidence"
+    result = _table(value, "result", *keys.split(), "seconds", "interrupted", "assumptions", "versions")
+    lower, upper = (_whole(result[side], side, 1) for side in ("lower", "upper"))
+    if lower > upper:
+        raise Refused(f"lower {lower} exceeds upper {upper}")
+    groups = [
+        {"program": group.program.letters or str(group.program), "warps": group.warps} for group in instance.groups
+    ]
+    determined = {
+        "schema": RESULT_SCHEMA,
+        "status": str(Status.EXACT if lower == upper else Status.BOUNDED),
+        "warps": instance.warps,
+        "capacity": instance.machine.capacities,
+        "machine": instance.machine.name,
+        "string": instance.groups[0].program.letters if instance.identical else None,
+        "groups": groups,
+    }
+    for key, expected in determined.items():
+        if not _same(result[key], expected):
+            raise Refused(f"result: {key} does not follow from the instance and the bounds")
+    _remarks(result)
+    evidence = _table(result["evidence"], "evidence", "lower", "upper")
+    if evidence["lower"] != "witness" or evidence["upper"] not in [str(name) for name in Upper]:
+        raise Refused(f"unknown evidence: {evidence['lower']!r:.40}, {evidence['upper']!r:.40}")
+    pessimistic = _whole(result["pessimistic"], "pessimistic", 1)
+    return Claim(lower, upper, Upper(evidence["upper"]), pessimistic, _best_case(result["best_case"]))
+
+
+def _same(value: object, expected: object) -> bool:
+    """Equality that keeps True, 1 and 1.0 apart."""
+    if type(value) is not type(expected):
+        return False
+    if isinstance(value, dict) and isinstance(expected, dict):
+        return value.keys() == expected.keys() and all(_same(value[key], expected[key]) for key in value)
+    if isinstance(value, list) and isinstance(expected, list):
+        return len(value) == len(expected) and all(map(_same, value, expected))
+    return value == expected
+
+
+def _remarks(result: dict[str, Any]) -> None:
+    """What nobody can check: who computed it, for how long, and what the user takes on trust."""
+    seconds = result["seconds"]
+    if type(seconds) not in (int, float) or not 0 <= seconds < math.inf:
+        _bad("seconds is not a duration")
+    if type(result["interrupted"]) is not bool:
+        _bad("interrupted is neither true nor false")
+    _text(result["backend"], "backend")
+    for note in _list(result["assumptions"], "assumptions", 0):
+        _text(note, "assumption")
+    for version in _table(result["versions"], "versions", "makespan", "python").values():
+        _text(version, "version")
+
+
+def _best_case(value: object) -> tuple[int, int] | None:
+    if value is None:
+        return None
+    if not isinstance(value, list):
+        cycles = _whole(value, "best_case", 1)
+        return cycles, cycles
+    lower, upper = (_whole(side, "best_case", 1) for side in _list(value, "best_case", 2, 2))
+    if lower >= upper:
+        raise Refused(f"best_case is not an interval: {lower}..{upper}")
+    return lower, upper
+
+
+# Witness
+
+
+def _witness(value: object, instance: Instance, makespan: int) -> Schedule:
+    parts = _table(value, "witness", "paths", "cycles")
+    cycles: list[tuple[int, ...]] = []
+    instructions = 0
+    for entry in _list(parts["cycles"], "cycles"):
+        count, executing = _list(entry, "cycle", 2, 2)
+        repeat, warps = _whole(count, "repeat", 1), _wholes(executing, "warps", instance.warps - 1)
+        instructions += repeat * len(warps)  # counted before it is unfolded, and no cycle is empty
+        if instructions > MOST_INSTRUCTIONS:
+            raise Refused(f"the witness is too large for this checker: over {MOST_INSTRUCTIONS} warp-instructions")
+        cycles.extend((warps,) * repeat)
+    if len(cycles) != makespan:
+        raise Refused(f"the witness takes {len(cycles)} cycles, the lower bound says {makespan}")
+    return Schedule(tuple(cycles), _paths(parts["paths"], instance))
+
+
+def _paths(value: object, instance: Instance) -> tuple[tuple[int, ...], ...]:
+    if all(group.program.is_chain for group in instance.groups):
+        if value is not None:
+            _bad("a string has one path: paths must be null")
+        whole = [tuple(range(group.program.end)) for group in instance.groups]
+        return tuple(whole[group] for group in instance.group_of_warp())
+    paths: list[tuple[int, ...]] = []
+    for entry in _list(value, "paths", most=instance.warps):
+        count, places = _list(entry, "path", 2, 2)
+        paths.extend((_wholes(places, "path", MAX_PLACES),) * _whole(count, "count", 1, instance.warps - len(paths)))
+    if len(paths) != instance.warps:
+        _bad(f"{len(paths)} paths for {instance.warps} warps")
+    return tuple(paths)
+
+
+# Certificate
+
+
+def _certificate(value: object, instance: Instance) -> Certificate:
+    parts = _table(value, "certificate", "upper", "potentials")
+    potentials = _list(parts["potentials"], "potentials", most=len(instance.groups))
+    return Certificate(_whole(parts["upper"], "upper", 1), tuple(_potential(item, instance) for item in potentials))
+
+
+def _potential(value: object, instance: Instance) -> Potential:
+    parts = _table(value, "potential", "last_group", "classes", "thresholds", "front", "nodes")
+    last = _whole(parts["last_group"], "last_group", 0, len(instance.groups) - 1)
+    classes = tuple(_text(name, "class") for name in _list(parts["classes"], "classes"))
+    thresholds = _wholes(parts["thresholds"], "thresholds")
+    sizes = [group.program.end for group in instance.groups]
+    nodes = tuple(_node(item, sizes, last) for item in _list(parts["nodes"], "nodes", 0))
+    if len({node for node, _ in nodes}) != len(nodes):
+        _bad("a node of the potential is given twice")
+    return Potential(last, classes, thresholds, _whole(parts["front"], "front"), nodes)
+
+
+def _node(value: object, sizes: Sequence[int], last_group: int) -> tuple[Node, Table]:
+    parts = _table(value, "node", "kind", "label", "others", "last", "constant")
+    label = None if parts["label"] is None else _wholes(parts["label"], "label", least=0)
+    rows = _list(parts["others"], "others", len(sizes), len(sizes))
+    others = tuple(_coefficients(row, "others", size) for row, size in zip(rows, sizes, strict=True))
+    constant = _whole(parts["constant"], "constant", -_MOST_COEFFICIENT, _MOST_COEFFICIENT)
+    last = _coefficients(parts["last"], "last", sizes[last_group])
+    return Node(_wholes(parts["kind"], "kind"), label), Table(others, last, constant)
+
+
+def _coefficients(value: object, name: str, size: int) -> tuple[int, ...]:
+    numbers = _list(value, name, size, size)
+    if any(type(number) is not int or abs(number) > _MOST_COEFFICIENT for number in numbers):
+        _bad(f"{name} holds something that is not a whole number of at most {_MOST_DIGITS} digits")
+    return tuple(numbers)
+
+
+# Types
+
+
+def _bad(reason: str) -> NoReturn:
+    raise Refused(f"not a bundle: {reason}")
+
+
+def _dict(value: object) -> dict[str, Any]:
+    if type(value) is not dict or any(type(key) is not str for key in value):
+        _bad("an object was expected")
+    return value
+
+
+def _table(value: object, name: str, *keys: str) -> dict[str, Any]:
+    """An object with exactly these keys."""
+    table = _dict(value)
+    if missing := [key for key in keys if key not in table]:
+        _bad(f"{name} lacks {missing[0]!r}")
+    if unknown := sorted(set(table) - set(keys)):
+        _bad(f"{name} has the unknown key {unknown[0]!r:.40}")
+    return table
+
+
+def _list(value: object, name: str, least: int = 1, most: int = MOST_INSTRUCTIONS) -> list[Any]:
+    if type(value) is not list or not least <= len(value) <= most:
+        _bad(f"{name} is not a list of {least}..{most} items")
+    return value
+
+
+def _text(value: object, name: str) -> str:
+    if type(value) is not str or len(value) > _MOST_TEXT:
+        _bad(f"{name} is not a text of at most {_MOST_TEXT} letters")
+    return value
+
+
+def _whole(value: object, name: str, least: int = 0, most: int = _MOST_CYCLES) -> int:
+    if type(value) is not int or not least <= value <= most:
+        _bad(f"{name} is not a whole number in {least}..{most}")
+    return value
+
+
+def _wholes(value: object, name: str, most: int = _MOST_CYCLES, least: int = 1) -> tuple[int, ...]:
+    """A list of numbers 0..`most`, with at least `least` of them."""
+    numbers = _list(value, name, least)
+    if any(type(number) is not int or not 0 <= number <= most for number in numbers):
+        _bad(f"{name} holds something that is not a whole number in 0..{most}")
+    return tuple(numbers)
+
+
+# JSON hooks
+
+
+def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    table = dict(pairs)
+    if len(table) != len(pairs):
+        raise ValueError("an object has a key twice")
+    return table
+
+
+def _int(digits: str) -> int:
+    if len(digits) > _MOST_DIGITS:
+        raise ValueError(f"a number of over {_MOST_DIGITS} digits")
+    return int(digits)
+
+
+def _float(digits: str) -> float:
+    if not math.isfinite(number := float(digits)):
+        raise ValueError("a number out of range")
+    return number
+
+
+def _constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not a number")

@@ -1,0 +1,1 @@
+"""Tests of makespan; `oracle` and `strategies` are shared by them."""

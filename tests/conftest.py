@@ -1,0 +1,18 @@
+"""Reproducible examples in `make test`; `make soak` draws new ones and says with which seed."""
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+settings.register_profile(
+    "makespan", deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("makespan")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Long campaigns run only when they are asked for."""
+    if "soak" in config.option.markexpr:
+        return
+    soak = [item for item in items if item.get_closest_marker("soak")]
+    config.hook.pytest_deselected(items=soak)
+    items[:] = [item for item in items if item not in soak]

@@ -1,0 +1,189 @@
+"""Bundles and what a forger does to them; certificates come from the engine, verdicts never."""
+
+import copy
+import random
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+from makespan.bounds.conditions import Question
+from makespan.bounds.front import front
+from makespan.bounds.potential import synthesise
+from makespan.certificate import Certificate, Potential, Table
+from makespan.instance import Instance
+from makespan.machine import Machine
+from makespan.program import Place, Program
+from makespan.report.bundle import bundle
+from makespan.result import Bounds, Result, Upper
+from makespan.simulate import replay
+from makespan.solve import Limits, greedy, search, solve
+from makespan.verify import digest
+
+Document = dict[str, Any]
+CHOICE = Program((Place("C", (1, 2)), Place("L", (2,)), Place("L", (3, 4)), Place("C", (4,))), (0,))
+
+
+def certificate(instance: Instance, *, extra: int = 0, states: int = 1, front_cycles: int | None = None) -> Certificate:
+    """What the linear programme finds; with `front_cycles` the same tables from another front."""
+    first = front(instance, states)
+    assert first is not None
+    proofs = []
+    for last in range(len(instance.groups)):
+        question = Question(instance, last)
+        proof = synthesise(question, question.abstraction(extra), first, 60)
+        assert proof is not None
+        proofs.append(proof)
+    potentials = tuple(
+        proof.potential if front_cycles is None else replace(proof.potential, front=front_cycles) for proof in proofs
+    )
+    return Certificate(max(proof.upper for proof in proofs), potentials)
+
+
+def by_potential(instance: Instance) -> Result:
+    """A result that rests on its certificate."""
+    proof = certificate(instance, front_cycles=0)
+    from makespan.verify import potential  # the bound with the front at 0 is not known to the engine
+
+    proof = replace(proof, upper=potential.bound(instance, proof))
+    witness = max(greedy.schedules(instance, Limits()), key=lambda schedule: replay(instance, schedule))
+    bounds = Bounds(witness.makespan, proof.upper)
+    return replace(
+        solve(instance), bounds=bounds, witness=witness, upper_evidence=Upper.POTENTIAL, certificate=proof
+    )
+
+
+def by_search(instance: Instance) -> Result:
+    """A result that rests on a search; with the best case."""
+    found = search.solve(instance, Limits())
+    assert found.witness is not None
+    assert found.upper is not None
+    return replace(
+        solve(instance, best_case=True),
+        bounds=Bounds(found.upper, found.upper),
+        witness=found.witness,
+        upper_evidence=Upper.SEARCH,
+    )
+
+
+def _machine(c: int, l: int) -> Machine:  # noqa: E741
+    return Machine.of({"C": c, "L": l})
+
+
+@cache
+def results() -> tuple[Result, ...]:
+    """One for every kind of evidence and of program."""
+    return (
+        solve(Instance.of("CLLCLL", 4)),
+        solve(Instance.of("CCLCL", 3), best_case=True),
+        solve(Instance.of("CLLCLCC", 2)),
+        solve(Instance.merged([(CHOICE, 1), (Program.chain("CCL"), 1)], _machine(1, 2)), best_case=True),
+        solve(Instance.merged([(Program.chain("CLL"), 2), (Program.chain("LCLC"), 1)])),
+        by_search(Instance.of("CLLCL", 4, _machine(2, 1))),
+        by_search(Instance.merged([(CHOICE, 2), (Program.chain("LLC"), 1)], _machine(2, 1))),
+        by_potential(Instance.of("CLCCL", 4, _machine(2, 1))),
+        by_potential(Instance.of("LLCC", 5, _machine(2, 2))),
+        by_potential(Instance.merged([(CHOICE, 3), (Program.chain("LC"), 2)], _machine(2, 1))),
+    )
+
+
+@cache
+def bundles() -> tuple[Document, ...]:
+    return tuple(bundle(result) for result in results())
+
+
+def forged(document: Document, change: Callable[[Document], None]) -> Document:
+    """A changed copy with a digest that fits."""
+    copied = copy.deepcopy(document)
+    change(copied)
+    return {**copied, "sha256": digest(copied)}
+
+
+def set_bounds(document: Document, lower: int, upper: int) -> None:
+    status = "exact" if lower == upper else "bounded"
+    document["result"].update(lower=lower, upper=upper, status=status)
+
+
+def upper_lowered(draw: random.Random, document: Document) -> None:
+    result = document["result"]
+    set_bounds(document, result["lower"], result["upper"] - 1)
+    if document["certificate"] is not None and draw.random() < 0.5:
+        document["certificate"]["upper"] -= 1
+
+
+def lower_raised(draw: random.Random, document: Document) -> None:
+    result = document["result"]
+    set_bounds(document, result["lower"] + 1, max(result["upper"], result["lower"] + 1))
+    if draw.random() < 0.5:
+        draw.choice(document["witness"]["cycles"])[0] += 1
+
+
+def unfold(document: Document) -> list[list[int]]:
+    return [list(warps) for count, warps in document["witness"]["cycles"] for _ in range(count)]
+
+
+def witness_swapped(draw: random.Random, document: Document) -> None:
+    """Two cycles change places, a warp takes another's turn, or one instruction moves to another cycle."""
+    cycles = unfold(document)
+    a, b = draw.randrange(len(cycles)), draw.randrange(len(cycles))
+    kind = draw.randrange(3)
+    if kind == 0:
+        cycles[a], cycles[b] = cycles[b], cycles[a]
+    elif kind == 1:
+        cycles[a][draw.randrange(len(cycles[a]))] = draw.randrange(document["result"]["warps"])
+    elif len(cycles[a]) > 1:
+        cycles[b].append(cycles[a].pop(draw.randrange(len(cycles[a]))))
+    document["witness"]["cycles"] = [[1, sorted(warps)] for warps in cycles]
+
+
+def letter_changed(draw: random.Random, document: Document) -> None:
+    """Another program, everywhere."""
+    groups = document["instance"]["groups"]
+    number = draw.randrange(len(groups))
+    if "string" in groups[number]:
+        letters = list(groups[number]["string"])
+        place = draw.randrange(len(letters))
+        letters[place] = "C" if letters[place] == "L" else "L"
+        groups[number]["string"] = document["result"]["groups"][number]["program"] = "".join(letters)
+        if document["result"]["string"] is not None:
+            document["result"]["string"] = "".join(letters)
+    else:
+        place = draw.choice(groups[number]["places"])
+        place[0] = "C" if place[0] == "L" else "L"
+
+
+def capacity_changed(draw: random.Random, document: Document) -> None:
+    """Another machine, everywhere."""
+    unit = draw.choice("CL")
+    now = document["instance"]["machine"]["capacity"][unit]
+    capacity = draw.choice([value for value in range(1, 5) if value != now])
+    document["instance"]["machine"]["capacity"][unit] = document["result"]["capacity"][unit] = capacity
+
+
+def mutated(draw: random.Random, potential: Potential, unit: int) -> Potential:
+    """Some coefficients changed by about `unit`, and now and then a node taken away or another front."""
+    nodes = list(potential.nodes)
+    for _ in range(draw.choice((1, 1, 2, 5))):
+        number = draw.randrange(len(nodes))
+        node, table = nodes[number]
+        change = draw.choice((-1, 1)) * max(1, unit // draw.choice((1, 1, 3, 10, 100)))
+        nodes[number] = node, _changed(draw, table, change)
+    if draw.random() < 0.05 and len(nodes) > 1:
+        nodes.pop(draw.randrange(len(nodes)))
+    return replace(potential, nodes=tuple(nodes), front=draw.choice((potential.front,) * 9 + (draw.randrange(6),)))
+
+
+def _changed(draw: random.Random, table: Table, change: int) -> Table:
+    what = draw.randrange(4)
+    if what == 0:
+        return replace(table, constant=table.constant + change)
+    if what == 1:
+        return replace(table, last=tuple(value + change for value in table.last))
+    if what == 2:
+        last = list(table.last)
+        last[draw.randrange(len(last))] += change
+        return replace(table, last=tuple(last))
+    others = [list(row) for row in table.others]
+    row = draw.choice(others)
+    row[draw.randrange(len(row))] += change
+    return replace(table, others=tuple(map(tuple, others)))

@@ -1,0 +1,45 @@
+"""Truth, slowly: written with nothing but the definition of a work-conserving cycle."""
+
+from math import comb, prod
+
+from makespan.instance import Instance
+from makespan.result import Bounds
+from makespan.schedule import Schedule
+from makespan.simulate.semantics import selections, starts, steps
+
+
+def brute_force(instance: Instance) -> Bounds:
+    """The shortest and the longest work-conserving schedule, in cycles; equal states are walked once."""
+    finished = tuple(program.end for program in instance.programs())
+    frontier, cycles, lengths = set(starts(instance)), 0, []
+    while frontier:
+        cycles += 1
+        frontier = {after for state in frontier for after in steps(instance, state)}
+        if finished in frontier:
+            frontier.remove(finished)
+            lengths.append(cycles)
+    return Bounds(lengths[0], lengths[-1])
+
+
+def obeys(instance: Instance, schedule: Schedule) -> bool:
+    """Whether `schedule` is one of the runs that the definition allows, from a start to the end of all warps."""
+    programs = tuple(instance.programs())
+    if len(schedule.paths) != len(programs) or not all(schedule.paths):
+        return False
+    state = tuple(path[0] for path in schedule.paths)
+    if state not in set(starts(instance)):
+        return False
+    left = [[*path[1:], program.end] for path, program in zip(schedule.paths, programs, strict=True)]
+    for executing in schedule.cycles:
+        if not executing or tuple(sorted(executing)) not in set(selections(instance, state)):
+            return False
+        moved = {warp: left[warp].pop(0) for warp in executing}
+        if any(place not in programs[warp].places[state[warp]].successors for warp, place in moved.items()):
+            return False
+        state = tuple(moved.get(warp, place) for warp, place in enumerate(state))
+    return state == tuple(program.end for program in programs)
+
+
+def count_states(instance: Instance) -> int:
+    """How many count states there are: in how many ways each group's warps can stand on its places."""
+    return prod(comb(group.program.end + group.warps, group.warps) for group in instance.groups)

@@ -1,0 +1,286 @@
+"""Where loop bounds come from, and which one counts."""
+
+from pathlib import Path
+
+import pytest
+
+from makespan.errors import InputError
+from makespan.ptx import (
+    Bound,
+    GivenBound,
+    Kernel,
+    bounds_for,
+    bounds_template,
+    given_bound,
+    loop_bounds,
+    loops,
+    parse,
+    read,
+    read_bounds,
+)
+from tests.ptx.texts import SAMPLES, kernel
+
+BOTTOM = "L: add a,a,1;\n{note}\nsetp.ne p,a,4;\n@p bra L;\nret;"
+TOP = "L: setp.ne p,a,4;\n@p bra E;\n{note}\nadd a,a,1;\nbra L;\nE: ret;"
+
+
+def bound(k: Kernel, *given: str) -> Bound | None:
+    (info,) = loops(k, loop_bounds(given))
+    return info.bound
+
+
+def refusal(k: Kernel, *given: GivenBound) -> str:
+    with pytest.raises(InputError) as caught:
+        loops(k, given)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("$L__BB0_2=16", GivenBound("$L__BB0_2", 16)),
+        ("L==0", GivenBound("L", 0, exact=True)),
+        (" L = 65536 ", GivenBound("L", 65536)),
+        ("a=b.cu:12==3", GivenBound("a=b.cu:12", 3, exact=True)),
+    ],
+)
+def test_a_bound_is_read(text: str, expected: GivenBound) -> None:
+    assert given_bound(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("L", "'L' is no loop bound: give LABEL=N, LABEL==N or FILE:LINE=N"),
+        ("=4", "is no loop bound"),
+        ("L=", "a loop bound must be a whole number 1..65536, not ''"),
+        ("L=-1", "a loop bound must be a whole number 1..65536, not '-1'"),
+        ("L=1_0", "a loop bound must be a whole number 1..65536, not '1_0'"),
+        ("L=65537", "a loop bound must be a whole number 1..65536, not '65537'"),
+        ("L=" + "9" * 10_000, "a loop bound must be a whole number 1..65536, not '9999"),
+        ("L=?", "a loop bound must be a whole number"),
+    ],
+)
+def test_an_ill_formed_bound_is_refused(text: str, message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        given_bound(text)
+    assert message in str(caught.value)
+    assert len(str(caught.value)) < 11_000
+
+
+def test_a_bound_out_of_range_cannot_be_built() -> None:
+    with pytest.raises(InputError, match=r"command line: a loop bound must be 1..65536, not 65537"):
+        GivenBound("L", 65_537)
+
+
+def test_a_bounds_file_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "b.csv"
+    path.write_text("# loops\n$L1,4 # why\n\n L2 , ==8\nL3,1,k\n")
+    assert read_bounds(path) == (
+        GivenBound("$L1", 4, place=f"{path}:2"),
+        GivenBound("L2", 8, exact=True, place=f"{path}:4"),
+        GivenBound("L3", 1, place=f"{path}:5", kernel="k"),
+    )
+    assert loop_bounds(["A=1", str(path)])[1].source == f"bounds file {path}:2"
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"L1", "b.csv:1: expected LABEL,N or LABEL,==N or LABEL,N,KERNEL, got 'L1'"),
+        (b"\nL1,2,k,x", "b.csv:2: expected LABEL,N"),
+        (b",2", "b.csv:1: expected LABEL,N"),
+        (b"L1,?", "b.csv:1: the bound of L1 is not filled in: put a number in place of the ?"),
+        (b"L1,=2", "b.csv:1: a loop bound must be a whole number"),
+        (b"\xff", "not UTF-8 text"),
+        (b"#" * (2**20 + 1), "larger than 1 MiB"),
+    ],
+)
+def test_an_ill_formed_bounds_file_is_refused(tmp_path: Path, data: bytes, message: str) -> None:
+    path = tmp_path / "b.csv"
+    path.write_bytes(data)
+    with pytest.raises(InputError) as caught:
+        read_bounds(path)
+    assert message in str(caught.value)
+
+
+def test_a_missing_bounds_file_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="cannot read the bounds file: No such file"):
+        read_bounds(tmp_path / "b.csv")
+
+
+def test_command_line_wins_over_file_over_own_comment_over_compiler() -> None:
+    notes = "//<loop> Loop body line 3, nesting depth: 1, iterations: 9\n// makespan: loop 7"
+    k = kernel(BOTTOM.format(note=notes))
+    in_file = GivenBound("L", 5, place="b.csv:1")
+    assert loops(k, [GivenBound("L", 3), in_file])[0].bound == Bound(3, exact=False, source="command line")
+    assert loops(k, [in_file])[0].bound == Bound(5, exact=False, source="bounds file b.csv:1")
+    assert bound(k) == Bound(7, exact=False, source="comment at k.ptx:7")
+    assert bound(kernel(BOTTOM.format(note=notes.splitlines()[0]))) == Bound(
+        9, exact=False, source="comment at k.ptx:6"
+    )
+
+
+@pytest.mark.parametrize(
+    "note",
+    [
+        "//<loop> Loop body line 3, nesting depth: 1, iterations: unknown",
+        "//<loop> Loop body line 3, nesting depth: 1, iterations: *",
+        "//<loop> Loop body line 3, nesting depth: 1, estimated iterations: 500",
+        "//<loop> Part of loop body line 73, head labeled L",
+        "// nothing",
+    ],
+)
+def test_a_comment_that_promises_nothing_is_no_bound(note: str) -> None:
+    assert bound(kernel(BOTTOM.format(note=note))) is None
+
+
+@pytest.mark.parametrize("key", ["L", "line:5", "loop.cu:12", "src/loop.cu:12", "/src/loop.cu:12"])
+def test_a_loop_answers_to_labels_line_and_source_line(key: str) -> None:
+    k = kernel("L: .loc 1 12 0\nadd a,a,1;\n@p bra L;", after='.file 1 "/src/loop.cu"\n')
+    (info,) = loops(k, [GivenBound(key, 3)])
+    assert (info.label, info.line, info.source_line, info.depth) == ("L", 5, "/src/loop.cu:12", 1)
+    assert info.bound == Bound(3, exact=False, source="command line")
+
+
+@pytest.mark.parametrize("key", ["N", "oop.cu:12", "loop.cu:13", "loop.cu", ":12"])
+def test_a_bound_for_no_loop_is_refused_with_the_loops_there_are(key: str) -> None:
+    k = kernel("L: .loc 1 12 0\nadd a,a,1;\n@p bra L;\n", after='.file 1 "/src/loop.cu"\n')
+    message = refusal(k, GivenBound(key, 3, place="b.csv:2"))
+    assert message == f"bounds file b.csv:2: no loop {key} in kernel k; its loops are: L (/src/loop.cu:12)"
+    assert refusal(kernel("ret;"), GivenBound("L", 3)) == "command line: no loop L in kernel k; it has no loop"
+
+
+def test_two_bounds_of_one_source_must_agree() -> None:
+    k = kernel(BOTTOM.format(note=""))
+    assert bound(k, "L=4", "line:5=4") == Bound(4, exact=False, source="command line")
+    assert refusal(k, GivenBound("L", 4), GivenBound("L", 5)) == (
+        "two bounds for loop L differ: at most 4 iterations (command line) and at most 5 iterations (command line)"
+    )
+    assert "differ" in refusal(k, GivenBound("L", 4), GivenBound("L", 4, exact=True))
+
+
+def test_an_exact_bound_for_a_source_line_of_several_loops_is_refused() -> None:
+    k = kernel(".loc 1 3 0\nL: @p bra L;\nM: @p bra M;", after='.file 1 "a.cu"\n')
+    assert [info.bound.maximum for info in loops(k, [GivenBound("a.cu:3", 4)]) if info.bound] == [4, 4]
+    assert "a.cu:3 is the line of several loops; say which: L, M" in refusal(k, GivenBound("a.cu:3", 4, exact=True))
+
+
+def test_zero_iterations_are_for_loops_that_test_first() -> None:
+    assert bound(kernel(TOP.format(note="")), "L=0") == Bound(0, exact=False, source="command line")
+    assert "command line: loop L runs its body before it tests" in refusal(
+        kernel(BOTTOM.format(note="")), GivenBound("L", 0)
+    )
+
+
+@pytest.mark.parametrize(
+    "note", ["// makespan: loop", "// makespan: loop N", "//makespan: lop 4", "// makespan: loop 4 5"]
+)
+def test_an_ill_formed_comment_is_refused(note: str) -> None:
+    assert refusal(kernel(BOTTOM.format(note=note))) == (
+        f"k.ptx:6: expected a comment such as `// makespan: loop 16`, got `{note}`"
+    )
+
+
+def test_a_comment_out_of_range_is_refused() -> None:
+    assert "k.ptx:6: a loop bound must be 1..65536, not 99999" in refusal(
+        kernel(BOTTOM.format(note="// makespan: loop 99999"))
+    )
+
+
+def test_a_comment_belongs_to_the_innermost_loop_around_it() -> None:
+    k = kernel(
+        "// makespan: loop 1\nO: // makespan: loop 2\nI: add a,a,1;\n// makespan: loop 3\n@p bra I;\n"
+        "@q bra O; // makespan: loop 2\n// makespan: loop 4\nM: @q bra M;\nret;"
+    )
+    outer, inner, last = loops(k)
+    assert outer.bound == Bound(1, exact=False, source="comment at k.ptx:6, 2 copies of 2 iterations")
+    assert inner.bound == Bound(3, exact=False, source="comment at k.ptx:8")
+    assert last.bound is None
+
+
+def test_equal_comments_of_two_loops_that_begin_together_are_no_copies() -> None:
+    outer, inner = loops(kernel("O: // makespan: loop 4\nI: // makespan: loop 4\nadd a,a,1;\n@p bra I;\n@q bra O;"))
+    assert (outer.bound, inner.bound) == (
+        Bound(4, exact=False, source="comment at k.ptx:5"),
+        Bound(4, exact=False, source="comment at k.ptx:6"),
+    )
+
+
+NOTE = "// makespan: loop {}\nadd a,a,1;\n"
+
+
+@pytest.mark.parametrize(("maximum", "copies", "passes"), [(64, 4, 16), (63, 4, 15), (7, 4, 1), (3, 4, 1), (64, 1, 64)])
+def test_copies_in_one_body_mean_unrolling(maximum: int, copies: int, passes: int) -> None:
+    found = bound(kernel(f"L: {NOTE.format(maximum) * copies}@p bra L;\nret;"))
+    assert found is not None
+    assert found.maximum == passes
+    assert copies == 1 or f"{copies} copies of {maximum} iterations" in found.source
+
+
+def test_an_unrolled_loop_that_tests_first_may_run_no_pass() -> None:
+    found = bound(kernel(f"L: setp.ne p,a,1;\n@p bra E;\n{NOTE.format(3) * 4}bra L;\nE: ret;"))
+    assert found is not None
+    assert found.maximum == 0
+
+
+def test_copies_on_two_sides_of_a_branch_do_not_add_up() -> None:
+    note = NOTE.format(8)
+    found = bound(kernel(f"L: @q bra B;\n{note}bra J;\nB: {note}J: add a,a,1;\n@p bra L;\nret;"))
+    assert found == Bound(8, exact=False, source="comment at k.ptx:6")
+
+
+def test_copies_that_a_pass_may_avoid_do_not_add_up() -> None:
+    note = NOTE.format(8)
+    found = bound(kernel(f"L: {note}{note}@q bra J;\n{note}{note}J: @p bra L;\nret;"))
+    assert found is not None
+    assert found.maximum == 4
+
+
+def test_comments_that_differ_in_one_loop_are_refused() -> None:
+    message = refusal(kernel(f"L: {NOTE.format(8)}{NOTE.format(4)}@p bra L;\nret;"))
+    assert message.startswith("k.ptx:7: this comment and that in line 5 differ, but stand in one loop, L")
+    located = f"L: .loc 1 3 0\n{NOTE.format(8)}.loc 1 4 0\n{NOTE.format(8)}@p bra L;\nret;"
+    assert "differ" in refusal(kernel(located, after='.file 1 "a.cu"\n'))
+
+
+def test_the_sample_that_nvcc_unrolled_is_bounded() -> None:
+    path = next(path for path in SAMPLES if path.stem == "nbody")
+    main, remainder = loops(read(path).kernel())
+    assert main.bound is not None
+    assert remainder.bound is not None
+    assert (main.bound.maximum, remainder.bound.maximum) == (16, 64)
+
+
+def test_the_template_is_a_bounds_file_to_fill_in(tmp_path: Path) -> None:
+    text = "L: .loc 1 12 0\nadd a,a,1;\n@p bra L;\nM: // makespan: loop 4\nadd a,a,1;\n@p bra M;"
+    k = kernel(text, after='.file 1 "a.cu"\n')
+    template = bounds_template(k)
+    assert template.splitlines()[3:] == [
+        "# kernel k: 2 loops",
+        "# k.ptx:5, source a.cu:12, depth 1",
+        "L,?",
+        "# k.ptx:8, source a.cu:12, depth 1, at most 4 iterations (comment at k.ptx:8)",
+        "M,4",
+    ]
+    path = tmp_path / "b.csv"
+    path.write_text(template)
+    with pytest.raises(InputError, match=r"b.csv:6: the bound of L is not filled in"):
+        read_bounds(path)
+    path.write_text(template.replace("?", "==2"))
+    assert [str(info.bound).partition(" (")[0] for info in loops(k, read_bounds(path))] == [
+        "exactly 2 iterations",
+        "at most 4 iterations",
+    ]
+    assert "L,==2" in bounds_template(k, read_bounds(path))
+
+
+def test_one_bounds_file_serves_several_kernels(tmp_path: Path) -> None:
+    text = ".entry a() { L: @p bra L; }\n.entry b() { L: @p bra L; M: @p bra M; }"
+    a, b = parse(text, "k.ptx").kernels
+    path = tmp_path / "b.csv"
+    path.write_text(bounds_template([a, b]).replace("?", "3"))
+    given = read_bounds(path)
+    assert [g.kernel for g in given] == ["a", "b", "b"]
+    assert len(loops(a, given)) == 1
+    assert bounds_for(a, loop_bounds(["L=1", "M=2", "X=3"]), [a, b]) == loop_bounds(["L=1", "X=3"])

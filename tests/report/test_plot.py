@@ -1,0 +1,213 @@
+"""Gantt charts as files."""
+
+import io
+import os
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from matplotlib import image
+from matplotlib.font_manager import FontProperties
+from matplotlib.textpath import text_to_path
+
+from makespan.errors import InputError
+from makespan.instance import Instance
+from makespan.machine import Machine
+from makespan.report import plot
+from makespan.report.gantt import Scale, Span, bars, units_panel
+from makespan.report.plot import draw_gantt
+from makespan.schedule import Schedule
+from makespan.solve import convoy, greedy
+from makespan.solve.limits import Limits
+
+MAGIC = {".png": b"\x89PNG\r\n\x1a\n", ".svg": b"<?xml", ".pdf": b"%PDF-"}
+STRING = "LLLLCCCCCCCCCLLCCCCCCC"
+
+
+def scheduled(letters: str, warps: int, **capacities: int) -> tuple[Instance, Schedule]:
+    instance = Instance.of(letters, warps, Machine.of(capacities or {"C": 1, "L": 1}))
+    return instance, greedy.schedules(instance, Limits())[0]
+
+
+def pixels(path: Path) -> tuple[int, int]:
+    """Width and height of a PNG file."""
+    header = path.read_bytes()[16:24]
+    return int.from_bytes(header[:4], "big"), int.from_bytes(header[4:], "big")
+
+
+def colours(path: Path) -> set[str]:
+    rgb = np.rint(255 * image.imread(io.BytesIO(path.read_bytes()))[..., :3]).astype(int)
+    return {f"#{r:02X}{g:02X}{b:02X}" for r, g, b in np.unique(rgb.reshape(-1, 3), axis=0)}
+
+
+@pytest.mark.parametrize("suffix", [".png", ".svg", ".pdf", ".PNG"])
+def test_the_suffix_says_the_format_and_only_the_picture_is_left(suffix: str, tmp_path: Path) -> None:
+    path = tmp_path / f"chart{suffix}"
+    draw_gantt(*scheduled("CLLCLL", 2), path, title="exact: 9 cycles", subtitle="2 warps")
+    assert path.read_bytes().startswith(MAGIC[suffix.lower()])
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("name", ["chart.jpg", "chart", ".png"])
+def test_another_suffix_is_refused_with_the_three_known(name: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"must end in \.png, \.svg or \.pdf"):
+        draw_gantt(*scheduled("CL", 2), tmp_path / name, title="")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(("letters", "warps"), [("CLLCLL", 3), (STRING, 48), (STRING * 4, 40)])
+@pytest.mark.parametrize("suffix", MAGIC)
+def test_equal_arguments_give_equal_bytes(letters: str, warps: int, suffix: str, tmp_path: Path) -> None:
+    pictures = []
+    for name in ("one", "two"):
+        draw_gantt(*scheduled(letters, warps), tmp_path / (name + suffix), title="t", subtitle="s")
+        pictures.append((tmp_path / (name + suffix)).read_bytes())
+    assert pictures[0] == pictures[1]
+
+
+def test_svg_says_title_subtitle_legend_rows_and_cycles(tmp_path: Path) -> None:
+    path = tmp_path / "chart.svg"
+    draw_gantt(*scheduled("CLLCLL", 2), path, title="exact: $9$ cycles & <none> more", subtitle="2 x CLLCLL")
+    text = path.read_text("utf-8")
+    for words in (
+        "exact: $9$ cycles &amp; &lt;none&gt; more",
+        "2 x CLLCLL",
+        "executes on C",
+        "waits for L",
+        "idle unit",
+    ):
+        assert words in text
+    for words in (">C0<", ">L0<", ">warp 0<", ">warp 1<", ">9<", ">cycle<", "units (numbers: the executing warp)"):
+        assert words in text
+    assert "<image" not in text
+
+
+def test_long_schedules_say_that_columns_mix_cycles(tmp_path: Path) -> None:
+    instance = Instance.of(STRING * 2, 64)
+    schedule = convoy.schedule(instance)
+    path = tmp_path / "chart.svg"
+    draw_gantt(instance, schedule, path, title="t")
+    text = path.read_text("utf-8")
+    assert "each column mixes 2 cycles" in text
+    assert f">{schedule.makespan:,}<" in text
+    assert "<image" in text
+    assert path.stat().st_size < 500_000
+
+
+def test_many_warps_and_units_share_rows_and_it_is_said(tmp_path: Path) -> None:
+    path = tmp_path / "chart.svg"
+    draw_gantt(*scheduled("CLLCLL", 600, C=40, L=40), path, title="t")
+    text = path.read_text("utf-8")
+    assert "units (each row mixes up to 40: shades are shares)" in text
+    assert "warps (each row mixes up to 3: shades are shares)" in text
+
+
+def test_a_long_title_is_wrapped_and_cut(tmp_path: Path) -> None:
+    path = tmp_path / "chart.svg"
+    draw_gantt(*scheduled("CLLCLL", 2), path, title="W" * 300 + " word" * 300 + "\x00", subtitle="l\nm \u65e5")
+    text = path.read_text("utf-8")
+    assert "...</text>" in text
+    assert "l m \u65e5" in text
+    assert "\x00" not in text
+
+
+@given(st.text(max_size=200), st.text(max_size=200))
+@settings(max_examples=20, deadline=None)
+def test_any_title_fits(title: str, subtitle: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        lines = plot._lines(title + subtitle, 1000, size=13)
+        sizes = [text_to_path.get_text_width_height_descent(s, FontProperties(size=13), ismath=False) for s in lines]
+    assert len(lines) <= 3
+    assert all(width * 150 / 72 <= 1000 for width, _, _ in sizes)
+
+
+def test_an_unwritable_path_is_bad_input(tmp_path: Path) -> None:
+    path = tmp_path / "missing" / "chart.png"
+    with pytest.raises(InputError) as caught:
+        draw_gantt(*scheduled("CL", 2), path, title="")
+    assert str(caught.value) == f"{path}: cannot write the picture: No such file or directory"
+
+
+def test_a_failed_rename_leaves_nothing_behind(tmp_path: Path) -> None:
+    path = tmp_path / "chart.png"
+    path.mkdir()
+    with pytest.raises(InputError, match=r"chart\.png: cannot write the picture: Is a directory"):
+        draw_gantt(*scheduled("CL", 2), path, title="")
+    assert list(tmp_path.iterdir()) == [path]
+    assert not list(path.iterdir())
+
+
+def test_an_old_picture_survives_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "chart.png"
+    path.write_bytes(b"old")
+
+    def full(*_: object) -> int:
+        raise OSError(28, os.strerror(28))
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    with pytest.raises(InputError, match="No space left on device"):
+        draw_gantt(*scheduled("CL", 2), path, title="")
+    assert path.read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("warps", [1, 2, 48, 300])
+@pytest.mark.parametrize("letters", ["C", "CLLCLL", STRING * 2])
+def test_sizes_stay_sensible(letters: str, warps: int, tmp_path: Path) -> None:
+    path = tmp_path / "chart.png"
+    draw_gantt(*scheduled(letters, warps), path, title="exact")
+    width, height = pixels(path)
+    assert 1100 <= width <= 2400
+    assert 300 <= height <= 1500
+
+
+@pytest.mark.parametrize("warps", [2, 48])
+def test_executing_waiting_and_idle_have_their_colours(warps: int, tmp_path: Path) -> None:
+    path = tmp_path / "chart.png"
+    draw_gantt(*scheduled(STRING, warps), path, title="exact")
+    assert {"#0072B2", "#E69F00", "#CCE3F0", "#FAECCC", "#EAEAEA"} <= colours(path)
+
+
+def test_more_classes_than_colours_can_be_drawn(tmp_path: Path) -> None:
+    letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+    path = tmp_path / "chart.svg"
+    draw_gantt(*scheduled(letters, 3, **dict.fromkeys(letters, 1)), path, title="t")
+    assert "waits: a light tint" in path.read_text("utf-8")
+
+
+@given(st.data())
+@settings(deadline=None)
+def test_busy_counts_cycles_in_every_column(data: st.DataObject) -> None:
+    columns, cycles = data.draw(st.integers(1, 9)), data.draw(st.integers(1, 5))
+    end = columns * cycles
+    spans = []
+    for _ in range(data.draw(st.integers(1, 6))):
+        first = data.draw(st.integers(0, end - 1))
+        spans.append(Span(data.draw(st.integers(0, 2)), first, data.draw(st.integers(1, end - first)), "C", False, ""))
+    expected = np.zeros((3, columns))
+    for span in spans:
+        for cycle in range(span.first_cycle, span.first_cycle + span.cycles):
+            expected[span.row, cycle // cycles] += 1
+    assert np.array_equal(plot._busy(spans, (3, columns), cycles), expected)
+
+
+def test_numbers_appear_only_where_they_are_readable() -> None:
+    instance, schedule = scheduled("CLLCLL", 2)
+    panel = units_panel(instance, bars(instance, schedule), most_rows=24)
+    wide = Scale.of(schedule.makespan, width=2000, widest_cycle=90)
+    narrow = Scale.of(schedule.makespan, width=2000, widest_cycle=7)
+    assert plot._label_points(panel, wide, 48) == 9
+    assert plot._label_points(panel, narrow, 48) is None
+    assert plot._label_points(panel, wide, 12) is None
+
+
+def test_importing_the_module_loads_neither_matplotlib_nor_numpy() -> None:
+    code = "import sys, makespan.report.plot; print({'matplotlib', 'numpy'} & set(sys.modules))"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout == "set()\n"

@@ -1,0 +1,180 @@
+"""Bounds that hold, and formulas that only look as if they did."""
+
+from itertools import product
+
+import pytest
+from hypothesis import given
+
+from makespan.bounds import least_possible, pairs, pessimistic, theorem_a
+from makespan.instance import Instance
+from makespan.machine import PAPER, Machine
+from makespan.program import Place, Program
+from tests.oracle import brute_force
+from tests.strategies import instances, letters, paper_instances
+
+
+def exact(string: str, warps: int, machine: Machine = PAPER) -> int:
+    return brute_force(Instance.of(string, warps, machine)).upper
+
+
+@given(instances())
+def test_pessimistic_is_never_below_the_worst_case(instance: Instance) -> None:
+    assert pessimistic(instance) >= brute_force(instance).upper
+
+
+@given(instances())
+def test_least_possible_is_never_above_the_best_case(instance: Instance) -> None:
+    assert least_possible(instance) <= brute_force(instance).lower
+
+
+@pytest.mark.parametrize(
+    ("string", "warps", "capacity", "cycles"),
+    [
+        ("CLLCLL", 2, {"C": 1, "L": 1}, 12),
+        ("LLLLCCCCCCCCCLLCCCCCCC", 48, {"C": 1, "L": 1}, 48 * 22),
+        ("CLLCLL", 3, {"C": 2, "L": 1}, 6 + 2 + 8),  # 2 others: 4 C over 2 units, 8 L over 1
+        ("CLLCLL", 2, {"C": 2, "L": 1}, 6 + 0 + 4),  # one other warp never fills two C units
+        ("CLLCLL", 4, {"C": 2, "L": 3}, 6 + 3 + 4),
+    ],
+)
+def test_pessimistic_by_hand(string: str, warps: int, capacity: dict[str, int], cycles: int) -> None:
+    assert pessimistic(Instance.of(string, warps, Machine.of(capacity))) == cycles
+
+
+def test_pessimistic_takes_the_worst_last_warp_of_different_ones() -> None:
+    instance = Instance.merged([(Program.chain("CCC"), 2), (Program.chain("L"), 1)])
+    assert pessimistic(instance) == 6  # a CCC waits for the other one; the L waits for nobody
+    assert brute_force(instance).upper == 6
+
+
+@pytest.mark.parametrize("warps", range(1, 7))
+@pytest.mark.parametrize("units", range(1, 4))
+@pytest.mark.parametrize("length", range(1, 5))
+def test_pessimistic_is_exact_for_a_single_class(length: int, units: int, warps: int) -> None:
+    instance = Instance.of("C" * length, warps, Machine.of({"C": units, "L": 1}))
+    assert pessimistic(instance) == brute_force(instance).upper
+
+
+def work_rounded_up_per_class(string: str, warps: int, capacity: dict[str, int]) -> int:
+    return sum(-(-warps * string.count(unit) // units) for unit, units in capacity.items())
+
+
+def rounds_of_warps_per_class(string: str, warps: int, capacity: dict[str, int]) -> int:
+    return sum(string.count(unit) * -(-warps // units) for unit, units in capacity.items())
+
+
+@pytest.mark.parametrize(("warps", "truth"), [(3, 4), (4, 5)])
+def test_the_work_of_a_class_rounded_up_is_unsafe(warps: int, truth: int) -> None:
+    capacity = {"C": 2, "L": 1}
+    assert exact("CC", warps, Machine.of(capacity)) == truth
+    assert work_rounded_up_per_class("CC", warps, capacity) == truth - 1
+    assert pessimistic(Instance.of("CC", warps, Machine.of(capacity))) == truth
+
+
+def test_whole_rounds_of_warps_are_unsafe() -> None:
+    capacity = {"C": 2, "L": 1}
+    assert rounds_of_warps_per_class("CC", 4, capacity) == 4 < exact("CC", 4, Machine.of(capacity)) == 5
+
+
+def test_no_smaller_string_than_cc_betrays_the_unsafe_formulas() -> None:
+    for string, warps in product(("C", "L"), range(1, 7)):
+        capacity = {"C": 2, "L": 1}
+        truth = exact(string, warps, Machine.of(capacity))
+        assert work_rounded_up_per_class(string, warps, capacity) >= truth
+        assert rounds_of_warps_per_class(string, warps, capacity) >= truth
+
+
+def test_exact_values_of_the_pieces_of_a_string_do_not_bound_the_whole() -> None:
+    assert exact("C", 2) + exact("CLC", 2) == 2 + 4 < exact("CCLC", 2) == 7
+
+
+def test_a_longer_string_can_take_less() -> None:
+    assert exact("CCLC", 2) == 7
+    assert exact("CLCLC", 2) == 6
+
+
+def test_a_warp_further_ahead_can_leave_more_cycles() -> None:
+    def rest(*places: int) -> int:
+        """What remains of CLC when two warps stand at these places."""
+        tails = [Program.chain("CLC"[place:]) for place in places]
+        return brute_force(Instance.merged([(tail, 1) for tail in tails])).upper
+
+    assert rest(0, 1) == 3
+    assert rest(0, 2) == 4
+
+
+def test_the_order_of_a_string_matters_beside_its_counts() -> None:
+    wide = Machine.of({"C": 2, "L": 1})
+    assert [exact("CCL", warps, wide) for warps in (3, 4, 5, 6)] == [5, 7, 8, 10]
+    assert [exact("LCC", warps, wide) for warps in (3, 4, 5, 6)] == [5, 6, 7, 8]
+
+
+@given(letters(most=12))
+def test_the_greedy_scan_finds_the_most_disjoint_pairs(string: str) -> None:
+    best = [0, 0]
+    for at in range(2, len(string) + 1):
+        best.append(max(best[-1], best[-2] + (string[at - 1] != string[at - 2])))
+    assert pairs(string) == best[len(string)]
+
+
+@pytest.mark.parametrize(
+    ("string", "count"), [("C", 0), ("CC", 0), ("CL", 1), ("CLC", 1), ("CLLCLL", 2), ("LLLLCCCCCCCCCLLCCCCCCC", 3)]
+)
+def test_pairs_by_hand(string: str, count: int) -> None:
+    assert pairs(string) == count
+
+
+@given(paper_instances(choices=False))
+def test_theorem_a_holds_for_different_strings(instance: Instance) -> None:
+    bound = theorem_a(instance)
+    assert bound is not None
+    assert brute_force(instance).upper <= bound
+
+
+@given(paper_instances())
+def test_theorem_a_holds_for_automata(instance: Instance) -> None:
+    bound = theorem_a(instance)
+    assert bound is not None
+    assert bound >= brute_force(instance).upper
+
+
+@given(letters(most=30))
+def test_theorem_a_is_the_formula_for_identical_strings(string: str) -> None:
+    for warps in (1, 2, 3, 48):
+        assert theorem_a(Instance.of(string, warps)) == warps * len(string) - (warps - 1) * pairs(string)
+
+
+def test_theorem_a_is_the_formula_for_different_strings() -> None:
+    instance = Instance.merged([(Program.chain("CLLCLL"), 2), (Program.chain("CCC"), 1), (Program.chain("LC"), 1)])
+    assert theorem_a(instance) == (6 + 6 + 3 + 2) - (2 + 2 + 0 + 1) + 2
+
+
+def test_theorem_a_takes_for_every_warp_the_path_that_is_worst_for_it() -> None:
+    """Paths CCCC and CLCL: the last warp counts its length, every other its length less its pairs."""
+    program = Program(
+        (
+            Place("C", (1, 2)),
+            Place("C", (3,)),
+            Place("L", (4,)),
+            Place("C", (5,)),
+            Place("C", (6,)),
+            Place("C", (7,)),
+            Place("L", (7,)),
+        )
+    )
+    assert theorem_a(Instance.of(program, 3)) == 4 + 4 + 4
+
+
+@pytest.mark.parametrize(
+    ("string", "capacity", "applies"),
+    [
+        ("CL", {"C": 1, "L": 1}, True),
+        ("CL", {"C": 2, "L": 1}, False),
+        ("CL", {"C": 1, "L": 2}, False),
+        ("C", {"C": 1, "L": 2}, True),  # the class with two units is never used
+        ("CLS", {"C": 1, "L": 1, "S": 1}, False),
+        ("CS", {"C": 1, "L": 1, "S": 1}, True),
+    ],
+)
+def test_theorem_a_needs_two_classes_of_one_unit(string: str, capacity: dict[str, int], applies: bool) -> None:
+    assert (theorem_a(Instance.of(string, 3, Machine.of(capacity))) is not None) == applies

@@ -1,0 +1,120 @@
+"""What a bundle holds, and how it gets to disk."""
+
+import hashlib
+import json
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import jsonschema
+import pytest
+from hypothesis import given, settings
+
+from makespan.certificate import FINISHED, Certificate, Node, Potential, Table
+from makespan.errors import InputError
+from makespan.instance import Instance
+from makespan.machine import Machine
+from makespan.program import Place, Program
+from makespan.report.bundle import bundle, write
+from makespan.report.document import document
+from makespan.result import Result
+from makespan.solve import solve
+from makespan.verify import Outcome, digest, parse, verify
+from tests.strategies import instances
+
+ROOT = Path(__file__).parents[1]
+SCHEMA = json.loads((ROOT / "docs" / "schema" / "bundle-1.schema.json").read_text())
+
+
+def two_warps() -> Result:
+    return solve(Instance.of("CLLCLL", 2))
+
+
+def test_a_bundle_by_hand() -> None:
+    result = two_warps()
+    content = bundle(result)
+    assert list(content) == ["schema", "instance", "result", "witness", "certificate", "sha256"]
+    assert content["schema"] == "makespan.bundle/1"
+    assert content["instance"] == {
+        "machine": {"name": "paper", "capacity": {"C": 1, "L": 1}},
+        "groups": [{"warps": 2, "string": "CLLCLL"}],
+    }
+    assert content["result"] == document(result)
+    assert content["witness"]["paths"] is None
+    assert content["certificate"] is None
+
+
+def test_the_digest_is_that_of_the_canonical_json_of_everything_else() -> None:
+    content = bundle(two_warps())
+    said = content.pop("sha256")
+    canonical = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    assert said == hashlib.sha256(canonical.encode("ascii")).hexdigest() == digest({**content, "sha256": said})
+
+
+def test_automata_are_written_with_places_and_paths() -> None:
+    choice = Program((Place("C", (1, 2)), Place("L", (2,))), (0,))
+    result = solve(Instance.merged([(choice, 2), (Program.chain("C"), 1)]))
+    content = bundle(result)
+    assert content["instance"]["groups"] == [
+        {"warps": 2, "starts": [0], "places": [["C", [1, 2]], ["L", [2]]]},
+        {"warps": 1, "string": "C"},
+    ]
+    assert sum(count for count, _ in content["witness"]["paths"]) == 3
+    assert all(row in ([0], [0, 1]) for _, row in content["witness"]["paths"])
+
+
+def test_equal_cycles_are_written_once() -> None:
+    assert bundle(solve(Instance.of("CCC", 1)))["witness"]["cycles"] == [[3, [0]]]
+
+
+def test_a_certificate_is_written_in_full() -> None:
+    table = Table(((3, 2),), (5, 4), -1)
+    nodes = ((Node((1, 0)), table), (Node((1, 1), FINISHED), table))
+    certificate = Certificate(7, (Potential(0, ("C", "L"), (1, 1), 2, nodes),))
+    written = bundle(replace(solve(Instance.of("CL", 2)), certificate=certificate))["certificate"]
+    row = {"others": [[3, 2]], "last": [5, 4], "constant": -1}
+    assert written == {
+        "upper": 7,
+        "potentials": [
+            {
+                "last_group": 0,
+                "classes": ["C", "L"],
+                "thresholds": [1, 1],
+                "front": 2,
+                "nodes": [{"kind": [1, 0], "label": None, **row}, {"kind": [1, 1], "label": [], **row}],
+            }
+        ],
+    }
+
+
+@given(instances(most_warps=3))
+@settings(max_examples=50)
+def test_every_bundle_is_valid_by_the_published_schema(instance: Instance) -> None:
+    content = bundle(solve(instance))
+    jsonschema.validate(content, SCHEMA)
+    assert json.loads(json.dumps(content)) == content
+
+
+def test_a_file_is_written_whole(tmp_path: Path) -> None:
+    path = tmp_path / "b.json"
+    path.write_text("before")
+    write(two_warps(), path)
+    assert verify(parse(path.read_bytes())).outcome is Outcome.ACCEPTED
+    assert [file.name for file in tmp_path.iterdir()] == ["b.json"]
+
+
+def test_a_file_that_cannot_be_written_is_one_line_and_leaves_nothing(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="cannot write the bundle: No such file or directory"):
+        write(two_warps(), tmp_path / "missing" / "b.json")
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(InputError, match="cannot write the bundle: Is a directory"):
+        write(two_warps(), tmp_path / "folder")
+    assert [file.name for file in tmp_path.iterdir()] == ["folder"]
+
+
+def test_a_large_bundle_is_written_and_verified_in_seconds(tmp_path: Path) -> None:
+    result = solve(Instance.of("CLLCCLCC" * 500, 64, Machine.of({"C": 1, "L": 1})))
+    path, begun = tmp_path / "b.json", time.monotonic()
+    write(result, path)
+    assert verify(parse(path.read_bytes())).outcome is Outcome.ACCEPTED
+    assert time.monotonic() - begun < 20

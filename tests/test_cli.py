@@ -1,0 +1,474 @@
+"""The command line: what it prints, what it refuses, and with which exit code."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from io import BytesIO, TextIOWrapper
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jsonschema
+import pytest
+
+from makespan import cli
+from makespan.cli import solve as solve_command
+from makespan.errors import BrokenPromiseError
+
+ROOT = Path(__file__).parents[1]
+SCHEMA = json.loads((ROOT / "docs" / "schema" / "result-1.schema.json").read_text())
+HARD = ("--string", "CLLCLCLLCCLCLLLCLCCCLCLCLCLLC", "--warps", "12", "--capacity", "C=2,L=1")
+UNITS = '"capacity": {"C": 1, "L": 1}'
+GOOD = f'{{"string": "CLLCLL", "warps": 2, {UNITS}, "makespan": 10}}'
+
+
+class Outcome(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+    def documents(self) -> list[dict[str, Any]]:
+        """The JSON results, one a line, each valid by the published schema."""
+        found = [json.loads(line) for line in self.out.splitlines()]
+        for document in found:
+            jsonschema.validate(document, SCHEMA)
+            assert (document["status"] == "exact") == (document["lower"] == document["upper"])
+        return found
+
+
+class Runner:
+    """`makespan solve ...` within this process."""
+
+    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
+        self.capsys = capsys
+
+    def __call__(self, *arguments: object) -> Outcome:
+        code = cli.run(["solve", *map(str, arguments)])
+        return Outcome(code, *self.capsys.readouterr())
+
+
+@pytest.fixture
+def solve(capsys: pytest.CaptureFixture[str]) -> Runner:
+    return Runner(capsys)
+
+
+def process(*arguments: str, **options: Any) -> Outcome:
+    """`makespan ...` as a process of its own."""
+    command = [sys.executable, "-m", "makespan", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, **options)
+    return Outcome(done.returncode, done.stdout, done.stderr)
+
+
+def instance_file(folder: Path, *lines: str, name: str = "some.jsonl") -> Path:
+    file = folder / name
+    file.write_text("\n".join(lines) + "\n")
+    return file
+
+
+# What is printed
+
+
+def test_json_says_what_is_proven_and_how(solve: Runner) -> None:
+    done = solve("--string", "CLLCLL", "--warps", 2, "--capacity", "C=1,L=1", "--format", "json", "--best-case")
+    assert (done.code, done.err) == (0, "")
+    (document,) = done.documents()
+    assert document["seconds"] >= 0
+    del document["seconds"], document["versions"], document["assumptions"]
+    assert document == {
+        "schema": "makespan.result/1",
+        "status": "exact",
+        "lower": 10,
+        "upper": 10,
+        "pessimistic": 12,
+        "best_case": 9,
+        "warps": 2,
+        "capacity": {"C": 1, "L": 1},
+        "machine": "custom",
+        "string": "CLLCLL",
+        "groups": [{"program": "CLLCLL", "warps": 2}],
+        "backend": "certificate",
+        "evidence": {"lower": "witness", "upper": "theorem-a"},
+        "interrupted": False,
+    }
+
+
+def test_the_example_of_the_paper_with_48_warps(solve: Runner) -> None:
+    done = solve("--string", "LLLLCCCCCCCCCLLCCCCCCC", "--warps", 48, "--format", "json")
+    (document,) = done.documents()
+    assert (document["lower"], document["upper"], document["pessimistic"]) == (915, 915, 1056)
+    assert document["machine"] == "paper"
+    assert document["best_case"] is None
+    assert done.code == 0
+
+
+def test_text_ends_with_the_verdict(solve: Runner) -> None:
+    done = solve("--string", "CLLCLL", "--warps", 2)
+    assert done.code == 0
+    assert done.out.startswith("2 x CLLCLL on machine paper (C=1, L=1)\nassumptions:\n")
+    assert done.out.endswith("exact: the worst case is 10 cycles\n")
+
+
+def test_a_range_of_warps_gives_a_curve(solve: Runner) -> None:
+    done = solve("--string", "CLLCLL", "--warps", "1..8", "--format", "json")
+    assert [document["upper"] for document in done.documents()] == [6, 10, 14, 18, 22, 26, 30, 34]
+    assert [document["warps"] for document in done.documents()] == list(range(1, 9))
+    assert len(solve("--string", "CLLCLL", "--warps", "1..8").out.splitlines()) == 8
+
+
+def test_csv_has_a_header_and_a_row_per_count(solve: Runner) -> None:
+    done = solve("--string", "CLLCLL", "--warps", "1..3", "--format", "csv", "--best-case")
+    header, *rows = [line.split(",") for line in done.out.splitlines()]
+    assert header == ["warps", "status", "lower", "upper", "pessimistic", "best_case", "backend", "seconds"]
+    assert [row[:7] for row in rows] == [
+        ["1", "exact", "6", "6", "6", "6", "certificate"],
+        ["2", "exact", "10", "10", "12", "9", "certificate"],
+        ["3", "exact", "14", "14", "18", "13", "certificate"],
+    ]
+
+
+def test_json_lines_give_one_result_a_line_in_order(solve: Runner, tmp_path: Path) -> None:
+    groups = f'{{"groups": [{{"string": "CCC", "warps": 2}}, {{"string": "L", "warps": 1}}], {UNITS}, "name": "mix"}}'
+    done = solve(instance_file(tmp_path, GOOD, "", groups, GOOD), "--format", "json")
+    assert done.code == 0
+    first, second, third = done.documents()
+    assert [d["upper"] for d in (first, second, third)] == [10, 6, 10]
+    assert (first["expected"], "name" in first, second["name"], second["string"]) == (10, False, "mix", None)
+    assert second["groups"] == [{"program": "CCC", "warps": 2}, {"program": "L", "warps": 1}]
+
+
+def test_toml_gives_one_row_per_instance_in_order(solve: Runner) -> None:
+    done = solve(ROOT / "instruction_strings" / "paper.toml")
+    assert done.code == 0
+    rows = done.out.splitlines()
+    assert len(rows) == 13
+    assert rows[0].split() == ["1", "warps", "6", "exact", "M^L+M^C", "6", "CLLCLL,", "1", "warp"]
+    assert rows[-1].split()[:6] == ["48", "warps", "915", "exact", "M^L+M^C", "1056"]
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "toml"])
+def test_a_dash_reads_instances_from_standard_input(kind: str, solve: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = GOOD if kind == "jsonl" else '[[instance]]\nstring = "CLLCLL"\nwarps = 2\ncapacity = { C = 1, L = 1 }\n'
+    monkeypatch.setattr(sys, "stdin", TextIOWrapper(BytesIO(text.encode())))
+    done = solve("-", "--input-format", kind, "--format", "json")
+    assert done.documents()[0]["upper"] == 10
+
+
+def test_a_machine_is_known_by_name_or_file(solve: Runner, tmp_path: Path) -> None:
+    file = tmp_path / "wide.toml"
+    file.write_text("[units]\nC = { capacity = 2 }\nL = { capacity = 1 }\n")
+    (wide,) = solve("--string", "CC", "--warps", 3, "--machine", file, "--format", "json").documents()
+    assert (wide["machine"], wide["upper"]) == ("wide", 4)
+    (paper,) = solve("--string", "CC", "--warps", 3, "--machine", "paper", "--format", "json").documents()
+    assert (paper["machine"], paper["upper"]) == ("paper", 6)
+
+
+def test_the_backend_is_the_one_that_was_asked_for(solve: Runner) -> None:
+    (document,) = solve("--string", "CLLCLL", "--warps", 3, "--backend", "search", "--format", "json").documents()
+    assert document["backend"] == "search"
+    assert document["upper"] == 14
+
+
+# An expected value
+
+
+@pytest.mark.parametrize(("expected", "code"), [(10, 0), (9, 1), (11, 1)])
+def test_an_expected_value_that_differs_is_exit_1(expected: int, code: int, solve: Runner, tmp_path: Path) -> None:
+    wrong = f'{{"string": "CLLCLL", "warps": 2, {UNITS}, "makespan": {expected}}}'
+    done = solve(instance_file(tmp_path, GOOD, wrong))
+    assert done.code == code
+    assert (f"EXPECTED {expected}" in done.out) == (code == 1)
+    single = solve(instance_file(tmp_path, wrong))
+    assert single.code == code
+    assert (f"EXPECTED {expected}" in single.out) == (code == 1)
+
+
+def test_an_expected_value_within_a_wider_interval_is_not_contradicted(solve: Runner, tmp_path: Path) -> None:
+    line = f'{{"string": "{HARD[1]}", "warps": 12, "capacity": {{"C": 2, "L": 1}}, "makespan": 220}}'
+    assert solve(instance_file(tmp_path, line), "--backend", "search", "--time-limit", "0.01").code == 3
+
+
+# Bounded, interrupted
+
+
+@pytest.mark.parametrize("output", ["text", "json", "csv"])
+def test_out_of_time_is_exit_3_with_a_proven_interval(output: str, solve: Runner) -> None:
+    done = solve(*HARD, "--backend", "search", "--time-limit", "0.01", "--best-case", "--format", output)
+    assert (done.code, done.err) == (3, "")
+    if output == "json":
+        (document,) = done.documents()
+        assert document["status"] == "bounded"
+        assert document["lower"] < document["upper"] <= document["pessimistic"]
+        assert document["best_case"][0] <= document["best_case"][1] <= document["lower"]
+
+
+def test_one_bounded_result_in_a_curve_is_exit_3(solve: Runner) -> None:
+    assert solve(*HARD[:2], "--warps", "1..12", *HARD[4:], "--backend", "search", "--time-limit", "0.1").code == 3
+
+
+def test_the_memory_limit_ends_a_search_with_bounds(solve: Runner) -> None:
+    began = time.monotonic()
+    assert solve(*HARD, "--backend", "search", "--memory-limit", "1MB", "--time-limit", "20").code == 3
+    assert time.monotonic() - began < 10
+
+
+def test_an_interrupt_prints_the_interval_and_is_exit_130() -> None:
+    command = [sys.executable, "-m", "makespan", "solve", *HARD, "--format", "json", "--backend", "search"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
+        time.sleep(3)
+        running.send_signal(signal.SIGINT)
+        out, err = running.communicate(timeout=60)
+    done = Outcome(running.returncode, out, err)
+    assert done.code == 130
+    (document,) = done.documents()
+    assert document["interrupted"] is True
+    assert document["status"] == "bounded"
+    assert done.err == "interrupted: finishing with the bounds so far (again to abort)\n"
+
+
+# Bad input: one line on stderr, exit 2, nothing on stdout
+
+CL = ("--string", "CL")
+CL2 = (*CL, "--warps", "2")
+BAD_USAGE: dict[str, tuple[Sequence[str], str]] = {
+    "no source": ((), "give either SOURCE or --string"),
+    "two sources": (("x.ptx", *CL2), "give either SOURCE or --string"),
+    "missing toml": (("missing.toml",), "missing.toml: cannot read: No such file or directory"),
+    "missing jsonl": (("missing.jsonl",), "missing.jsonl: cannot read: No such file or directory"),
+    "missing ptx": (("missing.ptx", "--warps", "2"), "missing.ptx"),
+    "no suffix": (("missing", "--warps", "2"), "unknown kind of file; expected .ptx, .toml or .jsonl"),
+    "cuda": (("k.cu", "--warps", "2"), "compile CUDA source to PTX first: nvcc -O3 -ptx k.cu"),
+    "dash without format": (("-",), "SOURCE '-' needs --input-format ptx|toml|jsonl"),
+    "format of a file": (("k.jsonl", "--input-format", "toml"), "--input-format is for SOURCE '-'"),
+    "no warps": (CL, "--warps is missing: how many warps run?"),
+    "no warps at all": ((*CL, "--warps", "0"), "0 must be a number or a rising range within 1..65536"),
+    "negative warps": ((*CL, "--warps", "-1"), "'-1' is neither a number of warps nor a range"),
+    "huge warps": ((*CL, "--warps", "9" * 20), f"'{'9' * 20}' is neither a number of warps nor a range"),
+    "too many warps": ((*CL, "--warps", "65537"), "65537 must be a number or a rising range within 1..65536"),
+    "fraction of warps": ((*CL, "--warps", "1.5"), "'1.5' is neither a number of warps nor a range"),
+    "falling range": ((*CL, "--warps", "3..2"), "3..2 must be a number or a rising range within 1..65536"),
+    "range from zero": ((*CL, "--warps", "0..2"), "0..2 must be a number or a rising range within 1..65536"),
+    "open range": ((*CL, "--warps", "2.."), "'2..' is neither a number of warps nor a range"),
+    "other digits": ((*CL, "--warps", "²"), "'²' is neither a number of warps nor a range"),
+    "too much work": (
+        ("--string", "C" * 1000, "--warps", "60000"),
+        "60000 warps with 60000000 instructions in all exceed",
+    ),
+    "negative capacity": ((*CL2, "--capacity", "C=-1"), "capacity of C must be 1..1024, not -1"),
+    "no capacity": ((*CL2, "--capacity", "C=0,L=1"), "capacity of C must be 1..1024, not 0"),
+    "large capacity": ((*CL2, "--capacity", "C=1025,L=1"), "capacity of C must be 1..1024, not 1025"),
+    "other classes": ((*CL2, "--capacity", "X=1"), "'C' at position 1 is no unit class of machine 'custom'; use X"),
+    "class left out": ((*CL2, "--capacity", "C=1"), "'L' at position 2 is no unit class of machine 'custom'; use C"),
+    "class twice": ((*CL2, "--capacity", "C=1,C=2"), "class C is given twice"),
+    "capacity as float": ((*CL2, "--capacity", "C=1e9"), "'C=1e9' is not CLASS=NUMBER, such as C=1"),
+    "capacity of 20 digits": ((*CL2, "--capacity", "C=" + "9" * 20), "is not CLASS=NUMBER, such as C=1"),
+    "garbage capacity": ((*CL2, "--capacity", "garbage"), "'garbage' is not CLASS=NUMBER, such as C=1"),
+    "empty capacity": ((*CL2, "--capacity", ""), "'' is not CLASS=NUMBER, such as C=1"),
+    "small letter": ((*CL2, "--capacity", "c=1"), "a unit class is one capital letter A-Z, not 'c'"),
+    "long class": ((*CL2, "--capacity", "CORE=1"), "a unit class is one capital letter A-Z, not 'CORE'"),
+    "other letters": (
+        ("--string", "CLX", "--warps", "2"),
+        "'X' at position 3 is no unit class of machine 'paper'; use C, L",
+    ),
+    "small letters": (("--string", "cl", "--warps", "2"), "'c' at position 1 is no unit class"),
+    "new line": (("--string", "C\nX", "--warps", "2"), "'X' at position 2 is no unit class"),
+    "empty string": (("--string", "", "--warps", "2"), "the instruction string is empty"),
+    "blank string": (("--string", " ", "--warps", "2"), "the instruction string is empty"),
+    "no time": ((*CL2, "--time-limit", "0"), "0 must be positive and finite"),
+    "negative time": ((*CL2, "--time-limit", "-1"), "-1 must be positive and finite"),
+    "no number of seconds": ((*CL2, "--time-limit", "nan"), "nan must be positive and finite"),
+    "endless": ((*CL2, "--time-limit", "inf"), "inf must be positive and finite"),
+    "time in words": ((*CL2, "--time-limit", "soon"), "'soon' is not a number of seconds"),
+    "no memory": ((*CL2, "--memory-limit", "0"), "'0' is not a size such as 8GiB"),
+    "odd memory": ((*CL2, "--memory-limit", "8GB/s"), "'8GB/s' is not a size such as 8GiB"),
+    "unknown backend": ((*CL2, "--backend", "gurobi"), "unknown backend 'gurobi'; known: auto, certificate, search"),
+    "unknown format": ((*CL2, "--format", "xml"), "'xml' is not one of 'text', 'json', 'csv'"),
+    "unknown option": ((*CL2, "--nope"), "No such option '--nope'"),
+    "unknown machine": ((*CL2, "--machine", "nope"), "unknown machine 'nope'; shipped: paper"),
+    "missing machine": ((*CL2, "--machine", "no.toml"), "no.toml: cannot read the machine file: No such file"),
+    "two machines": ((*CL2, "--machine", "paper", "--capacity", "C=1"), "--capacity and --machine exclude each other"),
+    "kernel option": ((*CL2, "--kernel", "k"), "--string takes no options for kernels"),
+}
+
+
+def refused(done: Outcome, message: str) -> bool:
+    """Whether `done` is one line that says `message`, exit code 2, and nothing else."""
+    line = done.err.removesuffix("\n")
+    assert message in line
+    assert line.startswith("makespan: ")
+    assert "\n" not in line
+    assert "Traceback" not in line
+    return (done.code, done.out) == (2, "")
+
+
+@pytest.mark.parametrize("case", BAD_USAGE)
+def test_bad_usage_is_one_line_and_exit_2(
+    case: str, solve: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    arguments, message = BAD_USAGE[case]
+    assert refused(solve(*arguments), message)
+
+
+@pytest.mark.parametrize("case", ["other letters", "huge warps", "missing jsonl", "empty string"])
+def test_bad_usage_of_the_process_is_one_line_and_exit_2(case: str, tmp_path: Path) -> None:
+    arguments, message = BAD_USAGE[case]
+    assert refused(process("solve", *arguments, cwd=tmp_path), message)
+
+
+@pytest.mark.parametrize("case", BAD_USAGE)
+def test_bad_usage_is_json_when_json_is_asked_for(
+    case: str, solve: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    arguments, message = BAD_USAGE[case]
+    done = solve("--format=json", *arguments)
+    error = json.loads(done.err)
+    assert (done.code, done.out) == (2, "")
+    assert message in error["error"]
+    assert error["exit_code"] == 2
+    assert error["details"] == []
+
+
+BAD_FILES: dict[str, tuple[str, bytes, str]] = {
+    "empty jsonl": ("a.jsonl", b"", "a.jsonl: no instance in it"),
+    "empty toml": ("a.toml", b"", "a.toml: not an instance file"),
+    "binary jsonl": ("a.jsonl", bytes(range(256)), "a.jsonl: not an instance file: it is not UTF-8 text"),
+    "binary toml": ("a.toml", bytes(range(256)), "a.toml: not an instance file: it is not UTF-8 text"),
+    "zeros": ("a.jsonl", bytes(100), "a.jsonl:1: not an instance"),
+    "unknown field": ("a.jsonl", GOOD[:-1].encode() + b', "bogus": 1}', "Object contains unknown field `bogus`"),
+    "deep arrays": ("a.jsonl", b"[" * 100_000, "a.jsonl:1: not an instance"),
+    "deep objects": ("a.jsonl", b'{"string":' * 100_000, "a.jsonl:1: not an instance"),
+    "deep toml": ("a.toml", b"x = " + b"[" * 100_000, "a.toml: not an instance file"),
+    "bad last line": ("a.jsonl", GOOD.encode() + b"\n" + GOOD.encode() + b"\noops\n", "a.jsonl:3: not an instance"),
+    "bad capacity": ("a.jsonl", b'{"string": "C", "warps": 1, "capacity": {"C": -1}}', "a.jsonl:1: capacity of C"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_FILES)
+def test_a_bad_file_is_refused_before_anything_is_solved(
+    case: str, solve: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    name, content, message = BAD_FILES[case]
+    Path(name).write_bytes(content)
+    assert refused(solve(name), message)
+
+
+@pytest.mark.parametrize("content", [b"", bytes(range(256))], ids=["empty", "binary"])
+def test_a_kernel_file_that_is_none_is_refused(
+    content: bytes, solve: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a.ptx").write_bytes(content)
+    assert refused(solve("a.ptx", "--warps", 2), "a.ptx")
+
+
+def test_a_directory_is_no_source(solve: Runner, tmp_path: Path) -> None:
+    folder = tmp_path / "folder.toml"
+    folder.mkdir()
+    assert refused(solve(folder), "cannot read: Is a directory")
+
+
+@pytest.mark.parametrize(
+    "option",
+    [("--warps", "3"), ("--capacity", "C=1,L=1"), ("--machine", "paper"), ("--string", "CL"), ("--kernel", "k")],
+)
+@pytest.mark.parametrize("name", ["some.jsonl", "some.toml"])
+def test_an_instance_file_says_everything_itself(
+    name: str, option: Sequence[str], solve: Runner, tmp_path: Path
+) -> None:
+    assert solve(instance_file(tmp_path, GOOD, name=name), *option).code == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "needs a table [units] such as C = { capacity = 1 }"),
+        ("= =", "not a TOML machine file"),
+        ("[units]\nC = { capacity = 0 }", "capacity of C must be 1..1024, not 0"),
+        ("[units]\nC = { capacity = 1, speed = 1 }", "unknown key 'speed'"),
+        ("[units]\nC = { capacity = 1 }", "'L' at position 2 is no unit class of machine 'some'"),
+    ],
+)
+def test_a_machine_file_that_is_none_is_refused(text: str, message: str, solve: Runner, tmp_path: Path) -> None:
+    assert refused(solve(*CL2, "--machine", instance_file(tmp_path, text, name="some.toml")), message)
+
+
+# The group
+
+
+def test_an_unknown_command_is_one_line_and_exit_2(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run(["magic"]) == 2
+    assert capsys.readouterr().err == "makespan: No such command 'magic'. (see 'makespan --help')\n"
+
+
+def test_no_command_is_one_line_and_exit_2(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run([]) == 2
+    assert capsys.readouterr().err == "makespan: Missing command. (see 'makespan --help')\n"
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["-h"], ["--version"]])
+def test_help_and_version_are_exit_0_on_standard_output(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.run(arguments) == 0
+    done = capsys.readouterr()
+    assert "makespan" in done.out
+    assert done.err == ""
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["solve", "--help"], ["--version"]])
+def test_help_imports_no_heavy_library(arguments: list[str]) -> None:
+    heavy = {"numpy", "matplotlib", "ortools", "numba", "networkx", "lark", "pulp", "pandas", "jinja2"}
+    code = f"import sys, makespan.cli as c; c.run({arguments}); print('loaded:', *sorted({heavy} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert done.stdout.splitlines()[-1].split() == ["loaded:"]
+
+
+def test_every_command_of_the_table_has_a_module_with_help(capsys: pytest.CaptureFixture[str]) -> None:
+    for command in cli.COMMANDS:
+        assert cli.run([command, "--help"]) == 0
+        assert "Usage: makespan" in capsys.readouterr().out
+
+
+def test_a_contradiction_between_our_own_proofs_is_exit_70(solve: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+    def contradict(*arguments: object) -> None:
+        raise BrokenPromiseError("not an interval: 3..2 cycles")
+
+    monkeypatch.setattr(solve_command, "_solve", contradict)
+    done = solve(*CL2)
+    assert done.code == 70
+    assert done.err == "makespan: internal contradiction, please report it: not an interval: 3..2 cycles\n"
+
+
+def test_a_second_interrupt_aborts_with_exit_130(solve: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*arguments: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(solve_command, "_solve", interrupt)
+    done = solve(*CL2)
+    assert (done.code, done.out) == (130, "")
+    assert done.err.endswith("makespan: interrupted\n")
+
+
+def test_a_bug_is_a_traceback_and_exit_70(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def fail(*arguments: object) -> None:
+        raise ZeroDivisionError("by hand")
+
+    monkeypatch.setattr(solve_command, "_solve", fail)
+    with pytest.raises(SystemExit) as stopped:
+        cli.main(["solve", *CL2])
+    assert stopped.value.code == 70
+    done = capsys.readouterr()
+    assert "ZeroDivisionError: by hand" in done.err
+    assert done.err.splitlines()[-1].startswith("makespan: this is a bug")
+
+
+def test_the_schema_itself_is_a_schema_and_refuses_less_than_a_result(solve: Runner) -> None:
+    jsonschema.Draft202012Validator.check_schema(SCHEMA)
+    (document,) = solve(*CL2, "--format", "json").documents()
+    for field in SCHEMA["required"]:
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate({key: value for key, value in document.items() if key != field}, SCHEMA)

@@ -1,0 +1,52 @@
+"""Instances: groups of warps that a machine can run."""
+
+import pytest
+from hypothesis import given
+
+from makespan.errors import InputError
+from makespan.instance import MAX_WARPS, Group, Instance
+from makespan.machine import PAPER, Machine
+from makespan.program import Program
+from tests.strategies import instances
+
+C, L = Program.chain("C"), Program.chain("L")
+
+
+@given(instances())
+def test_every_warp_has_the_program_of_its_group(instance: Instance) -> None:
+    numbers = instance.group_of_warp()
+    assert len(numbers) == instance.warps == len(list(instance.programs()))
+    assert [instance.groups[number].program for number in numbers] == list(instance.programs())
+    assert instance.identical == (len(instance.groups) == 1)
+
+
+def test_equal_programs_are_merged_in_order_of_appearance() -> None:
+    assert Instance.merged([(C, 1), (L, 2), (C, 3)]).groups == (Group(C, 4), Group(L, 2))
+
+
+@pytest.mark.parametrize("warps", [0, -1, True, 1.0, "2", None])
+def test_the_number_of_warps_is_a_whole_number_from_one(warps: int) -> None:
+    with pytest.raises(InputError, match="the number of warps must be a whole number from 1, not"):
+        Group(C, warps)
+
+
+def test_limits_are_named() -> None:
+    with pytest.raises(InputError, match="65537 warps exceed the limit of 65536"):
+        Group(C, MAX_WARPS + 1)
+    with pytest.raises(InputError, match="65537 warps with 65537 instructions in all exceed the limits"):
+        Instance((Group(C, MAX_WARPS), Group(L, 1)))
+    with pytest.raises(InputError, match="exceed the limits of 65536 warps and 50000000 warp-instructions"):
+        Instance.of("C" * 1000, 50_001)
+
+
+def test_an_instance_runs_something_different_in_every_group() -> None:
+    with pytest.raises(InputError, match="at least one warp"):
+        Instance(())
+    with pytest.raises(InputError, match="two groups have the same program: merge them"):
+        Instance((Group(C, 1), Group(C, 1)))
+
+
+def test_a_class_that_the_machine_lacks_is_named_beside_those_it_has() -> None:
+    with pytest.raises(InputError, match=r"machine 'paper' \(C=1, L=1\) has no units of class S, T"):
+        Instance.of("CTS", 1, PAPER)
+    assert Instance.of("C", 1, Machine.of({"C": 1})).warps == 1

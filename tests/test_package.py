@@ -1,0 +1,32 @@
+"""What `import makespan` promises."""
+
+import subprocess
+import sys
+
+import pytest
+
+import makespan
+
+
+def test_every_public_name_exists() -> None:
+    assert [name for name in makespan.__all__ if not hasattr(makespan, name)] == []
+
+
+def test_a_name_that_does_not_exist_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="module 'makespan' has no attribute 'magic'"):
+        _ = makespan.magic
+
+
+@pytest.mark.parametrize(
+    "before", ["pass", "from makespan import solve", "import makespan.solve", "import makespan.cli.solve"]
+)
+def test_solve_is_the_function_whatever_was_imported_before(before: str) -> None:
+    code = f"{before}\nfrom makespan import Instance, solve\nassert solve(Instance.of('CLLCLL', 2)).bounds.upper == 10"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_the_package_loads_no_heavy_library() -> None:
+    heavy = {"numpy", "matplotlib", "ortools", "numba", "networkx", "lark", "pulp", "pandas", "jinja2"}
+    code = f"import makespan, sys; print(*sorted({heavy} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert done.stdout.split() == []

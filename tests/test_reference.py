@@ -1,0 +1,85 @@
+"""Known worst cases: the sample files that come with the project, and 1,652 reference values."""
+
+from pathlib import Path
+
+import pytest
+
+from makespan.result import Bounds
+from makespan.simulate import replay
+from makespan.solve import Limits, search, solve
+from makespan.strings import NamedInstance, read_instances
+from tests.oracle import brute_force, count_states
+
+FOLDER = Path(__file__).parents[1] / "instruction_strings"
+REFERENCE = read_instances(FOLDER / "reference.jsonl")
+SAMPLES = [named for name in ("paper.toml", "known_worst_cases.toml") for named in read_instances(FOLDER / name)]
+PARTS = 28
+
+
+def label(named: NamedInstance) -> str:
+    capacity = ",".join(f"{unit}={units}" for unit, units in named.instance.machine.capacities.items())
+    return f"{named.name} on {capacity}"
+
+
+def small(most_states: int) -> list[NamedInstance]:
+    """The sample instances that have at most so many count states."""
+    return [named for named in SAMPLES if count_states(named.instance) <= most_states]
+
+
+def test_there_are_1652_reference_values_in_order() -> None:
+    keys = [
+        (sorted(i.machine.capacities.items()), i.groups[0].program.letters, i.warps)
+        for i in (named.instance for named in REFERENCE)
+    ]
+    assert len(keys) == 1652
+    assert keys == sorted(keys)
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_search_finds_the_reference_values(part: int) -> None:
+    for named in REFERENCE[part::PARTS]:
+        found = search.solve(named.instance, Limits(seconds=600))
+        assert found.witness is not None
+        assert named.makespan == found.upper == replay(named.instance, found.witness), named.where
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_auto_finds_the_reference_values(part: int) -> None:
+    for named in REFERENCE[part::PARTS]:
+        assert named.makespan is not None
+        result = solve(named.instance, limits=Limits(seconds=600))
+        assert result.bounds == Bounds(named.makespan, named.makespan), named.where
+        assert result.pessimistic >= named.makespan
+
+
+@pytest.mark.parametrize("named", SAMPLES, ids=label)
+def test_a_sample_says_its_name_its_worst_case_and_how_that_is_known(named: NamedInstance) -> None:
+    assert named.name
+    assert named.source
+    assert named.makespan is not None
+    bounds = solve(named.instance, backend="certificate").bounds
+    assert bounds.lower <= named.makespan <= bounds.upper
+
+
+@pytest.mark.parametrize("named", small(20_000), ids=label)
+def test_a_sample_has_the_worst_case_that_the_search_finds(named: NamedInstance) -> None:
+    assert search.solve(named.instance, Limits(seconds=600)).upper == named.makespan
+
+
+@pytest.mark.parametrize("named", [named for named in SAMPLES if "brute force" in (named.source or "")], ids=label)
+def test_a_sample_has_the_worst_case_that_brute_force_finds(named: NamedInstance) -> None:
+    assert brute_force(named.instance).upper == named.makespan
+
+
+def test_no_two_samples_have_the_same_name_and_machine() -> None:
+    labels = [label(named) for named in SAMPLES]
+    assert len(set(labels)) == len(labels)
+
+
+def test_nothing_in_the_folder_goes_untested() -> None:
+    assert {file.name for file in FOLDER.iterdir()} == {
+        "README.md",
+        "known_worst_cases.toml",
+        "paper.toml",
+        "reference.jsonl",
+    }

@@ -1,0 +1,94 @@
+"""The exhaustive search, oracle of all faster engines, against brute force over single warps."""
+
+import time
+
+import pytest
+from hypothesis import given
+
+from makespan.instance import Instance
+from makespan.machine import Machine
+from makespan.program import Place, Program
+from makespan.result import Bounds, Upper
+from makespan.simulate import replay
+from makespan.solve import Limits, search
+from makespan.solve.finding import Finding
+from tests.oracle import brute_force, obeys
+from tests.strategies import instances
+
+
+@given(instances())
+def test_search_agrees_with_brute_force_on_worst_and_best_case(instance: Instance) -> None:
+    truth = brute_force(instance)
+    found = search.solve(instance, Limits())
+    assert found.upper == truth.upper
+    assert found.evidence is Upper.SEARCH
+    assert found.best_case == Bounds(truth.lower, truth.lower)
+
+
+@given(instances())
+def test_the_witness_of_a_search_replays(instance: Instance) -> None:
+    found = search.solve(instance, Limits())
+    assert found.witness is not None
+    assert obeys(instance, found.witness)
+    assert replay(instance, found.witness) == found.upper
+
+
+@given(instances(choices=False, most_warps=6, most=3))
+def test_search_agrees_with_brute_force_for_more_warps(instance: Instance) -> None:
+    assert search.solve(instance, Limits()).upper == brute_force(instance).upper
+
+
+def test_the_adversary_may_take_the_path_that_is_not_the_longest() -> None:
+    """Alone CCLC takes 4 cycles and CLCLC takes 5; together two CCLC take 7 and two CLCLC take 6."""
+    assert search.solve(Instance.of("CCLC", 2), Limits()).upper == 7
+    assert search.solve(Instance.of("CLCLC", 2), Limits()).upper == 6
+    fork = Program(
+        (
+            Place("C", (1, 4)),  # C, then CLC or LCLC
+            Place("C", (2,)),
+            Place("L", (3,)),
+            Place("C", (8,)),
+            Place("L", (5,)),
+            Place("C", (6,)),
+            Place("L", (7,)),
+            Place("C", (8,)),
+        )
+    )
+    found = search.solve(Instance.of(fork, 2), Limits())
+    assert found.upper == brute_force(Instance.of(fork, 2)).upper >= 7
+
+
+def hard() -> Instance:
+    return Instance.of("CLLCLCLLCCLCLLLCLCCCLCLCLCLLC", 12, Machine.of({"C": 2, "L": 1}))
+
+
+def test_out_of_time_is_an_empty_finding() -> None:
+    began = time.monotonic()
+    assert search.solve(hard(), Limits(seconds=0.2)) == Finding()
+    assert time.monotonic() - began < 5
+
+
+def test_out_of_memory_is_an_empty_finding() -> None:
+    began = time.monotonic()
+    assert search.solve(hard(), Limits(seconds=20, memory_bytes=1 << 20)) == Finding()
+    assert time.monotonic() - began < 10
+
+
+def test_an_interrupt_is_an_empty_finding() -> None:
+    limits = Limits()
+    limits.interrupt()
+    assert search.solve(hard(), limits) == Finding()
+
+
+@pytest.mark.parametrize("string", ["CL", "CLLLCLCLCLC"])
+def test_the_time_limit_holds_where_one_state_has_billions_of_successors(string: str) -> None:
+    """Taking 12 and 16 of 48 warps: the choices must be walked lazily, and equal ones once."""
+    began = time.monotonic()
+    search.solve(Instance.of(string, 48, Machine.of({"C": 12, "L": 16})), Limits(seconds=0.5))
+    assert time.monotonic() - began < 5
+
+
+def test_equal_warps_are_not_told_apart() -> None:
+    """There are 10^11 ways to choose 20 of 40 warps, all the same: 20 C, then the other 20 C beside 20 L, then 20 L."""
+    instance = Instance.of("CL", 40, Machine.of({"C": 20, "L": 20}))
+    assert search.solve(instance, Limits()).upper == 3

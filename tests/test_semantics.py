@@ -1,0 +1,65 @@
+"""The definition itself, against cases worked out by hand."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from makespan.instance import Instance
+from makespan.machine import Machine
+from makespan.program import Place, Program
+from makespan.result import Bounds
+from makespan.simulate.semantics import ready, selections, starts, steps
+from tests.oracle import brute_force, obeys
+from tests.strategies import instances, runs
+
+
+def test_every_unit_that_has_a_ready_warp_is_used() -> None:
+    instance = Instance.of("CL", 3)
+    assert ready(instance, (0, 0, 1)) == {"C": [0, 1], "L": [2]}
+    assert set(selections(instance, (0, 0, 1))) == {(0, 2), (1, 2)}
+    assert set(steps(instance, (0, 0, 1))) == {(1, 0, 2), (0, 1, 2)}
+
+
+def test_a_finished_warp_waits_for_nothing() -> None:
+    instance = Instance.of("CL", 2)
+    assert ready(instance, (2, 1)) == {"C": [], "L": [1]}
+    assert list(steps(instance, (2, 2))) == []
+
+
+def test_capacity_counts_warps_per_cycle() -> None:
+    instance = Instance.of("C", 3, Machine.of({"C": 2}))
+    assert set(selections(instance, (0, 0, 0))) == {(0, 1), (0, 2), (1, 2)}
+    assert set(selections(instance, (1, 0, 0))) == {(1, 2)}
+
+
+def test_who_schedules_also_picks_start_and_successor() -> None:
+    instance = Instance.of(Program((Place("C", (1, 2)), Place("L", (2,))), starts=(0, 1)), 1)
+    assert set(starts(instance)) == {(0,), (1,)}
+    assert set(steps(instance, (0,))) == {(1,), (2,)}
+
+
+@pytest.mark.parametrize(
+    ("string", "warps", "capacity", "shortest", "longest"),
+    [
+        ("CLC", 2, {"C": 1, "L": 1}, 4, 4),  # c, then C beside L twice, then the other C
+        ("CL", 2, {"C": 1, "L": 1}, 3, 3),
+        ("CC", 3, {"C": 2, "L": 1}, 3, 4),  # two warps first, then the third alone; or in turns
+        ("CC", 4, {"C": 2, "L": 1}, 4, 5),
+        ("CC", 2, {"C": 1, "L": 1}, 4, 4),
+        ("CLLCLL", 2, {"C": 1, "L": 1}, 9, 10),
+    ],
+)
+def test_shortest_and_longest_schedule_by_hand(
+    string: str, warps: int, capacity: dict[str, int], shortest: int, longest: int
+) -> None:
+    assert brute_force(Instance.of(string, warps, Machine.of(capacity))) == Bounds(shortest, longest)
+
+
+@given(st.data(), instances())
+def test_a_random_run_obeys_the_definition_and_stays_within_the_extremes(
+    data: st.DataObject, instance: Instance
+) -> None:
+    schedule = data.draw(runs(instance))
+    extremes = brute_force(instance)
+    assert obeys(instance, schedule)
+    assert extremes.lower <= schedule.makespan <= extremes.upper

@@ -1,0 +1,133 @@
+"""`solve`: proofs combined, witnesses replayed, contradictions raised."""
+
+import time
+
+import pytest
+from hypothesis import given
+
+from makespan.errors import BrokenPromiseError, InputError, InvalidScheduleError
+from makespan.instance import Instance
+from makespan.machine import PAPER, Machine
+from makespan.program import Program
+from makespan.result import Bounds, Status, Upper
+from makespan.schedule import Schedule
+from makespan.simulate import replay
+from makespan.solve import BACKENDS, Limits, convoy, greedy, portfolio, search, solve
+from makespan.solve.finding import Finding
+from tests.oracle import brute_force
+from tests.strategies import instances, paper_instances
+
+
+@given(instances())
+def test_auto_closes_the_gap_on_small_instances(instance: Instance) -> None:
+    truth = brute_force(instance)
+    result = solve(instance, best_case=True)
+    assert result.bounds == Bounds(truth.upper, truth.upper)
+    assert result.best_case == Bounds(truth.lower, truth.lower)
+    assert replay(instance, result.witness) == truth.upper
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@given(instance=instances())
+def test_every_backend_encloses_the_truth(backend: str, instance: Instance) -> None:
+    truth = brute_force(instance)
+    result = solve(instance, backend=backend, best_case=True)
+    assert result.bounds & Bounds(truth.upper, truth.upper) == Bounds(truth.upper, truth.upper)
+    assert result.best_case is not None
+    assert result.best_case & Bounds(truth.lower, truth.lower) == Bounds(truth.lower, truth.lower)
+    assert result.bounds.upper <= result.pessimistic
+
+
+@given(paper_instances(choices=False))
+def test_the_certificate_alone_is_exact_for_identical_strings_on_single_units(instance: Instance) -> None:
+    result = solve(Instance.merged([(instance.groups[0].program, instance.warps)], PAPER), backend="certificate")
+    assert result.status is Status.EXACT
+
+
+def test_the_example_of_the_paper() -> None:
+    result = solve(Instance.of("LLLLCCCCCCCCCLLCCCCCCC", warps=48))
+    assert result.bounds == Bounds(915, 915)
+    assert result.pessimistic == 1056
+    assert result.upper_evidence is Upper.THEOREM_A
+    assert result.backend == "certificate"
+    assert result.witness.makespan == 915
+
+
+@pytest.mark.parametrize(
+    ("string", "warps", "capacity", "evidence", "backend"),
+    [
+        ("CCC", 4, {"C": 1, "L": 1}, Upper.PESSIMISTIC, "certificate"),
+        ("CLLCLL", 3, {"C": 1, "L": 1}, Upper.THEOREM_A, "certificate"),
+        ("CLCLCL", 2, {"C": 1, "L": 1}, Upper.TWO_WARP_DP, "certificate"),
+        ("CCLLCC", 3, {"C": 2, "L": 1}, Upper.SEARCH, "search"),
+    ],
+)
+def test_the_evidence_names_what_proved_the_bound(
+    string: str, warps: int, capacity: dict[str, int], evidence: Upper, backend: str
+) -> None:
+    result = solve(Instance.of(string, warps, Machine.of(capacity)))
+    assert (result.upper_evidence, result.backend, result.status) == (evidence, backend, Status.EXACT)
+
+
+def test_the_best_case_is_looked_for_only_when_it_is_asked_for() -> None:
+    assert solve(Instance.of("CLLCLL", 2)).best_case is None
+    assert solve(Instance.of("CLLCLL", 2), best_case=True).best_case == Bounds(9, 9)
+
+
+def test_an_unknown_backend_is_bad_input() -> None:
+    with pytest.raises(InputError, match="unknown backend 'gurobi'; known: auto, certificate, search"):
+        solve(Instance.of("C", 1), backend="gurobi")
+
+
+def hard() -> Instance:
+    return Instance.of("CLLCLCLLCCLCLLLCLCCCLCLCLCLLC", 12, Machine.of({"C": 2, "L": 1}))
+
+
+def test_out_of_time_leaves_a_proven_interval() -> None:
+    began = time.monotonic()
+    result = solve(hard(), limits=Limits(seconds=0.3), best_case=True)
+    assert time.monotonic() - began < 5
+    assert result.status is Status.BOUNDED
+    assert replay(result.instance, result.witness) == result.bounds.lower
+    assert result.best_case is not None
+    assert result.best_case.upper <= result.bounds.lower < result.bounds.upper <= result.pessimistic
+    assert not result.interrupted
+
+
+def test_an_interrupted_solve_says_so_and_keeps_what_is_proven() -> None:
+    limits = Limits()
+    limits.interrupt()
+    result = solve(hard(), limits=limits)
+    assert result.interrupted
+    assert result.status is Status.BOUNDED
+
+
+def test_assumptions_name_the_machine_and_come_from_the_program() -> None:
+    program = Program.chain("CL", assumptions=["the loop runs at most 8 times"])
+    result = solve(Instance.of(program, 2))
+    assert result.assumptions[0].startswith("machine 'paper': units C=1, L=1;")
+    assert result.assumptions[-1] == "the loop runs at most 8 times"
+
+
+@pytest.mark.parametrize("engine", ["greedy", "convoy"])
+def test_a_witness_that_does_not_replay_is_never_believed(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    instance = Instance.of("CCLCLL", 3)  # greedy schedules reach 13 of 14 cycles: the convoy is asked, too
+    lie = Schedule.of_chains(instance, [[0]] * 14)
+    if engine == "greedy":
+        monkeypatch.setattr(greedy, "schedules", lambda instance, limits: [lie])
+    else:
+        monkeypatch.setattr(convoy, "schedule", lambda instance: lie)
+    with pytest.raises(InvalidScheduleError, match="cycle 2: 0 instructions of class C"):
+        solve(instance, backend="certificate")
+
+
+def test_a_bound_below_a_replayed_witness_is_a_broken_promise(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(search, "solve", lambda instance, limits: Finding(upper=1, evidence=Upper.SEARCH))
+    with pytest.raises(BrokenPromiseError, match=r"not an interval: \d+..1 cycles"):
+        solve(Instance.of("CCLLCC", 3, Machine.of({"C": 2, "L": 1})))
+
+
+def test_a_pessimistic_bound_that_is_too_small_is_a_broken_promise(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(portfolio, "pessimistic", lambda instance: 13)
+    with pytest.raises(BrokenPromiseError, match=r"not an interval: 14\.\.13 cycles"):
+        solve(Instance.of("CLLCLL", 3))

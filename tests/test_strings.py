@@ -1,0 +1,154 @@
+"""Instance files: both formats, and what is refused."""
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+
+from makespan.errors import InputError
+from makespan.instance import Instance
+from makespan.machine import PAPER, Machine
+from makespan.program import Program
+from makespan.strings import parse_instances, parse_string, read_instances
+from tests.strategies import letters
+
+GOOD = '{"string": "CLLCLL", "warps": 2, "capacity": {"C": 1, "L": 1}}'
+UNITS = '"capacity": {"C": 1, "L": 1}'
+
+
+@given(letters())
+def test_white_space_in_a_string_is_ignored(string: str) -> None:
+    assert parse_string(" ".join(string) + "\n", PAPER) == Program.chain(string)
+
+
+@pytest.mark.parametrize(
+    ("string", "message"),
+    [
+        ("", "the instruction string is empty; write one letter per instruction, such as CLLC"),
+        (" \n", "the instruction string is empty"),
+        ("CLX", "'X' at position 3 is no unit class of machine 'paper'; use C, L"),
+        ("cl", "'c' at position 1 is no unit class"),
+        ("C,L", "',' at position 2 is no unit class"),
+        ("C\0L", r"'\\x00' at position 2 is no unit class"),
+        ("C" * 1_000_001, "has 1000001 letters; the limit is 1000000"),
+    ],
+)
+def test_a_string_that_is_none_is_refused_with_the_position(string: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        parse_string(string, PAPER)
+
+
+def test_json_lines_are_read_in_order_with_line_numbers() -> None:
+    text = f'{GOOD}\n\n{{"string": "C", "warps": 1, {UNITS}, "makespan": 1, "name": "one", "source": "hand"}}\r\n'
+    first, second = parse_instances(text, "a.jsonl", ".jsonl")
+    assert (first.instance, first.where, first.makespan) == (
+        Instance.of("CLLCLL", 2, Machine.of(PAPER.capacities)),
+        "a.jsonl:1",
+        None,
+    )
+    assert (second.where, second.name, second.makespan, second.source) == ("a.jsonl:3", "one", 1, "hand")
+
+
+def test_groups_are_warps_with_different_strings() -> None:
+    groups = [{"string": "C", "warps": 1}, {"string": "L", "warps": 2}, {"string": "C", "warps": 3}]
+    text = json.dumps({"groups": groups, "capacity": {"C": 1, "L": 1}})
+    (named,) = parse_instances(text, "a.jsonl", ".jsonl")
+    assert [(group.program.letters, group.warps) for group in named.instance.groups] == [("C", 4), ("L", 2)]
+
+
+def test_toml_tables_and_inline_tables_say_the_same() -> None:
+    tables = '# two\n[[instance]]\nstring = "CL"\nwarps = 2\ncapacity = { C = 1, L = 1 }\nmakespan = 3\n'
+    inline = 'instance = [\n  # two\n  { string = "CL", warps = 2, capacity = { C = 1, L = 1 }, makespan = 3 },\n]\n'
+    assert parse_instances(tables, "a.toml", ".toml") == parse_instances(inline, "a.toml", ".toml")
+
+
+def test_a_line_separator_inside_a_name_does_not_end_a_line_of_json() -> None:
+    (named,) = parse_instances(f'{{"string": "C", "warps": 1, {UNITS}, "name": "a\u2028b\u0085c"}}', "a", ".jsonl")
+    assert named.name == "a\u2028b\u0085c"
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("", "a.jsonl: no instance in it"),
+        ("[]", "a.jsonl:1: not an instance: Expected `object`, got `array`"),
+        ("{", "a.jsonl:1: not an instance: Input data was truncated"),
+        ("nonsense", "a.jsonl:1: not an instance: JSON is malformed"),
+        (GOOD[:-1] + ', "bogus": 1}', "a.jsonl:1: not an instance: Object contains unknown field `bogus`"),
+        ('{"string": "C", "warps": 1}', "missing required field `capacity`"),
+        (f'{{"string": "C", {UNITS}}}', "a.jsonl:1: give either string and warps, or groups"),
+        (f'{{"warps": 1, {UNITS}}}', "a.jsonl:1: give either string and warps, or groups"),
+        (f'{{"string": "C", "groups": [], {UNITS}}}', "a.jsonl:1: give either string and warps, or groups"),
+        (f'{{"groups": [], {UNITS}}}', "a.jsonl:1: an instance needs at least one warp"),
+        (f'{{"groups": [{{"string": "C"}}], {UNITS}}}', r"missing required field `warps` - at `\$.groups\[0\]`"),
+        (f'{{"groups": [{{"string": "C", "warps": 1, "x": 1}}], {UNITS}}}', "unknown field `x`"),
+        (f'{{"string": "C", "warps": 1.5, {UNITS}}}', "Expected `int | null`, got `float`"),
+        (f'{{"string": "C", "warps": true, {UNITS}}}', "Expected `int | null`, got `bool`"),
+        (f'{{"string": "C", "warps": "2", {UNITS}}}', "Expected `int | null`, got `str`"),
+        (
+            f'{{"string": "C", "warps": 0, {UNITS}}}',
+            "a.jsonl:1: the number of warps must be a whole number from 1, not 0",
+        ),
+        (f'{{"string": "C", "warps": {10**30}, {UNITS}}}', "warps exceed the limit of 65536"),
+        (f'{{"string": "", "warps": 1, {UNITS}}}', "a.jsonl:1: the instruction string is empty"),
+        (f'{{"string": "CX", "warps": 1, {UNITS}}}', "a.jsonl:1: instruction string: 'X' at position 2"),
+        (
+            f'{{"string": "C", "warps": 1, {UNITS}, "makespan": 0}}',
+            "a.jsonl:1: makespan must be at least 1 cycle, not 0",
+        ),
+        ('{"string": "C", "warps": 1, "capacity": {}}', "a.jsonl:1: machine 'custom' has no unit class"),
+        ('{"string": "C", "warps": 1, "capacity": {"C": 0}}', "a.jsonl:1: capacity of C must be 1..1024, not 0"),
+        ('{"string": "C", "warps": 1, "capacity": {"core": 1}}', "one capital letter A-Z, not 'core'"),
+        ("[" * 100_000, "a.jsonl:1: not an instance"),
+        ('{"string":' * 100_000, "a.jsonl:1: not an instance"),
+    ],
+)
+def test_a_line_that_is_no_instance_is_refused_by_file_and_line(line: str, message: str) -> None:
+    with pytest.raises(InputError, match=message) as caught:
+        parse_instances(line, "a.jsonl", ".jsonl")
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "a.toml: not an instance file: Object missing required field `instance`"),
+        ("instance = []", "a.toml: no instance in it"),
+        ("instance = 1", "Expected `array`, got `int`"),
+        ("title = 'x'\n[[instance]]\nstring = 'C'\nwarps = 1\ncapacity = { C = 1 }", "unknown field `title`"),
+        ("= =", "a.toml: not an instance file"),
+        ("[[instance]]\nstring = 'CX'\nwarps = 1\ncapacity = { C = 1 }", "a.toml: instance 1: instruction string: 'X'"),
+        ("x = " + "[" * 100_000, "a.toml: not an instance file"),
+    ],
+)
+def test_a_toml_file_that_is_no_instance_file_is_refused(text: str, message: str) -> None:
+    with pytest.raises(InputError, match=message) as caught:
+        parse_instances(text, "a.toml", ".toml")
+    assert "\n" not in str(caught.value)
+
+
+def test_an_error_in_the_last_line_refuses_the_whole_file(tmp_path: Path) -> None:
+    file = tmp_path / "some.jsonl"
+    file.write_text(f"{GOOD}\n" * 3 + "oops\n")
+    with pytest.raises(InputError, match=r"some.jsonl:4: not an instance"):
+        read_instances(file)
+
+
+def test_a_file_that_cannot_be_read_says_why(tmp_path: Path) -> None:
+    binary = tmp_path / "binary.jsonl"
+    binary.write_bytes(b"\x80\x81")
+    with pytest.raises(InputError, match="not an instance file: it is not UTF-8 text"):
+        read_instances(binary)
+    with pytest.raises(InputError, match="cannot read: No such file or directory"):
+        read_instances(tmp_path / "missing.jsonl")
+    with pytest.raises(InputError, match="cannot read: Is a directory"):
+        read_instances(tmp_path)
+
+
+def test_a_file_that_is_too_large_is_refused_unread(tmp_path: Path) -> None:
+    file = tmp_path / "sparse.jsonl"
+    with file.open("wb") as stream:
+        stream.truncate((256 << 20) + 1)
+    with pytest.raises(InputError, match="larger than 256 MiB"):
+        read_instances(file)

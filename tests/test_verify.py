@@ -1,0 +1,817 @@
+"""The independent checker: what it accepts is true, and what was changed it rejects."""
+
+import ast
+import copy
+import json
+import os
+import random
+import secrets
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from makespan import cli
+from makespan.bounds import pessimistic, theorem_a
+from makespan.certificate import FINISHED, Certificate, Kind, Node, Potential, Table
+from makespan.instance import Instance
+from makespan.machine import Machine
+from makespan.program import Program
+from makespan.report.bundle import bundle, write
+from makespan.result import Bounds, Result, Upper
+from makespan.schedule import Schedule
+from makespan.solve import solve
+from makespan.verify import Outcome, Refused, Verdict, bounds, digest, parse, potential, states, verdict, verify
+from makespan.verify.reading import MOST_BYTES
+from makespan.verify.refusal import TooMuchWork, Work
+from makespan.verify.witness import replay
+from tests import forgery
+from tests.forgery import Document, bundles, by_potential, by_search, certificate, forged, mutated, results, set_bounds
+from tests.oracle import brute_force, obeys
+from tests.strategies import instances, runs
+
+FEW, MANY = 200, 1000
+SEED = int(os.environ.get("MAKESPAN_SEED", "0")) or secrets.randbits(32)
+PACKAGE = Path(verdict.__file__).parent
+
+
+def campaign(count: int) -> Iterator[tuple[random.Random, Document]]:
+    """So many draws, each with one of the good bundles; the long campaign draws new ones each time."""
+    seed = 1 if count == FEW else SEED
+    print(f"MAKESPAN_SEED={seed}")
+    draw = random.Random(seed)
+    for number in range(count):
+        yield draw, bundles()[number % len(bundles())]
+
+
+counts = pytest.mark.parametrize("count", [FEW, pytest.param(MANY, marks=pytest.mark.soak)])
+
+
+# Accepted
+
+
+def test_one_bundle_of_every_kind_of_evidence_is_accepted() -> None:
+    for result, document in zip(results(), bundles(), strict=True):
+        checked = verify(json.loads(json.dumps(document)))
+        assert checked.outcome is Outcome.ACCEPTED, checked
+        assert checked.lower == result.bounds.lower
+        assert checked.upper is not None
+        assert checked.upper <= result.bounds.upper
+    assert {result.upper_evidence for result in results()} >= {
+        Upper.THEOREM_A, Upper.TWO_WARP_DP, Upper.SEARCH, Upper.POTENTIAL
+    }  # fmt: skip
+
+
+def test_the_verdict_says_what_was_proven_and_how() -> None:
+    assert str(verify(bundle(solve(Instance.of("CLLCLL", 4))))) == (
+        "accepted: the worst case is 18 cycles; the witness was executed, the upper bound proven by theorem A"
+    )
+    loose = by_potential(Instance.of("CLCCL", 4, Machine.of({"C": 2, "L": 1})))
+    assert verify(bundle(replace(loose, bounds=Bounds(loose.bounds.lower, loose.bounds.upper + 1)))).reason == (
+        f"the worst case is at least {loose.bounds.lower} and at most {loose.bounds.upper + 1} cycles;"
+        " the witness was executed, the upper bound proven by its potential"
+    )
+
+
+@given(instances(), st.booleans())
+def test_what_solve_says_is_accepted(instance: Instance, best_case: bool) -> None:
+    checked = verify(bundle(solve(instance, best_case=best_case)))
+    assert checked.outcome is Outcome.ACCEPTED, checked
+
+
+@given(instances())
+@settings(max_examples=50)
+def test_a_search_is_proven_again_by_enumeration(instance: Instance) -> None:
+    truth = brute_force(instance)
+    checked = verify(bundle(by_search(instance)))
+    assert checked.outcome is Outcome.ACCEPTED, checked
+    assert checked.best_case is not None
+    assert checked.best_case[0] == truth.lower
+    assert checked.upper == truth.upper
+
+
+@pytest.mark.parametrize("evidence", [Upper.SEARCH, Upper.CPSAT, Upper.ILP])
+def test_what_cannot_be_proven_again_is_said(evidence: Upper) -> None:
+    result = replace(by_search(Instance.of("CLLCL", 4, Machine.of({"C": 2, "L": 1}))), upper_evidence=evidence)
+    bare = replace(result, best_case=None)
+    checked = verify(bundle(bare), most_states=10)
+    assert checked.outcome is Outcome.UNPROVEN
+    assert checked.reason == f"upper 15 reported by {evidence}, re-proved only to 16"
+    assert verify(bundle(bare)).outcome is Outcome.ACCEPTED
+
+
+def test_a_best_case_that_cannot_be_proven_again_is_said() -> None:
+    result = replace(solve(Instance.of("CLLCLCLC", 5)), best_case=Bounds(21, 21))
+    checked = verify(bundle(result), most_states=10)
+    assert checked.outcome is Outcome.UNPROVEN
+    assert checked.reason == "best case 21 reported, re-proved only to 20..28"
+
+
+@pytest.mark.parametrize("best_case", [Bounds(5, 5), Bounds(1, 5), Bounds(3, 20), Bounds(7, 9)])
+def test_a_wrong_best_case_is_rejected(best_case: Bounds) -> None:
+    truth = brute_force(Instance.of("CLC", 3))
+    assert truth == Bounds(6, 7)
+    result = replace(solve(Instance.of("CLC", 3)), best_case=best_case)
+    expected = Outcome.ACCEPTED if best_case.lower <= 6 <= best_case.upper else Outcome.REJECTED
+    assert verify(bundle(result)).outcome is expected
+
+
+# The bounds that it computes
+
+
+@given(instances())
+def test_its_bounds_are_those_of_the_engines_and_never_below_the_truth(instance: Instance) -> None:
+    truth = brute_force(instance)
+    assert bounds.pessimistic(instance) == pessimistic(instance) >= truth.upper
+    assert bounds.theorem_a(instance) == theorem_a(instance)
+    assert (bounds.theorem_a(instance) or truth.upper) >= truth.upper
+    assert bounds.best_case_floor(instance) <= truth.lower
+    assert states.shortest_and_longest(instance, 10**6) == (truth.lower, truth.upper)
+    assert states.shortest_and_longest(instance, 1) is None or truth.upper == 1
+    if instance.warps == 2:
+        assert bounds.two_warps(instance) == (truth.lower, truth.upper)
+
+
+@given(st.data())
+def test_the_witness_is_judged_as_by_the_definition(data: st.DataObject) -> None:
+    instance = data.draw(instances())
+    schedule = data.draw(runs(instance))
+    assert replay(instance, schedule) == schedule.makespan
+    cycles = [list(warps) for warps in schedule.cycles]
+    for _ in range(data.draw(st.integers(1, 2))):
+        a, b = (data.draw(st.integers(0, len(cycles) - 1)) for _ in range(2))
+        if cycles[a] and data.draw(st.booleans()):
+            cycles[b].append(cycles[a].pop(data.draw(st.integers(0, len(cycles[a]) - 1))))
+        else:
+            cycles[a], cycles[b] = cycles[b], cycles[a]
+    paths = list(schedule.paths)
+    if data.draw(st.booleans()):
+        paths[0] = tuple(data.draw(st.permutations(paths[0]) | st.just([*paths[0], paths[0][-1]])))
+    changed = Schedule(tuple(tuple(sorted(warps)) for warps in cycles), tuple(paths))
+    if obeys(instance, changed):
+        assert replay(instance, changed) == changed.makespan
+    else:
+        with pytest.raises(Refused, match="witness"):
+            replay(instance, changed)
+
+
+@pytest.mark.parametrize(
+    ("cycles", "why"),
+    [
+        ([(0,), (0,), (1,), (1,)], "1 instructions of class C execute where 2 are ready for 1 units|0 instructions"),
+        ([(0, 1), (0, 1)], "cycle 0: 2 instructions of class C execute where 2 are ready for 1 units"),
+        ([(0,), (1, 0), (1,)], "cycle 1: the executing warps are not in increasing order"),
+        ([(0, 0), (1,), (1,)], "cycle 0: the executing warps are not in increasing order"),
+        ([(0,), (0, 1)], "1 warps have not finished after 2 cycles"),
+        ([(0,), (0, 1), (1,), (1,)], "cycle 3: warp 1 has finished already"),
+        ([(0,), (1,), (0,), (1,)], "cycle 1: 0 instructions of class L execute where 1 are ready for 1 units"),
+    ],
+)
+def test_every_rule_of_the_machine_is_checked(cycles: list[tuple[int, ...]], why: str) -> None:
+    instance = Instance.of("CL", 2)
+    assert replay(instance, Schedule.of_chains(instance, [(0,), (0, 1), (1,)])) == 3
+    with pytest.raises(Refused, match=why):
+        replay(instance, Schedule(tuple(cycles), ((0, 1), (0, 1))))
+
+
+@pytest.mark.parametrize(
+    ("path", "why"),
+    [
+        ((0,), "place 4 does not follow place 0"),
+        ((0, 2), "place 4 does not follow place 2"),
+        ((1, 2, 3), "no warp of its program begins at place 1"),
+        ((0, 3), "place 3 does not follow place 0"),
+        ((0, 1, 2, 3, 4), "place 4 does not follow place 4"),
+    ],
+)
+def test_a_path_that_the_program_lacks_is_rejected(path: tuple[int, ...], why: str) -> None:
+    with pytest.raises(Refused, match=why):
+        replay(Instance.of("CLLC", 1), Schedule(tuple((0,) for _ in path), (path,)))
+
+
+# Damaged
+
+
+@counts
+def test_a_changed_digit_is_rejected(count: int) -> None:
+    for draw, document in campaign(count):
+        text = json.dumps(document)
+        place = draw.choice([place for place, letter in enumerate(text) if letter.isdigit()])
+        other = draw.choice([digit for digit in "0123456789" if digit != text[place]])
+        assert outcome(f"{text[:place]}{other}{text[place + 1 :]}") is Outcome.REJECTED, (text[place - 40 : place + 9])
+
+
+@counts
+def test_a_truncated_bundle_is_rejected(count: int) -> None:
+    for draw, document in campaign(count):
+        text = json.dumps(document)
+        with pytest.raises(Refused, match="^not a bundle: "):
+            parse(text[: draw.randrange(len(text))].encode())
+
+
+@counts
+def test_any_changed_byte_is_rejected(count: int) -> None:
+    for draw, document in campaign(count):
+        content = bytearray(json.dumps(document).encode())
+        place = draw.randrange(len(content))
+        content[place] = draw.choice([byte for byte in range(256) if byte != content[place]])
+        try:
+            same = json.loads(content) == document  # a space for another
+        except (ValueError, RecursionError):
+            same = False
+        assert same or outcome(content.decode("latin-1")) is Outcome.REJECTED
+
+
+def outcome(text: str) -> Outcome:
+    try:
+        return verify(parse(text.encode("latin-1"))).outcome
+    except Refused:
+        return Outcome.REJECTED
+
+
+# Forged: the digest fits
+
+
+@counts
+@pytest.mark.parametrize("change", [forgery.upper_lowered, forgery.lower_raised])
+def test_a_bound_that_does_not_follow_is_rejected(
+    change: Callable[[random.Random, Document], None], count: int
+) -> None:
+    for draw, document in campaign(count):
+        checked = verify(forged(document, lambda copied, draw=draw: change(draw, copied)))  # type: ignore[misc]
+        assert checked.outcome is Outcome.REJECTED, (document["result"], checked)
+
+
+@counts
+def test_an_illegal_change_of_the_witness_is_rejected(count: int) -> None:
+    rejected = 0
+    for draw, document in campaign(30 * count):
+        changed = forged(document, lambda copied, draw=draw: forgery.witness_swapped(draw, copied))  # type: ignore[misc]
+        index = next(number for number, good in enumerate(bundles()) if good is document)
+        cycles = tuple(tuple(warps) for _, warps in changed["witness"]["cycles"])
+        legal = obeys(results()[index].instance, Schedule(cycles, results()[index].witness.paths))
+        assert verify(changed).outcome is (Outcome.ACCEPTED if legal else Outcome.REJECTED)
+        rejected += not legal
+        if rejected == count:
+            return
+    pytest.fail(f"only {rejected} illegal changes")
+
+
+@counts
+def test_a_coefficient_that_breaks_an_inequality_is_rejected(count: int) -> None:
+    """Far too small where it matters: the potential then rises in a cycle that begins there."""
+    good = [document for document in bundles() if document["certificate"] is not None]
+    for number, (draw, _) in enumerate(campaign(count)):
+        document = good[number % len(good)]
+        potential_number = draw.randrange(len(document["certificate"]["potentials"]))
+        checked = verify(forged(document, lambda copied, n=potential_number, d=draw: _lower(d, copied, n)))  # type: ignore[misc]
+        assert checked.outcome is Outcome.REJECTED, checked
+        assert checked.reason.startswith("potential: "), checked
+
+
+def _lower(draw: random.Random, document: Document, number: int) -> None:
+    """Lower one coefficient of a place whose class has ready warps in the node, or a constant."""
+    groups = document["instance"]["groups"]
+    chosen = document["certificate"]["potentials"][number]
+    node = draw.choice([node for node in chosen["nodes"] if 0 < sum(node["kind"])])
+    own = draw.choice([None, *range(len(groups))])
+    rows = node["last"] if own is None else node["others"][own]
+    group = groups[chosen["last_group"] if own is None else own]
+    units = group.get("string") or [unit for unit, _ in group["places"]]
+    ready = [place for place, unit in enumerate(units) if node["kind"][chosen["classes"].index(unit)]]
+    others = sum(node["kind"]) > 1 or own is None  # else z is the only ready warp
+    if ready and others and draw.random() < 0.8:
+        rows[draw.choice(ready)] -= 10**15
+    else:
+        node["constant"] -= 10**15
+
+
+@counts
+@pytest.mark.parametrize("change", [forgery.letter_changed, forgery.capacity_changed])
+def test_another_instance_is_rejected_unless_all_claims_hold_for_it(
+    change: Callable[[random.Random, Document], None], count: int
+) -> None:
+    rejected = 0
+    for draw, document in campaign(20 * count):
+        only = copy.deepcopy(document)
+        change(draw, only)
+        everywhere = {**only, "sha256": digest(only)}
+        accepted = verify(everywhere).outcome is Outcome.ACCEPTED
+        if accepted:
+            truth = brute_force(instance_of(everywhere))
+            claim = everywhere["result"]
+            assert claim["lower"] <= truth.upper <= claim["upper"]
+        rejected += not accepted
+        halved = {**only, "result": document["result"]}
+        if halved["instance"] != document["instance"] and change is forgery.capacity_changed:
+            assert verify({**halved, "sha256": digest(halved)}).outcome is Outcome.REJECTED
+        if rejected == count:
+            return
+    pytest.fail(f"only {rejected} of {20 * count} rejected")
+
+
+def instance_of(document: Document) -> Instance:
+    return verdict.reading.bundle(document).instance
+
+
+@pytest.mark.parametrize("number", range(10))
+def test_a_bundle_with_an_instance_and_a_result_that_differ_is_rejected(number: int) -> None:
+    others = [other for other in range(10) if bundles()[other]["instance"] != bundles()[number]["instance"]]
+    for part, other in product(("instance", "result", "witness"), others):
+        document = {**bundles()[number], part: bundles()[other][part]}
+        assert verify({**document, "sha256": digest(document)}).outcome is Outcome.REJECTED
+
+
+EVIDENCE = {
+    "pessimistic": "upper 18 reported by pessimistic, which proves only 24",
+    "potential": "upper is reported by potential, but there is no certificate",
+    "two-warp-dp": "two-warp-dp does not apply to 4 warps",
+    "oracle": "unknown evidence: 'witness', 'oracle'",
+}
+
+
+@pytest.mark.parametrize(("name", "why"), EVIDENCE.items())
+def test_evidence_that_does_not_prove_the_claim_is_rejected(name: str, why: str) -> None:
+    checked = verify(forged(bundles()[0], lambda copied: copied["result"]["evidence"].update(upper=name)))
+    assert checked == Verdict(Outcome.REJECTED, why, checked.claim)
+
+
+def test_theorem_a_where_it_does_not_hold_is_rejected() -> None:
+    instance = Instance.of("CLLCL", 4, Machine.of({"C": 2, "L": 1}))
+    checked = verify(bundle(replace(by_search(instance), upper_evidence=Upper.THEOREM_A)))
+    assert checked.reason == "theorem A does not apply: it needs at most two classes, of one unit each"
+
+
+def test_an_upper_bound_that_a_schedule_exceeds_is_rejected_whoever_reports_it() -> None:
+    document = forged(bundles()[5], lambda copied: set_bounds(copied, 14, 14))
+    assert "the witness takes 15 cycles" in verify(document).reason
+    result = by_potential(Instance.of("CLCCL", 4, Machine.of({"C": 2, "L": 1})))
+    assert result.bounds.lower < solve(result.instance).bounds.upper
+    low = replace(result, bounds=Bounds(result.bounds.lower, result.bounds.lower), certificate=None)
+    checked = verify(bundle(replace(low, upper_evidence=Upper.CPSAT)))
+    assert checked.reason == f"upper {low.bounds.upper} is wrong: a schedule takes {solve(low.instance).bounds.upper} cycles"
+
+
+def test_a_certificate_that_promises_too_much_is_rejected_even_if_nothing_rests_on_it() -> None:
+    result = by_potential(Instance.of("CLCCL", 4, Machine.of({"C": 2, "L": 1})))
+    assert result.certificate is not None
+    upper = result.certificate.upper
+    result = replace(result, certificate=replace(result.certificate, upper=upper - 1), upper_evidence=Upper.CPSAT)
+    assert verify(bundle(result)).reason == f"the certificate says {upper - 1} cycles and proves {upper}"
+
+
+# Potentials
+
+
+def proven(instance: Instance, given_certificate: Certificate) -> int | None:
+    try:
+        return potential.bound(instance, given_certificate)
+    except Refused:
+        return None
+
+
+@given(instances(), st.sampled_from([0, 1]), st.sampled_from([1, 5, 30, 300]))
+@settings(max_examples=150)
+def test_a_synthesised_certificate_proves_what_it_says(instance: Instance, extra: int, front_states: int) -> None:
+    try:
+        made = certificate(instance, extra=extra, states=front_states)
+    except AssertionError:
+        assume(False)  # the linear programme found nothing
+    assert potential.bound(instance, made) == made.upper >= brute_force(instance).upper
+
+
+def climb(instance: Instance, draw: random.Random, steps: int) -> tuple[int, int]:
+    """Change a good certificate again and again, keeping what lowers its bound; how many changed ones are accepted.
+
+    The engine's certificates are optimal, so a checker that lets one inequality slip is soon below the truth.
+    """
+    try:
+        made = certificate(instance, extra=draw.randrange(2), front_cycles=0)
+    except AssertionError:
+        return 0, 0
+    best, exact, accepted = proven(instance, made), brute_force(instance).upper, 0
+    for _ in range(steps if best is not None and all(p.nodes for p in made.potentials) else 0):
+        potentials = list(made.potentials)
+        number = draw.randrange(len(potentials))
+        rows = [row for _, table in potentials[number].nodes for row in (*table.others, table.last)]
+        unit = max(abs(value) for row in rows for value in row) // made.upper
+        potentials[number] = mutated(draw, potentials[number], unit)
+        changed = replace(made, potentials=tuple(potentials))
+        value = proven(instance, changed)
+        if value is None:
+            continue
+        accepted += 1
+        assert value >= exact, (instance, changed)
+        if best is None or value <= best or draw.random() < 0.2:
+            made, best = changed, value
+    return steps, accepted
+
+
+@given(instances(most_warps=5), st.integers(0, 2**32))
+@settings(max_examples=40)
+def test_a_forged_certificate_never_proves_a_bound_below_the_truth(instance: Instance, seed: int) -> None:
+    climb(instance, random.Random(seed), 40)
+
+
+def every_node(classes: tuple[str, ...], capacities: Kind, thresholds: Kind) -> Iterator[Node]:
+    coarse = [kind for kind in product(*(range(c + 1) for c in capacities)) if any(kind)]
+    for kind in product(*(range(most + 1) for most in thresholds)):
+        if all(map(int.__ge__, kind, capacities)):
+            yield from (Node(kind, label) for label in [FINISHED, *(k for k in coarse if k != capacities)])
+        elif any(kind):
+            yield Node(kind)
+
+
+@given(st.data())
+@settings(max_examples=400)
+def test_no_real_cycle_falls_by_less_than_the_computed_least_decrease(data: st.DataObject) -> None:
+    """Random tables, random schedules: the abstraction covers every cycle that occurs, whoever finishes last."""
+    instance = data.draw(instances(most_warps=5))
+    schedule = data.draw(runs(instance))
+    draw = random.Random(data.draw(st.integers(0, 2**32)))
+    classes = tuple(sorted(set().union(*(group.program.units for group in instance.groups))))
+    capacities = tuple(instance.machine.capacities[name] for name in classes)
+    thresholds = tuple(capacity + draw.randrange(3) for capacity in capacities)
+    last_warp = draw.choice(schedule.cycles[-1])
+    last_group = instance.group_of_warp()[last_warp]
+    tables = random_tables(draw, instance, last_group, every_node(classes, capacities, thresholds))
+    check = potential._Check(instance, Potential(last_group, classes, thresholds, 0, tuple(tables.items())))
+    positions = list(positions_of(instance, schedule))
+    kinds = [kind_of(instance, classes, thresholds, state) for state in positions]
+    cycles = check._cycles({kinds[0]})
+    try:
+        least = min(decrease for decrease, _, _ in check._all_decreases(cycles, check._labels(cycles)))
+    except Refused as refusal:
+        assert "warps that stay raise it" in str(refusal)  # noqa: PT017
+        assume(False)
+    values = []
+    for t, state in enumerate(positions):
+        table = tables.get(node_of(kinds, t, capacities))
+        values.append(0 if table is None else value(instance, table, state, last_warp))
+    assert all(a - b >= least for a, b in zip(values, values[1:], strict=False))
+
+
+def random_tables(
+    draw: random.Random, instance: Instance, last_group: int, nodes: Iterator[Node]
+) -> dict[Node, Table]:
+    """Tables that differ from node to node, in `others` only in the direction that staying warps allow."""
+    everywhere = draw.random() < 0.5
+    shared = [[draw.randint(-50, 50) for _ in group.program.places] for group in instance.groups]
+    tables = {}
+    for node in nodes:
+        noise = 0 if everywhere else draw.randint(-3, 3)
+        others = tuple(tuple(number + noise for number in row) for row in shared)
+        last = tuple(draw.randint(-50, 50) for _ in shared[last_group])
+        tables[node] = Table(others, last, draw.randint(-50, 50))
+    return tables
+
+
+def positions_of(instance: Instance, schedule: Schedule) -> Iterator[list[int]]:
+    paths = [[*path, program.end] for path, program in zip(schedule.paths, instance.programs(), strict=True)]
+    done = [0] * len(paths)
+    yield [path[0] for path in paths]
+    for warps in schedule.cycles:
+        for warp in warps:
+            done[warp] += 1
+        yield [path[number] for path, number in zip(paths, done, strict=True)]
+
+
+def kind_of(instance: Instance, classes: tuple[str, ...], thresholds: Kind, state: list[int]) -> Kind:
+    placed = [p.places[place].unit for p, place in zip(instance.programs(), state, strict=True) if place < p.end]
+    return tuple(min(placed.count(name), most) for name, most in zip(classes, thresholds, strict=True))
+
+
+def node_of(kinds: list[Kind], t: int, capacities: Kind) -> Node:
+    """By the definition: the label is what really comes later."""
+    coarse = [tuple(map(min, kind, capacities)) for kind in kinds]
+    if coarse[t] != capacities:
+        return Node(kinds[t] if any(kinds[t]) else FINISHED)
+    later = next(kind for kind in coarse[t:] if kind != capacities)
+    return Node(kinds[t], later if any(later) else FINISHED)
+
+
+def value(instance: Instance, table: Table, state: list[int], last_warp: int) -> int:
+    total = table.constant
+    for warp, (group, program, place) in enumerate(
+        zip(instance.group_of_warp(), instance.programs(), state, strict=True)
+    ):
+        if place < program.end:
+            total += table.last[place] if warp == last_warp else table.others[group][place]
+    return total
+
+
+SMALL = Instance.of("CL", 3, Machine.of({"C": 1, "L": 1}))
+
+
+def small(**changes: Any) -> Certificate:
+    made = certificate(SMALL, front_cycles=0)
+    return Certificate(made.upper, (replace(made.potentials[0], **changes),))
+
+
+def test_the_small_certificate_is_good() -> None:
+    assert potential.bound(SMALL, small()) == 4 == brute_force(SMALL).upper
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"classes": ("C",)}, "the classes are not C, L, each once"),
+        ({"classes": ("C", "L", "L")}, "the classes are not C, L, each once"),
+        ({"classes": ("C", "X")}, "the classes are not C, L, each once"),
+        ({"thresholds": (1, 0)}, "a threshold for each class, at least its capacity, is needed"),
+        ({"thresholds": (1,)}, "a threshold for each class, at least its capacity, is needed"),
+        ({"thresholds": (2, 1)}, "it has no table for kind \\(2, 0\\)"),
+        ({"nodes": ()}, "it has no table for kind \\(1, 0\\)"),
+        ({"last_group": 1}, "the certificate has potentials for groups \\[1\\] of 1 groups"),
+    ],
+)
+def test_a_malformed_potential_is_rejected(changes: dict[str, Any], why: str) -> None:
+    with pytest.raises(Refused, match=why):
+        potential.bound(SMALL, small(**changes))
+
+
+@pytest.mark.parametrize("number", range(4))
+def test_a_certificate_needs_every_node_that_can_occur(number: int) -> None:
+    nodes = small().potentials[0].nodes
+    assert len(nodes) == 5  # the label "finished" cannot occur: both units stay busy only while somebody is behind
+    with pytest.raises(Refused, match="it has no table for kind|^$"):
+        potential.bound(SMALL, small(nodes=tuple(node for n, node in enumerate(nodes) if n != number)))
+
+
+def test_every_group_that_may_hold_the_last_finisher_needs_a_potential() -> None:
+    instance = Instance.merged([(Program.chain("CL"), 2), (Program.chain("LC"), 2)])
+    made = certificate(instance)
+    for potentials in ((made.potentials[0],), (made.potentials[1],), (made.potentials[0],) * 2):
+        with pytest.raises(Refused, match="the certificate has potentials for groups"):
+            potential.bound(instance, replace(made, potentials=potentials))
+
+
+def test_a_front_behind_the_end_proves_the_exact_value() -> None:
+    assert potential.bound(SMALL, small(front=10, nodes=())) == 4
+
+
+def test_absurd_certificates_are_refused_quickly() -> None:
+    instance = Instance.of("CLLC" * 40, 64, Machine.of({"C": 20, "L": 20}))
+    made = Certificate(9, (Potential(0, ("C", "L"), (20, 20), 5, ()),))
+    with pytest.raises(Refused, match="too large for this checker"):
+        potential.bound(instance, made)
+    made = Certificate(9, (Potential(0, ("C", "L"), (10**9, 10**9), 0, ()),))
+    with pytest.raises(Refused, match="too large for this checker|no table"):
+        potential.bound(instance, made)
+
+
+# Strict reading
+
+
+def test_work_is_limited() -> None:
+    work = Work(2)
+    work.spend(2)
+    with pytest.raises(TooMuchWork):
+        work.spend()
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("", "Expecting value"),
+        ("{", "Expecting property name"),
+        ('{"a": 1, "a": 1}', "an object has a key twice"),
+        ('{"a": NaN}', "NaN is not a number"),
+        ('{"a": -Infinity}', "-Infinity is not a number"),
+        ('{"a": 1e999}', "a number out of range"),
+        ('{"a": ' + "1" * 5000 + "}", "a number of over 100 digits"),
+        ("[" * 200_000, "nested too deeply"),
+        ("\xff", "not UTF-8 text"),
+        ('{"a": 1} x', "Extra data"),
+    ],
+)
+def test_what_is_not_strict_json_is_one_line(text: str, why: str) -> None:
+    with pytest.raises(Refused, match=f"^not a bundle: .*{why}"):
+        parse(text.encode("latin-1"))
+
+
+def test_a_huge_file_is_not_parsed() -> None:
+    with pytest.raises(Refused, match="larger than 128 MiB"):
+        parse(b" " * (MOST_BYTES + 1))
+
+
+@pytest.mark.parametrize("document", [None, 1, [], "x", {}, {"schema": "makespan.result/1"}, {1: 2}])
+def test_what_is_not_a_bundle_is_rejected(document: object) -> None:
+    assert str(verify(document)) == "rejected: not a bundle: schema is not 'makespan.bundle/1'"
+
+
+def paths_into(document: object, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Every value in the document, by the keys that lead there."""
+    if path:
+        yield path
+    if isinstance(document, dict):
+        for key, item in document.items():
+            yield from paths_into(item, (*path, key))
+    if isinstance(document, list):
+        for number, item in enumerate(document):
+            yield from paths_into(item, (*path, number))
+
+
+WRONG = [None, True, False, -1, 0, 10**30, 1.0, "", "x", [], [[]], {}, {"a": 1}, [True], [[1, [True]]]]
+REMARKS = ("seconds", "interrupted", "backend", "assumptions", "versions")
+
+
+@pytest.mark.parametrize("number", [1, 6, 9])
+def test_a_value_of_another_type_is_rejected_anywhere(number: int) -> None:
+    draw, document = random.Random(number), bundles()[number]
+    for path in paths_into(document):
+        for wrong in draw.sample(WRONG, 4 if len(path) > 4 else len(WRONG)):
+            changed = changed_at(document, path, wrong)
+            if changed is None or path == ("certificate",) or path[0] == "sha256" or path[1:2] == ("best_case",):
+                continue
+            if (path[0], *path[1:2]) in {("result", name) for name in REMARKS}:
+                continue
+            checked = verify(changed)
+            bigger = path[-1] == "upper" and wrong == 10**30
+            assert checked.outcome is Outcome.REJECTED or bigger or harmless(document, changed), (path, wrong, checked)
+
+
+def harmless(document: Document, changed: Document) -> bool:
+    """Only coefficients may differ, and then the claim still follows."""
+    claim = {key: item for key, item in changed.items() if key not in ("certificate", "sha256")}
+    if any(document[key] != item for key, item in claim.items()):
+        return False
+    return proven(instance_of(changed), certificate_of(changed)) is not None
+
+
+def certificate_of(document: Document) -> Certificate:
+    found = verdict.reading.bundle(document).certificate
+    assert found is not None
+    return found
+
+
+def changed_at(document: Document, path: tuple[Any, ...], wrong: object) -> Document | None:
+    copied: Any = copy.deepcopy(document)
+    inside = copied
+    for key in path[:-1]:
+        inside = inside[key]
+    if type(inside[path[-1]]) is type(wrong) and inside[path[-1]] == wrong:
+        return None
+    inside[path[-1]] = wrong
+    try:
+        return {**copied, "sha256": digest(copied)}
+    except ValueError:
+        return None
+
+
+@pytest.mark.parametrize("number", [1, 6, 9])
+def test_unknown_and_missing_keys_are_rejected_anywhere(number: int) -> None:
+    document = bundles()[number]
+    for path in [(), *paths_into(document)]:
+        for change in ("more", *objects_keys(document, path)):
+            copied: Any = copy.deepcopy(document)
+            inside = copied
+            for key in path:
+                inside = inside[key]
+            if not isinstance(inside, dict):
+                continue
+            if change == "more":
+                inside["unknown"] = 1
+            else:
+                del inside[change]
+            checked = verify({**copied, "sha256": digest(copied)} if change != "sha256" else copied)
+            assert checked.outcome is Outcome.REJECTED, (path, change)
+
+
+def objects_keys(document: Any, path: tuple[Any, ...]) -> list[str]:
+    for key in path:
+        document = document[key]
+    return list(document) if isinstance(document, dict) else []
+
+
+@pytest.mark.parametrize(
+    ("path", "wrong", "why"),
+    [
+        (("result", "status"), "bounded", "result: status does not follow from the instance and the bounds"),
+        (("result", "warps"), 5, "result: warps does not follow"),
+        (("result", "warps"), True, "result: warps does not follow"),
+        (("result", "machine"), "mine", "result: machine does not follow"),
+        (("result", "pessimistic"), 25, "pessimistic is 24, not 25"),
+        (("result", "seconds"), -1.0, "seconds is not a duration"),
+        (("result", "seconds"), True, "seconds is not a duration"),
+        (("result", "interrupted"), 0, "interrupted is neither true nor false"),
+        (("result", "assumptions"), [1], "assumption is not a text"),
+        (("result", "backend"), None, "backend is not a text"),
+        (("result", "lower"), 19, "lower 19 exceeds upper 18"),
+        (("result", "best_case"), [5, 5], "best_case is not an interval: 5..5"),
+        (("result", "best_case"), [5], "best_case is not a list of 2..2 items"),
+        (("result", "versions"), {"makespan": "1"}, "versions lacks 'python'"),
+        (("result", "evidence", "lower"), "search", "unknown evidence: 'search', 'theorem-a'"),
+        (("instance", "groups"), [], "groups is not a list of 1"),
+        (("instance", "groups", 0, "warps"), 10**9, "warps is not a whole number in 1..65536"),
+        (("instance", "groups", 0, "string"), "CXC", "has no units of class X"),
+        (("instance", "groups", 0, "string"), "", "needs at least one instruction"),
+        (("instance", "machine", "capacity", "C"), 0, "capacity of C must be 1..1024, not 0"),
+        (("instance", "machine", "capacity"), {}, "has no unit class"),
+        (("witness", "paths"), [[4, [0, 1, 2, 3, 4, 5]]], "a string has one path: paths must be null"),
+        (("witness", "cycles", 0, 0), 10**12, "the witness is too large for this checker"),
+        (("witness", "cycles", 0, 0), 0, "repeat is not a whole number in 1"),
+        (("witness", "cycles", 0, 1), [], "warps is not a list of 1"),
+        (("witness", "cycles", 0, 1), [4], "warps holds something that is not a whole number in 0..3"),
+        (("sha256",), "0" * 64, "the digest does not match the content"),
+        (("sha256",), None, "sha256 is not a text"),
+    ],
+)
+def test_the_reason_is_one_line_that_names_the_fault(path: tuple[Any, ...], wrong: object, why: str) -> None:
+    document = copy.deepcopy(bundles()[0])
+    inside: Any = document
+    for key in path[:-1]:
+        inside = inside[key]
+    inside[path[-1]] = wrong
+    if path[0] != "sha256":
+        document["sha256"] = digest(document)
+    checked = verify(document)
+    assert checked.outcome is Outcome.REJECTED
+    assert why in checked.reason
+    assert "\n" not in checked.reason
+
+
+# Independence and command line
+
+
+def test_the_checker_imports_only_the_values_and_the_standard_library() -> None:
+    values = {"errors", "machine", "program", "instance", "schedule", "result", "certificate", "verify"}
+    for file in PACKAGE.glob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text())):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            for name in names:
+                top, _, rest = name.partition(".")
+                assert top in sys.stdlib_module_names or (top == "makespan" and rest.split(".")[0] in values), name
+
+
+def run(*arguments: str) -> int:
+    return cli.run(["verify", *arguments])
+
+
+def written(tmp_path: Path, result: Result) -> str:
+    path = tmp_path / "bundle.json"
+    write(result, path)
+    return str(path)
+
+
+def test_an_accepted_bundle_is_exit_0(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(written(tmp_path, results()[0])) == 0
+    assert capsys.readouterr().out.startswith("accepted: the worst case is 18 cycles")
+
+
+def test_a_rejected_bundle_is_exit_1(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = Path(written(tmp_path, results()[0]))
+    path.write_text(path.read_text().replace('"upper":18', '"upper":19'))
+    assert run(str(path)) == 1
+    assert capsys.readouterr().out.count("\n") == 1
+    path.write_text(path.read_text()[:100])
+    assert run(str(path)) == 1
+    assert capsys.readouterr().out.startswith("rejected: not a bundle: ")
+
+
+def test_an_unproven_bundle_is_exit_3(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("makespan.verify.verdict.shortest_and_longest", lambda instance, most: None)
+    assert run(written(tmp_path, replace(results()[5], best_case=None))) == 3
+    assert capsys.readouterr().out == "unproven: upper 15 reported by search, re-proved only to 16\n"
+
+
+def test_a_file_that_is_not_there_is_exit_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(str(tmp_path / "none.json")) == 2
+    assert run(str(tmp_path)) == 2
+    assert "cannot read the bundle: No such file or directory" in capsys.readouterr().err
+
+
+def test_the_verdict_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(written(tmp_path, results()[1]), "--format", "json") == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["schema"] == "makespan.verdict/1"
+    assert document["outcome"] == "accepted"
+    assert document["claim"]["evidence"] == "theorem-a"
+    assert document["proven"]["lower"] == document["proven"]["upper"] == document["claim"]["upper"]
+
+
+@pytest.mark.soak
+def test_forged_certificates_in_a_long_campaign() -> None:
+    from tests.strategies import instances as any_instances
+
+    print(f"MAKESPAN_SEED={SEED}")
+    draw, tried, accepted = random.Random(SEED), 0, 0
+
+    @given(any_instances(most_warps=5))
+    @settings(max_examples=500)
+    def campaign_of(instance: Instance) -> None:
+        nonlocal tried, accepted
+        more = climb(instance, draw, 60)
+        tried, accepted = tried + more[0], accepted + more[1]
+
+    campaign_of()
+    print(f"{tried} forged certificates, {accepted} with a valid bound, none below the truth")
