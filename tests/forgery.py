@@ -48,9 +48,7 @@ def by_potential(instance: Instance) -> Result:
     proof = replace(proof, upper=potential.bound(instance, proof))
     witness = max(greedy.schedules(instance, Limits()), key=lambda schedule: replay(instance, schedule))
     bounds = Bounds(witness.makespan, proof.upper)
-    return replace(
-        solve(instance), bounds=bounds, witness=witness, upper_evidence=Upper.POTENTIAL, certificate=proof
-    )
+    return replace(solve(instance), bounds=bounds, witness=witness, upper_evidence=Upper.POTENTIAL, certificate=proof)
 
 
 def by_search(instance: Instance) -> Result:
@@ -76,7 +74,7 @@ def results() -> tuple[Result, ...]:
     return (
         solve(Instance.of("CLLCLL", 4)),
         solve(Instance.of("CCLCL", 3), best_case=True),
-        solve(Instance.of("CLLCLCC", 2)),
+        solve(Instance.of("CLCLCL", 2)),
         solve(Instance.merged([(CHOICE, 1), (Program.chain("CCL"), 1)], _machine(1, 2)), best_case=True),
         solve(Instance.merged([(Program.chain("CLL"), 2), (Program.chain("LCLC"), 1)])),
         by_search(Instance.of("CLLCL", 4, _machine(2, 1))),

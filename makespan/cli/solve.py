@@ -16,7 +16,9 @@ from makespan.cli.parameters import Memory, Seconds
 from makespan.cli.source import KernelOptions, instances, source_options
 from makespan.errors import InputError
 from makespan.report import text
+from makespan.report.bundle import write as write_bundle
 from makespan.report.document import document
+from makespan.report.files import check_writable
 from makespan.result import Result, Status
 from makespan.strings import NamedInstance
 
@@ -31,6 +33,7 @@ _SECONDS_PER_PROGRESS_LINE = 2.0
 @click.option("--time-limit", type=Seconds(), default=60.0, show_default=True, help="per instance")
 @click.option("--memory-limit", type=Memory(), default="8GiB", show_default=True, help="for the tables of a search")
 @click.option("--format", "output", type=click.Choice(["text", "json", "csv"]), default="text", show_default=True)
+@click.option("--bundle", type=click.Path(path_type=Path), help="leave the evidence, for 'makespan verify'")
 @click.option("--gantt", type=click.Path(path_type=Path), help="draw the witness: .png, .svg or .pdf")
 def command(
     source: str | None,
@@ -45,6 +48,7 @@ def command(
     memory_limit: int,
     output: str,
     gantt: Path | None,
+    bundle: Path | None,
     **kernel: Any,
 ) -> int:
     """The longest that the warps can take under any work-conserving scheduler, with proof.
@@ -52,8 +56,7 @@ def command(
     SOURCE is a PTX kernel (.ptx), an instance file (.toml, .jsonl) or '-'.
     """
     asked = instances(source, letters, warps, input_format, capacity, machine, KernelOptions(**kernel))
-    if gantt is not None:
-        _check_picture(gantt, len(asked))
+    _check_outputs(gantt, bundle, len(asked))
     codes = []
     if output == "csv":
         click.echo("warps,status,lower,upper,pessimistic,best_case,backend,seconds")
@@ -63,6 +66,9 @@ def command(
         codes.append(_exit_code(question, result))
         if gantt is not None:
             _draw(result, gantt, quiet=output != "text")
+        if bundle is not None:
+            write_bundle(result, bundle)
+            click.echo(f"bundle: {bundle}", err=output != "text")
         if result.interrupted:
             return INTERRUPTED
     return next((code for code in (DIFFERS, BOUNDED) if code in codes), EXACT)
@@ -133,13 +139,16 @@ def _exit_code(question: NamedInstance, result: Result) -> int:
     return EXACT if result.status is Status.EXACT else BOUNDED
 
 
-def _check_picture(path: Path, instances: int) -> None:
+def _check_outputs(gantt: Path | None, bundle: Path | None, instances: int) -> None:
     """Refuse before the work what would fail after it."""
-    from makespan.report.plot import check_picture_path
+    if instances > 1 and (gantt or bundle):
+        raise InputError("--gantt and --bundle are for one instance; this is a range or a file of several")
+    if gantt is not None:
+        from makespan.report.plot import check_picture_path
 
-    if instances > 1:
-        raise InputError("--gantt draws one instance; this is a range or a file of several")
-    check_picture_path(path)
+        check_picture_path(gantt)
+    if bundle is not None:
+        check_writable(bundle, "the bundle")
 
 
 def _draw(result: Result, path: Path, *, quiet: bool) -> None:

@@ -9,10 +9,12 @@ from makespan.ptx.bounds import GivenBound
 from makespan.ptx.branches import SIDES, Step, controlled, keys, preferences, target
 from makespan.ptx.cfg import JUMPS, Flow, flow
 from makespan.ptx.isa import PROFILES, Classes, units_of
-from makespan.ptx.loop_info import loop_infos, template_lines
+from makespan.ptx.loop_info import loop_infos
 from makespan.ptx.loops import nest
 from makespan.ptx.module import Kernel
 from makespan.ptx.walk import Terrain, Tracer, by_preference, walk
+
+_MOST_EXAMPLES = 3
 
 PATH_ONLY = "this path only, not a worst case over inputs"
 """How an assumption begins that says which path was fixed."""
@@ -132,11 +134,12 @@ def _refuse_unbounded(terrain: Terrain, reached: Set[int]) -> None:
     loops = zip(terrain.nest.loops, terrain.infos, strict=True)
     missing = [info for loop, info in loops if loop.header in reached and info.bound is None]
     if missing:
-        lines = [line for info in missing for line in template_lines(info, kernel)]
+        places = ", ".join(f"{info.label} (line {info.line})" for info in missing)
         count = "1 loop has" if len(missing) == 1 else f"{len(missing)} loops have"
+        options = " ".join(f"--loop-bound '{info.label}=N'" for info in missing[:_MOST_EXAMPLES])
         raise InputError(
-            f"{kernel.file}: {count} no bound in kernel {kernel.name}; give --loop-bound LABEL=N for each, or a bounds"
-            " file, with numbers for the ?:\n  " + "\n  ".join(lines)
+            f"{kernel.file}:{missing[0].line}: {count} no bound in kernel {kernel.name}: {places}; give {options}, or"
+            f" fill in the file that 'makespan bounds-template {kernel.file}' prints"
         )
 
 

@@ -1,9 +1,23 @@
 """Files that appear whole or not at all."""
 
+import errno
+import os
 import secrets
 from pathlib import Path
 
 from makespan.errors import InputError
+
+
+def check_writable(path: Path, what: str) -> None:
+    """Refuse a path at once that no file can be written to, so that no work is lost on it.
+
+    Raises:
+        InputError: a folder, or a folder that is missing or takes no file.
+    """
+    missing, writable = not path.parent.is_dir(), os.access(path.parent, os.W_OK | os.X_OK)
+    number = errno.EISDIR if path.is_dir() else errno.ENOENT if missing else 0 if writable else errno.EACCES
+    if number:
+        raise InputError(f"{path}: cannot write {what}: {os.strerror(number)}")
 
 
 def write_whole(path: Path, content: bytes, what: str) -> None:

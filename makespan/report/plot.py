@@ -5,9 +5,7 @@ panel, whose columns are cycles or, when there are more cycles than columns, the
 neither time nor size grows much with the number of instructions. Lengths are pixels at 150 per inch.
 """
 
-import errno
 import io
-import os
 import textwrap
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from makespan.errors import InputError
 from makespan.instance import Instance
-from makespan.report.files import write_whole
+from makespan.report.files import check_writable, write_whole
 from makespan.report.gantt import Panel, Scale, Span, bars, round_numbers, runs, units_panel, warps_panel
 from makespan.schedule import Schedule
 
@@ -83,10 +81,7 @@ def check_picture_path(path: Path) -> None:
     """
     if path.suffix.lower() not in _METADATA:
         raise InputError(f"{path}: the name of a picture must end in .png, .svg or .pdf")
-    missing, writable = not path.parent.is_dir(), os.access(path.parent, os.W_OK | os.X_OK)
-    number = errno.EISDIR if path.is_dir() else errno.ENOENT if missing else 0 if writable else errno.EACCES
-    if number:
-        raise InputError(f"{path}: cannot write the picture: {os.strerror(number)}")
+    check_writable(path, "the picture")
 
 
 _Layers = Mapping[tuple[int, bool], Sequence[Span]]

@@ -23,8 +23,12 @@ FRONT_WARPS = 16
 MOST_CYCLES = 2_000_000
 """Abstract cycles, counted generously, up to which an abstraction is enumerated."""
 
-BEAMS = ((32, 1), (256, 2), (1024, 8), (8192, 64))
-"""(width, states per place of the laggard) of the beams that follow each certificate."""
+QUICK_BEAM = (32, 1)
+WIDE_BEAMS = ((256, 2), (1024, 8), (8192, 64))
+"""(width, states per place of the laggard) of the beams: a quick one after each certificate, wide ones at the end."""
+
+SHARE_OF_TIME = 0.6
+"""What one certificate may take of the remaining time, so that some is left for witnesses."""
 
 
 class _Level(NamedTuple):
@@ -36,25 +40,33 @@ class _Level(NamedTuple):
 
 
 def improve(instance: Instance, limits: Limits) -> Iterator[Finding]:
-    """Ever better certificates and witnesses; ends when nothing finer fits into the time."""
+    """Ever better certificates, each with a quick witness, then wider beams; ends when nothing finer is left."""
+    best: Certificate | None = None
     fronts: dict[int, Front | None] = {}
     for level in _levels(instance):
-        if limits.expired:
-            return
         if level.front_states not in fronts:
             fronts[level.front_states] = front(instance, level.front_states)
         states = fronts[level.front_states]
         certificate = None if states is None else _certificate(instance, level, states, limits)
-        if certificate is None:
-            continue
-        limits.progress(f"certificate: at most {certificate.upper} cycles")
-        yield Finding(upper=certificate.upper, evidence=Upper.POTENTIAL, certificate=certificate)
-        for width, per_place in BEAMS[: 2 if level.few_tables else len(BEAMS)]:
-            for potential in certificate.potentials:
-                witness = None if limits.expired else beam.search(instance, potential, width, per_place, limits)
-                if witness is not None:
-                    limits.progress(f"beam of {width} states: at least {witness.makespan} cycles")
-                    yield Finding(witness=witness)
+        if certificate is not None:
+            best = certificate
+            limits.progress(f"certificate: at most {best.upper} cycles")
+            yield Finding(upper=best.upper, evidence=Upper.POTENTIAL, certificate=best)
+            yield from _witnesses(instance, best, QUICK_BEAM, limits)
+    if best is not None:
+        for wide in WIDE_BEAMS:
+            yield from _witnesses(instance, best, wide, limits)
+
+
+def _witnesses(
+    instance: Instance, certificate: Certificate, size: tuple[int, int], limits: Limits
+) -> Iterator[Finding]:
+    """What a beam of this size finds for every group that may hold the laggard."""
+    for potential in certificate.potentials:
+        witness = None if limits.expired else beam.search(instance, potential, *size, limits)
+        if witness is not None:
+            limits.progress(f"beam of {size[0]} states: at least {witness.makespan} cycles")
+            yield Finding(witness=witness)
 
 
 def _levels(instance: Instance) -> list[_Level]:
@@ -75,7 +87,7 @@ def _certificate(instance: Instance, level: _Level, states: Front, limits: Limit
         if _cycles(shape) > MOST_CYCLES or limits.expired:
             return None
         mode = _saturated(shape) if level.few_tables else _own
-        proof = synthesise(question, shape, states, limits.remaining, mode)
+        proof = synthesise(question, shape, states, limits.remaining * SHARE_OF_TIME, mode)
         if proof is None:
             return None
         proofs.append(proof)

@@ -124,19 +124,21 @@ def _improve(instance: Instance, limits: Limits) -> Iterator[Finding]:
 
 
 def _constructions(instance: Instance, limits: Limits) -> Iterator[Finding]:
-    """Witnesses and values that are exact at once, where they apply, and greedy schedules."""
-    from makespan.solve import convoy, two_warps
+    """The exact grid for two warps."""
+    from makespan.solve import two_warps
 
-    for engine in (convoy, two_warps):
-        if engine.applies(instance):
-            yield engine.solve(instance, limits)
+    if two_warps.applies(instance):
+        yield two_warps.solve(instance, limits)
 
 
 def _bounded(instance: Instance, worst_bound: int, limits: Limits) -> _Proof:
-    """What costs next to nothing: greedy schedules below, the closed-form bounds above."""
-    from makespan.solve.greedy import schedules
+    """What costs next to nothing: a constructed schedule below, the closed-form bounds above."""
+    from makespan.solve import convoy, greedy
 
-    witness = max(schedules(instance, limits), key=lambda schedule: schedule.makespan)
+    if convoy.applies(instance):
+        witness = convoy.schedule(instance)
+    else:
+        witness = max(greedy.schedules(instance, limits), key=lambda schedule: schedule.makespan)
     replay(instance, witness)
     proof = _Proof(witness, worst_bound, Upper.PESSIMISTIC, "certificate")
     return _add(instance, proof, Finding(upper=theorem_a(instance), evidence=Upper.THEOREM_A), "certificate")

@@ -21,17 +21,20 @@ def total(program: Program, unit: str | None = None, choose: _Choose = max) -> i
 def pessimistic(instance: Instance) -> int:
     """M^L + M^C: the last finisher z executes, or it waits for a class that others saturate.
 
-    In each cycle in which z waits for X, `sigma_X` of the others' X-instructions execute; so there are at most
-    floor(their total / sigma_X) such cycles, and none where fewer than `sigma_X` warps are others.
+    In each cycle in which z waits for X, `sigma_X` of the others' X-instructions execute, of as many different warps;
+    so there are at most floor(their total / sigma_X) such cycles, none where fewer than `sigma_X` others use X, and
+    none where z does not use X.
     """
+    capacities = instance.machine.capacities
+    most = [{unit: total(group.program, unit) for unit in capacities} for group in instance.groups]
     bounds = []
-    for last, group in enumerate(instance.groups):
-        waiting = 0
-        for unit, capacity in instance.machine.capacities.items():
-            if instance.warps - 1 >= capacity:
-                others = sum((g.warps - (n == last)) * total(g.program, unit) for n, g in enumerate(instance.groups))
-                waiting += others // capacity
-        bounds.append(total(group.program) + waiting)
+    for last, own in enumerate(most):
+        cycles = total(instance.groups[last].program)
+        for unit, capacity in capacities.items():
+            users = [(g.warps - (n == last), most[n][unit]) for n, g in enumerate(instance.groups) if most[n][unit]]
+            if own[unit] and sum(warps for warps, _ in users) >= capacity:
+                cycles += sum(warps * count for warps, count in users) // capacity
+        bounds.append(cycles)
     return max(bounds)
 
 

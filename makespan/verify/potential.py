@@ -36,7 +36,7 @@ from makespan.instance import Instance
 from makespan.verify.refusal import Refused, TooMuchWork, Work
 from makespan.verify.states import Standing, Walker, front
 
-MOST_FRONT_STATES, MOST_FRONT_STEPS, MOST_DECREASES = 20_000, 5_000_000, 5_000_000
+MOST_FRONT_STATES, MOST_FRONT_STEPS, MOST_DECREASES = 20_000, 5_000_000, 1_000_000
 FINISH, STAY = -1, -2
 Move = tuple[int, int]
 _END = Node(FINISHED)

@@ -209,10 +209,10 @@ def test_bounds_that_no_side_keeps_are_refused() -> None:
     )
 
 
-def test_all_loops_without_a_bound_are_listed_with_a_file_to_fill_in() -> None:
+def test_all_loops_without_a_bound_are_listed_in_one_line() -> None:
     assert refusal("L: @p bra L;\nM: @p bra M;\nN: @p bra N;\nret;", "M==1") == (
-        "k.ptx: 2 loops have no bound in kernel k; give --loop-bound LABEL=N for each, or a bounds file, with numbers"
-        " for the ?:\n  # k.ptx:5, depth 1\n  L,?\n  # k.ptx:7, depth 1\n  N,?"
+        "k.ptx:5: 2 loops have no bound in kernel k: L (line 5), N (line 7); give --loop-bound 'L=N' --loop-bound"
+        " 'N=N', or fill in the file that 'makespan bounds-template k.ptx' prints"
     )
 
 

@@ -1,0 +1,1 @@
+"""Measurements: JSON lines on stdout, known answers asserted. Not part of the tests."""
