@@ -36,6 +36,7 @@ clean:
 .venv/installed: .venv/bin/pip pyproject.toml
 	$(BIN)/pip install --quiet --disable-pip-version-check --upgrade "pip>=25.1"
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable .
+	$(BIN)/makespan doctor # compiles the inner loops once and keeps them
 	touch $@
 
 .venv/developing: .venv/installed pyproject.toml

@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any
 
 from makespan.bounds.conditions import Question
-from makespan.bounds.front import front
+from makespan.bounds.front import Front, _starts, front
 from makespan.bounds.potential import synthesise
 from makespan.certificate import Certificate, Potential, Table
 from makespan.instance import Instance
@@ -24,28 +24,24 @@ Document = dict[str, Any]
 CHOICE = Program((Place("C", (1, 2)), Place("L", (2,)), Place("L", (3, 4)), Place("C", (4,))), (0,))
 
 
-def certificate(instance: Instance, *, extra: int = 0, states: int = 1, front_cycles: int | None = None) -> Certificate:
-    """What the linear programme finds; with `front_cycles` the same tables from another front."""
-    first = front(instance, states)
+def certificate(instance: Instance, *, extra: int = 0, states: int = 1) -> Certificate:
+    """What the linear programme finds, from a front of at most so many states; 0: from the start."""
+    first = front(instance, max(states, 1))
     assert first is not None
+    if states == 0:
+        first = Front(0, frozenset(_starts(instance)))
     proofs = []
     for last in range(len(instance.groups)):
         question = Question(instance, last)
         proof = synthesise(question, question.abstraction(extra), first, 60)
         assert proof is not None
         proofs.append(proof)
-    potentials = tuple(
-        proof.potential if front_cycles is None else replace(proof.potential, front=front_cycles) for proof in proofs
-    )
-    return Certificate(max(proof.upper for proof in proofs), potentials)
+    return Certificate(max(proof.upper for proof in proofs), tuple(proof.potential for proof in proofs))
 
 
 def by_potential(instance: Instance) -> Result:
     """A result that rests on its certificate."""
-    proof = certificate(instance, front_cycles=0)
-    from makespan.verify import potential  # the bound with the front at 0 is not known to the engine
-
-    proof = replace(proof, upper=potential.bound(instance, proof))
+    proof = certificate(instance, states=0)
     witness = max(greedy.schedules(instance, Limits()), key=lambda schedule: replay(instance, schedule))
     bounds = Bounds(witness.makespan, proof.upper)
     return replace(solve(instance), bounds=bounds, witness=witness, upper_evidence=Upper.POTENTIAL, certificate=proof)

@@ -9,7 +9,7 @@ import secrets
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from itertools import product
+from itertools import pairwise, product
 from pathlib import Path
 from typing import Any
 
@@ -28,18 +28,18 @@ from makespan.result import Bounds, Result, Upper
 from makespan.schedule import Schedule
 from makespan.simulate.semantics import selections, starts
 from makespan.solve import solve
-from makespan.verify import Outcome, Refused, Verdict, bounds, digest, parse, potential, states, verdict, verify
+from makespan.verify import Outcome, Refused, Verdict, bounds, digest, parse, potential, reading, states, verify
 from makespan.verify.reading import MOST_BYTES
 from makespan.verify.refusal import TooMuchWork, Work
 from makespan.verify.witness import replay
 from tests import forgery
 from tests.forgery import Document, bundles, by_potential, by_search, certificate, forged, mutated, results, set_bounds
 from tests.oracle import brute_force, obeys
-from tests.strategies import instances, runs
+from tests.strategies import instances, paper_instances, runs
 
 FEW, MANY = 200, 1000
 SEED = int(os.environ.get("MAKESPAN_SEED", "0")) or secrets.randbits(32)
-PACKAGE = Path(verdict.__file__).parent
+PACKAGE = Path(reading.__file__).parent
 
 
 def campaign(count: int) -> Iterator[tuple[random.Random, Document]]:
@@ -111,7 +111,7 @@ def test_a_best_case_that_cannot_be_proven_again_is_said() -> None:
     result = replace(solve(Instance.of("CLLCLCLC", 5)), best_case=Bounds(21, 21))
     checked = verify(bundle(result), most_states=10)
     assert checked.outcome is Outcome.UNPROVEN
-    assert checked.reason == "best case 21 reported, re-proved only to 20..28"
+    assert checked.reason == "best case 21 reported, re-proved only to 20..24"
 
 
 @pytest.mark.parametrize("best_case", [Bounds(5, 5), Bounds(1, 5), Bounds(3, 20), Bounds(7, 9)])
@@ -139,6 +139,20 @@ def test_its_bounds_are_those_of_the_engines_and_never_below_the_truth(instance:
         assert bounds.two_warps(instance) == (truth.lower, truth.upper)
 
 
+@given(paper_instances())
+def test_theorem_a_is_never_below_the_truth(instance: Instance) -> None:
+    bound = bounds.theorem_a(instance)
+    assert bound == theorem_a(instance)
+    assert bound is not None
+    assert bound >= brute_force(instance).upper
+
+
+def test_theorem_a_is_not_for_three_classes_or_more_units() -> None:
+    assert bounds.theorem_a(Instance.of("CLS", 2, Machine.of({"C": 1, "L": 1, "S": 1}))) is None
+    assert bounds.theorem_a(Instance.of("CL", 2, Machine.of({"C": 2, "L": 1}))) is None
+    assert bounds.theorem_a(Instance.of("CL", 3, Machine.of({"C": 1, "L": 1, "S": 9}))) == 4
+
+
 @given(st.data())
 def test_the_witness_is_judged_as_by_the_definition(data: st.DataObject) -> None:
     instance = data.draw(instances())
@@ -147,13 +161,14 @@ def test_the_witness_is_judged_as_by_the_definition(data: st.DataObject) -> None
     cycles = [list(warps) for warps in schedule.cycles]
     for _ in range(data.draw(st.integers(1, 2))):
         a, b = (data.draw(st.integers(0, len(cycles) - 1)) for _ in range(2))
-        if cycles[a] and data.draw(st.booleans()):
+        if data.draw(st.booleans()) and cycles[a]:
             cycles[b].append(cycles[a].pop(data.draw(st.integers(0, len(cycles[a]) - 1))))
         else:
             cycles[a], cycles[b] = cycles[b], cycles[a]
     paths = list(schedule.paths)
     if data.draw(st.booleans()):
-        paths[0] = tuple(data.draw(st.permutations(paths[0]) | st.just([*paths[0], paths[0][-1]])))
+        longer = data.draw(st.booleans())
+        paths[0] = (*paths[0], paths[0][-1]) if longer else tuple(data.draw(st.permutations(paths[0])))
     changed = Schedule(tuple(tuple(sorted(warps)) for warps in cycles), tuple(paths))
     if obeys(instance, changed):
         assert replay(instance, changed) == changed.makespan
@@ -213,7 +228,7 @@ def test_a_changed_digit_is_rejected(count: int) -> None:
 def test_a_truncated_bundle_is_rejected(count: int) -> None:
     for draw, document in campaign(count):
         text = json.dumps(document)
-        with pytest.raises(Refused, match="^not a bundle: "):
+        with pytest.raises(Refused, match=r"^not a bundle: "):
             parse(text[: draw.randrange(len(text))].encode())
 
 
@@ -344,7 +359,7 @@ def test_another_instance_is_rejected_unless_all_claims_hold_for_it(
 
 
 def instance_of(document: Document) -> Instance:
-    return verdict.reading.bundle(document).instance
+    return reading.bundle(document).instance
 
 
 @pytest.mark.parametrize("number", range(10))
@@ -378,14 +393,10 @@ def test_theorem_a_where_it_does_not_hold_is_rejected() -> None:
 def test_an_upper_bound_that_a_schedule_exceeds_is_rejected_whoever_reports_it() -> None:
     document = forged(bundles()[5], lambda copied: set_bounds(copied, 13, 13))
     assert "the witness takes 14 cycles" in verify(document).reason
-    result = by_potential(Instance.of("CLCCL", 4, Machine.of({"C": 2, "L": 1})))
-    assert result.bounds.lower < solve(result.instance).bounds.upper
-    low = replace(result, bounds=Bounds(result.bounds.lower, result.bounds.lower), certificate=None)
-    checked = verify(bundle(replace(low, upper_evidence=Upper.CPSAT)))
-    assert (
-        checked.reason
-        == f"upper {low.bounds.upper} is wrong: a schedule takes {solve(low.instance).bounds.upper} cycles"
-    )
+    instance = Instance.of("CLC", 3)
+    witness = Schedule.of_chains(instance, [(0,), (0, 1), (1, 2), (0, 2), (1,), (2,)])
+    low = replace(solve(instance), bounds=Bounds(6, 6), witness=witness, upper_evidence=Upper.CPSAT)
+    assert verify(bundle(low)).reason == "upper 6 is wrong: a schedule takes 7 cycles"
 
 
 def test_a_certificate_that_promises_too_much_is_rejected_even_if_nothing_rests_on_it() -> None:
@@ -422,7 +433,7 @@ def climb(instance: Instance, draw: random.Random, steps: int) -> tuple[int, int
     The engine's certificates are optimal, so a checker that lets one inequality slip is soon below the truth.
     """
     try:
-        made = certificate(instance, extra=draw.randrange(2), front_cycles=0)
+        made = certificate(instance, extra=draw.randrange(2), states=0)
     except AssertionError:
         return 0, 0
     best, exact, accepted = proven(instance, made), brute_force(instance).upper, 0
@@ -484,7 +495,7 @@ def test_no_real_cycle_falls_by_less_than_the_computed_least_decrease(data: st.D
     for t, state in enumerate(positions):
         table = tables.get(node_of(kinds, t, capacities))
         values.append(0 if table is None else value(instance, table, state, last_warp))
-    assert all(a - b >= least for a, b in zip(values, values[1:], strict=False))
+    assert all(a - b >= least for a, b in pairwise(values))
 
 
 def random_tables(draw: random.Random, instance: Instance, last_group: int, nodes: Iterator[Node]) -> dict[Node, Table]:
@@ -538,13 +549,12 @@ SMALL = Instance.of("CL", 3, Machine.of({"C": 1, "L": 1}))
 
 
 def small(**changes: Any) -> Certificate:
-    made = certificate(SMALL, front_cycles=0)
+    made = certificate(SMALL, states=0)
     return Certificate(made.upper, (replace(made.potentials[0], **changes),))
 
 
 def test_the_small_certificate_is_good() -> None:
-    assert brute_force(SMALL).upper == 4
-    assert potential.bound(SMALL, small()) == 5
+    assert potential.bound(SMALL, small()) == 4 == brute_force(SMALL).upper
 
 
 @pytest.mark.parametrize(
@@ -587,11 +597,8 @@ def test_a_front_behind_the_end_proves_the_exact_value() -> None:
 
 def test_absurd_certificates_are_refused_quickly() -> None:
     instance = Instance.of("CLLC" * 40, 64, Machine.of({"C": 20, "L": 20}))
-    made = Certificate(9, (Potential(0, ("C", "L"), (20, 20), 5, ()),))
-    with pytest.raises(Refused, match="too large for this checker"):
-        potential.bound(instance, made)
     made = Certificate(9, (Potential(0, ("C", "L"), (10**9, 10**9), 0, ()),))
-    with pytest.raises(Refused, match="too large for this checker|no table"):
+    with pytest.raises(Refused, match="too large for this checker"):
         potential.bound(instance, made)
 
 
@@ -647,7 +654,7 @@ def paths_into(document: object, path: tuple[Any, ...] = ()) -> Iterator[tuple[A
             yield from paths_into(item, (*path, number))
 
 
-WRONG = [None, True, False, -1, 0, 10**30, 1.0, "", "x", [], [[]], {}, {"a": 1}, [True], [[1, [True]]]]
+WRONG: list[Any] = [None, True, False, -1, 0, 10**30, 1.0, "", "x", [], [[]], {}, {"a": 1}, [True], [[1, [True]]]]
 REMARKS = ("seconds", "interrupted", "backend", "assumptions", "versions")
 
 
@@ -675,7 +682,7 @@ def harmless(document: Document, changed: Document) -> bool:
 
 
 def certificate_of(document: Document) -> Certificate:
-    found = verdict.reading.bundle(document).certificate
+    found = reading.bundle(document).certificate
     assert found is not None
     return found
 

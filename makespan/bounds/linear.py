@@ -5,16 +5,23 @@ The interior point method without crossover is five times faster here than GLOP'
 errors do no harm, because whoever uses the solution rounds it and measures it exactly.
 """
 
+import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
+from numpy.typing import NDArray
 
 _QUICK = "solver=ipm\nrun_crossover=off\noutput_flag=false"
 _CAREFUL = "solver=ipm\noutput_flag=false"
 """With crossover, for the degenerate programmes, mostly small ones, on which the quick way stalls."""
 
 _INFINITY = float("inf")
+_SECONDS_PER_LOOK = 0.05
+
+Values = NDArray[np.float64]
 
 
 @dataclass
@@ -41,8 +48,8 @@ class Programme:
         self._constants.append(np.full(size, float(constant)))
         self.rows += size
 
-    def minimise(self, variable: int, seconds: float) -> np.ndarray | None:
-        """Values of all variables where `variable` is smallest; None when the solver did not finish."""
+    def minimise(self, variable: int, seconds: float, stop: Callable[[], bool] = lambda: False) -> Values | None:
+        """Values of all variables where `variable` is smallest; None when time ran out or `stop` said so."""
         from ortools.linear_solver.python import model_builder_helper as engine
 
         model = engine.ModelBuilderHelper()
@@ -55,10 +62,14 @@ class Programme:
         model.set_var_objective_coefficient(variable, 1.0)
         until = time.monotonic() + seconds
         for options in (_QUICK, _CAREFUL):
+            left = until - time.monotonic()
+            if left <= 0 or stop():
+                return None
             solver = engine.ModelSolverHelper("highs")
             solver.set_solver_specific_parameters(options)
-            solver.set_time_limit_in_seconds(max(0.0, until - time.monotonic()))
-            solver.solve(model)
+            solver.set_time_limit_in_seconds(left)
+            if not _finishes(partial(solver.solve, model), stop):
+                return None
             if solver.status() == engine.SolveStatus.OPTIMAL:
                 return np.asarray(solver.variable_values())
         return None
@@ -73,3 +84,14 @@ class Programme:
         kept = sums != 0
         row, column = np.divmod(pairs[kept], self.variables)
         return row.tolist(), column.tolist(), sums[kept].tolist()
+
+
+def _finishes(work: Callable[[], None], stop: Callable[[], bool]) -> bool:
+    """Run `work` beside a look at `stop` every now and then; work that is stopped is left to end by itself."""
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    while thread.is_alive():
+        thread.join(_SECONDS_PER_LOOK)
+        if stop():
+            return False
+    return True

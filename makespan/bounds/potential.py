@@ -41,8 +41,9 @@ def synthesise(
     states: Front,
     seconds: float,
     mode: Callable[[Node], Mode] = lambda node: node,
+    stop: Callable[[], bool] = lambda: False,
 ) -> Proof | None:
-    """The least bound that a potential of this shape proves; None when the time does not suffice."""
+    """The least bound that a potential of this shape proves; None when the time does not suffice, or at `stop`."""
     required = conditions(question, shape)
     programme = Programme()
     tables = _Tables(question, shape, required, programme, mode)
@@ -50,7 +51,7 @@ def synthesise(
     _require_dominance(question, tables, programme)
     bound = programme.new(1)
     _require_bound(question, shape, states, tables, programme, mode, bound)
-    solution = programme.minimise(int(bound[0]), seconds)
+    solution = programme.minimise(int(bound[0]), seconds, stop)
     if solution is None:
         return None
     values = tables.values(solution)

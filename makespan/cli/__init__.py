@@ -22,6 +22,7 @@ COMMANDS = {
     "solve": "worst-case makespan with proof",
     "strings": "what a kernel becomes: letters, loops, choices",
     "bounds-template": "a loop-bounds file to fill in",
+    "doctor": "versions, and one-time compilation of the inner loops",
     "verify": "check a bundle without the code that computed it",
 }
 

@@ -11,7 +11,7 @@ from makespan.bounds.potential import Mode, Proof, synthesise
 from makespan.certificate import Certificate, Node
 from makespan.instance import Instance
 from makespan.result import Upper
-from makespan.solve import beam
+from makespan.solve import beam, beam_kernel, compiled
 from makespan.solve.finding import Finding
 from makespan.solve.limits import Limits
 
@@ -62,6 +62,9 @@ def _witnesses(
     instance: Instance, certificate: Certificate, size: tuple[int, int], limits: Limits
 ) -> Iterator[Finding]:
     """What a beam of this size finds for every group that may hold the laggard."""
+    if not compiled.is_quick(beam_kernel.advance, limits.remaining):
+        limits.progress("no beam search: its code is not compiled yet, and the time left is too short for that")
+        return
     for potential in certificate.potentials:
         witness = None if limits.expired else beam.search(instance, potential, *size, limits)
         if witness is not None:
@@ -87,7 +90,7 @@ def _certificate(instance: Instance, level: _Level, states: Front, limits: Limit
         if _cycles(shape) > MOST_CYCLES or limits.expired:
             return None
         mode = _saturated(shape) if level.few_tables else _own
-        proof = synthesise(question, shape, states, limits.remaining * SHARE_OF_TIME, mode)
+        proof = synthesise(question, shape, states, limits.remaining * SHARE_OF_TIME, mode, lambda: limits.expired)
         if proof is None:
             return None
         proofs.append(proof)
@@ -109,7 +112,15 @@ def _saturated(shape: Abstraction) -> Callable[[Node], Mode]:
 
 
 def _cycles(shape: Abstraction) -> int:
-    """At least as many as there are abstract cycles."""
+    """At least as many as there are abstract cycles, as far as `MOST_CYCLES`."""
+    kinds = prod(threshold + 1 for threshold in shape.thresholds)
+    if kinds > MOST_CYCLES:
+        return kinds
     next_classes = [sum(before == unit for before, _ in shape.crossings) for unit in range(len(shape.sigma))]
-    choices = prod(comb(s + n - 1, n - 1) * (s + 1) for s, n in zip(shape.sigma, next_classes, strict=True))
-    return choices * prod(threshold + 1 for threshold in shape.thresholds)
+    return sum(
+        prod(
+            comb(moved + n - 1, n - 1) * (moved + 1 if count == threshold else 1)
+            for moved, n, count, threshold in zip(shape.coarse(kind), next_classes, kind, shape.thresholds, strict=True)
+        )
+        for kind in shape.kinds
+    )

@@ -26,6 +26,7 @@ d as a minimum over *abstract* cycles, which are at least those that occur; too 
 Glossary: x, y classes (y may be `FINISH` or `STAY`); u, v nodes before and after a cycle; a *move* is a pair (x, y).
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import combinations_with_replacement, product
 from operator import itemgetter, sub
@@ -36,7 +37,7 @@ from makespan.instance import Instance
 from makespan.verify.refusal import Refused, TooMuchWork, Work
 from makespan.verify.states import Standing, Walker, front
 
-MOST_FRONT_STATES, MOST_FRONT_STEPS, MOST_DECREASES = 20_000, 5_000_000, 1_000_000
+MOST_FRONT_STATES, MOST_FRONT_STEPS, MOST_DECREASES = 20_000, 5_000_000, 2_000_000
 FINISH, STAY = -1, -2
 Move = tuple[int, int]
 _END = Node(FINISHED)
@@ -134,25 +135,22 @@ class _Check:
         return found
 
     def _cycles_of(self, kind: Kind) -> Iterator[Cycle]:
-        moved = self._coarse(kind)
-        ways = [combinations_with_replacement(self.terms.next[x], count) for x, count in enumerate(moved)]
+        classes, moved = range(len(kind)), self._coarse(kind)
+        ways = [combinations_with_replacement(self.terms.next[x], moved[x]) for x in classes]
         for chosen in product(*(self._limited(way) for way in ways)):
-            moves = [(x, y) for x, way in enumerate(chosen) for y in way]
-            arrived = [sum(y == x for _, y in moves) for x in range(len(kind))]
-            for stay in product(*(self._stays(kind, x, moved[x], arrived[x]) for x in range(len(kind)))):
-                self.work.spend()
-                spare = self.instance.warps - len(moves) - sum(stay)
+            moves = Counter((x, y) for x, way in enumerate(chosen) for y in way)
+            arrived = [sum(count for (_, y), count in moves.items() if y == x) for x in classes]
+            for stay in product(*(self._stays(kind, x, moved[x], arrived[x]) for x in classes)):
+                self.work.spend(1 + len(moves))
+                spare = self.instance.warps - sum(moved) - sum(stay)
                 if spare < 0:
                     continue  # needs more warps than there are
-                # the count that makes the next one open stands for all larger ones
-                full = tuple(arrived[x] + stay[x] for x in range(len(kind)))
-                more = tuple(
-                    x for x, most in enumerate(self.thresholds) if kind[x] == most and full[x] >= most and spare
-                )
-                after = tuple(map(min, full, self.thresholds))
-                counts = {move: moves.count(move) for move in moves}
-                counts.update({(x, STAY): count for x, count in enumerate(stay) if count})
-                yield Cycle(tuple(counts.items()), more, after if any(after) else FINISHED)
+                ready = [arrived[x] + stay[x] for x in classes]
+                # `_stays` ends where an open class is sure to be open again: there, more may stay
+                open_ = [x for x in classes if kind[x] == self.thresholds[x] <= ready[x]]
+                counts = {**moves, **{(x, STAY): stay[x] for x in classes if stay[x]}}
+                after = tuple(map(min, ready, self.thresholds))
+                yield Cycle(tuple(counts.items()), tuple(open_ if spare else ()), after if any(after) else FINISHED)
 
     def _stays(self, kind: Kind, x: int, moved: int, arrived: int) -> range:
         """How many warps of class x may stay; the last number of an open class stands for all from there on."""
