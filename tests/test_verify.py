@@ -136,7 +136,8 @@ def test_its_bounds_are_those_of_the_engines_and_never_below_the_truth(instance:
     assert states.shortest_and_longest(instance, 10**6) == (truth.lower, truth.upper)
     assert states.shortest_and_longest(instance, 1) is None or truth.upper == 1
     if instance.warps == 2:
-        assert bounds.two_warps(instance) == (truth.lower, truth.upper)
+        assert bounds.two_warps(instance) == truth.upper
+        assert bounds.two_warps(instance, min) == truth.lower
 
 
 @given(paper_instances())
@@ -486,25 +487,31 @@ def test_no_real_cycle_falls_by_less_than_the_computed_least_decrease(data: st.D
     positions = list(positions_of(instance, schedule))
     kinds = [kind_of(instance, classes, thresholds, state) for state in positions]
     cycles = check._cycles({kinds[0]})
+    labels = check._labels(cycles)
+    least: dict[tuple[Node, Node], int] = {}
     try:
-        least = min(decrease for decrease, _, _ in check._all_decreases(cycles, check._labels(cycles)))
+        for decrease, u, v in check._all_decreases(cycles, labels):
+            least[u, v] = min(decrease, least.get((u, v), decrease))
     except Refused as refusal:
         assert "warps that stay raise it" in str(refusal)  # noqa: PT017
         assume(False)
-    values = []
-    for t, state in enumerate(positions):
-        table = tables.get(node_of(kinds, t, capacities))
-        values.append(0 if table is None else value(instance, table, state, last_warp))
-    assert all(a - b >= least for a, b in pairwise(values))
+    passed = [node_of(kinds, t, capacities) for t in range(len(kinds))]
+    values = [
+        value(instance, tables[node], state, last_warp) if node in tables else 0
+        for node, state in zip(passed, positions, strict=True)
+    ]
+    assert all(node.label in labels.get(node.kind, {None}) for node in passed)
+    for t, (u, v) in enumerate(pairwise(passed)):
+        assert values[t] - values[t + 1] >= least[u, v]
 
 
 def random_tables(draw: random.Random, instance: Instance, last_group: int, nodes: Iterator[Node]) -> dict[Node, Table]:
     """Tables that differ from node to node, in `others` only in the direction that staying warps allow."""
-    everywhere = draw.random() < 0.5
+    equal = draw.random() < 0.5
     shared = [[draw.randint(-50, 50) for _ in group.program.places] for group in instance.groups]
     tables = {}
     for node in nodes:
-        noise = 0 if everywhere else draw.randint(-3, 3)
+        noise = 0 if equal else draw.randint(-3, 3)
         others = tuple(tuple(number + noise for number in row) for row in shared)
         last = tuple(draw.randint(-50, 50) for _ in shared[last_group])
         tables[node] = Table(others, last, draw.randint(-50, 50))
@@ -581,6 +588,25 @@ def test_a_certificate_needs_every_node_that_can_occur(number: int) -> None:
     assert len(nodes) == 3  # with both units busy, a C moves on to L: it cannot be the end
     with pytest.raises(Refused, match="it has no table for kind"):
         potential.bound(SMALL, small(nodes=tuple(node for n, node in enumerate(nodes) if n != number)))
+
+
+def test_warps_that_stay_must_not_raise_the_potential() -> None:
+    """Too little to hurt in any cycle of few warps; but arbitrarily many may stay."""
+    instance = Instance.of("CLLC", 40, Machine.of({"C": 2, "L": 1}))
+    made = certificate(instance, states=0)
+    nodes = list(made.potentials[0].nodes)
+    assert potential.bound(instance, made) == made.upper
+    refused = 0
+    for number, (node, table) in enumerate(nodes):
+        others = tuple(tuple(value + 1 for value in row) for row in table.others)
+        changed = replace(table, others=others, constant=table.constant - 3)
+        chosen = (*nodes[:number], (node, changed), *nodes[number + 1 :])
+        try:
+            potential.bound(instance, Certificate(made.upper, (replace(made.potentials[0], nodes=chosen),)))
+        except Refused as refusal:
+            assert str(refusal).startswith("potential: warps that stay raise it in a cycle from kind")  # noqa: PT017
+            refused += 1
+    assert refused
 
 
 def test_every_group_that_may_hold_the_last_finisher_needs_a_potential() -> None:

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from makespan.bounds.kinds import END, Abstraction, Crossing, Transition
+from makespan.bounds.repetition import Interpolation, interpolation
 from makespan.certificate import Node
 from makespan.instance import Instance
 
@@ -53,6 +54,11 @@ class Question:
     def edges(self) -> tuple[Edges, ...]:
         """Per group and crossing, the places before and after."""
         return tuple(map(self._edges, range(len(self.instance.groups))))
+
+    @cached_property
+    def interpolations(self) -> tuple[Interpolation, ...]:
+        """Per group, which places of a long string are merged in a linear programme."""
+        return tuple(interpolation(group.program) for group in self.instance.groups)
 
     def _edges(self, number: int) -> Edges:
         places = self.instance.groups[number].program.places

@@ -7,7 +7,7 @@ errors do no harm, because whoever uses the solution rounds it and measures it e
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -21,7 +21,10 @@ _CAREFUL = "solver=ipm\noutput_flag=false"
 _INFINITY = float("inf")
 _SECONDS_PER_LOOK = 0.05
 
+Columns = NDArray[np.int64]
 Values = NDArray[np.float64]
+Term = tuple[Columns, Values | float]
+"""Variables and their coefficients, one for all or one for each."""
 
 
 @dataclass
@@ -30,7 +33,7 @@ class Programme:
 
     variables: int = 0
     rows: int = 0
-    _blocks: list[tuple[np.ndarray, np.ndarray, float]] = field(default_factory=list)
+    _blocks: list[tuple[Columns, Columns, Values]] = field(default_factory=list)
     _constants: list[np.ndarray] = field(default_factory=list)
 
     def new(self, count: int) -> np.ndarray:
@@ -38,13 +41,15 @@ class Programme:
         self.variables += count
         return np.arange(self.variables - count, self.variables)
 
-    def at_least(self, terms: list[tuple[np.ndarray, float]], constant: float) -> None:
+    def at_least(self, terms: Iterable[Term], constant: float) -> None:
         """One row for every index of the arrays: the sum of coefficient times variable is at least `constant`."""
-        size = max(len(columns) for columns, _ in terms)
+        wide = [np.broadcast_arrays(*term) for term in terms]
+        size = max(len(columns) for columns, _ in wide)
         rows = np.arange(self.rows, self.rows + size)
-        for columns, value in terms:
-            chosen = np.broadcast_to(columns, size)
-            self._blocks.append((rows[chosen >= 0], chosen[chosen >= 0], value))
+        for columns, values in wide:
+            every = np.broadcast_to(columns, size)
+            used = every >= 0
+            self._blocks.append((rows[used], every[used], np.broadcast_to(values, size)[used]))
         self._constants.append(np.full(size, float(constant)))
         self.rows += size
 
@@ -78,7 +83,7 @@ class Programme:
         """Rows, columns and coefficients, each pair once, as the solver demands."""
         rows = np.concatenate([block[0] for block in self._blocks])
         columns = np.concatenate([block[1] for block in self._blocks])
-        values = np.concatenate([np.full(len(block[0]), block[2]) for block in self._blocks])
+        values = np.concatenate([block[2] for block in self._blocks])
         pairs, which = np.unique(rows * self.variables + columns, return_inverse=True)
         sums = np.bincount(which, weights=values)
         kept = sums != 0

@@ -5,7 +5,7 @@ the solver returns is rounded to integers, repaired where an inequality must hol
 integers: a float never enters a bound.
 """
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from functools import cache
 
@@ -14,7 +14,8 @@ import numpy as np
 from makespan.bounds.conditions import Conditions, Question, Slot, conditions
 from makespan.bounds.front import Front, State
 from makespan.bounds.kinds import Abstraction, Crossing
-from makespan.bounds.linear import Programme
+from makespan.bounds.linear import Programme, Term
+from makespan.bounds.repetition import Interpolation
 from makespan.certificate import Kind, Node, Potential, Table
 
 SCALE = 1 << 20
@@ -84,8 +85,7 @@ class _Tables:
         self.others: dict[Mode, tuple[np.ndarray, ...]] = {}
         for one in modes:
             self.others[one] = tuple(self._shared(one, group, programme) for group in range(len(question.units)))
-        size = len(question.units[question.last])
-        self.last = {one: np.append(programme.new(size - 1), -1) for one in modes}
+        self.last = {one: self._anchored(question.last, programme) for one in modes}
         self.constant = {one: programme.new(1) for one in modes}
 
     def _shared(self, mode: Mode, group: int, programme: Programme) -> np.ndarray:
@@ -96,20 +96,53 @@ class _Tables:
             representative = order.representative[mode]
             chosen = unit == number
             known = self.others.get(representative)
-            columns[chosen] = programme.new(int(chosen.sum())) if known is None else known[group][chosen]
+            own = chosen & self.question.interpolations[group].is_anchor
+            columns[own] = programme.new(int(own.sum())) if known is None else known[group][own]
+        return columns
+
+    def of_others(self, mode: Mode | None, group: int, places: np.ndarray, sign: float = 1.0) -> list[Term]:
+        """The others' table at these places as terms of a row; nothing for the end of all warps."""
+        return [] if mode is None else self._interpolated(self.others[mode][group], group, places, sign)
+
+    def of_last(self, mode: Mode | None, places: np.ndarray, sign: float = 1.0) -> list[Term]:
+        """The last finisher's table likewise."""
+        return [] if mode is None else self._interpolated(self.last[mode], self.question.last, places, sign)
+
+    def _interpolated(self, columns: np.ndarray, group: int, places: np.ndarray, sign: float) -> list[Term]:
+        merged = self.question.interpolations[group]
+        weight = merged.weight[places]
+        left = (columns[merged.left[places]], sign * (1.0 - weight))
+        return [left, (columns[merged.right[places]], sign * weight)] if weight.any() else [left]
+
+    def _anchored(self, group: int, programme: Programme) -> np.ndarray:
+        own = self.question.interpolations[group].is_anchor
+        columns = np.full(len(own), -1)
+        columns[own] = programme.new(int(own.sum()))
         return columns
 
     def values(self, solution: np.ndarray) -> dict[Mode, Arrays]:
         """The solution in integers, with every dominance restored that rounding may have broken."""
-        whole = np.append(np.rint(solution * SCALE).astype(np.int64), 0)
-        others = {mode: tuple(whole[columns] for columns in groups) for mode, groups in self.others.items()}
+        scaled = np.append(solution * SCALE, 0.0)
+        merged = self.question.interpolations
+        others = {
+            mode: tuple(_whole(scaled, columns, merged[group]) for group, columns in enumerate(groups))
+            for mode, groups in self.others.items()
+        }
+        last = {mode: _whole(scaled, columns, merged[self.question.last]) for mode, columns in self.last.items()}
         for number, order in enumerate(self.order):
             for before, after in order.repairs:
                 for group, unit in enumerate(self.question.units):
                     chosen = unit == number
                     table = others[before][group]
                     table[chosen] = np.maximum(table[chosen], others[after][group][chosen])
-        return {mode: (others[mode], whole[self.last[mode]], int(whole[self.constant[mode][0]])) for mode in others}
+        return {mode: (others[mode], last[mode], round(scaled[self.constant[mode][0]])) for mode in others}
+
+
+def _whole(scaled: np.ndarray, columns: np.ndarray, merged: Interpolation) -> np.ndarray:
+    """A table in integers, from the variables of its anchors."""
+    left, right = scaled[columns[merged.left]], scaled[columns[merged.right]]
+    table: np.ndarray = np.rint(left + merged.weight * (right - left)).astype(np.int64)
+    return table
 
 
 class _Order:
@@ -142,39 +175,35 @@ class _Minima:
 
     def moved(self, before: Mode, after: Mode | None, crossing: Crossing) -> np.ndarray:
         """The least that one of the others gives up when it makes this crossing."""
-        return self._least(
-            (before, after, crossing),
-            [
-                (self.tables.others[before][group][p], self._after(after, group)[q])
-                for group, (p, q) in _crossing_edges(self.question, crossing)
-            ],
-        )
+        edges = _crossing_edges(self.question, crossing)
+        return self._least((before, after, crossing), (self._others(before, after, group, *e) for group, e in edges))
 
     def unmoved(self, before: Mode, after: Mode | None, unit: int) -> np.ndarray:
         """The least that one of the others gives up when it stays at a place of this class."""
+        standing = _standing(self.question, unit)
         return self._least(
-            (before, after, unit),
-            [
-                (self.tables.others[before][group][on], self._after(after, group)[on])
-                for group, on in _standing(self.question, unit)
-            ],
+            (before, after, unit), (self._others(before, after, group, on, on) for group, on in standing)
         )
 
     def last(self, before: Mode, after: Mode | None, slot: Slot) -> np.ndarray:
         """The least that the last finisher gives up in this slot."""
-        columns = self.tables.last[before]
-        target = _nothing(columns) if after is None else self.tables.last[after]
-        p, q = _slot_edges(self.question, slot)
-        return self._least(("last", before, after, slot), [(columns[p], target[q])])
+        p, q = self._enough(self.question.last, *_slot_edges(self.question, slot))
+        terms = self.tables.of_last(before, p) + self.tables.of_last(after, q, -1.0)
+        return self._least(("last", before, after, slot), [terms])
 
-    def _after(self, after: Mode | None, group: int) -> np.ndarray:
-        return _nothing(self.question.units[group]) if after is None else self.tables.others[after][group]
+    def _others(self, before: Mode, after: Mode | None, group: int, p: np.ndarray, q: np.ndarray) -> list[Term]:
+        p, q = self._enough(group, p, q)
+        return self.tables.of_others(before, group, p) + self.tables.of_others(after, group, q, -1.0)
 
-    def _least(self, key: Hashable, pairs: list[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
+    def _enough(self, group: int, p: np.ndarray, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        kept = self.question.interpolations[group].ends(p, q)
+        return p[kept], q[kept]
+
+    def _least(self, key: Hashable, differences: Iterable[list[Term]]) -> np.ndarray:
         if key not in self._known:
             variable = self._known[key] = self.programme.new(1)
-            for before, after in pairs:
-                self.programme.at_least([(before, 1.0), (after, -1.0), (variable, -1.0)], 0.0)
+            for terms in differences:
+                self.programme.at_least([*terms, (variable, -1.0)], 0.0)
         return self._known[key]
 
 
@@ -193,11 +222,6 @@ def _require_decrease(
         programme.at_least(terms, 1.0)
 
 
-def _nothing(like: np.ndarray) -> np.ndarray:
-    """The columns of a table that is zero everywhere."""
-    return np.full(len(like), -1)
-
-
 def _crossing_edges(question: Question, crossing: Crossing) -> list[tuple[int, tuple[np.ndarray, np.ndarray]]]:
     """The edges of a crossing in every group that has other warps."""
     return [
@@ -209,8 +233,8 @@ def _crossing_edges(question: Question, crossing: Crossing) -> list[tuple[int, t
 
 def _standing(question: Question, unit: int) -> list[tuple[int, np.ndarray]]:
     """Which places of every group that has other warps are of this class."""
-    found = [(group, own == unit) for group, own in enumerate(question.units) if question.others[group]]
-    return [(group, on) for group, on in found if on.any()]
+    found = [(group, np.flatnonzero(own == unit)) for group, own in enumerate(question.units) if question.others[group]]
+    return [(group, on) for group, on in found if len(on)]
 
 
 def _slot_edges(question: Question, slot: Slot) -> tuple[np.ndarray, np.ndarray]:
@@ -225,8 +249,8 @@ def _require_dominance(question: Question, tables: _Tables, programme: Programme
     for unit, order in enumerate(tables.order):
         for before, after in order.pairs:
             for group, on in _standing(question, unit):
-                terms = [(tables.others[before][group][on], 1.0), (tables.others[after][group][on], -1.0)]
-                programme.at_least(terms, 0.0)
+                own = tables.of_others(before, group, on)
+                programme.at_least(own + tables.of_others(after, group, on, -1.0), 0.0)
 
 
 def _require_bound(
@@ -242,13 +266,14 @@ def _require_bound(
     programme.at_least([(bound, 1.0)], float(states.cycles))
     for state in filter(None, states.states):
         for node in shape.nodes_of(kind_of(question, shape, state)):
-            others, last, constant = tables.others[mode(node)], tables.last[mode(node)], tables.constant[mode(node)]
-            standing = [(others[group][place], count) for (group, place), count in state]
+            one = mode(node)
+            all_of = [t for (g, p), n in state for t in tables.of_others(one, g, np.array([p]), -float(n))]
+            all_of += [(tables.constant[one], -1.0), (bound, 1.0)]
             for (group, place), _ in state:
                 if group == question.last:
-                    terms = [(np.array([column]), -float(count)) for column, count in standing]
-                    terms += [(others[group][[place]], 1.0), (last[[place]], -1.0), (constant, -1.0), (bound, 1.0)]
-                    programme.at_least(terms, float(states.cycles))
+                    at = np.array([place])
+                    own = tables.of_others(one, group, at) + tables.of_last(one, at, -1.0)
+                    programme.at_least(all_of + own, float(states.cycles))
 
 
 def kind_of(question: Question, shape: Abstraction, state: State) -> Kind:

@@ -69,15 +69,16 @@ def _most_unpaired(program: Program) -> int:
     return max(ahead[start][None] for start in program.starts)
 
 
-def two_warps(instance: Instance) -> tuple[int, int] | None:
-    """The shortest and the longest schedule of two warps, exactly, by their pairs of places; None if too many."""
+def two_warps(instance: Instance, choose: _Choose = max) -> int | None:
+    """The longest (or shortest) schedule of two warps, exactly, by their pairs of places; None if they are too many."""
     if instance.warps != 2:
         return None
     first, second = instance.programs()
     if (first.end + 1) * (second.end + 1) > MOST_CELLS:
         return None
-    alone = {unit for unit, capacity in instance.machine.capacities.items() if capacity == 1}
-    return _pairs(first, second, alone, min), _pairs(first, second, alone, max)
+    return _pairs(
+        first, second, {unit for unit, capacity in instance.machine.capacities.items() if capacity == 1}, choose
+    )
 
 
 def _pairs(first: Program, second: Program, alone: set[str], choose: _Choose) -> int:

@@ -80,7 +80,8 @@ class _Judge:
         self.claim: Claim = bundle.claim
         self.bundle, self.most_states = bundle, most_states
         self.uppers: dict[Upper, int] = {}
-        self.exact: _Interval | None = None  # shortest and longest schedule
+        self.shortest: int | None = None  # of all schedules, exactly
+        self.longest: int | None = None
         self.enumerated = False
 
     def verdict(self) -> Verdict:
@@ -144,37 +145,37 @@ class _Judge:
             self.uppers[Upper.THEOREM_A] = bound
 
     def _two_warps(self) -> None:
-        if self.exact is None:
-            self.exact = bounds.two_warps(self.instance)
-            self._use(Upper.TWO_WARP_DP)
+        if self.longest is None and (longest := bounds.two_warps(self.instance)) is not None:
+            shortest = None if self.claim.best_case is None else bounds.two_warps(self.instance, min)
+            self._use(Upper.TWO_WARP_DP, shortest, longest)
 
     def _enumerate(self) -> None:
-        if self.exact is None and not self.enumerated:
+        if self.longest is None and not self.enumerated:
             self.enumerated = True
-            self.exact = shortest_and_longest(self.instance, self.most_states)
-            self._use(Upper.SEARCH)
+            found = shortest_and_longest(self.instance, self.most_states)
+            if found is not None:
+                self._use(Upper.SEARCH, *found)
 
-    def _use(self, name: Upper) -> None:
+    def _use(self, name: Upper, shortest: int | None, longest: int) -> None:
         """Exact values refute as well as prove."""
-        if self.exact is not None:
-            self.uppers[name] = self.exact[1]
-            if self.exact[1] > self.claim.upper:
-                raise Refused(f"upper {self.claim.upper} is wrong: a schedule takes {self.exact[1]} cycles")
+        self.shortest, self.longest, self.uppers[name] = shortest, longest, longest
+        if longest > self.claim.upper:
+            raise Refused(f"upper {self.claim.upper} is wrong: a schedule takes {_cycles(longest)}")
 
     def _best_case(self, lower: int) -> _Interval | None:
         """What is proven of the shortest schedule, as far as the claim needs it."""
         claimed = self.claim.best_case
         if claimed is None:
             return None
-        proven = self.exact and (self.exact[0], self.exact[0])
-        proven = proven or (bounds.best_case_floor(self.instance), lower)
+        proven = bounds.best_case_floor(self.instance), lower
+        if not _within(proven, claimed):
+            self._two_warps()
+            self._enumerate()
+        if self.shortest is not None:
+            proven = self.shortest, self.shortest
         if claimed[1] < proven[0] or claimed[0] > proven[1]:
             raise Refused(f"best case {_text(claimed)} is wrong: it is {_text(proven)}")
-        if self.exact or _within(proven, claimed):
-            return proven
-        self._two_warps()
-        self._enumerate()
-        return self._best_case(lower) if self.exact else proven
+        return proven
 
     def _summary(self) -> str:
         bounds_text = (
