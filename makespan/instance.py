@@ -8,7 +8,7 @@ from makespan.machine import PAPER, Machine
 from makespan.program import Program
 
 MAX_WARPS = 65_536
-MAX_WARP_INSTRUCTIONS = 50_000_000
+MAX_WARP_INSTRUCTIONS = 5_000_000
 
 
 @dataclass(frozen=True, slots=True)

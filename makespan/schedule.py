@@ -53,11 +53,8 @@ class Schedule:
     @classmethod
     def of_chains(cls, instance: Instance, cycles: Iterable[Iterable[int]]) -> "Schedule":
         """A schedule of strings, where the executing warps say everything."""
-        paths = {group.program: tuple(range(group.program.end)) for group in instance.groups}
-        return cls(
-            tuple(tuple(sorted(warps)) for warps in cycles),
-            tuple(paths[program] for program in instance.programs()),
-        )
+        paths = (path for group in instance.groups for path in [tuple(range(group.program.end))] * group.warps)
+        return cls(tuple(tuple(sorted(warps)) for warps in cycles), tuple(paths))
 
     @classmethod
     def from_moves(

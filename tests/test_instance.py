@@ -35,7 +35,7 @@ def test_limits_are_named() -> None:
         Group(C, MAX_WARPS + 1)
     with pytest.raises(InputError, match="65537 warps with 65537 instructions in all exceed the limits"):
         Instance((Group(C, MAX_WARPS), Group(L, 1)))
-    with pytest.raises(InputError, match="exceed the limits of 65536 warps and 50000000 warp-instructions"):
+    with pytest.raises(InputError, match="exceed the limits of 65536 warps and 5000000 warp-instructions"):
         Instance.of("C" * 1000, 50_001)
 
 

@@ -21,6 +21,9 @@ from makespan.certificate import Kind, Node, Potential, Table
 SCALE = 1 << 20
 """Potentials are stored in units of 1/SCALE cycle."""
 
+LARGEST = float(1 << 30)
+"""Potentials beyond so many cycles come from a solver in trouble; below, all sums fit into 64 bits."""
+
 Mode = Hashable
 """Nodes of the same mode share one table: fewer modes make a smaller programme and a looser bound."""
 
@@ -53,7 +56,7 @@ def synthesise(
     bound = programme.new(1)
     _require_bound(question, shape, states, tables, programme, mode, bound)
     solution = programme.minimise(int(bound[0]), seconds, stop)
-    if solution is None:
+    if solution is None or not (np.abs(solution) < LARGEST).all():  # also refuses what is not a number
         return None
     values = tables.values(solution)
     nodes = {node: values[mode(node)] for kind in shape.kinds for node in shape.nodes_of(kind)}

@@ -4,8 +4,9 @@ Each warp follows the path that it is given; a rule says which ready warps go fi
 depends on the instance, so all are tried and the longest schedule is kept.
 """
 
-from collections.abc import Callable, Sequence
-from heapq import heapify, heappop, heappush
+from collections.abc import Callable
+from heapq import heappop, heappush
+from itertools import accumulate
 
 from makespan.instance import Instance
 from makespan.program import Program
@@ -16,27 +17,22 @@ Rule = Callable[[int, int, bool], tuple[int, ...]]
 """(warp, instructions done, whether it is the laggard) -> sort key; the smallest execute first."""
 
 RULES: tuple[Rule, ...] = (
-    lambda warp, done, laggard: (done, warp + laggard),  # furthest behind first
+    lambda warp, done, laggard: (done, laggard, warp),  # furthest behind first
     lambda warp, done, laggard: (laggard, done, warp),  # one laggard, the others side by side
     lambda warp, done, laggard: (laggard, -done, warp),  # one laggard, the others one after another
 )
 
 
 def schedules(instance: Instance, limits: Limits) -> list[Schedule]:
-    """One schedule per rule and per group that holds the laggard; always at least one."""
+    """One schedule per group that holds the laggard and per rule; always at least one."""
+    paths = tuple(path for group in instance.groups for path in [longest_path(group.program)] * group.warps)
     found: list[Schedule] = []
-    for paths in _path_sets(instance):
+    for last in accumulate(group.warps for group in instance.groups):
         for rule in RULES:
             if found and limits.expired:
                 return found
-            found.append(_run(instance, paths, rule))
+            found.append(_run(instance, paths, last - 1, rule))
     return found
-
-
-def _path_sets(instance: Instance) -> list[list[tuple[int, ...]]]:
-    """Longest paths for everybody, the laggard (the last warp of a group) put at the end of the order."""
-    longest = {group.program: longest_path(group.program) for group in instance.groups}
-    return [[longest[program] for program in instance.programs()]]
 
 
 def longest_path(program: Program) -> tuple[int, ...]:
@@ -50,24 +46,24 @@ def longest_path(program: Program) -> tuple[int, ...]:
     return tuple(path)
 
 
-def _run(instance: Instance, paths: Sequence[tuple[int, ...]], rule: Rule) -> Schedule:
-    warps = len(paths)
+def _run(instance: Instance, paths: tuple[tuple[int, ...], ...], laggard: int, rule: Rule) -> Schedule:
     capacities = instance.machine.capacities
+    begin = accumulate((group.warps for group in instance.groups), initial=0)
     letters = [
-        [program.places[at].unit for at in path] for program, path in zip(instance.programs(), paths, strict=True)
+        string
+        for group, first in zip(instance.groups, begin, strict=False)
+        for string in [[group.program.places[at].unit for at in paths[first]]] * group.warps
     ]
-    done = [0] * warps
+    done = [0] * len(paths)
     ready: dict[str, list[tuple[tuple[int, ...], int]]] = {unit: [] for unit in capacities}
-    for warp in range(warps):
-        ready[letters[warp][0]].append((rule(warp, 0, warp == warps - 1), warp))
-    for queue in ready.values():
-        heapify(queue)
+    for warp, string in enumerate(letters):
+        heappush(ready[string[0]], (rule(warp, 0, warp == laggard), warp))
     cycles = []
     while any(ready.values()):
         moved = [heappop(ready[u])[1] for u, c in capacities.items() for _ in range(min(c, len(ready[u])))]
         for warp in moved:
             done[warp] += 1
-            if done[warp] < len(paths[warp]):
-                heappush(ready[letters[warp][done[warp]]], (rule(warp, done[warp], warp == warps - 1), warp))
+            if done[warp] < len(letters[warp]):
+                heappush(ready[letters[warp][done[warp]]], (rule(warp, done[warp], warp == laggard), warp))
         cycles.append(tuple(sorted(moved)))
-    return Schedule(tuple(cycles), tuple(paths))
+    return Schedule(tuple(cycles), paths)

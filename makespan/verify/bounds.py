@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from makespan.instance import Instance
 from makespan.program import Program
 
-MOST_CELLS = 20_000_000
+MOST_PAIRS = 40_000_000
 _Choose = Callable[[Iterable[int]], int]
 
 
@@ -27,15 +27,18 @@ def pessimistic(instance: Instance) -> int:
     """
     capacities = instance.machine.capacities
     most = [{unit: total(group.program, unit) for unit in capacities} for group in instance.groups]
-    bounds = []
-    for last, own in enumerate(most):
-        cycles = total(instance.groups[last].program)
-        for unit, capacity in capacities.items():
-            users = [(g.warps - (n == last), most[n][unit]) for n, g in enumerate(instance.groups) if most[n][unit]]
-            if own[unit] and sum(warps for warps, _ in users) >= capacity:
-                cycles += sum(warps * count for warps, count in users) // capacity
-        bounds.append(cycles)
-    return max(bounds)
+    counted = list(zip(instance.groups, most, strict=True))
+    users = {unit: sum(group.warps for group, own in counted if own[unit]) for unit in capacities}
+    work = {unit: sum(group.warps * own[unit] for group, own in counted) for unit in capacities}
+    return max(
+        total(group.program)
+        + sum(
+            (work[unit] - own[unit]) // capacity
+            for unit, capacity in capacities.items()
+            if own[unit] and users[unit] - 1 >= capacity
+        )
+        for group, own in counted
+    )
 
 
 def theorem_a(instance: Instance) -> int | None:
@@ -74,11 +77,15 @@ def two_warps(instance: Instance, choose: _Choose = max) -> int | None:
     if instance.warps != 2:
         return None
     first, second = instance.programs()
-    if (first.end + 1) * (second.end + 1) > MOST_CELLS:
+    if _edges(first) * second.end + _edges(second) * first.end > MOST_PAIRS:
         return None
     return _pairs(
         first, second, {unit for unit, capacity in instance.machine.capacities.items() if capacity == 1}, choose
     )
+
+
+def _edges(program: Program) -> int:
+    return sum(len(place.successors) for place in program.places)
 
 
 def _pairs(first: Program, second: Program, alone: set[str], choose: _Choose) -> int:

@@ -61,7 +61,8 @@ def bound(instance: Instance, certificate: Certificate) -> int:
     if groups != list(range(len(instance.groups))):
         raise Refused(f"the certificate has potentials for groups {groups} of {len(instance.groups)} groups")
     try:
-        return max(_Check(instance, potential).bound() for potential in certificate.potentials)
+        steps, work = Work(MOST_FRONT_STEPS), Work(MOST_DECREASES)
+        return max(_Check(instance, potential, steps, work).bound() for potential in certificate.potentials)
     except TooMuchWork:
         raise Refused("the certificate is too large for this checker") from None
 
@@ -69,8 +70,10 @@ def bound(instance: Instance, certificate: Certificate) -> int:
 class _Check:
     """One potential: z belongs to `last_group`."""
 
-    def __init__(self, instance: Instance, potential: Potential) -> None:
+    def __init__(self, instance: Instance, potential: Potential, steps: Work, work: Work) -> None:
+        work.spend(sum(group.program.end for group in instance.groups))
         self.instance, self.potential = instance, potential
+        self.steps, self.work = steps, work
         self.classes = potential.classes
         used = set().union(*(group.program.units for group in instance.groups))
         if len(set(self.classes)) != len(self.classes) or set(self.classes) != used:
@@ -81,12 +84,11 @@ class _Check:
             raise Refused("potential: a threshold for each class, at least its capacity, is needed")
         nothing = tuple((0,) * group.program.end for group in instance.groups)
         self.tables = {**dict(potential.nodes), _END: Table(nothing, nothing[potential.last_group], 0)}
-        self.work = Work(MOST_DECREASES)
         self.terms = _Terms(instance, potential)
 
     def bound(self) -> int:
         """Cycles that no schedule exceeds in which a warp of `last_group` finishes last."""
-        walker = Walker(self.instance, Work(MOST_FRONT_STEPS))
+        walker = Walker(self.instance, self.steps)
         states, ended = front(walker, self.potential.front, MOST_FRONT_STATES)
         standing = [where for where in (tuple(walker.standing(state)) for state in states) if self._places(where)]
         if not standing:
@@ -138,6 +140,7 @@ class _Check:
         classes, moved = range(len(kind)), self._coarse(kind)
         ways = [combinations_with_replacement(self.terms.next[x], moved[x]) for x in classes]
         for chosen in product(*(self._limited(way) for way in ways)):
+            self.work.spend(sum(moved))
             moves = Counter((x, y) for x, way in enumerate(chosen) for y in way)
             arrived = [sum(count for (_, y), count in moves.items() if y == x) for x in classes]
             for stay in product(*(self._stays(kind, x, moved[x], arrived[x]) for x in classes)):
@@ -161,7 +164,7 @@ class _Check:
 
     def _limited(self, way: Iterable[tuple[int, ...]]) -> Iterator[tuple[int, ...]]:
         for chosen in way:
-            self.work.spend()
+            self.work.spend(1 + len(chosen))
             yield chosen
 
     def _labels(self, cycles: Mapping[Kind, list[Cycle]]) -> dict[Kind, set[Kind]]:
@@ -172,6 +175,7 @@ class _Check:
         while grown:
             grown = False
             for kind, found in labels.items():
+                self.work.spend(len(entered[kind]))
                 more = set().union(*(labels.get(after, {self._coarse(after)}) for after in entered[kind])) - found
                 grown = grown or bool(more)
                 found |= more

@@ -21,6 +21,7 @@ from makespan.verify.refusal import Refused
 
 SCHEMA, RESULT_SCHEMA = "makespan.bundle/1", "makespan.result/1"
 MOST_BYTES = 128 << 20
+MOST_PLACES = 2_000_000
 MOST_INSTRUCTIONS = 10_000_000  # warp-instructions of a witness
 _MOST_DIGITS = 100
 _MOST_CYCLES = 10**12
@@ -110,7 +111,15 @@ def _instance(value: object) -> Instance:
     machine = _table(parts["machine"], "machine", "name", "capacity")
     units = tuple(UnitClass(name, _whole(units, "capacity")) for name, units in _dict(machine["capacity"]).items())
     groups = _list(parts["groups"], "groups", most=MAX_WARPS)
+    if sum(map(_size, groups)) > MOST_PLACES:
+        raise Refused(f"the instance is too large for this checker: over {MOST_PLACES} places")
     return Instance(tuple(map(_group, groups)), Machine(_text(machine["name"], "machine name"), units))
+
+
+def _size(value: object) -> int:
+    group = _dict(value)
+    program = group.get("string", group.get("places"))
+    return len(program) if isinstance(program, (str, list)) else 0
 
 
 def _group(value: object) -> Group:
@@ -157,10 +166,11 @@ def _claim(value: object, instance: Instance) -> Claim:
             raise Refused(f"result: {key} does not follow from the instance and the bounds")
     _remarks(result)
     evidence = _table(result["evidence"], "evidence", "lower", "upper")
-    if evidence["lower"] != "witness" or evidence["upper"] not in [str(name) for name in Upper]:
-        raise Refused(f"unknown evidence: {evidence['lower']!r:.40}, {evidence['upper']!r:.40}")
+    names = _text(evidence["lower"], "evidence"), _text(evidence["upper"], "evidence")
+    if names[0] != "witness" or names[1] not in [str(name) for name in Upper]:
+        raise Refused(f"unknown evidence: {names[0]!r:.40}, {names[1]!r:.40}")
     pessimistic = _whole(result["pessimistic"], "pessimistic", 1)
-    return Claim(lower, upper, Upper(evidence["upper"]), pessimistic, _best_case(result["best_case"]))
+    return Claim(lower, upper, Upper(names[1]), pessimistic, _best_case(result["best_case"]))
 
 
 def _same(value: object, expected: object) -> bool:

@@ -34,6 +34,7 @@ class Walker:
             for place in range(kind.program.end - 1, -1, -1):
                 number[group, place] = len(self._homes)
                 self._homes.append((group, place))
+        self._step = 1 + (self._bits * len(self._homes) >> 14)  # a sum of long integers takes longer
         self._warp = {home: 1 << self._bits * n for home, n in number.items()}
 
     def starts(self) -> set[int]:
@@ -55,6 +56,7 @@ class Walker:
     def after(self, state: int) -> set[int]:
         """All states that one cycle can lead to from `state`."""
         ready: dict[str, list[tuple[int, list[int]]]] = {}
+        self._work.spend(self._step)
         for group, place, count in self.standing(state):
             unit, successors = self._instance.groups[group].program.places[place]
             here = self._warp[group, place]
@@ -64,7 +66,7 @@ class Walker:
         for unit, capacity in self._instance.machine.capacities.items():
             if unit in ready:
                 changes = self._changes(ready[unit], capacity)
-                self._work.spend(len(states) * len(changes))
+                self._work.spend(self._step * len(states) * len(changes))
                 states = {before + change for before in states for change in changes}
         return states
 
@@ -80,7 +82,7 @@ class Walker:
                 for n in range(max(0, movers - moved - behind), min(count, movers - moved) + 1):
                     target = further.setdefault(moved + n, set())
                     for change in self._sums(jumps, n):
-                        self._work.spend(len(sums))
+                        self._work.spend(self._step * len(sums))
                         target.update(before + change for before in sums)
             ways = further
         return ways[movers]
@@ -91,7 +93,7 @@ class Walker:
             yield count * numbers[0]
             return
         for chosen in combinations_with_replacement(numbers, count):
-            self._work.spend(1 + count)
+            self._work.spend(self._step * (1 + count))
             yield sum(chosen)
 
 
