@@ -1,21 +1,22 @@
 """How wide the proven interval is, and how long it takes: random strings over size, warps and capacities.
 
-    python -m benchmarks.width --letters 420 --warps 48 --capacity C=2,L=1 --strings 50 --seconds 15
+    python -m benchmarks.width --letters 22,100,420 --warps 8,48 --capacity C=2,L=1 --strings 5 --seconds 15
 
-One JSON line per string, then one with the median. Widths are (upper - lower) / lower.
+One JSON line for every combination: medians over the strings. A width is (upper - lower) / lower.
 """
 
 import argparse
 import json
 import random
-import statistics
 import time
+from itertools import product
+from statistics import median
 
 from makespan import Instance, Limits, Machine, replay, solve
 
 
-def measure(string: str, warps: int, machine: Machine, seconds: float) -> dict[str, object]:
-    """Solve one instance with certificates and witnesses; note when the first certificate came."""
+def measure(string: str, warps: int, machine: Machine, seconds: float) -> tuple[float, float, float, bool]:
+    """Width, seconds to the first upper bound below M^L + M^C, seconds in all, and whether it is exact."""
     began = time.monotonic()
     first: list[float] = []
 
@@ -23,43 +24,42 @@ def measure(string: str, warps: int, machine: Machine, seconds: float) -> dict[s
         if line.startswith("certificate") and not first:
             first.append(time.monotonic() - began)
 
-    instance = Instance.of(string, warps, machine)
-    result = solve(instance, backend="certificate", limits=Limits(seconds=seconds, progress=note))
-    assert replay(instance, result.witness) == result.bounds.lower <= result.bounds.upper <= result.pessimistic
+    limits = Limits(seconds=seconds, progress=note)
+    result = solve(Instance.of(string, warps, machine), backend="certificate", limits=limits)
+    assert replay(result.instance, result.witness) == result.bounds.lower <= result.bounds.upper <= result.pessimistic
+    total = time.monotonic() - began
     lower, upper = result.bounds.lower, result.bounds.upper
-    return {
-        "letters": len(string),
-        "warps": warps,
-        "capacity": machine.capacities,
-        "lower": lower,
-        "upper": upper,
-        "pessimistic": result.pessimistic,
-        "width": (upper - lower) / lower,
-        "first_certificate_seconds": first[0] if first else None,
-        "seconds": time.monotonic() - began,
-    }
+    return (upper - lower) / lower, first[0] if first else total, total, lower == upper
 
 
 def main() -> None:
     """Read the command line, measure, print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--letters", type=int, default=420)
-    parser.add_argument("--warps", type=int, default=48)
+    parser.add_argument("--letters", default="22,100,420")
+    parser.add_argument("--warps", default="8,48")
     parser.add_argument("--capacity", default="C=2,L=1")
-    parser.add_argument("--strings", type=int, default=50)
+    parser.add_argument("--strings", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=15.0)
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()
-    pairs = (item.split("=") for item in given.capacity.split(","))
-    machine = Machine.of({unit: int(count) for unit, count in pairs})
+    machine = Machine.of({unit: int(count) for unit, count in (item.split("=") for item in given.capacity.split(","))})
     draw = random.Random(given.seed)
-    rows = []
-    for _ in range(given.strings):
-        string = "".join(draw.choice(list(machine.capacities)) for _ in range(given.letters))
-        rows.append(measure(string, given.warps, machine, given.seconds))
-        print(json.dumps(rows[-1]), flush=True)
-    widths = [float(str(row["width"])) for row in rows]
-    print(json.dumps({"median_width": statistics.median(widths), "largest_width": max(widths), **vars(given)}))
+    for letters, warps in product(given.letters.split(","), given.warps.split(",")):
+        strings = ["".join(draw.choices(list(machine.capacities), k=int(letters))) for _ in range(given.strings)]
+        rows = [measure(string, int(warps), machine, given.seconds) for string in strings]
+        widths, first, total, exact = zip(*rows, strict=True)
+        figures = {
+            "capacity": given.capacity,
+            "letters": int(letters),
+            "warps": int(warps),
+            "strings": given.strings,
+            "exact": sum(exact),
+            "median_width": round(median(widths), 5),
+            "largest_width": round(max(widths), 5),
+            "median_first_bound_seconds": round(median(first), 2),
+            "median_seconds": round(median(total), 2),
+        }
+        print(json.dumps(figures), flush=True)
 
 
 if __name__ == "__main__":

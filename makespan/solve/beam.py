@@ -23,7 +23,6 @@ from makespan.solve.limits import Limits
 MOST_LEAVES = 4_000
 _PAIRS = 7
 _ROOM_PER_STATE = 16
-_LAYERS_PER_LOOK = 16
 
 Indices = NDArray[np.int32]
 
@@ -103,7 +102,7 @@ def search(instance: Instance, potential: Potential, width: int, per_place: int,
     history: list[tuple[Indices, Indices]] = []
     end, alive = None, 1
     while alive:
-        if len(history) % _LAYERS_PER_LOOK == 0 and limits.expired:
+        if limits.expired:
             return None
         alive, finished = kernel.advance(now, alive, width, per_place, MOST_LEAVES, automaton, potentials, choice, then)
         if finished:
