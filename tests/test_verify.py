@@ -385,6 +385,21 @@ def test_evidence_that_does_not_prove_the_claim_is_rejected(name: str, why: str)
     assert checked == Verdict(Outcome.REJECTED, why, checked.claim)
 
 
+def test_a_node_or_a_start_given_twice_is_rejected() -> None:
+    def twice(document: Document) -> None:
+        nodes = document["certificate"]["potentials"][0]["nodes"]
+        nodes.append({**nodes[0], "constant": nodes[0]["constant"] + 10**15})
+
+    assert verify(forged(bundles()[7], twice)).reason == "not a bundle: a node of the potential is given twice"
+    checked = verify(forged(bundles()[6], lambda copied: copied["instance"]["groups"][0].update(starts=[0, 0])))
+    assert checked.reason == "not a bundle: starts (0, 0) name a place twice"
+
+
+def test_a_path_for_every_warp_is_needed() -> None:
+    checked = verify(forged(bundles()[6], lambda copied: copied["witness"]["paths"].pop()))
+    assert checked.reason == "not a bundle: 2 paths for 3 warps"
+
+
 def test_theorem_a_where_it_does_not_hold_is_rejected() -> None:
     instance = Instance.of("CLLCL", 4, Machine.of({"C": 2, "L": 1}))
     checked = verify(bundle(replace(by_search(instance), upper_evidence=Upper.THEOREM_A)))
