@@ -23,6 +23,7 @@ COMMANDS = {
     "strings": "what a kernel becomes: letters, loops, choices",
     "bounds-template": "a loop-bounds file to fill in",
     "doctor": "versions, and one-time compilation of the inner loops",
+    "export": "an optimisation model of the worst case, as a file",
     "verify": "check a bundle without the code that computed it",
 }
 

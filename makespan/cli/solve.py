@@ -28,7 +28,7 @@ _SECONDS_PER_PROGRESS_LINE = 2.0
 
 @click.command("solve")
 @source_options
-@click.option("--backend", default="auto", show_default=True, help="engine: auto, certificate, search")
+@click.option("--backend", default="auto", show_default=True, help="engine: auto, certificate, search, cpsat, ilp")
 @click.option("--best-case", is_flag=True, help="also the shortest work-conserving schedule")
 @click.option("--time-limit", type=Seconds(), default=60.0, show_default=True, help="per instance")
 @click.option("--memory-limit", type=Memory(), default="8GiB", show_default=True, help="for the tables of a search")

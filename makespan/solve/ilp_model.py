@@ -10,8 +10,10 @@ Source: Berezovskyi, Bletsas and Andersson, ECRTS 2012. The rows that tie TL and
 there; `ready_waits` says what they mean.
 """
 
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from itertools import product
 from typing import Any
 
@@ -94,9 +96,7 @@ def shape(instance: Instance, horizon: int) -> Shape:
 
 def build(instance: Instance, horizon: int, form: str, stop: Callable[[], bool] = lambda: False) -> Model | None:
     """The programme in one of `FORMS`; None when `stop` said so before it was complete."""
-    from pulp import LpMinimize, LpProblem
-
-    variables = _VARIABLES[form](shape(instance, horizon), LpProblem(form, LpMinimize))
+    variables = _VARIABLES[form](shape(instance, horizon), pulp().LpProblem(form, pulp().LpMinimize))
     variables.problem.setObjective(variables.negative_makespan())
     for family in FAMILIES[form]:
         name = getattr(family, "__name__", "row")
@@ -107,10 +107,23 @@ def build(instance: Instance, horizon: int, form: str, stop: Callable[[], bool] 
     return Model(variables.problem, lambda values: Schedule.of_chains(instance, variables.executing(values)))
 
 
-def _sum(terms: Iterable[Any]) -> Any:
-    from pulp import lpSum
+def pulp() -> Any:
+    """PuLP, imported in a way that does no harm.
 
-    return lpSum(terms)
+    By itself it would load highspy, where that is installed, and OR-Tools could not be loaded after that: both bring
+    a HiGHS, and the symbols clash.
+    """
+    if "pulp" not in sys.modules and "highspy" not in sys.modules:
+        sys.modules["highspy"] = None  # type: ignore[assignment]
+        try:
+            import_module("pulp")
+        finally:
+            del sys.modules["highspy"]
+    return import_module("pulp")
+
+
+def _sum(terms: Iterable[Any]) -> Any:
+    return pulp().lpSum(terms)
 
 
 # --- the published form ---------------------------------------------------------------------------------------
@@ -143,7 +156,7 @@ class Published:
         return [table[w, i, t] for t in cycles for table in self.executes.values()]
 
     def negative_makespan(self) -> Any:
-        """maximise sum_t t (LS[W,I,t] + CC[W,I,t]), as a minimum."""
+        """Maximise sum_t t (LS[W,I,t] + CC[W,I,t]), as a minimum."""
         return -self.cycle_of(self.shape.warps, len(self.shape.letters))
 
     def executing(self, values: Values) -> list[list[int]]:
@@ -154,8 +167,8 @@ class Published:
         ]
         return _trimmed(taken)
 
-    def _is_set(self, values: Values, *cell: int) -> bool:
-        return any(values[table[cell].name] > 0.5 for table in self.executes.values())
+    def _is_set(self, values: Values, w: int, i: int, t: int) -> bool:
+        return any(values[table[w, i, t].name] > 0.5 for table in self.executes.values())
 
 
 def capacity(v: Published) -> Iterator[Row]:
@@ -190,9 +203,9 @@ def precedence(v: Published) -> Iterator[Row]:
 
 
 def units_all_used(v: Published) -> Iterator[Row]:
-    """E[t] = 1 exactly where all L units are used: E[t] >= 1 - sigma_L + sum_{w,i} LS[w,i,t] >= 1 - sigma_L + sigma_L E[t].
+    """E[t] = 1 exactly where all L units are used, G[t] where all C units are.
 
-    Likewise G, CC and sigma_C.
+    E[t] >= 1 - sigma_L + sum_{w,i} LS[w,i,t] and sigma_L E[t] <= sum_{w,i} LS[w,i,t]; likewise G, CC and sigma_C.
     """
     for unit, t in product(EXECUTES, v.shape.cycles):
         sigma, full = v.shape.sigma[unit], v.all_used[unit][t]

@@ -18,6 +18,8 @@ BACKENDS = {
     "auto": "certificate, then search if a gap is left",
     "certificate": "bounds and constructed witnesses, no search",
     "search": "every reachable state, worst and best case",
+    "cpsat": "CP-SAT, one boolean per warp, place and cycle",
+    "ilp": "the published integer programme in a tightened form, by CBC",
 }
 """What `backend` may be."""
 
@@ -65,7 +67,7 @@ def solve(
     proof = _bounded(instance, worst_bound, budget)
     if best_case:
         proof = proof._replace(best_case=_fastest_known(instance))
-    for engine, findings in _engines(instance, backend, budget):
+    for engine, findings in _engines(instance, backend, proof, budget):
         if _decided(proof) and backend != engine:
             break
         for found in findings:
@@ -92,8 +94,13 @@ def _decided(proof: _Proof) -> bool:
     return proof.closed and (proof.best_case is None or proof.best_case.status is Status.EXACT)
 
 
-def _engines(instance: Instance, backend: str, limits: Limits) -> Iterator[tuple[str, Iterable[Finding]]]:
+def _engines(
+    instance: Instance, backend: str, known: _Proof, limits: Limits
+) -> Iterator[tuple[str, Iterable[Finding]]]:
     """The engines in the order in which they are tried, each with what it will find; they start when asked."""
+    if backend in ("cpsat", "ilp"):
+        yield backend, _model(instance, backend, known, limits)
+        return
     if backend == "search":
         yield "search", _search(instance, limits)
         return
@@ -115,6 +122,18 @@ def _search(instance: Instance, limits: Limits) -> Iterator[Finding]:
     from makespan.solve import search
 
     yield search.solve(instance, limits)
+
+
+def _model(instance: Instance, backend: str, known: _Proof, limits: Limits) -> Iterator[Finding]:
+    """A declarative model; of what is known it takes the horizon, and CP-SAT a schedule to start from."""
+    if backend == "cpsat":
+        from makespan.solve import cpsat
+
+        yield cpsat.solve(instance, limits, horizon=known.upper, hint=known.witness)
+    else:
+        from makespan.solve import ilp
+
+        yield ilp.solve(instance, limits, horizon=known.upper, form="tightened")
 
 
 def _improve(instance: Instance, limits: Limits) -> Iterator[Finding]:
