@@ -61,7 +61,7 @@ def synthesise(
     values = tables.values(solution)
     nodes = {node: values[mode(node)] for kind in shape.kinds for node in shape.nodes_of(kind)}
     step = _least_decrease(question, required, nodes)
-    if step <= 0:
+    if step <= 0 or not _dominates(question, required, nodes):
         return None
     upper = max((_bound_from(question, shape, state, nodes, step) for state in states.states), default=0)
     return Proof(states.cycles + upper, _potential(question, shape, states, nodes))
@@ -133,11 +133,12 @@ class _Tables:
         }
         last = {mode: _whole(scaled, columns, merged[self.question.last]) for mode, columns in self.last.items()}
         for number, order in enumerate(self.order):
-            for before, after in order.repairs:
+            for equal, below in order.repairs:
                 for group, unit in enumerate(self.question.units):
                     chosen = unit == number
-                    table = others[before][group]
-                    table[chosen] = np.maximum(table[chosen], others[after][group][chosen])
+                    highest = np.max([others[mode][group][chosen] for mode in (*equal, *below)], axis=0)
+                    for mode in equal:
+                        others[mode][group][chosen] = highest
         return {mode: (others[mode], last[mode], round(scaled[self.constant[mode][0]])) for mode in others}
 
 
@@ -160,8 +161,9 @@ class _Order:
         parts = list(nx.strongly_connected_components(graph))  # each part after the parts that it dominates
         rank = {mode: number for number, mode in enumerate(modes)}
         self.representative = {mode: min(part, key=rank.__getitem__) for part in parts for mode in part}
-        position = {mode: number for number, part in enumerate(parts) for mode in part}
-        self.repairs = sorted(((before, after) for before, after in graph.edges), key=lambda pair: position[pair[0]])
+        self.repairs = [
+            (part, below) for part in parts if (below := {after for mode in part for after in graph[mode]} - part)
+        ]
         self.pairs = {
             (self.representative[before], self.representative[after])
             for before, after in graph.edges
@@ -313,6 +315,15 @@ def _least_decrease(question: Question, required: Conditions, nodes: dict[Node, 
         + sum(count * unmoved(before, after, unit) for unit, count in enumerate(others.unmoved) if count)
         + last(before, after, slot)
         for before, after, slot, others in required.requirements
+    )
+
+
+def _dominates(question: Question, required: Conditions, nodes: dict[Node, Arrays]) -> bool:
+    """Whether the others' tables never grow where any number of warps may stay; exact."""
+    return all(
+        bool((nodes[before][0][group][on] >= nodes[after][0][group][on]).all())
+        for before, after, unit in required.dominances
+        for group, on in _standing(question, unit)
     )
 
 

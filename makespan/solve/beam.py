@@ -101,14 +101,17 @@ def search(instance: Instance, potential: Potential, width: int, per_place: int,
     _put(now, begin)
     history: list[tuple[Indices, Indices]] = []
     end, alive = None, 1
-    while alive:
-        if limits.expired:
-            return None
-        alive, finished = kernel.advance(now, alive, width, per_place, MOST_LEAVES, automaton, potentials, choice, then)
-        if finished:
-            end = (len(history), int(then.parent[-1]), int(then.leaf[-1]))
-        history.append((then.parent[:alive].astype(np.int32), then.leaf[:alive].astype(np.int32)))
-        now, then = then, now
+    with np.errstate(over="ignore"):  # fingerprints wrap around on purpose
+        while alive:
+            if limits.expired:
+                return None
+            alive, finished = kernel.advance(
+                now, alive, width, per_place, MOST_LEAVES, automaton, potentials, choice, then
+            )
+            if finished:
+                end = (len(history), int(then.parent[-1]), int(then.leaf[-1]))
+            history.append((then.parent[:alive].astype(np.int32), then.leaf[:alive].astype(np.int32)))
+            now, then = then, now
     return None if end is None else _schedule(codes, automaton, begin, _leaves(history, end), pairs)
 
 

@@ -1,0 +1,239 @@
+"""Certificates in `solve`: coarse first, finer while time lasts, and always a proven interval."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from makespan.bounds.conditions import Question
+from makespan.bounds.linear import Programme, Values
+from makespan.instance import Instance
+from makespan.machine import Machine
+from makespan.program import Place, Program
+from makespan.result import Bounds, Result, Status, Upper
+from makespan.simulate import replay
+from makespan.solve import Limits, beam, certify, compiled, search, solve
+from makespan.solve.finding import Finding
+from makespan.verify import potential as checker
+from tests.oracle import brute_force
+from tests.strategies import instances, machines
+
+WIDE = Machine.of({"C": 2, "L": 1})
+crowded = machines(most_units=2).flatmap(lambda machine: instances(machine=machine, most_warps=5, most=4))
+
+
+def loose() -> Instance:
+    """Neither exact by a formula nor by two warps, and too many states for a search."""
+    return Instance.of("CCLLCCCLCLLCC", 17, WIDE)
+
+
+def encloses(result: Result, truth: int) -> bool:
+    return result.bounds.lower <= truth <= result.bounds.upper
+
+
+def valid(result: Result) -> bool:
+    """Whether both sides of the interval stand up to a second look."""
+    if replay(result.instance, result.witness) != result.bounds.lower:
+        return False
+    if result.upper_evidence is not Upper.POTENTIAL:
+        return result.certificate is None and result.bounds.upper <= result.pessimistic
+    assert result.certificate is not None
+    return checker.bound(result.instance, result.certificate) <= result.bounds.upper == result.certificate.upper
+
+
+def never(*_: object) -> Finding:
+    raise AssertionError("searched")
+
+
+@given(crowded)
+@settings(max_examples=25)
+def test_the_certificate_backend_encloses_the_truth_without_a_search(instance: Instance) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(search, "solve", never)
+        patch.setattr(certify, "WIDE_BEAMS", ((256, 2),))
+        result = solve(instance, backend="certificate")
+    assert valid(result)
+    assert encloses(result, brute_force(instance).upper)
+
+
+def test_the_result_carries_the_certificate_that_proves_its_upper_bound() -> None:
+    result = solve(Instance.of("CCLLCC", 10, WIDE), backend="certificate")
+    assert result.upper_evidence is Upper.POTENTIAL
+    assert valid(result)
+    assert result.bounds == Bounds(28, 28)
+    assert result.backend == "certificate"
+
+
+@pytest.mark.parametrize("string", ["CLLCLL", "CCC"])
+def test_there_is_no_certificate_where_a_formula_proves_the_bound(string: str) -> None:
+    result = solve(Instance.of(string, 4))
+    assert result.upper_evidence is not Upper.POTENTIAL
+    assert result.certificate is None
+
+
+def test_progress_says_what_is_proven(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(certify, "WIDE_BEAMS", ())
+    said: list[str] = []
+    solve(loose(), backend="certificate", limits=Limits(progress=said.append))
+    assert any(line.startswith("certificate: at most ") for line in said)
+    assert any(line.startswith("beam of 32 states: at least ") for line in said)
+
+
+@pytest.mark.parametrize("backend", ["auto", "certificate"])
+@pytest.mark.parametrize("seconds", [0.0, 1e-9, 0.01, 0.05])
+def test_little_time_still_gives_a_proven_interval(seconds: float, backend: str) -> None:
+    result = solve(Instance.of("CCLLCLC" * 20, 32, WIDE), backend=backend, limits=Limits(seconds=seconds))
+    assert valid(result)
+    assert result.status is Status.BOUNDED
+
+
+def test_an_interrupt_before_the_start_still_gives_a_proven_interval() -> None:
+    limits = Limits()
+    limits.interrupt()
+    result = solve(loose(), backend="certificate", limits=limits)
+    assert result.interrupted
+    assert valid(result)
+    assert result.upper_evidence is Upper.PESSIMISTIC
+
+
+def test_an_interrupt_keeps_the_certificate_that_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(certify, "SMALL_PLACES", 0)
+    uppers = [found.upper for found in certify.improve(loose(), Limits()) if found.upper is not None]
+
+    def stop(line: str) -> None:
+        if line.startswith("certificate"):
+            limits.interrupt()
+
+    limits = Limits(progress=stop)
+    result = solve(loose(), backend="certificate", limits=limits)
+    assert result.interrupted
+    assert valid(result)
+    assert result.upper_evidence is Upper.POTENTIAL
+    assert result.bounds.upper == uppers[0]
+
+
+def test_an_interrupt_stops_a_linear_programme(monkeypatch: pytest.MonkeyPatch) -> None:
+    limits = Limits()
+    minimise = Programme.minimise
+
+    def interrupted(*arguments: object) -> Values | None:
+        limits.interrupt()
+        return minimise(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Programme, "minimise", interrupted)
+    result = solve(loose(), backend="certificate", limits=limits)
+    assert result.interrupted
+    assert valid(result)
+    assert result.certificate is None
+
+
+@pytest.mark.parametrize(
+    ("string", "capacity"),
+    [
+        ("CCLLCCCLCLLCC", {"C": 2, "L": 1}),
+        ("LCCCCLCLLC", {"C": 1, "L": 2}),
+        ("CCLLC", {"C": 2, "L": 2}),
+    ],
+)
+def test_more_levels_never_loosen_the_result(
+    string: str, capacity: dict[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    instance = Instance.of(string, 9, Machine.of(capacity))
+    monkeypatch.setattr(certify, "WIDE_BEAMS", ())
+    monkeypatch.setattr(certify, "SMALL_PLACES", 0)
+    levels = certify._levels(instance)
+    assert len(levels) == 4
+    uppers = []
+    for count in range(len(levels) + 1):
+        monkeypatch.setattr(certify, "_levels", lambda _, count=count: levels[:count])
+        result = solve(instance, backend="certificate")
+        assert valid(result)
+        uppers.append(result.bounds.upper)
+    assert uppers == sorted(uppers, reverse=True)
+    assert uppers[-1] < uppers[0]
+
+
+def test_a_certificate_that_is_worse_than_the_last_one_is_not_believed_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(certify, "SMALL_PLACES", 0)
+    monkeypatch.setattr(certify, "WIDE_BEAMS", ())
+    levels = certify._levels(loose())[1:]
+    monkeypatch.setattr(certify, "_levels", lambda _: levels[::-1])
+    found = [finding for finding in certify.improve(loose(), Limits()) if finding.upper is not None]
+    uppers = [finding.upper for finding in found if finding.upper is not None]
+    assert uppers[-1] > uppers[0]
+    result = solve(loose(), backend="certificate")
+    assert valid(result)
+    assert result.bounds.upper == min(uppers)
+
+
+def test_small_programs_get_one_fine_certificate_and_large_ones_several() -> None:
+    (fine,) = certify._levels(Instance.of("CL" * 80, 4, WIDE))
+    assert fine.extra == (1, 1)
+    assert fine.front_states > 1
+    (many,) = certify._levels(Instance.of("CL" * 80, 48, WIDE))
+    assert many.front_states == 1  # useless among so many warps
+    coarse, *_, finest = certify._levels(Instance.of("CL" * 81, 4, WIDE))
+    assert coarse.few_tables
+    assert coarse.extra == (0, 0)
+    assert finest.extra == (1, 1)
+    assert not finest.few_tables
+
+
+@given(crowded, st.integers(0, 2))
+@settings(max_examples=60)
+def test_abstract_cycles_are_never_counted_too_low(instance: Instance, extra: int) -> None:
+    shape = Question(instance, 0).abstraction(extra)
+    assert certify._cycles(shape) >= len(shape.transitions)
+
+
+def test_too_large_an_abstraction_is_not_enumerated(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(certify, "MOST_CYCLES", 10)
+    assert list(certify.improve(loose(), Limits())) == []
+    result = solve(loose(), backend="certificate")
+    assert valid(result)
+    assert result.upper_evidence is Upper.PESSIMISTIC
+
+
+def test_many_units_are_answered_without_a_certificate() -> None:
+    machine = Machine.of({"C": 128, "L": 128, "S": 128})
+    assert list(certify.improve(Instance.of("CLSCLS", 200, machine), Limits())) == []
+
+
+def test_few_tables_are_those_of_the_first_class_that_is_saturated() -> None:
+    shape = Question(Instance.of("CL", 5, WIDE), 0).abstraction(0)
+    mode = certify._saturated(shape)
+    modes = {node: mode(node) for kind in shape.kinds for node in shape.nodes_of(kind)}
+    assert {node.kind: one for node, one in modes.items() if node.label is None} == {
+        (0, 1): 1,
+        (1, 0): 0,
+        (1, 1): 1,
+        (2, 0): 0,
+    }
+    for node, one in modes.items():
+        if node.label is not None:
+            assert one == next((unit for unit in (0, 1) if node.label and node.label[unit] >= (2, 1)[unit]), 0)
+
+
+def test_no_beam_starts_that_could_not_be_compiled_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiled, "is_quick", lambda kernel, seconds: False)
+    monkeypatch.setattr(beam, "search", never)
+    said: list[str] = []
+    result = solve(loose(), backend="certificate", limits=Limits(progress=said.append))
+    assert valid(result)
+    assert any(line.startswith("no beam search: ") for line in said)
+
+
+def test_auto_searches_where_the_certificate_leaves_a_gap() -> None:
+    fork = Program((Place("C", (1, 2)), Place("L", (2,)), Place("C", (3,)), Place("L", (4,)), Place("C", (5,))))
+    instance = Instance.of(fork, 3, WIDE)
+    result = solve(instance)
+    assert valid(result)
+    truth = brute_force(instance).upper
+    assert result.bounds == Bounds(truth, truth)
+
+
+def test_groups_have_a_certificate_each() -> None:
+    instance = Instance.merged([(Program.chain("CCLLC"), 10), (Program.chain("LCCL"), 7)], WIDE)
+    (first, *_) = [found for found in certify.improve(instance, Limits()) if found.certificate is not None]
+    assert first.certificate is not None
+    assert [potential.last_group for potential in first.certificate.potentials] == [0, 1]
+    assert first.evidence is Upper.POTENTIAL

@@ -1,0 +1,87 @@
+"""The front is a layer of the breadth-first search over the definition."""
+
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from makespan.bounds import front as module
+from makespan.bounds.front import Front, State, front
+from makespan.instance import Instance
+from makespan.machine import Machine
+from makespan.program import Place, Program
+from makespan.simulate.semantics import starts, steps
+from tests.strategies import instances
+
+
+def layers(instance: Instance) -> list[frozenset[State]]:
+    """The states after 0, 1, 2, ... cycles of runs that are still going or have just ended."""
+    groups = instance.group_of_warp()
+    ends = [program.end for program in instance.programs()]
+
+    def count(state: tuple[int, ...]) -> State:
+        unfinished = ((g, p) for g, p, end in zip(groups, state, ends, strict=True) if p != end)
+        return tuple(sorted(Counter(unfinished).items()))
+
+    layer, found = set(starts(instance)), []
+    while layer:
+        found.append(frozenset(map(count, layer)))
+        layer = {after for state in layer for after in steps(instance, state)}
+    return found
+
+
+@given(instances(), st.sampled_from([1, 2, 5, 20, 1000]))
+def test_a_front_is_the_latest_layer_within_the_limit(instance: Instance, most: int) -> None:
+    found = front(instance, most)
+    assert found is not None
+    truth = layers(instance)
+    assert found.states == truth[found.cycles]
+    assert all(() not in layer for layer in truth[: found.cycles])
+    assert all(len(layer) <= most for layer in truth[1 : found.cycles + 1])
+    if () not in found.states:
+        following = truth[found.cycles + 1]
+        assert len(following) > most or following == {()}
+
+
+def test_a_front_of_one_state_follows_what_is_forced() -> None:
+    """Three C of two warps go by one after another; then there is a choice."""
+    assert front(Instance.of("CL", 2), 1) == Front(2, frozenset({(((0, 1), 1),)}))
+    assert front(Instance.of("CCL", 2), 1) == Front(1, frozenset({(((0, 0), 1), ((0, 1), 1))}))
+
+
+def test_a_front_stops_before_the_end_of_all_runs() -> None:
+    assert front(Instance.of("C", 3), 1000) == Front(2, frozenset({(((0, 0), 1),)}))
+    assert front(Instance.of("C", 3, Machine.of({"C": 3})), 1000) == Front(0, frozenset({(((0, 0), 3),)}))
+
+
+def test_a_front_stops_where_the_first_run_ends() -> None:
+    """C, and another C or not: after one cycle the warp may have finished."""
+    maybe = Program((Place("C", (1, 2)), Place("C", (2,))))
+    assert front(Instance.of(maybe, 1), 1000) == Front(1, frozenset({(), (((0, 1), 1),)}))
+
+
+def test_all_starts_belong_to_the_front_even_beyond_the_limit() -> None:
+    either = Program((Place("C", (3,)), Place("C", (3,)), Place("C", (3,))), (0, 1, 2))
+    found = front(Instance.of(either, 2), 3)
+    assert found is not None
+    assert found.cycles == 1
+    assert found.states == {(((0, place), 1),) for place in range(3)}
+    begun = front(Instance.of(either, 3), 3)
+    assert begun is not None
+    assert begun.cycles == 0
+    assert len(begun.states) == 10  # multisets of three out of three
+
+
+def test_too_many_starts_are_no_front(monkeypatch: pytest.MonkeyPatch) -> None:
+    either = Program((Place("C", (2,)), Place("C", (2,))), (0, 1))
+    assert front(Instance.of(either, 5), 1) is not None
+    monkeypatch.setattr(module, "MAX_STARTS", 5)
+    assert front(Instance.of(either, 4), 1) is not None
+    assert front(Instance.of(either, 5), 1) is None
+
+
+def test_a_state_with_billions_of_successors_is_left_alone() -> None:
+    found = front(Instance.of("C" * 8, 40, Machine.of({"C": 20})), 200)
+    assert found is not None
+    assert len(found.states) <= 200

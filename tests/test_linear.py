@@ -1,0 +1,149 @@
+"""Linear programmes, and the stretches of long strings that share variables."""
+
+import threading
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from makespan.bounds import linear, repetition
+from makespan.bounds.linear import Programme
+from makespan.bounds.repetition import interpolation
+from makespan.program import Place, Program
+
+
+def test_a_row_bounds_the_objective() -> None:
+    programme = Programme()
+    x = programme.new(1)
+    programme.at_least([(x, 2.0)], 7.0)
+    solution = programme.minimise(int(x[0]), 10)
+    assert solution is not None
+    assert solution[x[0]] == pytest.approx(3.5)
+
+
+def test_variables_are_free_and_rows_hold_for_every_index() -> None:
+    """Bound t >= a_i - 5 for three a, with a_i >= -i."""
+    programme = Programme()
+    a, t = programme.new(3), programme.new(1)
+    programme.at_least([(a, 1.0)], 0.0)
+    programme.at_least([(t, 1.0), (a, np.array([-1.0, -2.0, -3.0]))], -5.0)
+    programme.at_least([(a[1:], 1.0)], 2.0)
+    assert programme.rows == 3 + 3 + 2
+    solution = programme.minimise(int(t[0]), 10)
+    assert solution is not None
+    assert solution[t[0]] == pytest.approx(1.0)
+
+
+def test_column_minus_one_is_the_constant_zero() -> None:
+    programme = Programme()
+    x, t = programme.new(1), programme.new(1)
+    programme.at_least([(t, 1.0), (np.array([x[0], -1]), 1.0)], 4.0)
+    programme.at_least([(x, -1.0)], -1.0)
+    solution = programme.minimise(int(t[0]), 10)
+    assert solution is not None
+    assert solution[t[0]] == pytest.approx(4.0)
+
+
+def test_a_variable_that_occurs_twice_in_a_row_counts_twice() -> None:
+    programme = Programme()
+    x = programme.new(1)
+    programme.at_least([(x, 1.0), (x, 1.0), (x, -0.5)], 3.0)
+    solution = programme.minimise(int(x[0]), 10)
+    assert solution is not None
+    assert solution[x[0]] == pytest.approx(2.0)
+
+
+def test_terms_that_cancel_leave_the_variable_out() -> None:
+    programme = Programme()
+    x, y = programme.new(1), programme.new(1)
+    programme.at_least([(x, 1.0), (y, 1.0), (y, -1.0)], 3.0)
+    programme.at_least([(y, 1.0)], 8.0)
+    solution = programme.minimise(int(x[0]), 10)
+    assert solution is not None
+    assert solution[x[0]] == pytest.approx(3.0)
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0], ids=["infeasible", "unbounded"])
+def test_no_optimum_is_no_solution(sign: float) -> None:
+    programme = Programme()
+    x, y = programme.new(1), programme.new(1)
+    programme.at_least([(x, sign), (y, -1.0)], 1.0)
+    programme.at_least([(x, -1.0), (y, sign)], 1.0)
+    programme.at_least([(x, -1.0)], 0.0)
+    assert programme.minimise(int(x[0]), 10) is None
+
+
+def test_no_time_or_a_stop_is_no_solution() -> None:
+    programme = Programme()
+    x = programme.new(1)
+    programme.at_least([(x, 1.0)], 1.0)
+    assert programme.minimise(int(x[0]), 0) is None
+    assert programme.minimise(int(x[0]), 10, lambda: True) is None
+
+
+def test_a_stop_does_not_wait_for_the_solver() -> None:
+    release = threading.Event()
+
+    def wait() -> None:
+        release.wait(60)
+
+    try:
+        assert not linear._finishes(wait, lambda: True)
+    finally:
+        release.set()
+
+
+@given(st.lists(st.integers(-9, 9), min_size=1, max_size=6), st.data())
+def test_the_least_bound_is_the_maximum_of_what_it_covers(constants: list[int], data: st.DataObject) -> None:
+    programme = Programme()
+    x, t = programme.new(len(constants)), programme.new(1)
+    for column, constant in zip(x, constants, strict=True):
+        programme.at_least([(np.array([column]), 1.0)], float(constant))
+    programme.at_least([(t, 1.0), (x, -1.0)], 0.0)
+    solution = programme.minimise(int(t[0]), 10)
+    assert solution is not None
+    assert solution[t[0]] == pytest.approx(max(constants), abs=1e-5)
+
+
+def test_a_short_program_shares_nothing() -> None:
+    found = interpolation(Program.chain("CL" * 20))
+    assert found.is_anchor[:-1].all()
+    assert not found.is_anchor[-1]
+    assert not found.weight.any()
+
+
+def test_only_strings_share() -> None:
+    branch = Program((Place("C", (1, 2)), *(Place("C", (i + 2,)) for i in range(300))))
+    assert interpolation(branch).is_anchor[:-1].all()
+
+
+def test_a_loop_shares_all_but_its_ends() -> None:
+    """A prologue of 3, then CLL 100 times: two repetitions at each end and two inner ones are free."""
+    string = "LCC" + "CLL" * 100 + "CCC"
+    found = interpolation(Program.chain(string))
+    assert found.is_anchor.sum() < 40
+    assert found.is_anchor[:9].all()
+    assert found.is_anchor[-10:-1].all()
+    for place in range(len(string)):
+        at = (1 - found.weight[place]) * found.left[place] + found.weight[place] * found.right[place]
+        assert at == pytest.approx(place)  # an affine table is met exactly
+        assert string[found.left[place]] == string[found.right[place]] == string[place]
+
+
+@given(st.text("CL", min_size=1, max_size=4), st.integers(7, 12), st.text("CL", max_size=5))
+def test_pairs_of_places_that_are_enough_imply_the_others(loop: str, count: int, tail: str) -> None:
+    """Tables affine on every stretch: the least difference along the kept pairs is the least of all."""
+    program = Program.chain(loop * count + tail)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(repetition, "MERGED_FROM", 1)
+        found = interpolation(program)
+    places = np.arange(program.end)
+    own, then = (
+        table[found.left] + found.weight * (table[found.right] - table[found.left])
+        for table in (np.append(np.sin(7 * places), 0.0), np.append(np.cos(5 * places), 0.0))
+    )
+    for after in (places, places + 1):
+        kept = found.ends(places, after)
+        differences = own[places] - then[after]
+        assert differences[kept].min() == pytest.approx(differences.min())
