@@ -63,7 +63,7 @@ class Result:
         seconds: wall-clock time of the solve.
         assumptions: what must hold for the number to be a worst case of the source.
         interrupted: whether the user stopped the solve; the interval is proven all the same.
-        certificate: the potentials, where `upper_evidence` is `potential`; others can re-check them.
+        certificate: the sharpest potentials found; they prove `bounds.upper` where `upper_evidence` is `potential`.
     """
 
     instance: Instance

@@ -17,12 +17,15 @@ class Limits:
         seconds: wall-clock limit.
         memory_bytes: what the tables of a search may take; an engine stops cleanly before it.
         progress: called with one line now and then.
+        interrupted: whether the user has asked to stop.
+        whole: the budget of which this is a part.
     """
 
     seconds: float = 60.0
     memory_bytes: int = 8 << 30
     progress: Callable[[str], None] = _silent
     interrupted: bool = False
+    whole: "Limits | None" = None
     _started: float = field(default_factory=time.monotonic)
 
     @property
@@ -38,7 +41,12 @@ class Limits:
     @property
     def expired(self) -> bool:
         """Whether to stop now: out of time, or interrupted by the user."""
-        return self.interrupted or self.elapsed >= self.seconds
+        whole_expired = self.whole is not None and self.whole.expired
+        return self.interrupted or whole_expired or self.elapsed >= self.seconds
+
+    def part(self, share: float) -> "Limits":
+        """A budget of its own over a share of the time that is left, which ends with this one at the latest."""
+        return Limits(self.remaining * share, self.memory_bytes, self.progress, whole=self)
 
     def interrupt(self) -> None:
         """Ask the engines to stop at their next look; what is proven so far is kept."""

@@ -1,6 +1,6 @@
 """`solve`: the engines, what each may prove, and how their findings become one result."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from math import comb, prod
 from typing import NamedTuple
 
@@ -17,7 +17,7 @@ from makespan.solve.limits import Limits
 BACKENDS = {
     "auto": "certificate, then search if a gap is left",
     "certificate": "bounds and constructed witnesses, no search",
-    "search": "every reachable state, worst and best case",
+    "search": "exact search over states, worst and best case",
     "cpsat": "CP-SAT, one boolean per warp, place and cycle",
     "ilp": "the published integer programme in a tightened form, by CBC",
 }
@@ -25,6 +25,9 @@ BACKENDS = {
 
 SMALL_STATES = 20_000
 """Up to so many states, searching them all is quicker than anything else."""
+
+SHARE_OF_TIME = 0.5
+"""What certificates and beams may take of the time before the search begins."""
 
 
 class _Proof(NamedTuple):
@@ -67,7 +70,11 @@ def solve(
     proof = _bounded(instance, worst_bound, budget)
     if best_case:
         proof = proof._replace(best_case=_fastest_known(instance))
-    for engine, findings in _engines(instance, backend, proof, budget):
+
+    def known() -> _Proof:
+        return proof
+
+    for engine, findings in _engines(instance, backend, known, budget):
         if _decided(proof) and backend != engine:
             break
         for found in findings:
@@ -95,22 +102,22 @@ def _decided(proof: _Proof) -> bool:
 
 
 def _engines(
-    instance: Instance, backend: str, known: _Proof, limits: Limits
+    instance: Instance, backend: str, known: Callable[[], _Proof], limits: Limits
 ) -> Iterator[tuple[str, Iterable[Finding]]]:
     """The engines in the order in which they are tried, each with what it will find; they start when asked."""
     if backend in ("cpsat", "ilp"):
-        yield backend, _model(instance, backend, known, limits)
+        yield backend, _model(instance, backend, known(), limits)
         return
     if backend == "search":
-        yield "search", _search(instance, limits)
+        yield "search", _search(instance, known, limits)
         return
     yield "certificate", _constructions(instance, limits)
     small = _count_states(instance) <= SMALL_STATES
     if backend == "auto" and small:
-        yield "search", _search(instance, limits)
-    yield "certificate", _improve(instance, limits)
+        yield "search", _search(instance, known, limits)
+    yield "certificate", _improve(instance, limits if backend == "certificate" else limits.part(SHARE_OF_TIME))
     if backend == "auto" and not small:
-        yield "search", _search(instance, limits)
+        yield "search", _search(instance, known, limits)
 
 
 def _count_states(instance: Instance) -> int:
@@ -118,10 +125,21 @@ def _count_states(instance: Instance) -> int:
     return prod(comb(group.program.end + group.warps, group.warps) for group in instance.groups)
 
 
-def _search(instance: Instance, limits: Limits) -> Iterator[Finding]:
-    from makespan.solve import search
+def _search(instance: Instance, known: Callable[[], _Proof], limits: Limits) -> Iterator[Finding]:
+    """The plain search where it is quick, else the packed one, which prunes by what is known."""
+    from makespan.solve import packed, search
 
-    yield search.solve(instance, limits)
+    if _count_states(instance) <= SMALL_STATES or not packed.applies(instance):
+        yield search.solve(instance, limits)
+        return
+    proof = known()
+    yield packed.solve(
+        instance,
+        limits,
+        certificate=proof.certificate,
+        incumbent=proof.witness.makespan,
+        best_case=proof.best_case is not None,
+    )
 
 
 def _model(instance: Instance, backend: str, known: _Proof, limits: Limits) -> Iterator[Finding]:
@@ -170,9 +188,9 @@ def _add(instance: Instance, proof: _Proof, found: Finding, engine: str) -> _Pro
         replay(instance, found.witness)
         better = better._replace(witness=found.witness, engine=engine)
     if found.upper is not None and found.evidence is not None and found.upper < proof.upper:
-        better = better._replace(
-            upper=found.upper, evidence=found.evidence, engine=engine, certificate=found.certificate
-        )
+        better = better._replace(upper=found.upper, evidence=found.evidence, engine=engine)
+    if found.certificate is not None and found.upper is not None and found.upper <= better.upper:
+        better = better._replace(certificate=found.certificate)
     if found.best_case is not None and proof.best_case is not None:
         better = better._replace(best_case=proof.best_case & found.best_case)
     Bounds(better.witness.makespan, better.upper)  # raises when two proofs contradict each other

@@ -1,0 +1,135 @@
+"""What bounds the remaining cycles of a state, as arrays for the packed search.
+
+A potential certificate gives its bound together with the least decrease d of the potential in a cycle. The
+certificate does not store d, so it is measured here, in integers and over all conditions of theorem B; a certificate
+that does not satisfy them is refused.
+"""
+
+from itertools import accumulate
+from math import prod
+
+import numpy as np
+
+from makespan.bounds.conditions import Question, conditions
+from makespan.bounds.potential import Arrays, _least_decrease
+from makespan.certificate import Certificate, Node, Potential, Table
+from makespan.errors import BrokenPromiseError
+from makespan.instance import Instance
+from makespan.program import Program
+from makespan.solve import packed_kernel as kernel
+
+_LARGEST = 1 << 62
+
+
+def worst_case(instance: Instance, certificate: Certificate | None) -> kernel.Estimate:
+    """At most how long it still takes: the pessimistic bound and, with a certificate, the potential's."""
+    proofs = certificate.potentials if certificate is not None and _fits(instance, certificate) else ()
+    return _estimate(instance, {potential.last_group: potential for potential in proofs}, most=True)
+
+
+def best_case(instance: Instance) -> kernel.Estimate:
+    """At least how long it still takes: paths and work that cannot be avoided."""
+    return _estimate(instance, {}, most=False)
+
+
+def classes(instance: Instance) -> tuple[str, ...]:
+    """The unit classes that some warp uses, in the order in which potentials count them."""
+    return Question(instance, 0).classes
+
+
+def counts(program: Program, unit: str | None, *, most: bool) -> list[int]:
+    """For every place the most, or the fewest, instructions (of `unit`, or of any class) on a path from it."""
+    choose = max if most else min
+    best = [0] * (program.end + 1)
+    for number in range(program.end - 1, -1, -1):
+        place = program.places[number]
+        best[number] = (unit in (None, place.unit)) + choose(best[after] for after in place.successors)
+    return best[:-1]
+
+
+def least_decrease(instance: Instance, potential: Potential) -> int:
+    """By how much every legal cycle lowers the potential, at least.
+
+    Raises:
+        BrokenPromiseError: a condition of theorem B does not hold, so the potential proves nothing.
+    """
+    question = Question(instance, potential.last_group)
+    sigma = (instance.machine.capacities[unit] for unit in question.classes)
+    if potential.classes != question.classes:
+        raise BrokenPromiseError(f"the certificate is about classes {potential.classes}, not {question.classes}")
+    extra = tuple(threshold - capacity for threshold, capacity in zip(potential.thresholds, sigma, strict=True))
+    shape = question.abstraction(extra)
+    nodes = {node: _arrays(table) for node, table in potential.nodes}
+    if missing := {node for kind in shape.kinds for node in shape.nodes_of(kind)} - set(nodes):
+        raise BrokenPromiseError(f"the certificate has no table for {len(missing)} nodes")
+    required = conditions(question, shape)
+    for before, after, unit in required.dominances:
+        for group, own in enumerate(question.units):
+            on = (own == unit) & (question.others[group] > 0)
+            if (nodes[before][0][group] < nodes[after][0][group])[on].any():
+                raise BrokenPromiseError("a potential of the certificate rises for a warp that waits")
+    step = _least_decrease(question, required, nodes)
+    if step <= 0:
+        raise BrokenPromiseError("a potential of the certificate does not fall in every cycle")
+    return step
+
+
+def _arrays(table: Table) -> Arrays:
+    others = tuple(np.array([*own, 0], dtype=np.int64) for own in table.others)
+    return others, np.array([*table.last, 0], dtype=np.int64), table.constant
+
+
+def _fits(instance: Instance, certificate: Certificate) -> bool:
+    """Whether all sums of the certificate's numbers fit into 64 bits."""
+    tables = [table for potential in certificate.potentials for _, table in potential.nodes]
+    numbers = (abs(n) for table in tables for own in (*table.others, table.last, (table.constant,)) for n in own)
+    return 2 * max(numbers, default=0) * (instance.warps + 2) < _LARGEST
+
+
+def _estimate(instance: Instance, potentials: dict[int, Potential], *, most: bool) -> kernel.Estimate:
+    programs = [group.program for group in instance.groups]
+    units = classes(instance)
+    begin = list(accumulate((program.end for program in programs), initial=0))
+    thresholds, ranks, sizes, tables, steps = [], [0], [], [], []
+    for group in range(len(programs)):
+        potential = potentials.get(group)
+        limit = potential.thresholds if potential else (0,) * len(units)
+        kinds = prod(threshold + 1 for threshold in limit)
+        nodes = sorted(potential.nodes, key=lambda item: _rank(item[0], limit)) if potential else []
+        of_kind = [0] * kinds
+        for node, _ in nodes:
+            of_kind[_rank(node, limit)] += 1
+        thresholds.append(limit)
+        ranks.append(ranks[-1] + kinds)
+        sizes += of_kind
+        tables += [(group, table) for _, table in nodes]
+        steps.append(least_decrease(instance, potential) if potential else 1)
+    others = np.zeros((len(tables), begin[-1]), dtype=np.int64)
+    ends = np.zeros((len(tables), begin[-1]), dtype=np.int64)
+    for row, (group, table) in enumerate(tables):
+        own = slice(begin[group], begin[group + 1])
+        others[row] = np.concatenate(table.others)
+        ends[row, own] = np.array(table.last) - others[row, own]
+    return kernel.Estimate(
+        work=np.array([_all_counts(programs, unit, most) for unit in units], dtype=np.int64),
+        length=np.array(_all_counts(programs, None, most), dtype=np.int64),
+        begin=np.array(begin, dtype=np.int64),
+        thresholds=np.array(thresholds, dtype=np.int64),
+        rank_first=np.array(ranks, dtype=np.int64),
+        node_first=np.array([0, *accumulate(sizes)], dtype=np.int64),
+        others=others,
+        ends=ends,
+        constants=np.array([table.constant for _, table in tables], dtype=np.int64),
+        step=np.array(steps, dtype=np.int64),
+    )
+
+
+def _all_counts(programs: list[Program], unit: str | None, most: bool) -> list[int]:
+    return [count for program in programs for count in counts(program, unit, most=most)]
+
+
+def _rank(node: Node, thresholds: tuple[int, ...]) -> int:
+    rank = 0
+    for count, threshold in zip(node.kind, thresholds, strict=True):
+        rank = rank * (threshold + 1) + count
+    return rank

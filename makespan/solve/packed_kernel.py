@@ -1,0 +1,580 @@
+"""The inner loops of the packed search, in arrays and integers so that they compile.
+
+Words used here:
+
+code       number of a place among those of all groups; -1 is "finished"
+height     of a code: the most instructions on a path from it; a state's *layer* is the sum over its warps
+key        a state in a few 64-bit words, made of *fields*: the number of warps at a place, or the place of a warp
+value      cycles from the start, `sense` (1 or -1) times: the search keeps the largest
+pair       a code and how many warps stand there
+option     one way in which warps of a pair may move: to one of the successors of their place
+leaf       one complete choice of how many warps use which option
+floor      values that are not above it are of no interest
+
+The caller owns and grows all arrays. A kernel that runs out of room or of its budget returns, and goes on where it
+was when it is called again: the cursor and the choice remember.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from makespan.solve.compiled import compiled
+
+Ints = NDArray[np.int64]
+Short = NDArray[np.int32]
+Words = NDArray[np.uint64]
+
+DEAD = -(1 << 31)
+"""Value of a state that cannot lead above the floor."""
+
+UNBOUNDED = 1 << 62
+
+DONE, PAUSED, FULL = 0, 1, 2
+"""Why a kernel returned: nothing is left to do, its budget is spent, or an array has no room."""
+
+LAYER, STATE, OPTIONS, USED, FILLED, BURIED, LEAVES, EXPANDED = range(8)
+"""The cursor: layer, state and number of its options (-1: not opened); then how many states are stored, slots taken,
+states dead, leaves made and states expanded."""
+
+CURSOR_SIZE = 8
+
+_ZERO, _ONE, _HALF = np.uint64(0), np.uint64(1), np.uint64(32)
+_LOW = np.uint64(0xFFFFFFFF)
+_MIX, _STIR = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9)
+
+
+PAIR_CODE, PAIR_WARPS, PAIR_FIELD = range(3)
+"""Columns of a pair: its code, how many warps stand there, and the last field that says so."""
+
+READY, LOAD, USERS, QUOTA = range(4)
+"""Rows over the classes: warps that are ready, what all warps have left to execute, how many have, and how many warps
+must move."""
+
+PAIR, UNIT, TARGET, FALL, LATER, MORE, TAKE, LEFT, ROOM, FALLEN = range(10)
+"""Columns of an option: its pair, class and target; by how much a warp lowers the layer; how many warps of the class
+stand at pairs behind; 1 where the next option belongs to the same pair; and of the leaf that is being made, how many
+warps take this option, how many of the class and of the pair could, and by how much the layer has fallen before."""
+
+OPTION_SIZE = 10
+
+WORD, SHIFT, MASK, BASE, END = range(5)
+"""Columns of a field: where it is in a key, and what it says.
+
+A field whose `END` is 0 holds how many warps stand at code `BASE`. Any other is the field of a warp, and holds how
+many instructions this warp has executed: it stands at `BASE` plus that, and has finished at `END`; the fields of one
+group are in increasing order.
+"""
+
+
+class Automaton(NamedTuple):
+    """The instance: class, successors (`-1` is "finished") and height of every code, and the capacities.
+
+    `fields` are those of a key, and `counter` is the field that counts the warps at a code, or -1.
+    """
+
+    unit: Ints
+    sigma: Ints
+    first: Ints
+    successors: Ints
+    height: Ints
+    fields: Ints
+    counter: Ints
+
+
+class Estimate(NamedTuple):
+    """What bounds the cycles that remain.
+
+    `work` (per class and code) and `length` (per code) count instructions on a path: the most for a worst case, the
+    fewest for a best case. The other arrays are potentials: those of group g give at most `potential / step[g]`
+    cycles when the last finisher is in g; the nodes of the kind of rank k are `node_first[k]` to `node_first[k + 1]`,
+    with `rank_first[g]` the first rank of g; `ends` is the table of the last finisher less that of the others.
+    """
+
+    work: Ints
+    length: Ints
+    begin: Ints
+    thresholds: Ints
+    rank_first: Ints
+    node_first: Ints
+    others: Ints
+    ends: Ints
+    constants: Ints
+    step: Ints
+
+
+class Store(NamedTuple):
+    """All states; those of a layer form a list that starts at `head[layer]` and ends with -1."""
+
+    keys: Words
+    value: Short
+    after: Short
+
+
+class Choice(NamedTuple):
+    """Scratch space: the pairs, classes and options of a state; `totals` per node of its kind.
+
+    `part[o]` is the key before option o of the leaf that is being made, and `delta[o, n]` what n warps add to it.
+    """
+
+    pairs: Ints
+    units: Ints
+    totals: Ints
+    options: Ints
+    delta: Words
+    part: Words
+
+
+@compiled
+def decode(keys: Words, state: int, automaton: Automaton, choice: Choice) -> int:
+    """Fill in the pairs of a state, and per class how many warps are ready and must move; return how many pairs."""
+    unit, sigma, fields, pairs, units = automaton.unit, automaton.sigma, automaton.fields, choice.pairs, choice.units
+    for number in range(len(sigma)):
+        units[READY, number] = 0
+    size = 0
+    last = -1
+    for field in range(len(fields)):
+        word = keys[state, fields[field, WORD]]
+        held = np.int64((word >> np.uint64(fields[field, SHIFT])) & np.uint64(fields[field, MASK]))
+        code, warps = fields[field, BASE], held
+        if fields[field, END] > 0:
+            code, warps = code + held, np.int64(held < fields[field, END])
+        if warps == 0:
+            continue
+        units[READY, unit[code]] += warps
+        if code == last:
+            pairs[size - 1, PAIR_WARPS] += warps
+        else:
+            pairs[size, PAIR_CODE], pairs[size, PAIR_WARPS] = code, warps
+            size += 1
+            last = code
+        pairs[size - 1, PAIR_FIELD] = field
+    for number in range(len(sigma)):
+        units[QUOTA, number] = min(units[READY, number], sigma[number])
+    return size
+
+
+@compiled
+def most_left(size: int, enough: int, automaton: Automaton, estimate: Estimate, choice: Choice) -> int:
+    """At most so many cycles remain, whichever warp finishes last; or, as soon as it is clear, more than `enough`."""
+    pairs, units, work, begin = choice.pairs, choice.units, estimate.work, estimate.begin
+    for unit in range(len(work)):
+        units[LOAD, unit] = 0
+        units[USERS, unit] = 0
+        for pair in range(size):
+            own = work[unit, pairs[pair, PAIR_CODE]]
+            units[LOAD, unit] += pairs[pair, PAIR_WARPS] * own
+            units[USERS, unit] += pairs[pair, PAIR_WARPS] * np.int64(own > 0)
+    most = 0
+    pair = 0
+    for group in range(len(estimate.step)):
+        if pair < size and pairs[pair, PAIR_CODE] < begin[group + 1] and most <= enough:
+            rank = add_up(size, group, estimate, choice)
+            while pair < size and pairs[pair, PAIR_CODE] < begin[group + 1] and most <= enough:
+                code = pairs[pair, PAIR_CODE]
+                cycles = waits(code, automaton.sigma, work, estimate.length, units)
+                if cycles > most:
+                    most = max(most, min(cycles, falls(code, group, rank, estimate, choice.totals)))
+                pair += 1
+    return most
+
+
+@compiled
+def add_up(size: int, group: int, estimate: Estimate, choice: Choice) -> int:
+    """Fill in the potential of all warps at each node of the state's kind; return the rank of the kind."""
+    pairs, units, totals, others = choice.pairs, choice.units, choice.totals, estimate.others
+    rank = 0
+    for unit in range(units.shape[1]):
+        threshold = estimate.thresholds[group, unit]
+        rank = rank * (threshold + 1) + min(units[READY, unit], threshold)
+    rank += estimate.rank_first[group]
+    begin = estimate.node_first[rank]
+    for node in range(begin, estimate.node_first[rank + 1]):
+        total = estimate.constants[node]
+        for pair in range(size):
+            total += pairs[pair, PAIR_WARPS] * others[node, pairs[pair, PAIR_CODE]]
+        totals[node - begin] = total
+    return int(rank)
+
+
+@compiled
+def falls(code: int, group: int, rank: int, estimate: Estimate, totals: Ints) -> int:
+    """The cycles left by the potential if a warp at `code` finishes last."""
+    begin, end = estimate.node_first[rank], estimate.node_first[rank + 1]
+    if begin == end:
+        return UNBOUNDED
+    most = totals[0] + estimate.ends[begin, code]
+    for node in range(begin + 1, end):
+        most = max(most, totals[node - begin] + estimate.ends[node, code])
+    return int(most // estimate.step[group])
+
+
+@compiled
+def waits(code: int, sigma: Ints, work: Ints, length: Ints, units: Ints) -> int:
+    """The cycles left by the pessimistic bound if a warp at `code` finishes last: its path, and its waiting."""
+    cycles = length[code]
+    for unit in range(len(sigma)):
+        own = work[unit, code]
+        if own > 0 and units[USERS, unit] - 1 >= sigma[unit]:
+            cycles += (units[LOAD, unit] - own) // sigma[unit]
+    return int(cycles)
+
+
+@compiled
+def least_left(size: int, automaton: Automaton, estimate: Estimate, choice: Choice) -> int:
+    """At least so many cycles remain: the longest path that some warp cannot avoid, or the work of a class."""
+    pairs = choice.pairs
+    least = 0
+    for pair in range(size):
+        least = max(least, estimate.length[pairs[pair, PAIR_CODE]])
+    for unit in range(len(estimate.work)):
+        load = 0
+        for pair in range(size):
+            load += pairs[pair, PAIR_WARPS] * estimate.work[unit, pairs[pair, PAIR_CODE]]
+        least = max(least, -(-load // automaton.sigma[unit]))
+    return int(least)
+
+
+@compiled
+def prospect(
+    value: int, size: int, floor: int, sense: int, automaton: Automaton, estimate: Estimate, choice: Choice
+) -> int:
+    """No schedule through a state of this value, whose pairs are filled in, ends with a higher one.
+
+    Where schedules may end above `floor`, it is enough to return something above.
+    """
+    if sense > 0:
+        return value + most_left(size, floor - value, automaton, estimate, choice)
+    return value - least_left(size, automaton, estimate, choice)
+
+
+@compiled
+def open_options(size: int, automaton: Automaton, choice: Choice) -> int:
+    """Fill in the options of all pairs, class by class; return their number."""
+    pairs, units, options, height = choice.pairs, choice.units, choice.options, automaton.height
+    number = 0
+    for unit in range(len(automaton.sigma)):
+        behind = units[READY, unit]
+        for pair in range(size):
+            code = pairs[pair, PAIR_CODE]
+            if automaton.unit[code] != unit:
+                continue
+            behind -= pairs[pair, PAIR_WARPS]
+            most = min(units[QUOTA, unit], pairs[pair, PAIR_WARPS])
+            for edge in range(automaton.first[code], automaton.first[code + 1]):
+                target = automaton.successors[edge]
+                options[number, PAIR], options[number, UNIT], options[number, TARGET] = pair, unit, target
+                options[number, FALL] = height[code] - (height[target] if target >= 0 else 0)
+                options[number, LATER] = behind
+                options[number, MORE] = np.int64(edge + 1 < automaton.first[code + 1])
+                fill_delta(number, pairs[pair, PAIR_FIELD], most, target, automaton, choice.delta)
+                number += 1
+    return number
+
+
+@compiled
+def fill_delta(option: int, field: int, most: int, target: int, automaton: Automaton, delta: Words) -> None:
+    """What 1 to `most` warps of an option add to the key; modulo 2^64, so that subtracting is adding."""
+    fields = automaton.fields
+    counts = fields[field, END] == 0
+    for number in range(1, most + 1):
+        for word in range(delta.shape[2]):
+            delta[option, number, word] = delta[option, number - 1, word]
+        if counts:
+            delta[option, number, fields[field, WORD]] -= _ONE << np.uint64(fields[field, SHIFT])
+            if target >= 0:
+                to = automaton.counter[target]
+                delta[option, number, fields[to, WORD]] += _ONE << np.uint64(fields[to, SHIFT])
+        else:
+            warp = field - number + 1
+            delta[option, number, fields[warp, WORD]] += _ONE << np.uint64(fields[warp, SHIFT])
+
+
+@compiled
+def descend(option: int, number: int, pairs: Ints, units: Ints, options: Ints, delta: Words, part: Words) -> None:
+    """Complete a leaf from `option` on, with as many warps as possible in each."""
+    for at in range(option, number):
+        if at == 0 or options[at, UNIT] != options[at - 1, UNIT]:
+            left = units[QUOTA, options[at, UNIT]]
+        else:
+            left = options[at - 1, LEFT] - options[at - 1, TAKE]
+        if at == 0 or options[at, PAIR] != options[at - 1, PAIR]:
+            room = pairs[options[at, PAIR], PAIR_WARPS]
+        else:
+            room = options[at - 1, ROOM] - options[at - 1, TAKE]
+        take = min(left, room)
+        options[at, LEFT], options[at, ROOM], options[at, TAKE] = left, room, take
+        for word in range(part.shape[1]):
+            part[at + 1, word] = part[at, word] + delta[at, take, word]
+        options[at + 1, FALLEN] = options[at, FALLEN] + take * options[at, FALL]
+
+
+@compiled
+def next_leaf(number: int, pairs: Ints, units: Ints, options: Ints, delta: Words, part: Words) -> bool:
+    """Go on to the next leaf; False when there is none. Every one uses up the quota of each class."""
+    for option in range(number - 1, -1, -1):
+        take = options[option, TAKE]
+        if take > 0 and (options[option, MORE] or take > options[option, LEFT] - options[option, LATER]):
+            take -= 1
+            options[option, TAKE] = take
+            for word in range(part.shape[1]):
+                part[option + 1, word] = part[option, word] + delta[option, take, word]
+            options[option + 1, FALLEN] = options[option, FALLEN] + take * options[option, FALL]
+            descend(option + 1, number, pairs, units, options, delta, part)
+            return True
+    return False
+
+
+@compiled
+def open_state(keys: Words, state: int, size: int, automaton: Automaton, choice: Choice) -> int:
+    """Make the first leaf of a state whose pairs are filled in; return the number of its options."""
+    number = open_options(size, automaton, choice)
+    for word in range(keys.shape[1]):
+        choice.part[0, word] = keys[state, word]
+    choice.options[0, FALLEN] = 0
+    descend(0, number, choice.pairs, choice.units, choice.options, choice.delta, choice.part)
+    return number
+
+
+@compiled
+def fingerprint(keys: Words, row: int) -> np.uint64:
+    """A hash of a key."""
+    mixed = _STIR
+    for word in range(keys.shape[1]):
+        mixed = (mixed ^ keys[row, word]) * _MIX
+        mixed ^= mixed >> _HALF
+    mixed *= _STIR
+    return mixed ^ (mixed >> np.uint64(29))
+
+
+@compiled
+def insert(
+    part: Words,
+    row: int,
+    value: int,
+    layer: int,
+    keys: Words,
+    values: Short,
+    after: Short,
+    table: Words,
+    head: Short,
+    cursor: Ints,
+) -> None:
+    """Add the state whose key is in a row of `part`, or raise its value; there must be room for one more."""
+    hashed = fingerprint(part, row)
+    mask = np.uint64(len(table) - 1)
+    slot = hashed & mask
+    tag = hashed >> _HALF
+    while table[slot] != _ZERO:
+        if table[slot] >> _HALF == tag:
+            state = np.int64(table[slot] & _LOW) - 1
+            same = True
+            for word in range(part.shape[1]):
+                if keys[state, word] != part[row, word]:
+                    same = False
+            if same:
+                if values[state] < value:
+                    values[state] = value
+                return
+        slot = (slot + _ONE) & mask
+    state = cursor[USED]
+    table[slot] = (tag << _HALF) | np.uint64(state + 1)
+    for word in range(part.shape[1]):
+        keys[state, word] = part[row, word]
+    values[state] = value
+    after[state] = head[layer]
+    head[layer] = state
+    cursor[USED] += 1
+    cursor[FILLED] += 1
+
+
+@compiled
+def make_leaves(
+    value: int, budget: int, store: Store, table: Words, head: Short, cursor: Ints, choice: Choice
+) -> tuple[int, int]:
+    """Insert what follows the current state, from its current leaf on; return the status and how many leaves."""
+    keys, values, after = store.keys, store.value, store.after
+    pairs, units, options, delta, part = choice.pairs, choice.units, choice.options, choice.delta, choice.part
+    number, layer, room, slots = cursor[OPTIONS], cursor[LAYER], len(values), len(table)
+    for made in range(budget):
+        if cursor[USED] >= room or 2 * cursor[FILLED] >= slots:
+            return FULL, made
+        insert(part, number, value, layer - options[number, FALLEN], keys, values, after, table, head, cursor)
+        if not next_leaf(number, pairs, units, options, delta, part):
+            return DONE, made + 1
+    return PAUSED, budget
+
+
+@compiled
+def advance(
+    floor: int,
+    sense: int,
+    budget: int,
+    store: Store,
+    table: Words,
+    head: Short,
+    cursor: Ints,
+    automaton: Automaton,
+    estimate: Estimate,
+    choice: Choice,
+) -> int:
+    """Expand states, layer by layer from the highest, until all is done or `budget` states and leaves are."""
+    while cursor[LAYER] > 0:
+        while cursor[STATE] >= 0:
+            if budget <= 0:
+                return PAUSED
+            state = cursor[STATE]
+            value = int(store.value[state])
+            if cursor[OPTIONS] < 0:
+                budget -= 1
+                size = decode(store.keys, state, automaton, choice)
+                if prospect(value, size, floor, sense, automaton, estimate, choice) <= floor:
+                    store.value[state] = DEAD
+                    cursor[BURIED] += 1
+                    cursor[STATE] = store.after[state]
+                    continue
+                cursor[OPTIONS] = open_state(store.keys, state, size, automaton, choice)
+                cursor[EXPANDED] += 1
+            status, made = make_leaves(value + sense, budget, store, table, head, cursor, choice)
+            cursor[LEAVES] += made
+            budget -= made
+            if status != DONE:
+                return status
+            cursor[OPTIONS] = -1
+            cursor[STATE] = store.after[state]
+        cursor[LAYER] -= 1
+        cursor[STATE] = head[cursor[LAYER]]
+    return DONE
+
+
+@compiled
+def find_leaf(target: Words, budget: int, number: int, choice: Choice) -> tuple[int, int]:
+    """Go on to the leaf whose key is `target`: `FULL`; return the status and how many leaves were looked at."""
+    pairs, units, options, delta, part = choice.pairs, choice.units, choice.options, choice.delta, choice.part
+    for seen in range(budget):
+        same = True
+        for word in range(len(target)):
+            if part[number, word] != target[word]:
+                same = False
+        if same:
+            return FULL, seen + 1
+        if not next_leaf(number, pairs, units, options, delta, part):
+            return DONE, seen + 1
+    return PAUSED, budget
+
+
+@compiled
+def find_step(
+    target: Words, wanted: int, budget: int, store: Store, cursor: Ints, automaton: Automaton, choice: Choice
+) -> int:
+    """Look in the list from `cursor[STATE]` on for a state of value `wanted` that one cycle leads to `target`.
+
+    `DONE`: there it is, and its leaf is in `choice`; or the list has ended and `cursor[STATE]` is -1.
+    """
+    while cursor[STATE] >= 0:
+        if budget <= 0:
+            return PAUSED
+        budget -= 1
+        state = cursor[STATE]
+        if store.value[state] == wanted:
+            if cursor[OPTIONS] < 0:
+                size = decode(store.keys, state, automaton, choice)
+                cursor[OPTIONS] = open_state(store.keys, state, size, automaton, choice)
+            status, seen = find_leaf(target, budget + 1, cursor[OPTIONS], choice)
+            if status == FULL:
+                return DONE
+            if status == PAUSED:
+                return PAUSED
+            budget -= seen
+            cursor[OPTIONS] = -1
+        cursor[STATE] = store.after[state]
+    return DONE
+
+
+@compiled
+def highest(
+    sense: int,
+    budget: int,
+    store: Store,
+    head: Short,
+    cursor: Ints,
+    automaton: Automaton,
+    estimate: Estimate,
+    choice: Choice,
+) -> int:
+    """No schedule through the next `budget` open states ends above this; moves the cursor on, to layer -1 at the end.
+
+    It destroys the choice, so that the search cannot go on.
+    """
+    most = DEAD
+    spent = 0
+    while cursor[LAYER] >= 0:
+        while cursor[STATE] >= 0:
+            if spent >= budget:
+                return most
+            spent += 1
+            state = cursor[STATE]
+            size = decode(store.keys, state, automaton, choice)
+            most = max(most, prospect(int(store.value[state]), size, UNBOUNDED, sense, automaton, estimate, choice))
+            cursor[STATE] = store.after[state]
+        cursor[LAYER] -= 1
+        cursor[STATE] = head[cursor[LAYER]] if cursor[LAYER] >= 0 else -1
+    return most
+
+
+@compiled
+def move(store: Store, head: Short, cursor: Ints, closed: bool, fresh: Store) -> None:
+    """Copy the states, layer by layer, without the dead ones and, unless `closed`, without those that are expanded."""
+    used = 0
+    now = cursor[STATE]
+    for layer in range(len(head) - 1, -1, -1):
+        state = np.int64(head[layer])
+        head[layer] = -1
+        if not closed and layer >= cursor[LAYER]:
+            state = now if layer == cursor[LAYER] else np.int64(-1)
+        last = -1
+        while state >= 0:
+            if store.value[state] != DEAD:
+                fresh.keys[used], fresh.value[used], fresh.after[used] = store.keys[state], store.value[state], -1
+                if last < 0:
+                    head[layer] = used
+                else:
+                    fresh.after[last] = used
+                last = used
+                if state == now:
+                    cursor[STATE] = used
+                used += 1
+            state = np.int64(store.after[state])
+    cursor[USED] = used
+    cursor[BURIED] = 0
+
+
+@compiled
+def count_open(store: Store, head: Short, cursor: Ints) -> int:
+    """How many states are not expanded yet, the current one among them."""
+    number = 0
+    for layer in range(cursor[LAYER], -1, -1):
+        state = cursor[STATE] if layer == cursor[LAYER] else np.int64(head[layer])
+        while state >= 0:
+            number += 1
+            state = np.int64(store.after[state])
+    return number
+
+
+@compiled
+def fill_table(store: Store, head: Short, cursor: Ints, table: Words) -> None:
+    """Enter the states below the current layer, the only ones that may be reached again, into an empty table."""
+    mask = np.uint64(len(table) - 1)
+    filled = 0
+    for layer in range(min(int(cursor[LAYER]), len(head)) - 1, -1, -1):
+        state = int(head[layer])
+        while state >= 0:
+            hashed = fingerprint(store.keys, state)
+            slot = hashed & mask
+            while table[slot] != _ZERO:
+                slot = (slot + _ONE) & mask
+            table[slot] = ((hashed >> _HALF) << _HALF) | np.uint64(state + 1)
+            filled += 1
+            state = int(store.after[state])
+    cursor[FILLED] = filled

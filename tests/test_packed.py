@@ -1,0 +1,405 @@
+"""The packed search against the plain one: same answers, sound intervals when it is stopped, pruning that prunes."""
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from makespan.bounds import pessimistic
+from makespan.certificate import Certificate, Potential, Table
+from makespan.errors import BrokenPromiseError, UnsupportedError
+from makespan.instance import Instance
+from makespan.machine import Machine
+from makespan.program import Place, Program
+from makespan.result import Bounds, Upper
+from makespan.schedule import Schedule
+from makespan.simulate import replay
+from makespan.solve import Limits, certify, compiled, packed, packed_bounds, search
+from makespan.solve import packed_kernel as kernel
+from makespan.solve.finding import Finding
+from makespan.strings import read_instances
+from tests.oracle import brute_force, obeys
+from tests.strategies import instances
+
+REFERENCE = read_instances(Path(__file__).parents[1] / "instruction_strings" / "reference.jsonl")
+PARTS = 24
+LONG = "LLLLCCCCCCCCCLLCCCCCCC"
+
+
+@dataclass(slots=True)
+class Stopping(Limits):
+    """Limits that stop at the given look."""
+
+    looks: int = 0
+
+    @property
+    def expired(self) -> bool:
+        self.looks -= 1
+        return self.looks < 0
+
+
+def certificate(instance: Instance) -> Certificate | None:
+    """The first certificate that is found."""
+    found = (finding.certificate for finding in certify.improve(instance, Limits()))
+    return next((proof for proof in found if proof is not None), None)
+
+
+def exhaust(instance: Instance, incumbent: int = 0, *, proof: Certificate | None = None) -> Finding:
+    return packed.solve(instance, Limits(), certificate=proof, incumbent=incumbent)
+
+
+def check(instance: Instance, found: Finding, truth: int) -> None:
+    assert found.upper == truth
+    assert found.evidence is Upper.SEARCH
+    assert found.witness is not None
+    assert obeys(instance, found.witness)
+    assert replay(instance, found.witness) == truth
+
+
+@given(instances(most_warps=5))
+def test_packed_agrees_with_plain_search_on_worst_and_best_case(instance: Instance) -> None:
+    plain = search.solve(instance, Limits())
+    found = packed.solve(instance, Limits(), certificate=None, incumbent=0, best_case=True)
+    assert plain.upper is not None
+    check(instance, found, plain.upper)
+    assert found.best_case == plain.best_case
+
+
+@given(instances(choices=False, most_warps=8, most=3))
+def test_packed_agrees_with_brute_force_for_more_warps(instance: Instance) -> None:
+    check(instance, exhaust(instance), brute_force(instance).upper)
+
+
+@given(instances(most_warps=4, most=4), st.integers(-2, 3))
+def test_a_certificate_and_an_incumbent_change_nothing_but_the_effort(instance: Instance, lead: int) -> None:
+    truth = search.solve(instance, Limits()).upper
+    assert truth is not None
+    for proof in (None, certificate(instance)):
+        check(instance, exhaust(instance, 0, proof=proof), truth)
+        check(instance, exhaust(instance, truth - 1, proof=proof), truth)
+        found = exhaust(instance, truth + lead, proof=proof)
+        if lead < 0:
+            check(instance, found, truth)
+        else:
+            assert found == Finding(upper=truth + lead, evidence=Upper.SEARCH)
+
+
+def longest(instance: Instance) -> Iterator[tuple[dict[int, int], int]]:
+    """Every reachable state, its warps counted by code, with the true number of cycles that can remain."""
+    automaton = search._Automaton(instance)
+    known: dict[search.State, int] = {(): 0}
+
+    def walk(state: search.State) -> int:
+        if state not in known:
+            known[state] = 1 + max(walk(after) for _, after in automaton.steps(state))
+        return known[state]
+
+    for start in automaton.begin():
+        walk(start)
+    for state, cycles in known.items():
+        yield {code: state.count(code) for code in state}, cycles
+
+
+def shortest(instance: Instance) -> Iterator[tuple[dict[int, int], int]]:
+    automaton = search._Automaton(instance)
+    known: dict[search.State, int] = {(): 0}
+
+    def walk(state: search.State) -> int:
+        if state not in known:
+            known[state] = 1 + min(walk(after) for _, after in automaton.steps(state))
+        return known[state]
+
+    for start in automaton.begin():
+        walk(start)
+    for state, cycles in known.items():
+        yield {code: state.count(code) for code in state}, cycles
+
+
+def prospect(problem: packed.Problem, estimate: kernel.Estimate, state: dict[int, int], sense: int) -> int:
+    """What the kernel says of a state."""
+    choice = packed._choice(problem, estimate)
+    for row, (code, warps) in enumerate(sorted(state.items())):
+        choice.pairs[row, :2] = code, warps
+        choice.units[kernel.READY, problem.automaton.unit[code]] += warps
+    return kernel.prospect(0, len(state), kernel.UNBOUNDED, sense, problem.automaton, estimate, choice)
+
+
+@given(instances(most_warps=4, most=4))
+def test_no_state_takes_longer_than_its_bound_says_nor_less(instance: Instance) -> None:
+    problem = packed.Problem.of(instance)
+    for proof in (None, certificate(instance)):
+        estimate = packed_bounds.worst_case(instance, proof)
+        assert all(cycles <= prospect(problem, estimate, state, 1) for state, cycles in longest(instance))
+    estimate = packed_bounds.best_case(instance)
+    assert all(cycles >= -prospect(problem, estimate, state, -1) for state, cycles in shortest(instance))
+
+
+def test_bounds_are_attained_so_that_one_less_would_be_wrong() -> None:
+    """After the first cycles theorem B has nothing to spare at (1,1): states of every length attain their bound."""
+    instance = Instance.of("CLLCLL", 3)
+    problem = packed.Problem.of(instance)
+    estimate = packed_bounds.worst_case(instance, certificate(instance))
+    states = list(longest(instance))
+    assert ({0: 3}, 14) in states
+    tight = [cycles for state, cycles in states if prospect(problem, estimate, state, 1) == cycles]
+    assert set(range(9)) <= set(tight)
+
+
+@given(instances(most_warps=4, most=4), st.data())
+def test_wherever_it_stops_what_it_says_is_true(instance: Instance, data: st.DataObject) -> None:
+    truth = search.solve(instance, Limits())
+    assert truth.upper is not None
+    assert truth.best_case is not None
+    limits = Stopping(looks=data.draw(st.integers(0, 60)))
+    proof = certificate(instance) if data.draw(st.booleans()) else None
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(packed, "_FIRST_BUDGET", 1)
+        patch.setattr(packed, "_CALL_SECONDS", 0.0)
+        known = truth.upper - data.draw(st.integers(0, 2))
+        found = packed.solve(instance, limits, certificate=proof, incumbent=known, best_case=True)
+    assert found.upper is None or found.upper >= truth.upper
+    assert found.witness is None or replay(instance, found.witness) == truth.upper == found.upper
+    assert found.best_case is not None
+    assert found.best_case.lower <= truth.best_case.lower <= found.best_case.upper
+
+
+def test_the_longer_it_runs_the_better_is_what_it_proves(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packed, "_FIRST_BUDGET", 100)
+    monkeypatch.setattr(packed, "_CALL_SECONDS", 0.0)
+    instance = Instance.of("LLLCCCCLC", 4, Machine.of({"C": 2, "L": 1}))
+    uppers = []
+    for looks in (0, 2, 10, 100, 1000, 100_000):
+        limits = Stopping(looks=looks)
+        uppers.append(packed.solve(instance, limits, certificate=None, incumbent=0).upper or 10**6)
+    assert uppers[0] == 10**6
+    assert uppers[-1] == 22
+    assert all(later <= earlier for earlier, later in pairwise(uppers))
+    assert len(set(uppers)) > 2
+
+
+@pytest.mark.parametrize("string", ["CLLCLC", "LLLCCCCLC"])
+def test_at_any_memory_limit_what_it_says_is_true(string: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packed, "_FEWEST_STATES", 8)
+    instance = Instance.of(string, 4)
+    truth = search.solve(instance, Limits()).upper
+    again = []
+    plain = packed._remembered
+
+    def remembered(task: packed.Task, value: int) -> Schedule | None:
+        again.append(value)
+        return plain(task, value)
+
+    monkeypatch.setattr(packed, "_remembered", remembered)
+    outcomes = set()
+    for memory in range(1 << 10, 1 << 17, 1 << 11):
+        found = packed.solve(instance, Limits(memory_bytes=memory), certificate=None, incumbent=0)
+        assert found.upper is None or found.upper >= (truth or 0)
+        outcomes.add((found.upper == truth, found.witness is not None))
+        if found.witness is not None:
+            check(instance, found, truth or 0)
+    assert (True, True) in outcomes
+    assert (False, False) in outcomes
+    assert again
+
+
+@pytest.mark.parametrize("part", range(2))
+def test_packed_finds_a_sample_of_the_reference_values(part: int) -> None:
+    for named in REFERENCE[part * 7 :: PARTS]:
+        assert named.makespan is not None
+        check(named.instance, exhaust(named.instance), named.makespan)
+        assert exhaust(named.instance, named.makespan).upper == named.makespan
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("part", range(PARTS))
+def test_packed_finds_the_reference_values(part: int) -> None:
+    for number, named in enumerate(REFERENCE[part::PARTS]):
+        assert named.makespan is not None
+        check(named.instance, exhaust(named.instance), named.makespan)
+        proof = certificate(named.instance) if number % 8 == 0 else None  # these take most of the time
+        check(named.instance, exhaust(named.instance, proof=proof), named.makespan)
+        assert exhaust(named.instance, named.makespan, proof=proof).upper == named.makespan
+
+
+def fork(branch: int) -> Program:
+    """A C, then `branch` times L or as many times C: two ways that never meet."""
+    after = [(i + 2 if i < branch else 2 * branch + 1,) for i in range(branch)]
+    left = [Place("L", target) for target in after]
+    right = [Place("C", (i + 2 + branch,)) for i in range(branch)]
+    return Program((Place("C", (1, 1 + branch)), *left, *right))
+
+
+@pytest.mark.parametrize(
+    ("instance", "words"),
+    [
+        (Instance.of("CL" * 11, 12), 1),
+        (Instance.of("CL" * 16, 12), 2),
+        (Instance.of("CCL", 40), 1),
+        (Instance.of("C" * 200, 3), 1),
+        (Instance.of(fork(11), 3), 1),
+        (Instance.of(fork(40), 2), 3),
+        (Instance.merged([(fork(3), 2), (Program.chain("CLC"), 3), (fork(30), 1)]), 2),
+    ],
+)
+def test_fields_are_as_narrow_as_warps_and_places_allow(instance: Instance, words: int) -> None:
+    assert packed.Problem.of(instance).words == words == packed._word_count(instance)
+
+
+@pytest.mark.parametrize("instance", [Instance.of(fork(40), 2), Instance.of("CCL", 7), Instance.of("CL" * 70, 2)])
+def test_wide_and_narrow_keys_give_the_same(instance: Instance) -> None:
+    truth = search.solve(instance, Limits()).upper
+    assert truth is not None
+    check(instance, exhaust(instance), truth)
+
+
+def test_keys_that_are_too_wide_are_refused_with_the_reason() -> None:
+    instance = Instance.of(Program.chain("CL" * 500), 400)
+    assert not packed.applies(instance)
+    with pytest.raises(UnsupportedError, match="a state takes 63 words of 64 bits, more than 16"):
+        exhaust(instance)
+    wide = Instance.of(fork(60), 1024, Machine.of({"C": 1024, "L": 1024}))
+    with pytest.raises(UnsupportedError, match=r"words of 64 bits|choices for up to"):
+        exhaust(wide)
+
+
+def test_a_certificate_that_proves_nothing_is_refused() -> None:
+    instance = Instance.of("CLLCLL", 3)
+    proof = certificate(instance)
+    assert proof is not None
+    potential = proof.potentials[0]
+    flat = tuple((node, Table(((0,) * 6,), (0,) * 6, 0)) for node, _ in potential.nodes)
+    flattened = Potential(0, potential.classes, potential.thresholds, potential.front, flat)
+    with pytest.raises(BrokenPromiseError, match="does not fall in every cycle"):
+        exhaust(instance, proof=Certificate(14, (flattened,)))
+    fewer = Potential(0, potential.classes, potential.thresholds, potential.front, potential.nodes[1:])
+    with pytest.raises(BrokenPromiseError, match="no table for 1 nodes"):
+        exhaust(instance, proof=Certificate(14, (fewer,)))
+
+
+def test_the_same_question_gets_the_same_answer() -> None:
+    instance = Instance.of("LLLCCCCLC", 5, Machine.of({"C": 2, "L": 1}))
+    assert exhaust(instance) == exhaust(instance)
+
+
+def test_a_time_limit_holds_and_leaves_a_proven_bound() -> None:
+    instance = Instance.of("CLLCLCLLCCLCLLLCLCCCLCLCLCLLC", 12, Machine.of({"C": 2, "L": 1}))
+    exhaust(Instance.of("CL", 2))  # compiled
+    began = time.monotonic()
+    found = packed.solve(instance, Limits(seconds=1.0), certificate=None, incumbent=0, best_case=True)
+    assert time.monotonic() - began < 6
+    assert found.witness is None
+    assert found.upper is not None
+    assert found.upper <= pessimistic(instance)
+
+
+@pytest.mark.parametrize("string", ["CL", "CLLLCLCLCLC"])
+def test_the_time_limit_holds_where_one_state_has_billions_of_successors(string: str) -> None:
+    exhaust(Instance.of("CL", 2))
+    began = time.monotonic()
+    instance = Instance.of(string, 48, Machine.of({"C": 12, "L": 16}))
+    packed.solve(instance, Limits(seconds=0.5), certificate=None, incumbent=0)
+    assert time.monotonic() - began < 5
+
+
+def test_an_interrupt_is_an_empty_finding() -> None:
+    limits = Limits()
+    limits.interrupt()
+    assert packed.solve(Instance.of("CLC", 3), limits, certificate=None, incumbent=0) == Finding()
+
+
+def test_where_time_does_not_suffice_to_compile_the_plain_search_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    lines: list[str] = []
+    monkeypatch.setattr(compiled, "is_quick", lambda *_: False)
+    found = packed.solve(Instance.of("CLC", 3), Limits(progress=lines.append), certificate=None, incumbent=0)
+    assert found == search.solve(Instance.of("CLC", 3), Limits())
+    assert "the plain one runs" in lines[0]
+
+
+PLAIN = """
+import json, sys
+sys.modules["numba"] = None
+from makespan.instance import Instance
+from makespan.machine import Machine
+from makespan.solve import Limits, packed
+for string, warps, c, l in json.loads(sys.argv[1]):
+    instance = Instance.of(string, warps, Machine.of({"C": c, "L": l}))
+    found = packed.solve(instance, Limits(), certificate=None, incumbent=0, best_case=True)
+    print(json.dumps([found.upper, found.best_case.lower, found.witness.cycles]))
+"""
+
+
+def test_without_a_compiler_the_answers_are_the_same() -> None:
+    questions = [("CLLCLL", 3, 1, 1), ("CCLLCC", 3, 2, 1), ("CCL", 7, 2, 2), ("LLLCCCCLC", 2, 4, 2)]
+    run = subprocess.run(
+        [sys.executable, "-W", "error", "-c", PLAIN, json.dumps(questions)], capture_output=True, text=True, check=False
+    )
+    assert not run.stderr
+    for (string, warps, cores, loads), line in zip(questions, run.stdout.splitlines(), strict=True):
+        instance = Instance.of(string, warps, Machine.of({"C": cores, "L": loads}))
+        found = packed.solve(instance, Limits(), certificate=None, incumbent=0, best_case=True)
+        assert found.witness is not None
+        assert found.best_case is not None
+        assert json.loads(line) == [found.upper, found.best_case.lower, [list(now) for now in found.witness.cycles]]
+
+
+@pytest.mark.parametrize(("capacity", "makespan"), [({"C": 1, "L": 1}, 117), ({"C": 2, "L": 1}, 77)])
+def test_six_warps_of_the_paper_s_string_with_and_without_pruning(capacity: dict[str, int], makespan: int) -> None:
+    instance = Instance.of(LONG, 6, Machine.of(capacity))
+    proof = certificate(instance)
+    check(instance, exhaust(instance, proof=proof), makespan)
+    assert exhaust(instance, makespan, proof=proof).upper == makespan
+    problem = packed.Problem.of(instance)
+    task = packed.Task(problem, 1, packed_bounds.worst_case(instance, None), Limits())
+    run = packed.Run(task, 0)
+    assert run.search() == makespan
+    assert run.cursor[kernel.BURIED] == 0
+    witness = run.witness()
+    assert witness is not None
+    assert replay(instance, witness) == makespan
+
+
+def test_pruning_leaves_little_to_do() -> None:
+    instance = Instance.of(LONG, 5, Machine.of({"C": 2, "L": 1}))
+    problem, proof = packed.Problem.of(instance), certificate(instance)
+    truth = exhaust(instance).upper
+    assert truth is not None
+    expanded = []
+    for one in (None, proof):
+        run = packed.Run(packed.Task(problem, 1, packed_bounds.worst_case(instance, one), Limits()), truth)
+        assert run.search() == truth
+        expanded.append(int(run.cursor[kernel.EXPANDED]))
+    assert expanded[1] * 2 < expanded[0]
+
+
+def test_worst_and_best_case_of_an_automaton_with_many_starts() -> None:
+    program = Program((Place("C", (1, 2)), Place("L", (3,)), Place("C", (3, 4)), Place("L", (4,))), (0, 1, 2))
+    instance = Instance.merged([(program, 4), (Program.chain("LC"), 2)], Machine.of({"C": 2, "L": 1}))
+    truth = brute_force(instance)
+    found = packed.solve(instance, Limits(), certificate=certificate(instance), incumbent=0, best_case=True)
+    check(instance, found, truth.upper)
+    assert found.best_case == Bounds(truth.lower, truth.lower)
+
+
+def test_scratch_space_is_zero_where_nothing_is_taken() -> None:
+    """`delta[o, 0]` stands for no warp and must stay zero, or keys would drift."""
+    instance = Instance.of("CLLCLC", 5)
+    problem = packed.Problem.of(instance)
+    run = packed.Run(packed.Task(problem, 1, packed_bounds.worst_case(instance, None), Limits()), 0)
+    run.search()
+    assert not np.any(run.choice.delta[:, 0])
+
+
+def test_the_store_grows_while_the_starts_are_put_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packed, "_FEWEST_STATES", 2)
+    program = Program((Place("C", (1, 2)), Place("L", (3,)), Place("C", (3, 4)), Place("L", (4,))), (0, 1, 2))
+    instance = Instance.of(program, 6)
+    check(instance, exhaust(instance), search.solve(instance, Limits()).upper or 0)
