@@ -79,7 +79,7 @@ def test_a_beam_that_leaves_nothing_out_finds_the_worst_case(instance: Instance)
 )
 def test_a_narrow_beam_finds_known_worst_cases(string: str, capacity: tuple[int, int], warps: int, cycles: int) -> None:
     instance = Instance.of(string, warps, Machine.of(dict(zip("CL", capacity, strict=True))))
-    assert max(lengths(instance, 256, 4)) == cycles
+    assert max(lengths(instance, 1024, 16)) == cycles
 
 
 def test_the_laggard_may_be_of_any_group() -> None:

@@ -11,7 +11,7 @@ from makespan.machine import Machine
 from makespan.program import Place, Program
 from makespan.result import Bounds, Result, Status, Upper
 from makespan.simulate import replay
-from makespan.solve import Limits, beam, certify, compiled, search, solve
+from makespan.solve import Limits, beam, certify, compiled, packed, search, solve
 from makespan.solve.finding import Finding
 from makespan.verify import potential as checker
 from tests.oracle import brute_force
@@ -34,13 +34,16 @@ def valid(result: Result) -> bool:
     """Whether both sides of the interval stand up to a second look."""
     if replay(result.instance, result.witness) != result.bounds.lower:
         return False
-    if result.upper_evidence is not Upper.POTENTIAL:
-        return result.certificate is None and result.bounds.upper <= result.pessimistic
-    assert result.certificate is not None
-    return checker.bound(result.instance, result.certificate) <= result.bounds.upper == result.certificate.upper
+    if result.certificate is None:
+        return result.upper_evidence is not Upper.POTENTIAL and result.bounds.upper <= result.pessimistic
+    if checker.bound(result.instance, result.certificate) > result.certificate.upper:
+        return False
+    if result.upper_evidence is Upper.POTENTIAL:
+        return result.certificate.upper == result.bounds.upper
+    return result.bounds.upper <= result.certificate.upper
 
 
-def never(*_: object) -> Finding:
+def never(*_: object, **__: object) -> Finding:
     raise AssertionError("searched")
 
 
@@ -49,6 +52,7 @@ def never(*_: object) -> Finding:
 def test_the_certificate_backend_encloses_the_truth_without_a_search(instance: Instance) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(search, "solve", never)
+        patch.setattr(packed, "solve", never)
         patch.setattr(certify, "WIDE_BEAMS", ((256, 2),))
         result = solve(instance, backend="certificate")
     assert valid(result)
@@ -97,6 +101,7 @@ def test_an_interrupt_before_the_start_still_gives_a_proven_interval() -> None:
 
 def test_an_interrupt_keeps_the_certificate_that_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(certify, "SMALL_PLACES", 0)
+    monkeypatch.setattr(certify, "WIDE_BEAMS", ())
     uppers = [found.upper for found in certify.improve(loose(), Limits()) if found.upper is not None]
 
     def stop(line: str) -> None:
