@@ -6,7 +6,7 @@ of unmoved warps; an inequality that lies between two others is implied and left
 """
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -121,11 +121,21 @@ class Conditions:
     dominances: frozenset[Dominance]
 
 
-def conditions(question: Question, shape: Abstraction) -> Conditions:
-    """The conditions of every transition of `shape`."""
+class Stopped(Exception):
+    """The caller's `stop` said so; nothing is proven."""
+
+
+def conditions(question: Question, shape: Abstraction, stop: Callable[[], bool] = lambda: False) -> Conditions:
+    """The conditions of every transition of `shape`.
+
+    Raises:
+        Stopped: `stop` said so.
+    """
     found: dict[tuple[Node, Node | None, Slot], set[Decrease]] = defaultdict(set)
     dominances = set()
     for transition in shape.transitions:
+        if stop():
+            raise Stopped
         for slot in _slots(question, shape, transition):
             others = _others(question, transition, slot)
             if others is None:
@@ -135,11 +145,11 @@ def conditions(question: Question, shape: Abstraction) -> Conditions:
                 found[before, after, slot].add(Decrease(others.moved, ()) if same else others)
                 if after is not None and not same:
                     dominances |= {Dominance(before, after, u) for u, is_open in enumerate(transition.open) if is_open}
-    requirements = (
-        Requirement(before, after, slot, others)
-        for (before, after, slot), cases in found.items()
-        for others in _extreme(cases)
-    )
+    requirements: list[Requirement] = []
+    for (before, after, slot), cases in found.items():
+        if stop():
+            raise Stopped
+        requirements += [Requirement(before, after, slot, others) for others in _extreme(cases)]
     return Conditions(tuple(requirements), frozenset(dominances))
 
 

@@ -11,7 +11,7 @@ from functools import cache
 
 import numpy as np
 
-from makespan.bounds.conditions import Conditions, Question, Slot, conditions
+from makespan.bounds.conditions import Conditions, Question, Slot, Stopped, conditions
 from makespan.bounds.front import Front, State
 from makespan.bounds.kinds import Abstraction, Crossing
 from makespan.bounds.linear import Programme, Term
@@ -48,10 +48,13 @@ def synthesise(
     stop: Callable[[], bool] = lambda: False,
 ) -> Proof | None:
     """The least bound that a potential of this shape proves; None when the time does not suffice, or at `stop`."""
-    required = conditions(question, shape)
     programme = Programme()
-    tables = _Tables(question, shape, required, programme, mode)
-    _require_decrease(required, tables, _Minima(question, tables, programme), programme, mode)
+    try:
+        required = conditions(question, shape, stop)
+        tables = _Tables(question, shape, required, programme, mode)
+        _require_decrease(required, tables, _Minima(question, tables, programme), programme, mode, stop)
+    except Stopped:
+        return None
     _require_dominance(question, tables, programme)
     bound = programme.new(1)
     _require_bound(question, shape, states, tables, programme, mode, bound)
@@ -213,10 +216,17 @@ class _Minima:
 
 
 def _require_decrease(
-    required: Conditions, tables: _Tables, minima: _Minima, programme: Programme, mode: Callable[[Node], Mode]
+    required: Conditions,
+    tables: _Tables,
+    minima: _Minima,
+    programme: Programme,
+    mode: Callable[[Node], Mode],
+    stop: Callable[[], bool],
 ) -> None:
-    """One row per requirement."""
+    """One row per requirement; raises `Stopped` when `stop` says so."""
     for before_node, after_node, slot, others in required.requirements:
+        if stop():
+            raise Stopped
         before, after = mode(before_node), None if after_node is None else mode(after_node)
         terms = [(tables.constant[before], 1.0)]
         if after is not None:

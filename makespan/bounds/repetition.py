@@ -46,6 +46,8 @@ class Interpolation:
 
     def ends(self, before: Places, after: Places) -> NDArray[np.bool_]:
         """Which pairs of places (before, after) are enough: the first and last of those that move in parallel."""
+        if not self.weight.any():
+            return np.ones(len(before), dtype=bool)
         offset = self.step[after] - self.step[before]
         _, which = np.unique(np.stack([self.family[before], self.family[after], offset]), axis=1, return_inverse=True)
         order = np.lexsort((self.step[before], which))

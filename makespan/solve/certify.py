@@ -20,7 +20,7 @@ SMALL_PLACES = 160
 
 FRONT_STATES = 1_000
 FRONT_WARPS = 16
-MOST_CYCLES = 2_000_000
+MOST_CYCLES = 200_000
 """Abstract cycles, counted generously, up to which an abstraction is enumerated."""
 
 QUICK_BEAM = (32, 1)
