@@ -472,3 +472,16 @@ def test_the_schema_itself_is_a_schema_and_refuses_less_than_a_result(solve: Run
     for field in SCHEMA["required"]:
         with pytest.raises(jsonschema.ValidationError):
             jsonschema.validate({key: value for key, value in document.items() if key != field}, SCHEMA)
+
+
+@pytest.mark.parametrize(
+    "start", [["-m", "makespan"], ["-c", "import sys; from makespan.cli import run; sys.exit(run(sys.argv[1:]))"]]
+)
+def test_a_linear_programme_that_is_stopped_does_not_abort_the_process(start: list[str]) -> None:
+    string = "CLLCLCCLLCCLC" * 3 + "CCLCLLCLLLLCLCLC" * 2 + "".join("CL"[at * at % 7 % 2] + "C" for at in range(160))
+    options = ["--warps", "48", "--capacity", "C=4,L=2", "--backend", "certificate", "--time-limit", "2"]
+    done = subprocess.run(
+        [sys.executable, *start, "solve", "--string", string, *options], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 3
+    assert "terminate" not in done.stderr

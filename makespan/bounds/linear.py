@@ -74,6 +74,7 @@ class Programme:
             solver.set_solver_specific_parameters(options)
             solver.set_time_limit_in_seconds(left)
             if not _finishes(partial(solver.solve, model), stop):
+                solver.interrupt_solve()
                 return None
             if solver.status() == engine.SolveStatus.OPTIMAL:
                 return np.asarray(solver.variable_values())
@@ -92,8 +93,11 @@ class Programme:
 
 
 def _finishes(work: Callable[[], None], stop: Callable[[], bool]) -> bool:
-    """Run `work` beside a look at `stop` every now and then; work that is stopped is left to end by itself."""
-    thread = threading.Thread(target=work, daemon=True)
+    """Run `work` beside a look at `stop` every now and then; work that is stopped is left to end by itself.
+
+    The interpreter waits for it before it exits: a solver that is torn down while it works aborts the process.
+    """
+    thread = threading.Thread(target=work)
     thread.start()
     while thread.is_alive():
         thread.join(_SECONDS_PER_LOOK)

@@ -4,7 +4,9 @@ Exit codes: 0 done, 1 the answer is no, 2 bad usage or input, 3 bounded but not 
 """
 
 import json
+import os
 import sys
+import threading
 import traceback
 from collections.abc import Sequence
 from importlib import import_module
@@ -70,6 +72,10 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         traceback.print_exc()
         click.echo("makespan: this is a bug; please report it with the lines above", err=True)
         code = BUG
+    if threading.active_count() > 1:  # a solver that was told to stop still winds up: nobody waits for it
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
     sys.exit(code)
 
 
