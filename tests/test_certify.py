@@ -170,16 +170,18 @@ def test_a_certificate_that_is_worse_than_the_last_one_is_not_believed_more(monk
     assert result.bounds.upper == min(uppers)
 
 
-def test_small_programs_get_one_fine_certificate_and_large_ones_several() -> None:
-    (fine,) = certify._levels(Instance.of("CL" * 80, 4, WIDE))
+def test_a_quick_certificate_comes_first_and_large_programs_get_several() -> None:
+    quick, fine = certify._levels(Instance.of("CL" * 20, 4, WIDE))
+    assert quick.few_tables
     assert fine.extra == (1, 1)
     assert fine.front_states > 1
-    (many,) = certify._levels(Instance.of("CL" * 80, 48, WIDE))
+    *_, many = certify._levels(Instance.of("CL" * 20, 48, WIDE))
     assert many.front_states == 1  # useless among so many warps
-    coarse, *_, finest = certify._levels(Instance.of("CL" * 81, 4, WIDE))
+    coarse, *several, finest = certify._levels(Instance.of("CL" * 81, 4, WIDE))
     assert coarse.few_tables
     assert coarse.extra == (0, 0)
-    assert finest.extra == (1, 1)
+    assert len(several) == 2
+    assert (finest.extra, finest.front_states) == ((1, 1), 1)
     assert not finest.few_tables
 
 

@@ -15,10 +15,11 @@ from makespan.solve import beam, beam_kernel, compiled
 from makespan.solve.finding import Finding
 from makespan.solve.limits import Limits
 
-SMALL_PLACES = 160
-"""Programs up to this size get the finest certificate at once."""
+SMALL_PLACES = 40
+"""Programs up to this size get the finest certificate right after the quick one."""
 
 FRONT_STATES = 1_000
+FRONT_PLACES = 160
 FRONT_WARPS = 16
 MOST_CYCLES = 200_000
 """Abstract cycles, counted generously, up to which an abstraction is enumerated."""
@@ -76,9 +77,9 @@ def _levels(instance: Instance) -> list[_Level]:
     classes = len(set().union(*(group.program.units for group in instance.groups)))
     places = sum(group.program.end for group in instance.groups)
     none, first, all_of = (0,) * classes, (1, *(0,) * (classes - 1)), (1,) * classes
-    if places <= SMALL_PLACES:
-        return [_Level(all_of, FRONT_STATES if instance.warps <= FRONT_WARPS else 1)]
-    return [_Level(none, 1, few_tables=True), _Level(none, 1), _Level(first, 1), _Level(all_of, 1)]
+    quick = _Level(none, 1, few_tables=True)
+    finest = _Level(all_of, FRONT_STATES if places <= FRONT_PLACES and instance.warps <= FRONT_WARPS else 1)
+    return [quick, finest] if places <= SMALL_PLACES else [quick, _Level(none, 1), _Level(first, 1), finest]
 
 
 def _certificate(instance: Instance, level: _Level, states: Front, limits: Limits) -> Certificate | None:
