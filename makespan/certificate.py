@@ -15,6 +15,14 @@ FINISHED: Kind = ()
 """The label and the node of "all warps have finished"."""
 
 
+def rank(kind: Kind, thresholds: Kind) -> int:
+    """The number of a kind among all kinds with these thresholds, in lexicographic order from 0."""
+    number = 0
+    for count, threshold in zip(kind, thresholds, strict=True):
+        number = number * (threshold + 1) + count
+    return number
+
+
 @dataclass(frozen=True, slots=True)
 class Node:
     """A kind and, where every class is saturated, the coarse kind of the first later state where not every class is.

@@ -14,7 +14,7 @@ from makespan.bounds import pairs, repetition
 from makespan.bounds.conditions import Question, conditions
 from makespan.bounds.front import front
 from makespan.bounds.linear import Programme, Values
-from makespan.bounds.potential import LARGEST, Arrays, _least_decrease
+from makespan.bounds.potential import LARGEST, Arrays, least_decrease
 from makespan.certificate import FINISHED, Certificate, Node, Potential
 from makespan.instance import Instance
 from makespan.machine import PAPER, Machine
@@ -143,7 +143,7 @@ def step(instance: Instance, potential: Potential) -> int:
         node: (tuple(np.array([*g, 0]) for g in table.others), np.array([*table.last, 0]), table.constant)
         for node, table in potential.nodes
     }
-    return _least_decrease(question, conditions(question, shape), tables)
+    return least_decrease(question, conditions(question, shape), tables)
 
 
 @given(crowded, st.sampled_from(list(LEVELS)), randoms)

@@ -63,8 +63,8 @@ def synthesise(
         return None
     values = tables.values(solution)
     nodes = {node: values[mode(node)] for kind in shape.kinds for node in shape.nodes_of(kind)}
-    step = _least_decrease(question, required, nodes)
-    if step <= 0 or not _dominates(question, required, nodes):
+    step = least_decrease(question, required, nodes)
+    if step <= 0 or not dominates(question, required, nodes):
         return None
     upper = max((_bound_from(question, shape, state, nodes, step) for state in states.states), default=0)
     return Proof(states.cycles + upper, _potential(question, shape, states, nodes))
@@ -299,7 +299,7 @@ def kind_of(question: Question, shape: Abstraction, state: State) -> Kind:
     return tuple(map(min, counts, shape.thresholds))
 
 
-def _least_decrease(question: Question, required: Conditions, nodes: dict[Node, Arrays]) -> int:
+def least_decrease(question: Question, required: Conditions, nodes: dict[Node, Arrays]) -> int:
     """The smallest decrease of the potential in one cycle, over all requirements; exact."""
     nothing: Arrays = (tuple(map(np.zeros_like, question.units)), np.zeros_like(question.units[question.last]), 0)
 
@@ -328,7 +328,7 @@ def _least_decrease(question: Question, required: Conditions, nodes: dict[Node, 
     )
 
 
-def _dominates(question: Question, required: Conditions, nodes: dict[Node, Arrays]) -> bool:
+def dominates(question: Question, required: Conditions, nodes: dict[Node, Arrays]) -> bool:
     """Whether the others' tables never grow where any number of warps may stay; exact."""
     return all(
         bool((nodes[before][0][group][on] >= nodes[after][0][group][on]).all())

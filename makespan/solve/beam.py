@@ -14,7 +14,7 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from makespan.certificate import Kind, Potential
+from makespan.certificate import Potential, rank
 from makespan.instance import Instance
 from makespan.schedule import Move, Schedule
 from makespan.solve import beam_kernel as kernel
@@ -61,8 +61,8 @@ class _Codes:
     def potentials(self, potential: Potential) -> kernel.Potentials:
         """The certificate as the kernel wants it, its nodes in the order of their kinds."""
         thresholds = potential.thresholds
-        nodes = sorted(potential.nodes, key=lambda item: _rank(item[0].kind, thresholds))
-        ranks = Counter(_rank(node.kind, thresholds) for node, _ in nodes)
+        nodes = sorted(potential.nodes, key=lambda item: rank(item[0].kind, thresholds))
+        ranks = Counter(rank(node.kind, thresholds) for node, _ in nodes)
         begin = self.offsets[potential.last_group]
         last = np.zeros((len(nodes), self.offsets[-1]), dtype=np.int64)
         for row, (_, table) in enumerate(nodes):
@@ -70,7 +70,7 @@ class _Codes:
         kinds = prod(threshold + 1 for threshold in thresholds)
         return kernel.Potentials(
             thresholds=_ints(list(thresholds)),
-            node_first=_ints(list(accumulate((ranks[rank] for rank in range(kinds)), initial=0))),
+            node_first=_ints(list(accumulate((ranks[number] for number in range(kinds)), initial=0))),
             others=np.array([np.concatenate([_ints(list(group)) for group in table.others]) for _, table in nodes]),
             last=last,
             constants=_ints([table.constant for _, table in nodes]),
@@ -189,13 +189,6 @@ def _choice(automaton: kernel.Automaton, pairs: int) -> kernel.Choice:
         quota=np.zeros(len(automaton.sigma), dtype=np.int64),
         take=np.zeros(most, dtype=np.int64),
     )
-
-
-def _rank(kind: Kind, thresholds: Kind) -> int:
-    rank = 0
-    for count, threshold in zip(kind, thresholds, strict=True):
-        rank = rank * (threshold + 1) + count
-    return rank
 
 
 def _ints(values: list[int]) -> kernel.Ints:

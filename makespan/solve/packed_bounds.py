@@ -11,8 +11,9 @@ from math import prod
 import numpy as np
 
 from makespan.bounds.conditions import Question, conditions
-from makespan.bounds.potential import Arrays, _least_decrease
-from makespan.certificate import Certificate, Node, Potential, Table
+from makespan.bounds.potential import Arrays, dominates
+from makespan.bounds.potential import least_decrease as measured_decrease
+from makespan.certificate import Certificate, Potential, Table, rank
 from makespan.errors import BrokenPromiseError
 from makespan.instance import Instance
 from makespan.program import Program
@@ -63,12 +64,9 @@ def least_decrease(instance: Instance, potential: Potential) -> int:
     if missing := {node for kind in shape.kinds for node in shape.nodes_of(kind)} - set(nodes):
         raise BrokenPromiseError(f"the certificate has no table for {len(missing)} nodes")
     required = conditions(question, shape)
-    for before, after, unit in required.dominances:
-        for group, own in enumerate(question.units):
-            on = (own == unit) & (question.others[group] > 0)
-            if (nodes[before][0][group] < nodes[after][0][group])[on].any():
-                raise BrokenPromiseError("a potential of the certificate rises for a warp that waits")
-    step = _least_decrease(question, required, nodes)
+    if not dominates(question, required, nodes):
+        raise BrokenPromiseError("a potential of the certificate rises for a warp that waits")
+    step = measured_decrease(question, required, nodes)
     if step <= 0:
         raise BrokenPromiseError("a potential of the certificate does not fall in every cycle")
     return step
@@ -95,10 +93,10 @@ def _estimate(instance: Instance, potentials: dict[int, Potential], *, most: boo
         potential = potentials.get(group)
         limit = potential.thresholds if potential else (0,) * len(units)
         kinds = prod(threshold + 1 for threshold in limit)
-        nodes = sorted(potential.nodes, key=lambda item: _rank(item[0], limit)) if potential else []
+        nodes = sorted(potential.nodes, key=lambda item: rank(item[0].kind, limit)) if potential else []
         of_kind = [0] * kinds
         for node, _ in nodes:
-            of_kind[_rank(node, limit)] += 1
+            of_kind[rank(node.kind, limit)] += 1
         thresholds.append(limit)
         ranks.append(ranks[-1] + kinds)
         sizes += of_kind
@@ -126,10 +124,3 @@ def _estimate(instance: Instance, potentials: dict[int, Potential], *, most: boo
 
 def _all_counts(programs: list[Program], unit: str | None, most: bool) -> list[int]:
     return [count for program in programs for count in counts(program, unit, most=most)]
-
-
-def _rank(node: Node, thresholds: tuple[int, ...]) -> int:
-    rank = 0
-    for count, threshold in zip(node.kind, thresholds, strict=True):
-        rank = rank * (threshold + 1) + count
-    return rank
