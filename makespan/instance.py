@@ -29,20 +29,32 @@ class Group:
 class Instance:
     """Groups of warps, all different in their programs, that start together on one machine.
 
-    Warps are numbered from 0 in the order of the groups.
+    Warps are numbered from 0 in the order of the groups and, within a group, of the blocks.
+
+    Args:
+        groups: the warps of all blocks together.
+        machine: what executes them.
+        blocks: thread blocks, all alike, over which every group is spread evenly. A warp waits at a barrier for the
+            other warps of its block, those that have finished aside; without barriers blocks make no difference.
 
     Raises:
-        InputError: no warp, a class that the machine lacks, a program in two groups, or sizes past the limits.
+        InputError: no warp, a class that the machine lacks, a program in two groups, a group that cannot be spread
+            over the blocks, or sizes past the limits.
     """
 
     groups: tuple[Group, ...]
     machine: Machine = PAPER
+    blocks: int = 1
 
     def __post_init__(self) -> None:
         if not self.groups:
             raise InputError("an instance needs at least one warp")
         if len({group.program for group in self.groups}) != len(self.groups):
             raise InputError("two groups have the same program: merge them into one")
+        if isinstance(self.blocks, bool) or not isinstance(self.blocks, int) or not 1 <= self.blocks <= MAX_WARPS:
+            raise InputError(f"the number of blocks must be a whole number 1..{MAX_WARPS}, not {self.blocks!r}")
+        if uneven := [group.warps for group in self.groups if group.warps % self.blocks]:
+            raise InputError(f"{uneven[0]} warps cannot be spread evenly over {self.blocks} blocks")
         known = self.machine.capacities
         if missing := sorted(set().union(*(group.program.units for group in self.groups)) - set(known)):
             have = ", ".join(f"{unit}={capacity}" for unit, capacity in known.items())
@@ -55,18 +67,18 @@ class Instance:
             )
 
     @classmethod
-    def of(cls, program: Program | str, warps: int, machine: Machine = PAPER) -> "Instance":
-        """`warps` identical warps of one program or instruction string."""
+    def of(cls, program: Program | str, warps: int, machine: Machine = PAPER, *, blocks: int = 1) -> "Instance":
+        """`warps` identical warps of one program or instruction string, in `blocks` blocks."""
         chosen = Program.chain(program) if isinstance(program, str) else program
-        return cls((Group(chosen, warps),), machine)
+        return cls((Group(chosen, warps),), machine, blocks)
 
     @classmethod
-    def merged(cls, groups: Iterable[tuple[Program, int]], machine: Machine = PAPER) -> "Instance":
+    def merged(cls, groups: Iterable[tuple[Program, int]], machine: Machine = PAPER, *, blocks: int = 1) -> "Instance":
         """Groups in order of appearance, equal programs put together."""
         counts: dict[Program, int] = {}
         for program, warps in groups:
             counts[program] = counts.get(program, 0) + Group(program, warps).warps
-        return cls(tuple(Group(program, warps) for program, warps in counts.items()), machine)
+        return cls(tuple(Group(program, warps) for program, warps in counts.items()), machine, blocks)
 
     @property
     def warps(self) -> int:
@@ -77,6 +89,15 @@ class Instance:
     def identical(self) -> bool:
         """Whether all warps run the same program."""
         return len(self.groups) == 1
+
+    @property
+    def has_barriers(self) -> bool:
+        """Whether some warp may wait at a barrier."""
+        return any(group.program.has_barriers for group in self.groups)
+
+    def block_of_warp(self) -> tuple[int, ...]:
+        """The block number of every warp."""
+        return tuple(warp * self.blocks // group.warps for group in self.groups for warp in range(group.warps))
 
     def group_of_warp(self) -> tuple[int, ...]:
         """The group number of every warp."""

@@ -1,12 +1,15 @@
 """What one warp may execute: a string of instructions, or an automaton that the adversary walks."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from makespan.errors import InputError
 
 MAX_PLACES = 1_000_000
+
+BARRIER = "|"
+"""The unit of a place that is a barrier: it needs no unit and takes no cycle, the warps of a block wait there."""
 
 
 class Origin(NamedTuple):
@@ -18,7 +21,7 @@ class Origin(NamedTuple):
 
 
 class Place(NamedTuple):
-    """One instruction instance: the unit class it needs, and which places may follow it."""
+    """One instruction instance, or a barrier: the unit class it needs, and which places may follow it."""
 
     unit: str
     successors: tuple[int, ...]
@@ -39,7 +42,7 @@ class Program:
         assumptions: what must hold for this program to stand for its source; goes into every result.
 
     Raises:
-        InputError: no place, a successor out of order, or a place that no path reaches.
+        InputError: no place, a successor out of order, a place that no path reaches, or a path that is all barriers.
     """
 
     places: tuple[Place, ...]
@@ -64,6 +67,8 @@ class Program:
             if number not in reached:
                 raise InputError(f"place {number} is reached by no path")
             reached.update(after)
+        if self.has_barriers and self.least() == 0:
+            raise InputError("a program needs at least one instruction on every path, not only barriers")
 
     @classmethod
     def chain(cls, letters: str, *, origins: Sequence[Origin] = (), assumptions: Sequence[str] = ()) -> "Program":
@@ -93,15 +98,31 @@ class Program:
     @property
     def units(self) -> frozenset[str]:
         """The unit classes that some place needs."""
-        return frozenset(place.unit for place in self.places)
+        return frozenset(place.unit for place in self.places) - {BARRIER}
+
+    @property
+    def has_barriers(self) -> bool:
+        """Whether some place is a barrier."""
+        return any(place.unit == BARRIER for place in self.places)
 
     def most(self, unit: str | None = None) -> int:
-        """The largest number of instructions (of `unit`, or of any class) on a path."""
-        best = [0] * (self.end + 1)
+        """The largest number of instructions (of `unit`, or of any class) on a path; barriers do not count."""
+        counts = self._counts(unit, max)
+        return max(counts[start] for start in self.starts)
+
+    def least(self, unit: str | None = None) -> int:
+        """The smallest number of instructions (of `unit`, or of any class) on a path; barriers do not count."""
+        counts = self._counts(unit, min)
+        return min(counts[start] for start in self.starts)
+
+    def _counts(self, unit: str | None, choose: Callable[[Iterable[int]], int]) -> list[int]:
+        """For every place, and the end, how many instructions the chosen path holds from there on."""
+        found = [0] * (self.end + 1)
         for number in range(self.end - 1, -1, -1):
             place = self.places[number]
-            best[number] = (unit in (None, place.unit)) + max(best[after] for after in place.successors)
-        return max(best[start] for start in self.starts)
+            counts = place.unit == unit if unit is not None else place.unit != BARRIER
+            found[number] = counts + choose(found[after] for after in place.successors)
+        return found
 
     def __str__(self) -> str:
         letters = self.letters

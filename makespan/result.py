@@ -17,8 +17,9 @@ class Status(StrEnum):
 
 
 class Upper(StrEnum):
-    """What proves an upper bound. The first four are re-proved by an independent checker."""
+    """What proves an upper bound. The first five are re-proved by an independent checker."""
 
+    PHASES = "phases"
     PESSIMISTIC = "pessimistic"
     THEOREM_A = "theorem-a"
     POTENTIAL = "potential"
@@ -50,6 +51,15 @@ class Bounds:
 
 
 @dataclass(frozen=True, slots=True)
+class PhaseBound:
+    """A proven upper bound, in cycles, on the phases between barriers that ask the same question."""
+
+    upper: int
+    evidence: Upper
+    certificate: Certificate | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Result:
     """The worst-case makespan of `instance`, in cycles.
 
@@ -64,6 +74,8 @@ class Result:
         assumptions: what must hold for the number to be a worst case of the source.
         interrupted: whether the user stopped the solve; the interval is proven all the same.
         certificate: the sharpest potentials found; they prove `bounds.upper` where `upper_evidence` is `potential`.
+        phases: what is proven of each phase between barriers, different ones in order of appearance; their sum over
+            all phases proves `bounds.upper` where `upper_evidence` is `phases`.
     """
 
     instance: Instance
@@ -77,6 +89,7 @@ class Result:
     assumptions: tuple[str, ...]
     interrupted: bool = False
     certificate: Certificate | None = None
+    phases: tuple[PhaseBound, ...] = ()
 
     def __post_init__(self) -> None:
         if self.witness.makespan != self.bounds.lower:

@@ -3,9 +3,11 @@
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import NamedTuple
 
 from makespan.instance import Instance
+from makespan.program import BARRIER
 
 
 class Op(NamedTuple):
@@ -31,7 +33,7 @@ class Schedule:
 
     Args:
         cycles: for every cycle the warps that execute one instruction, in increasing order.
-        paths: for every warp the places that it executes, in order.
+        paths: for every warp the places that it visits, in order: those it executes, and barriers.
     """
 
     cycles: tuple[tuple[int, ...], ...]
@@ -42,12 +44,19 @@ class Schedule:
         """The number of cycles."""
         return len(self.cycles)
 
-    def ops(self) -> Iterator[Op]:
+    def ops(self, instance: Instance) -> Iterator[Op]:
         """Every warp-instruction, by cycle and then by warp."""
-        done = [0] * len(self.paths)
+        executed = self.paths
+        if instance.has_barriers:
+            programs = instance.programs()
+            executed = tuple(
+                tuple(place for place in path if program.places[place].unit != BARRIER)
+                for program, path in zip(programs, self.paths, strict=True)
+            )
+        done = [0] * len(executed)
         for cycle, warps in enumerate(self.cycles):
             for warp in warps:
-                yield Op(cycle, warp, self.paths[warp][done[warp]])
+                yield Op(cycle, warp, executed[warp][done[warp]])
                 done[warp] += 1
 
     @classmethod
@@ -62,10 +71,14 @@ class Schedule:
     ) -> "Schedule":
         """Name the warps in a schedule that only counts them.
 
+        A group spread over several blocks counts as that many groups here, one after another.
+
         Args:
             starts: for every group, how many of its warps begin at which place.
-            cycles: for every cycle the moves; those of one cycle start from the state before it.
+            cycles: for every cycle the moves; those of one cycle start from the state before it. Moves past barriers
+                take no time: they come last in a cycle, one after another, or stand alone where none was executed.
         """
+        is_barrier = [[place.unit == BARRIER for place in group.program.places] for group in instance.groups]
         waiting: dict[tuple[int, int], deque[int]] = {}
         warp = 0
         for number, begun in enumerate(starts):
@@ -73,15 +86,25 @@ class Schedule:
                 waiting[number, place] = deque(range(warp, warp + count))
                 warp += count
         paths: list[list[int]] = [[] for _ in range(instance.warps)]
+
+        def moved(move: Move) -> list[int]:
+            """The warps that make this move, taken from where they waited."""
+            warps = [waiting[move.group, move.place].popleft() for _ in range(move.warps)]
+            for warp in warps:
+                paths[warp].append(move.place)
+            return warps
+
         executing = []
         for moves in cycles:
-            arrived: list[tuple[int, int, int]] = []
+            passes: list[Move] = []
+            arrived: list[tuple[Move, list[int]]] = []
             for move in moves:
-                queue = waiting[move.group, move.place]
-                for _ in range(move.warps):
-                    arrived.append((queue.popleft(), move.group, move.successor))
-                    paths[arrived[-1][0]].append(move.place)
-            for warp, group, place in arrived:
-                waiting.setdefault((group, place), deque()).append(warp)
-            executing.append(tuple(sorted(warp for warp, _, _ in arrived)))
+                if is_barrier[move.group // instance.blocks][move.place]:
+                    passes.append(move)
+                else:
+                    arrived.append((move, moved(move)))
+            for move, warps in chain(arrived, ((passed, moved(passed)) for passed in passes)):
+                waiting.setdefault((move.group, move.successor), deque()).extend(warps)
+            if arrived:
+                executing.append(tuple(sorted(warp for _, warps in arrived for warp in warps)))
         return cls(tuple(executing), tuple(map(tuple, paths)))

@@ -1,8 +1,9 @@
 """Instance files: instruction strings with warps, capacities and, where known, the worst case.
 
 Two formats with the same fields. TOML, for people: a list of tables `[[instance]]`. JSON lines, for programs: one
-object a line. Fields: `string` and `warps`, or `groups` (a list of tables with both); `capacity`; optional `name`,
-`source` and `makespan`, the expected worst case in cycles. Unknown fields are refused.
+object a line. Fields: `string` and `warps`, or `groups` (a list of tables with both); `capacity`; optional `blocks`,
+over which each group is spread evenly, `name`, `source` and `makespan`, the expected worst case in cycles. Unknown
+fields are refused. In a string, `|` is a barrier for the warps of a block.
 """
 
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ import msgspec
 from makespan.errors import InputError
 from makespan.instance import Instance
 from makespan.machine import Machine
-from makespan.program import MAX_PLACES, Program
+from makespan.program import BARRIER, MAX_PLACES, Program
 
 MAX_FILE_BYTES = 256 << 20
 SUFFIXES = (".toml", ".jsonl")
@@ -40,6 +41,7 @@ class _Record(msgspec.Struct, forbid_unknown_fields=True):
     string: str | None = None
     warps: int | None = None
     groups: list[_Group] | None = None
+    blocks: int = 1
     makespan: int | None = None
     name: str | None = None
     source: str | None = None
@@ -50,7 +52,7 @@ class _Document(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def parse_string(letters: str, machine: Machine) -> Program:
-    """The program of an instruction string; white space in it is ignored.
+    """The program of an instruction string; white space in it is ignored, and `|` is a barrier.
 
     Raises:
         InputError: an empty string, or a letter that is no unit class of `machine`; names the position.
@@ -62,10 +64,10 @@ def parse_string(letters: str, machine: Machine) -> Program:
         raise InputError(f"the instruction string has {len(string)} letters; the limit is {MAX_PLACES}")
     known = machine.capacities
     for position, letter in enumerate(string, start=1):
-        if letter not in known:
+        if letter not in known and letter != BARRIER:
             raise InputError(
                 f"instruction string: {letter!r} at position {position} is no unit class of machine"
-                f" {machine.name!r}; use {', '.join(known)}"
+                f" {machine.name!r}; use {', '.join(known)}, and {BARRIER} for a barrier"
             )
     return Program.chain(string)
 
@@ -119,7 +121,9 @@ def _named(record: _Record, where: str) -> NamedInstance:
     try:
         machine = Machine.of(record.capacity)
         instance = Instance.merged(
-            ((parse_string(string, machine), warps) for string, warps in _strings(record)), machine
+            ((parse_string(string, machine), warps) for string, warps in _strings(record)),
+            machine,
+            blocks=record.blocks,
         )
         if record.makespan is not None and record.makespan < 1:
             raise InputError(f"makespan must be at least 1 cycle, not {record.makespan}")

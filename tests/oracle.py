@@ -1,11 +1,12 @@
 """Truth, slowly: written with nothing but the definition of a work-conserving cycle."""
 
+from collections.abc import Iterable
 from math import comb, prod
 
 from makespan.instance import Instance
 from makespan.result import Bounds
 from makespan.schedule import Schedule
-from makespan.simulate.semantics import selections, starts, steps
+from makespan.simulate.semantics import released, selections, starts, steps
 
 
 def brute_force(instance: Instance) -> Bounds:
@@ -27,16 +28,25 @@ def obeys(instance: Instance, schedule: Schedule) -> bool:
     if len(schedule.paths) != len(programs) or not all(schedule.paths):
         return False
     state = tuple(path[0] for path in schedule.paths)
-    if state not in set(starts(instance)):
+    if any(place not in program.starts for place, program in zip(state, programs, strict=True)):
         return False
     left = [[*path[1:], program.end] for path, program in zip(schedule.paths, programs, strict=True)]
-    for executing in schedule.cycles:
-        if not executing or tuple(sorted(executing)) not in set(selections(instance, state)):
+
+    def move(warps: Iterable[int]) -> bool:
+        """Whether these warps can go on as their paths say; if so, they have."""
+        nonlocal state
+        moved = {warp: left[warp].pop(0) for warp in warps}
+        state_before, state = state, tuple(moved.get(warp, place) for warp, place in enumerate(state))
+        return all(place in programs[warp].places[state_before[warp]].successors for warp, place in moved.items())
+
+    for executing in (None, *schedule.cycles):
+        if executing is not None and (
+            not executing or tuple(sorted(executing)) not in set(selections(instance, state)) or not move(executing)
+        ):
             return False
-        moved = {warp: left[warp].pop(0) for warp in executing}
-        if any(place not in programs[warp].places[state[warp]].successors for warp, place in moved.items()):
-            return False
-        state = tuple(moved.get(warp, place) for warp, place in enumerate(state))
+        while passing := released(instance, state):
+            if not move(passing):
+                return False
     return state == tuple(program.end for program in programs)
 
 

@@ -2,11 +2,12 @@
 
 from hypothesis import strategies as st
 
+from makespan.errors import InputError
 from makespan.instance import Instance
 from makespan.machine import PAPER, Machine
-from makespan.program import Place, Program
+from makespan.program import BARRIER, Place, Program
 from makespan.schedule import Schedule
-from makespan.simulate.semantics import selections, starts
+from makespan.simulate.semantics import released, selections
 
 CLASSES = "CLS"
 
@@ -59,16 +60,53 @@ def instances(
 
 
 @st.composite
+def barrier_instances(draw: st.DrawFn, *, most_warps: int = 4, most: int = 5, most_blocks: int = 2) -> Instance:
+    """Instances with barriers: strings and automata, one block or several."""
+    machine = draw(machines(most_classes=2, most_units=2))
+    units = "".join(machine.capacities) + BARRIER
+    kinds = draw(st.lists(st.one_of(_chains_with(units, most), _automata_with(units, most)), min_size=1, max_size=2))
+    blocks = draw(st.integers(1, most_blocks))
+    numbers = draw(st.lists(st.sampled_from(kinds), min_size=1, max_size=most_warps // blocks))
+    return Instance.merged([(kind, blocks) for kind in numbers], machine, blocks=blocks)
+
+
+def _chains_with(units: str, most: int) -> st.SearchStrategy[Program]:
+    return letters(units, most).filter(lambda string: string.strip(BARRIER)).map(Program.chain)
+
+
+@st.composite
+def _automata_with(draw: st.DrawFn, units: str, most: int) -> Program:
+    """An automaton in which some places are barriers, but no path is all barriers."""
+    plain = draw(automata(units.replace(BARRIER, ""), most))
+    marked = draw(st.sets(st.integers(0, plain.end - 1), max_size=2))
+    places = [p._replace(unit=BARRIER if at in marked else p.unit) for at, p in enumerate(plain.places)]
+    try:
+        return Program(tuple(places), plain.starts)
+    except InputError:
+        return plain
+
+
+@st.composite
 def runs(draw: st.DrawFn, instance: Instance) -> Schedule:
     """A random work-conserving schedule, made with the definition only."""
     programs = tuple(instance.programs())
-    state = list(draw(st.sampled_from(list(starts(instance)))))
+    state = [draw(st.sampled_from(program.starts)) for program in programs]
     paths: list[list[int]] = [[] for _ in programs]
     cycles = []
-    while executing := draw(st.sampled_from(list(selections(instance, tuple(state))))):
-        for warp in executing:
+
+    def move(warps: tuple[int, ...]) -> None:
+        for warp in warps:
             paths[warp].append(state[warp])
             state[warp] = draw(st.sampled_from(programs[warp].places[state[warp]].successors))
+
+    def pass_barriers() -> None:
+        while passing := released(instance, tuple(state)):
+            move(passing)
+
+    pass_barriers()
+    while executing := draw(st.sampled_from(list(selections(instance, tuple(state))))):
+        move(executing)
+        pass_barriers()
         cycles.append(executing)
     return Schedule(tuple(cycles), tuple(map(tuple, paths)))
 

@@ -33,10 +33,11 @@ def two_warps() -> Result:
 def test_a_bundle_by_hand() -> None:
     result = two_warps()
     content = bundle(result)
-    assert list(content) == ["schema", "instance", "result", "witness", "certificate", "sha256"]
+    assert list(content) == ["schema", "instance", "result", "witness", "certificate", "phases", "sha256"]
     assert content["schema"] == "makespan.bundle/1"
     assert content["instance"] == {
         "machine": {"name": "paper", "capacity": {"C": 1, "L": 1}},
+        "blocks": 1,
         "groups": [{"warps": 2, "string": "CLLCLL"}],
     }
     assert content["result"] == document(result)

@@ -104,7 +104,7 @@ def longest(instance: Instance) -> Iterator[tuple[dict[int, int], int]]:
             known[state] = 1 + max(walk(after) for _, after in automaton.steps(state))
         return known[state]
 
-    for start in automaton.begin():
+    for _, start in automaton.begin():
         walk(start)
     for state, cycles in known.items():
         yield {code: state.count(code) for code in state}, cycles
@@ -119,7 +119,7 @@ def shortest(instance: Instance) -> Iterator[tuple[dict[int, int], int]]:
             known[state] = 1 + min(walk(after) for _, after in automaton.steps(state))
         return known[state]
 
-    for start in automaton.begin():
+    for _, start in automaton.begin():
         walk(start)
     for state, cycles in known.items():
         yield {code: state.count(code) for code in state}, cycles

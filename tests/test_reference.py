@@ -1,17 +1,20 @@
 """Known worst cases: the sample files that come with the project, and 1,652 reference values."""
 
+from itertools import islice
 from pathlib import Path
 
 import pytest
 
+from makespan.bounds import pessimistic
 from makespan.result import Bounds
 from makespan.simulate import replay
-from makespan.solve import Limits, search, solve
+from makespan.solve import Limits, certify, greedy, search, solve
 from makespan.strings import NamedInstance, read_instances
 from tests.oracle import brute_force, count_states
 
 FOLDER = Path(__file__).parents[1] / "instruction_strings"
 REFERENCE = read_instances(FOLDER / "reference.jsonl")
+LONG = read_instances(FOLDER / "long.jsonl")
 SAMPLES = [named for name in ("paper.toml", "known_worst_cases.toml") for named in read_instances(FOLDER / name)]
 PARTS = 28
 
@@ -52,6 +55,24 @@ def test_auto_finds_the_reference_values(part: int) -> None:
         assert result.pessimistic >= named.makespan
 
 
+def test_quick_bounds_enclose_the_worst_cases_of_longer_strings() -> None:
+    for named in LONG:
+        assert named.makespan is not None
+        found = list(islice(certify.improve(named.instance, Limits(seconds=600)), 1))
+        witness = max(schedule.makespan for schedule in greedy.schedules(named.instance, Limits()))
+        assert found[0].upper is not None
+        assert witness <= named.makespan <= found[0].upper <= pessimistic(named.instance), named.where
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("number", range(len(LONG)))
+def test_auto_finds_the_worst_cases_of_longer_strings(number: int) -> None:
+    named = LONG[number]
+    assert named.makespan is not None
+    result = solve(named.instance, limits=Limits(seconds=600))
+    assert result.bounds == Bounds(named.makespan, named.makespan), named.where
+
+
 @pytest.mark.parametrize("named", SAMPLES, ids=label)
 def test_a_sample_says_its_name_its_worst_case_and_how_that_is_known(named: NamedInstance) -> None:
     assert named.name
@@ -80,6 +101,7 @@ def test_nothing_in_the_folder_goes_untested() -> None:
     assert {file.name for file in FOLDER.iterdir()} == {
         "README.md",
         "known_worst_cases.toml",
+        "long.jsonl",
         "paper.toml",
         "reference.jsonl",
     }

@@ -9,7 +9,7 @@ def test_a_schedule_of_strings_is_told_by_who_executes() -> None:
     schedule = Schedule.of_chains(Instance.of("CL", 2), [[0], [1, 0], [1]])
     assert schedule == Schedule(((0,), (0, 1), (1,)), ((0, 1), (0, 1)))
     assert schedule.makespan == 3
-    assert list(schedule.ops()) == [Op(0, 0, 0), Op(1, 0, 1), Op(1, 1, 0), Op(2, 1, 1)]
+    assert list(schedule.ops(Instance.of("CL", 2))) == [Op(0, 0, 0), Op(1, 0, 1), Op(1, 1, 0), Op(2, 1, 1)]
 
 
 def test_counted_moves_get_warps_in_order_of_arrival() -> None:

@@ -375,7 +375,7 @@ EVIDENCE = {
     "pessimistic": "upper 18 reported by pessimistic, which proves only 24",
     "potential": "upper is reported by potential, but there is no certificate",
     "two-warp-dp": "two-warp-dp does not apply to 4 warps",
-    "oracle": "unknown evidence: 'witness', 'oracle'",
+    "oracle": "unknown evidence: 'oracle'",
 }
 
 
@@ -403,7 +403,7 @@ def test_a_path_for_every_warp_is_needed() -> None:
 def test_theorem_a_where_it_does_not_hold_is_rejected() -> None:
     instance = Instance.of("CLLCL", 4, Machine.of({"C": 2, "L": 1}))
     checked = verify(bundle(replace(by_search(instance), upper_evidence=Upper.THEOREM_A)))
-    assert checked.reason == "theorem A does not apply: it needs at most two classes, of one unit each"
+    assert checked.reason == "theorem A does not apply: it needs at most two classes, of one unit each, no barriers"
 
 
 def test_an_upper_bound_that_a_schedule_exceeds_is_rejected_whoever_reports_it() -> None:
@@ -786,7 +786,7 @@ def objects_keys(document: Any, path: tuple[Any, ...]) -> list[str]:
         (("result", "best_case"), [5, 5], "best_case is not an interval: 5..5"),
         (("result", "best_case"), [5], "best_case is not a list of 2..2 items"),
         (("result", "versions"), {"makespan": "1"}, "versions lacks 'python'"),
-        (("result", "evidence", "lower"), "search", "unknown evidence: 'search', 'theorem-a'"),
+        (("result", "evidence", "lower"), "search", "unknown evidence: 'search'"),
         (("instance", "groups"), [], "groups is not a list of 1"),
         (("instance", "groups", 0, "warps"), 10**9, "warps is not a whole number in 1..65536"),
         (("instance", "groups", 0, "string"), "CXC", "has no units of class X"),

@@ -3,5 +3,6 @@
 from makespan.bounds.best_case import least_possible
 from makespan.bounds.pairing import pairs, theorem_a
 from makespan.bounds.pessimistic import pessimistic
+from makespan.bounds.phases import Phase, phases
 
-__all__ = ["least_possible", "pairs", "pessimistic", "theorem_a"]
+__all__ = ["Phase", "least_possible", "pairs", "pessimistic", "phases", "theorem_a"]

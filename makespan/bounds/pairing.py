@@ -12,11 +12,11 @@ from makespan.program import Program
 def theorem_a(instance: Instance) -> int | None:
     """Upper bound sum|s_w| - sum k_w + max k_w, in cycles; None where the theorem does not apply.
 
-    It applies where the warps use at most two classes, each with one unit. For automata every warp
+    It applies where the warps use at most two classes, each with one unit, and no barriers. For automata every warp
     takes the path that makes its own term largest, which covers all combinations of paths.
     """
     units = set().union(*(group.program.units for group in instance.groups))
-    if len(units) > 2 or any(instance.machine.capacities[unit] != 1 for unit in units):
+    if instance.has_barriers or len(units) > 2 or any(instance.machine.capacities[unit] != 1 for unit in units):
         return None
     unpaired = [_most_unpaired(group.program) for group in instance.groups]
     total = sum(group.warps * count for group, count in zip(instance.groups, unpaired, strict=True))

@@ -8,7 +8,7 @@ import click
 
 from makespan.bounds import pessimistic, theorem_a
 from makespan.cli.source import KernelOptions, instances, source_options
-from makespan.errors import InputError
+from makespan.errors import InputError, UnsupportedError
 from makespan.instance import Instance
 from makespan.report.files import check_writable, write_whole
 from makespan.solve.cpsat import MOST_BOOLEANS
@@ -44,6 +44,10 @@ def command(
         raise InputError(f"a model is for one instance; this is a range or a file of {len(asked)}")
     check_writable(output, "the model")
     instance = asked[0].instance
+    if instance.has_barriers:
+        raise UnsupportedError(
+            "a model is for warps without barriers; export the phases between barriers one by one, as strings"
+        )
     horizon = _horizon(instance)
     text = (
         _constraint_programme(instance, horizon)

@@ -11,7 +11,7 @@ from makespan.certificate import Certificate, Potential
 from makespan.instance import Group, Instance
 from makespan.report.document import document
 from makespan.report.files import write_whole
-from makespan.result import Result
+from makespan.result import PhaseBound, Result
 from makespan.schedule import Schedule
 
 SCHEMA = "makespan.bundle/1"
@@ -25,6 +25,7 @@ def bundle(result: Result) -> dict[str, Any]:
         "result": document(result),
         "witness": _witness(result.instance, result.witness),
         "certificate": None if result.certificate is None else _certificate(result.certificate),
+        "phases": [_phase(phase) for phase in result.phases],
     }
     return {**content, "sha256": hashlib.sha256(_canonical(content)).hexdigest()}
 
@@ -45,7 +46,7 @@ def _canonical(content: dict[str, Any]) -> bytes:
 
 def _instance(instance: Instance) -> dict[str, Any]:
     machine = {"name": instance.machine.name, "capacity": instance.machine.capacities}
-    return {"machine": machine, "groups": [_group(group) for group in instance.groups]}
+    return {"machine": machine, "blocks": instance.blocks, "groups": [_group(group) for group in instance.groups]}
 
 
 def _group(group: Group) -> dict[str, Any]:
@@ -68,6 +69,11 @@ def _runs(rows: Sequence[tuple[int, ...]]) -> list[list[Any]]:
 
 def _certificate(certificate: Certificate) -> dict[str, Any]:
     return {"upper": certificate.upper, "potentials": [_potential(item) for item in certificate.potentials]}
+
+
+def _phase(phase: PhaseBound) -> dict[str, Any]:
+    certificate = None if phase.certificate is None else _certificate(phase.certificate)
+    return {"upper": phase.upper, "evidence": str(phase.evidence), "certificate": certificate}
 
 
 def _potential(potential: Potential) -> dict[str, Any]:

@@ -20,6 +20,7 @@ def document(result: Result) -> dict[str, Any]:
         "pessimistic": result.pessimistic,
         "best_case": _value(result.best_case),
         "warps": instance.warps,
+        "blocks": instance.blocks,
         "capacity": instance.machine.capacities,
         "machine": instance.machine.name,
         "string": instance.groups[0].program.letters if instance.identical else None,

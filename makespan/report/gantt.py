@@ -3,11 +3,13 @@
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import count, groupby
+from heapq import merge
+from itertools import accumulate, count, groupby
 from operator import attrgetter
 from typing import NamedTuple
 
 from makespan.instance import Instance
+from makespan.program import BARRIER
 from makespan.schedule import Schedule
 
 
@@ -23,7 +25,7 @@ class Bar(NamedTuple):
 
 
 class Wait(NamedTuple):
-    """`warp` is ready for a unit of class `unit`, but others execute."""
+    """`warp` is ready for a unit of class `unit`, but others execute; or it waits at a barrier, where `unit` is |."""
 
     first_cycle: int
     cycles: int
@@ -114,7 +116,7 @@ def bars(instance: Instance, schedule: Schedule) -> tuple[Bar, ...]:
     unit_of = [per_group[group] for group in instance.group_of_warp()]
     held: dict[str, dict[int, int]] = {}
     found = []
-    for _, ops in groupby(schedule.ops(), attrgetter("cycle")):
+    for _, ops in groupby(schedule.ops(instance), attrgetter("cycle")):
         executing = [(cycle, 1, warp, place, unit_of[warp][place]) for cycle, warp, place in ops]
         warps: dict[str, list[int]] = {}
         for _, _, warp, _, unit in executing:
@@ -152,19 +154,56 @@ def runs(bars: Iterable[Bar]) -> tuple[Bar, ...]:
     return tuple(sorted([*found, *latest.values()], key=lambda bar: (bar.first_cycle, bar.warp)))
 
 
-def waits(bars: Iterable[Bar]) -> tuple[Wait, ...]:
+def held(instance: Instance, schedule: Schedule) -> tuple[Wait, ...]:
+    """How long every warp waits at barriers, by first cycle and then by warp.
+
+    The k-th barrier of a block opens when all of its warps have come to theirs, or have finished.
+
+    >>> instance = Instance.of("C|L", 2)
+    >>> held(instance, Schedule(((0,), (1,), (0,), (1,)), ((0, 1, 2), (0, 1, 2))))
+    (Wait(first_cycle=1, cycles=1, warp=0, unit='|'),)
+    """
+    if not instance.has_barriers:
+        return ()
+    executed: list[list[int]] = [[] for _ in schedule.paths]
+    for cycle, warp, _ in schedule.ops(instance):
+        executed[warp].append(cycle)
+    arrivals: list[list[int]] = []  # of every warp, at its barriers and at its end
+    for program, path, cycles in zip(instance.programs(), schedule.paths, executed, strict=True):
+        done = accumulate((program.places[place].unit != BARRIER for place in path), initial=0)
+        at = [so_far for so_far, place in zip(done, path, strict=False) if program.places[place].unit == BARRIER]
+        arrivals.append([cycles[so_far - 1] + 1 if so_far else 0 for so_far in (*at, len(cycles))])
+    blocks = instance.block_of_warp()
+    opens: dict[tuple[int, int], int] = {}
+    for number in range(max(map(len, arrivals)) - 1):
+        for warp, times in enumerate(arrivals):
+            key = blocks[warp], number
+            opens[key] = max(opens.get(key, 0), times[min(number, len(times) - 1)])
+    found = (
+        Wait(since, opens[blocks[warp], number] - since, warp, BARRIER)
+        for warp, times in enumerate(arrivals)
+        for number, since in enumerate(times[:-1])
+    )
+    return tuple(sorted(wait for wait in found if wait.cycles))
+
+
+def waits(bars: Iterable[Bar], gates: Iterable[Wait] = ()) -> tuple[Wait, ...]:
     """What every warp waits for before each of its bars or runs; all warps are ready from cycle 0 on.
 
     Args:
         bars: all bars of a schedule in order of time.
+        gates: what `held` says of the schedule.
     """
     free: dict[int, int] = {}
-    found = []
-    for first, cycles, warp, _, unit, _ in bars:
-        since = free.get(warp, 0)
-        if first > since:
-            found.append(Wait(since, first - since, warp, unit))
-        free[warp] = first + cycles
+    found: list[Wait] = []
+    told: Iterator[Bar | Wait] = merge(bars, gates, key=attrgetter("first_cycle"))
+    for entry in told:
+        since = free.get(entry.warp, 0)
+        if entry.first_cycle > since:
+            found.append(Wait(since, entry.first_cycle - since, entry.warp, entry.unit))
+        if isinstance(entry, Wait):
+            found.append(entry)
+        free[entry.warp] = entry.first_cycle + entry.cycles
     return tuple(found)
 
 
@@ -182,17 +221,17 @@ def units_panel(instance: Instance, bars: Iterable[Bar], *, most_rows: int) -> P
     return Panel("units", tuple(f"{unit}{port}" for unit, port in ports), (1,) * len(ports), spans)
 
 
-def warps_panel(instance: Instance, bars: Sequence[Bar], *, most_rows: int) -> Panel:
+def warps_panel(instance: Instance, bars: Sequence[Bar], gates: Sequence[Wait] = (), *, most_rows: int) -> Panel:
     """One row per warp, labelled with the executed places; neighbours share a row beyond `most_rows` warps."""
     warps = instance.warps
     depth = -(-warps // most_rows)
     firsts = range(0, warps, depth)
     depths = tuple(min(depth, warps - first) for first in firsts)
-    return Panel("warps", tuple(map(_warp_name, firsts, depths)), depths, tuple(_warp_spans(bars, depth)))
+    return Panel("warps", tuple(map(_warp_name, firsts, depths)), depths, tuple(_warp_spans(bars, gates, depth)))
 
 
-def _warp_spans(bars: Sequence[Bar], depth: int) -> Iterator[Span]:
-    for wait in waits(bars):
+def _warp_spans(bars: Sequence[Bar], gates: Sequence[Wait], depth: int) -> Iterator[Span]:
+    for wait in waits(bars, gates):
         yield Span(wait.warp // depth, wait.first_cycle, wait.cycles, wait.unit, True, "")
     for bar in bars:
         yield Span(bar.warp // depth, bar.first_cycle, bar.cycles, bar.unit, False, str(bar.place))

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from makespan.errors import InputError
 from makespan.instance import Instance
+from makespan.program import BARRIER
 from makespan.report.files import check_writable, write_whole
-from makespan.report.gantt import Panel, Scale, Span, bars, round_numbers, runs, units_panel, warps_panel
+from makespan.report.gantt import Panel, Scale, Span, bars, held, round_numbers, runs, units_panel, warps_panel
 from makespan.schedule import Schedule
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ _DARK = (0, 2, 3, 5)
 _SMALLEST_POINTS = 5.0
 _BOLD: dict[str, Any] = {"size": 13, "weight": "bold"}
 _IDLE, _TINT, _GREY, _LINES = "#EAEAEA", 0.2, "#505050", "#BDBDBD"
+_HELD, _HELD_HATCH, _AT_BARRIER = "#9A9A9A", "\\\\\\", -1
 _PLAIN: dict[str, Any] = {"size": 9, "color": _GREY}
 
 
@@ -68,8 +70,9 @@ def draw_gantt(instance: Instance, schedule: Schedule, path: Path, *, title: str
     shown = bars(instance, schedule)
     shown = shown if scale.pixels >= _NARROWEST_BAR else runs(shown)
     lanes = units_panel(instance, shown, most_rows=_MOST_LANES)
-    rows = warps_panel(instance, shown, most_rows=_MOST_ROWS)
-    chart = _Chart(scale, lanes, rows, tuple(instance.machine.capacities), title, subtitle)
+    rows = warps_panel(instance, shown, held(instance, schedule), most_rows=_MOST_ROWS)
+    units = (*instance.machine.capacities, *((BARRIER,) if instance.has_barriers else ()))
+    chart = _Chart(scale, lanes, rows, units, title, subtitle)
     write_whole(path, _render(chart, suffix), "the picture")
 
 
@@ -197,17 +200,23 @@ def _legend(units: Sequence[str]) -> "list[Patch]":
     few = len(units) <= 4
     keys = []
     for number, unit in enumerate(units):
+        if unit == BARRIER:
+            continue
         keys.append(Patch(**_look(number, False), label=f"executes on {unit}"))
         if few:
             keys.append(Patch(**_look(number, True), label=f"waits for {unit}"))
     if not few:
         keys.append(Patch(**_look(0, True), label="waits: a light tint"))
+    if BARRIER in units:
+        keys.append(Patch(**_look(_AT_BARRIER, True), label="waits at a barrier"))
     return [*keys, Patch(facecolor=_IDLE, label="idle unit")]
 
 
 def _look(number: int, waits: bool) -> dict[str, Any]:
     from matplotlib.colors import to_rgb
 
+    if number == _AT_BARRIER:
+        return {"facecolor": to_rgb(_HELD), "edgecolor": "white", "hatch": _HELD_HATCH}
     number %= len(_COLOURS)
     if waits:
         return {"facecolor": [1 - _TINT * (1 - part) for part in to_rgb(_COLOURS[number])], "edgecolor": "white"}
@@ -218,7 +227,8 @@ def _draw(axes: "Axes", panel: Panel, scale: Scale, units: Sequence[str], pixels
     """The spans of one panel and the names of its rows."""
     layers: dict[tuple[int, bool], list[Span]] = {}
     for span in panel.spans:
-        layers.setdefault((units.index(span.unit), span.waits), []).append(span)
+        number = _AT_BARRIER if span.unit == BARRIER else units.index(span.unit)
+        layers.setdefault((number, span.waits), []).append(span)
     if _bar_by_bar(panel, scale, pixels):
         _draw_bars(axes, panel, layers, scale)
         if points := _label_points(panel, scale, pixels):
@@ -249,7 +259,9 @@ def _draw_bars(axes: "Axes", panel: Panel, layers: _Layers, scale: Scale) -> Non
 def _draw_numbers(axes: "Axes", panel: Panel, units: Sequence[str], points: float) -> None:
     from matplotlib.patheffects import withStroke
 
-    for row, first, cycles, unit, _, label in panel.spans:
+    for row, first, cycles, unit, waits, label in panel.spans:
+        if waits:
+            continue
         number = units.index(unit) % len(_COLOURS)
         text = axes.text(first + cycles / 2, row + 0.52, label, size=points, ha="center", va="center_baseline")
         text.set_color("white" if number in _DARK else "black")

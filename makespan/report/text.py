@@ -37,7 +37,8 @@ def subject(result: Result) -> str:
     instance = result.instance
     units = ", ".join(f"{unit}={capacity}" for unit, capacity in instance.machine.capacities.items())
     warps = " + ".join(f"{group.warps} x {group.program}" for group in instance.groups)
-    return f"{warps} on machine {instance.machine.name} ({units})"
+    blocks = f" in {instance.blocks} blocks" if instance.blocks > 1 else ""
+    return f"{warps}{blocks} on machine {instance.machine.name} ({units})"
 
 
 def row(result: Result, name: str = "") -> str:

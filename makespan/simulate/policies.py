@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 from makespan.instance import Instance
 from makespan.schedule import Schedule
-from makespan.simulate.semantics import ready
+from makespan.simulate.semantics import ready, released
 
 Policy = Callable[[Sequence[int], int], Sequence[int]]
 """(ready warps, capacity) -> the warps that execute."""
@@ -40,10 +40,20 @@ def run(instance: Instance, policy: str) -> Schedule:
     state = [program.starts[0] for program in programs]
     paths: list[list[int]] = [[] for _ in programs]
     cycles = []
-    while waiting := {unit: warps for unit, warps in ready(instance, tuple(state)).items() if warps}:
-        executing = sorted(w for unit, warps in waiting.items() for w in arbiters[unit](warps, capacities[unit]))
-        for warp in executing:
+
+    def move(warps: Sequence[int]) -> None:
+        for warp in warps:
             paths[warp].append(state[warp])
             state[warp] = programs[warp].places[state[warp]].successors[0]
+
+    def pass_barriers() -> None:
+        while passing := released(instance, tuple(state)):
+            move(passing)
+
+    pass_barriers()
+    while waiting := {unit: warps for unit, warps in ready(instance, tuple(state)).items() if warps}:
+        executing = sorted(w for unit, warps in waiting.items() for w in arbiters[unit](warps, capacities[unit]))
+        move(executing)
+        pass_barriers()
         cycles.append(tuple(executing))
     return Schedule(tuple(cycles), tuple(map(tuple, paths)))

@@ -16,7 +16,12 @@ def applies(instance: Instance) -> bool:
     program = instance.groups[0].program
     unit_capacities = all(instance.machine.capacities[unit] == 1 for unit in program.units)
     return (
-        instance.identical and instance.warps >= 3 and program.is_chain and len(program.units) <= 2 and unit_capacities
+        instance.identical
+        and instance.warps >= 3
+        and program.is_chain
+        and not program.has_barriers
+        and len(program.units) <= 2
+        and unit_capacities
     )
 
 

@@ -256,7 +256,7 @@ def _not(literal: Literal) -> Literal:
 
 def _hint(m: Model, schedule: Schedule) -> None:
     """Every variable that the schedule decides, with its warps named as `equal_warps` demands."""
-    done = _sorted(m.instance, _done(schedule))
+    done = _sorted(m.instance, _done(m.instance, schedule))
     used: dict[tuple[str, int], int] = {}
     for w, program in m.warps():
         path, times = done[w]
@@ -285,9 +285,9 @@ Done = list[tuple[tuple[int, ...], list[int]]]
 """For every warp its path, and the cycle, from 1, of every place on it."""
 
 
-def _done(schedule: Schedule) -> Done:
+def _done(instance: Instance, schedule: Schedule) -> Done:
     times: list[list[int]] = [[] for _ in schedule.paths]
-    for cycle, warp, _ in schedule.ops():
+    for cycle, warp, _ in schedule.ops(instance):
         times[warp].append(cycle + 1)
     return list(zip(schedule.paths, times, strict=True))
 

@@ -4,12 +4,13 @@ Each warp follows the path that it is given; a rule says which ready warps go fi
 depends on the instance, so all are tried and the longest schedule is kept.
 """
 
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterable
 from heapq import heappop, heappush
 from itertools import accumulate
 
 from makespan.instance import Instance
-from makespan.program import Program
+from makespan.program import BARRIER, Program
 from makespan.schedule import Schedule
 from makespan.solve.limits import Limits
 
@@ -39,7 +40,8 @@ def longest_path(program: Program) -> tuple[int, ...]:
     """A path with the most instructions."""
     left = [0] * (program.end + 1)
     for number in range(program.end - 1, -1, -1):
-        left[number] = 1 + max(left[after] for after in program.places[number].successors)
+        place = program.places[number]
+        left[number] = (place.unit != BARRIER) + max(left[after] for after in place.successors)
     path = [max(program.starts, key=left.__getitem__)]
     while (after := max(program.places[path[-1]].successors, key=left.__getitem__)) != program.end:
         path.append(after)
@@ -56,14 +58,47 @@ def _run(instance: Instance, paths: tuple[tuple[int, ...], ...], laggard: int, r
     ]
     done = [0] * len(paths)
     ready: dict[str, list[tuple[tuple[int, ...], int]]] = {unit: [] for unit in capacities}
-    for warp, string in enumerate(letters):
-        heappush(ready[string[0]], (rule(warp, 0, warp == laggard), warp))
+    gates = [_Gate(instance, block) for block in range(instance.blocks)]
+    block_of = instance.block_of_warp()
+
+    def come(warps: Iterable[int]) -> None:
+        """These warps stand at their next place; who passes a barrier comes to the place after it."""
+        coming = deque(warps)
+        while coming:
+            warp = coming.popleft()
+            unit = letters[warp][done[warp]] if done[warp] < len(letters[warp]) else None
+            if unit in ready:
+                heappush(ready[unit], (rule(warp, done[warp], warp == laggard), warp))
+                continue
+            for passing in gates[block_of[warp]].reach(warp, ended=unit is None):
+                done[passing] += 1
+                coming.append(passing)
+
+    come(range(len(paths)))
     cycles = []
     while any(ready.values()):
         moved = [heappop(ready[u])[1] for u, c in capacities.items() for _ in range(min(c, len(ready[u])))]
         for warp in moved:
             done[warp] += 1
-            if done[warp] < len(letters[warp]):
-                heappush(ready[letters[warp][done[warp]]], (rule(warp, done[warp], warp == laggard), warp))
+        come(moved)
         cycles.append(tuple(sorted(moved)))
     return Schedule(tuple(cycles), paths)
+
+
+class _Gate:
+    """The barrier of one block: opens when all of its warps that have not ended wait at it."""
+
+    def __init__(self, instance: Instance, block: int) -> None:
+        self._running = instance.block_of_warp().count(block)
+        self._waiting: list[int] = []
+
+    def reach(self, warp: int, *, ended: bool) -> list[int]:
+        """A warp has come to the barrier or to its end; who passes now."""
+        if ended:
+            self._running -= 1
+        else:
+            self._waiting.append(warp)
+        if len(self._waiting) < self._running or not self._waiting:
+            return []
+        passing, self._waiting = self._waiting, []
+        return passing

@@ -1,4 +1,4 @@
-"""`solve`: the engines, what each may prove, and how their findings become one result."""
+"""The engines, what each may prove, and how their findings become one result."""
 
 from collections.abc import Callable, Iterable, Iterator
 from math import comb, prod
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from makespan.bounds import least_possible, pessimistic, theorem_a
 from makespan.certificate import Certificate
-from makespan.errors import InputError
+from makespan.errors import UnsupportedError
 from makespan.instance import Instance
 from makespan.result import Bounds, Result, Status, Upper
 from makespan.schedule import Schedule
@@ -45,31 +45,16 @@ class _Proof(NamedTuple):
         return self.witness.makespan == self.upper
 
 
-def solve(
-    instance: Instance, *, backend: str = "auto", best_case: bool = False, limits: Limits | None = None
-) -> Result:
-    """The worst-case makespan under every work-conserving scheduler, as a proven interval.
-
-    >>> from makespan.instance import Instance
-    >>> solve(Instance.of("CLLCLL", warps=2)).bounds
-    Bounds(lower=10, upper=10)
-
-    Args:
-        backend: a key of `BACKENDS`.
-        best_case: also look for the shortest work-conserving schedule.
-        limits: time, memory, progress; by default 60 seconds.
+def solve(instance: Instance, *, backend: str, best_case: bool, budget: Limits) -> Result:
+    """The worst case of an instance as a whole, see `phased.solve`; barriers only by bounds and plain search.
 
     Raises:
-        InputError: an unknown backend.
-        BrokenPromiseError: engines contradict each other, or a witness does not replay; always a bug.
+        UnsupportedError: an engine that was asked for does not know barriers.
     """
-    if backend not in BACKENDS:
-        raise InputError(f"unknown backend {backend!r}; known: {', '.join(BACKENDS)}")
-    budget = limits or Limits()
     worst_bound = pessimistic(instance)
     proof = _bounded(instance, worst_bound, budget)
     if best_case:
-        proof = proof._replace(best_case=_fastest_known(instance))
+        proof = proof._replace(best_case=fastest_known(instance))
 
     def known() -> _Proof:
         return proof
@@ -90,7 +75,7 @@ def solve(
         best_case=proof.best_case,
         backend=backend if backend != "auto" else proof.engine,
         seconds=budget.elapsed,
-        assumptions=_assumptions(instance),
+        assumptions=assumptions(instance),
         interrupted=budget.interrupted,
         certificate=proof.certificate,
     )
@@ -106,10 +91,15 @@ def _engines(
 ) -> Iterator[tuple[str, Iterable[Finding]]]:
     """The engines in the order in which they are tried, each with what it will find; they start when asked."""
     if backend in ("cpsat", "ilp"):
+        _refuse_barriers(instance, backend)
         yield backend, _model(instance, backend, known(), limits)
         return
     if backend == "search":
         yield "search", _search(instance, known, limits)
+        return
+    if instance.has_barriers:  # certificates do not know them: what is left are the bounds that were made first
+        if backend == "auto":
+            yield "search", _search(instance, known, limits)
         return
     yield "certificate", _constructions(instance, limits)
     small = _count_states(instance) <= SMALL_STATES
@@ -120,16 +110,25 @@ def _engines(
         yield "search", _search(instance, known, limits)
 
 
+def _refuse_barriers(instance: Instance, backend: str) -> None:
+    if instance.has_barriers:
+        raise UnsupportedError(
+            f"backend {backend} does not know barriers between several blocks, nor where a warp may skip a phase that"
+            " others take part in; use backend auto or search"
+        )
+
+
 def _count_states(instance: Instance) -> int:
     """How many ways there are to place the warps: no fewer than a search can meet."""
-    return prod(comb(group.program.end + group.warps, group.warps) for group in instance.groups)
+    crews = ((group.program.end, group.warps // instance.blocks) for group in instance.groups)
+    return prod(comb(end + warps, warps) ** instance.blocks for end, warps in crews)
 
 
 def _search(instance: Instance, known: Callable[[], _Proof], limits: Limits) -> Iterator[Finding]:
     """The plain search where it is quick, else the packed one, which prunes by what is known."""
     from makespan.solve import packed, search
 
-    if _count_states(instance) <= SMALL_STATES or not packed.applies(instance):
+    if instance.has_barriers or _count_states(instance) <= SMALL_STATES or not packed.applies(instance):
         yield search.solve(instance, limits)
         return
     proof = known()
@@ -197,16 +196,20 @@ def _add(instance: Instance, proof: _Proof, found: Finding, engine: str) -> _Pro
     return better
 
 
-def _fastest_known(instance: Instance) -> Bounds:
+def fastest_known(instance: Instance) -> Bounds:
     """The best case, between the work to be done and the fastest policy."""
     return Bounds(least_possible(instance), min(replay(instance, run(instance, policy)) for policy in POLICIES))
 
 
-def _assumptions(instance: Instance) -> tuple[str, ...]:
+def assumptions(instance: Instance) -> tuple[str, ...]:
+    """What must hold for the worst case of the instance to be one of its source."""
     units = ", ".join(f"{unit}={capacity}" for unit, capacity in instance.machine.capacities.items())
-    model = (
+    model: tuple[str, ...] = (
         f"machine {instance.machine.name!r}: units {units}; an instruction holds one unit of its class for one cycle",
         "all warps start in cycle 0; a warp executes at most one instruction per cycle, in program order",
         "the scheduler is work-conserving in every class",
     )
+    if instance.has_barriers:
+        where = "all warps are in one block" if instance.blocks == 1 else f"the warps are in {instance.blocks} blocks"
+        model += (f"{where}; at a barrier a warp waits for the others of its block, those that have ended aside",)
     return model + tuple(dict.fromkeys(note for group in instance.groups for note in group.program.assumptions))

@@ -3,7 +3,8 @@
 from collections.abc import Callable, Iterable
 
 from makespan.instance import Instance
-from makespan.program import Program
+from makespan.program import BARRIER, Program
+from makespan.verify import phases
 
 MOST_PAIRS = 40_000_000
 _Choose = Callable[[Iterable[int]], int]
@@ -14,7 +15,8 @@ def total(program: Program, unit: str | None = None, choose: _Choose = max) -> i
     ahead = [0] * (program.end + 1)
     for number in range(program.end - 1, -1, -1):
         place = program.places[number]
-        ahead[number] = (unit in (None, place.unit)) + choose(ahead[after] for after in place.successors)
+        counts = place.unit != BARRIER if unit is None else place.unit == unit
+        ahead[number] = counts + choose(ahead[after] for after in place.successors)
     return choose(ahead[start] for start in program.starts)
 
 
@@ -23,8 +25,10 @@ def pessimistic(instance: Instance) -> int:
 
     In each cycle in which z waits for X, `sigma_X` of the others' X-instructions execute, of as many different warps;
     so there are at most floor(their total / sigma_X) such cycles, none where fewer than `sigma_X` others use X, and
-    none where z does not use X.
+    none where z does not use X. With barriers, see `phases.pessimistic`.
     """
+    if instance.has_barriers:
+        return phases.pessimistic(instance)
     capacities = instance.machine.capacities
     most = [{unit: total(group.program, unit) for unit in capacities} for group in instance.groups]
     counted = list(zip(instance.groups, most, strict=True))
@@ -49,7 +53,7 @@ def theorem_a(instance: Instance) -> int | None:
     other the one with the most |s| - k.
     """
     used = set().union(*(group.program.units for group in instance.groups))
-    if len(used) > 2 or any(instance.machine.capacities[unit] > 1 for unit in used):
+    if instance.has_barriers or len(used) > 2 or any(instance.machine.capacities[unit] > 1 for unit in used):
         return None
     unpaired = [_most_unpaired(group.program) for group in instance.groups]
     everybody = sum(group.warps * count for group, count in zip(instance.groups, unpaired, strict=True))
@@ -74,7 +78,7 @@ def _most_unpaired(program: Program) -> int:
 
 def two_warps(instance: Instance, choose: _Choose = max) -> int | None:
     """The longest (or shortest) schedule of two warps, exactly, by their pairs of places; None if they are too many."""
-    if instance.warps != 2:
+    if instance.warps != 2 or instance.has_barriers:
         return None
     first, second = instance.programs()
     if _edges(first) * second.end + _edges(second) * first.end > MOST_PAIRS:

@@ -15,8 +15,9 @@ from makespan.errors import InputError
 from makespan.instance import MAX_WARPS, Group, Instance
 from makespan.machine import Machine, UnitClass
 from makespan.program import MAX_PLACES, Place, Program
-from makespan.result import Status, Upper
+from makespan.result import PhaseBound, Status, Upper
 from makespan.schedule import Schedule
+from makespan.verify import phases
 from makespan.verify.refusal import Refused
 
 SCHEMA, RESULT_SCHEMA = "makespan.bundle/1", "makespan.result/1"
@@ -48,6 +49,7 @@ class Bundle:
     claim: Claim
     witness: Schedule
     certificate: Certificate | None
+    phases: tuple[PhaseBound, ...]
 
 
 def parse(content: bytes) -> object:
@@ -90,7 +92,7 @@ def bundle(document: object) -> Bundle:
     """
     if not isinstance(document, dict) or document.get("schema") != SCHEMA:
         _bad(f"schema is not {SCHEMA!r}")
-    parts = _table(document, "bundle", "schema", "instance", "result", "witness", "certificate", "sha256")
+    parts = _table(document, "bundle", "schema", "instance", "result", "witness", "certificate", "phases", "sha256")
     try:
         instance = _instance(parts["instance"])
     except InputError as error:
@@ -98,22 +100,24 @@ def bundle(document: object) -> Bundle:
     claim = _claim(parts["result"], instance)
     witness = _witness(parts["witness"], instance, claim.lower)
     certificate = None if parts["certificate"] is None else _certificate(parts["certificate"], instance)
+    pieces = _phases(parts["phases"], instance)
     if _text(parts["sha256"], "sha256") != digest(document):
         raise Refused("the digest does not match the content: the file was changed after it was written")
-    return Bundle(instance, claim, witness, certificate)
+    return Bundle(instance, claim, witness, certificate, pieces)
 
 
 # Instance
 
 
 def _instance(value: object) -> Instance:
-    parts = _table(value, "instance", "machine", "groups")
+    parts = _table(value, "instance", "machine", "blocks", "groups")
     machine = _table(parts["machine"], "machine", "name", "capacity")
     units = tuple(UnitClass(name, _whole(units, "capacity")) for name, units in _dict(machine["capacity"]).items())
     groups = _list(parts["groups"], "groups", most=MAX_WARPS)
     if sum(map(_size, groups)) > MOST_PLACES:
         raise Refused(f"the instance is too large for this checker: over {MOST_PLACES} places")
-    return Instance(tuple(map(_group, groups)), Machine(_text(machine["name"], "machine name"), units))
+    blocks = _whole(parts["blocks"], "blocks", 1, MAX_WARPS)
+    return Instance(tuple(map(_group, groups)), Machine(_text(machine["name"], "machine name"), units), blocks)
 
 
 def _size(value: object) -> int:
@@ -144,7 +148,9 @@ def _place(value: object) -> Place:
 
 
 def _claim(value: object, instance: Instance) -> Claim:
-    keys = "schema status lower upper pessimistic best_case warps capacity machine string groups backend evidence"
+    keys = (
+        "schema status lower upper pessimistic best_case warps blocks capacity machine string groups backend evidence"
+    )
     result = _table(value, "result", *keys.split(), "seconds", "interrupted", "assumptions", "versions")
     lower, upper = (_whole(result[side], side, 1) for side in ("lower", "upper"))
     if lower > upper:
@@ -156,6 +162,7 @@ def _claim(value: object, instance: Instance) -> Claim:
         "schema": RESULT_SCHEMA,
         "status": str(Status.EXACT if lower == upper else Status.BOUNDED),
         "warps": instance.warps,
+        "blocks": instance.blocks,
         "capacity": instance.machine.capacities,
         "machine": instance.machine.name,
         "string": instance.groups[0].program.letters if instance.identical else None,
@@ -166,11 +173,17 @@ def _claim(value: object, instance: Instance) -> Claim:
             raise Refused(f"result: {key} does not follow from the instance and the bounds")
     _remarks(result)
     evidence = _table(result["evidence"], "evidence", "lower", "upper")
-    names = _text(evidence["lower"], "evidence"), _text(evidence["upper"], "evidence")
-    if names[0] != "witness" or names[1] not in [str(name) for name in Upper]:
-        raise Refused(f"unknown evidence: {names[0]!r:.40}, {names[1]!r:.40}")
+    if _text(evidence["lower"], "evidence") != "witness":
+        raise Refused(f"unknown evidence: {evidence['lower']!r:.40}")
     pessimistic = _whole(result["pessimistic"], "pessimistic", 1)
-    return Claim(lower, upper, Upper(names[1]), pessimistic, _best_case(result["best_case"]))
+    return Claim(lower, upper, _evidence(evidence["upper"]), pessimistic, _best_case(result["best_case"]))
+
+
+def _evidence(value: object) -> Upper:
+    name = _text(value, "evidence")
+    if name not in [str(known) for known in Upper]:
+        raise Refused(f"unknown evidence: {name!r:.40}")
+    return Upper(name)
 
 
 def _same(value: object, expected: object) -> bool:
@@ -245,6 +258,23 @@ def _paths(value: object, instance: Instance) -> tuple[tuple[int, ...], ...]:
 
 
 # Certificate
+
+
+def _phases(value: object, instance: Instance) -> tuple[PhaseBound, ...]:
+    entries = _list(value, "phases", 0)
+    if not entries:
+        return ()
+    cut = phases.questions(instance)
+    different = [] if cut is None else list(dict.fromkeys(cut))
+    if len(different) != len(entries):
+        raise Refused(f"{len(entries)} phases are given, but barriers make {len(different)} different ones")
+    return tuple(map(_phase, entries, different))
+
+
+def _phase(value: object, question: Instance) -> PhaseBound:
+    parts = _table(value, "phase", "upper", "evidence", "certificate")
+    certificate = None if parts["certificate"] is None else _certificate(parts["certificate"], question)
+    return PhaseBound(_whole(parts["upper"], "upper", 1), _evidence(parts["evidence"]), certificate)
 
 
 def _certificate(value: object, instance: Instance) -> Certificate:

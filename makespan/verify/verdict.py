@@ -3,10 +3,11 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+from makespan.certificate import Certificate
 from makespan.errors import BrokenPromiseError
 from makespan.instance import Instance
-from makespan.result import Upper
-from makespan.verify import bounds, potential, reading
+from makespan.result import PhaseBound, Upper
+from makespan.verify import bounds, phases, potential, reading
 from makespan.verify.reading import Bundle, Claim
 from makespan.verify.refusal import Refused
 from makespan.verify.states import shortest_and_longest
@@ -72,84 +73,108 @@ def verify(document: object, *, most_states: int = MOST_STATES) -> Verdict:
         return Verdict(Outcome.REJECTED, " ".join(str(refusal).split())[:300], claim)
 
 
-class _Judge:
-    """Proofs made so far; each attribute only grows sharper."""
+class _Prover:
+    """Upper bounds of one instance that were proven again; each attribute only grows sharper.
 
-    def __init__(self, bundle: Bundle, most_states: int) -> None:
-        self.instance: Instance = bundle.instance
-        self.claim: Claim = bundle.claim
-        self.bundle, self.most_states = bundle, most_states
+    Args:
+        claimed: the upper bound to be proven, in cycles.
+        evidence: what is said to prove it.
+        certificate: potentials, which must hold whether or not the claim rests on them.
+        phases: what is said of each different phase between barriers.
+        best_case: whether the shortest schedule matters, too.
+        most_states: how many states may be enumerated.
+    """
+
+    def __init__(
+        self,
+        instance: Instance,
+        claimed: int,
+        evidence: Upper,
+        certificate: Certificate | None,
+        phases: tuple[PhaseBound, ...] = (),
+        *,
+        best_case: bool = False,
+        most_states: int,
+    ) -> None:
+        self.instance, self.claimed, self.evidence = instance, claimed, evidence
+        self.certificate, self.phases, self.best_case = certificate, phases, best_case
+        self.most_states = most_states
         self.uppers: dict[Upper, int] = {}
         self.shortest: int | None = None  # of all schedules, exactly
         self.longest: int | None = None
         self.enumerated = False
 
-    def verdict(self) -> Verdict:
-        """Each claim in turn, the cheap ones first."""
-        claim = self.claim
-        lower = replay(self.instance, self.bundle.witness)
-        pessimistic = bounds.pessimistic(self.instance)
-        if pessimistic != claim.pessimistic:
-            raise Refused(f"pessimistic is {pessimistic}, not {claim.pessimistic}")
-        self.uppers[Upper.PESSIMISTIC] = pessimistic
+    @property
+    def upper(self) -> int:
+        """The smallest upper bound that was proven."""
+        return min(self.uppers.values())
+
+    def prove(self) -> None:
+        """The cheap proofs, the one that the claim names, then others until one suffices."""
+        self.uppers[Upper.PESSIMISTIC] = bounds.pessimistic(self.instance)
         self._certificate()
+        self._phases()
         self._named()
-        self._rest()
-        best_case = self._best_case(lower)
-        upper = min(self.uppers.values())
-        if upper < lower:
-            raise BrokenPromiseError(f"an upper bound of {upper} cycles, and a schedule of {lower}")
-        gaps = []
-        if upper > claim.upper:
-            gaps.append(f"upper {claim.upper} reported by {claim.evidence}, re-proved only to {upper}")
-        if best_case and claim.best_case and not _within(best_case, claim.best_case):
-            gaps.append(f"best case {_text(claim.best_case)} reported, re-proved only to {_text(best_case)}")
-        outcome = Outcome.UNPROVEN if gaps else Outcome.ACCEPTED
-        return Verdict(outcome, "; ".join(gaps) or self._summary(), claim, lower, tuple(self.uppers.items()), best_case)
+        for attempt in (self._theorem_a, self.two_warps, self.enumerate):
+            if self.upper > self.claimed:
+                attempt()
 
     def _certificate(self) -> None:
-        """A certificate must hold and prove what it says, whether or not the claim rests on it."""
-        certificate = self.bundle.certificate
-        if certificate is not None:
-            proven = potential.bound(self.instance, certificate)
-            if proven > certificate.upper:
-                raise Refused(f"the certificate says {certificate.upper} cycles and proves {proven}")
+        if self.certificate is not None:
+            proven = potential.bound(self.instance, self.certificate)
+            if proven > self.certificate.upper:
+                raise Refused(f"the certificate says {self.certificate.upper} cycles and proves {proven}")
             self.uppers[Upper.POTENTIAL] = proven
+
+    def _phases(self) -> None:
+        """What is said of the phases must fit to them, and add up to the claim if this rests on it."""
+        if not self.phases:
+            return
+        cut = phases.questions(self.instance)
+        if cut is None:
+            raise Refused("phases are given, but the instance cannot be cut at its barriers")
+        different = list(dict.fromkeys(cut))
+        said, proven = dict[Instance, int](), dict[Instance, int]()
+        for question, phase in zip(different, self.phases, strict=True):
+            states = self.most_states // len(different)
+            prover = _Prover(question, phase.upper, phase.evidence, phase.certificate, most_states=states)
+            prover.prove()
+            said[question], proven[question] = phase.upper, prover.upper
+        if self.evidence is Upper.PHASES and (total := sum(said[question] for question in cut)) > self.claimed:
+            raise Refused(f"upper {self.claimed} reported by phases, which add up to {total}")
+        self.uppers[Upper.PHASES] = sum(proven[question] for question in cut)
 
     def _named(self) -> None:
         """Evidence that can be checked at any size must itself prove the claim."""
-        name, claimed = self.claim.evidence, self.claim.upper
+        name, claimed = self.evidence, self.claimed
         if name is Upper.THEOREM_A:
             self._theorem_a()
             if name not in self.uppers:
-                raise Refused("theorem A does not apply: it needs at most two classes, of one unit each")
+                raise Refused("theorem A does not apply: it needs at most two classes, of one unit each, no barriers")
         if name is Upper.TWO_WARP_DP:
             if self.instance.warps != 2:
                 raise Refused(f"two-warp-dp does not apply to {self.instance.warps} warps")
-            self._two_warps()
+            self.two_warps()
         if name is Upper.POTENTIAL and name not in self.uppers:
             raise Refused("upper is reported by potential, but there is no certificate")
+        if name is Upper.PHASES and name not in self.uppers:
+            raise Refused("upper is reported by phases, but none are given")
         if name in _BY_ITSELF and self.uppers.get(name, 0) > claimed:
             raise Refused(f"upper {claimed} reported by {name}, which proves only {self.uppers[name]}")
-
-    def _rest(self) -> None:
-        """Other proofs, until one suffices."""
-        attempts = (self._theorem_a, self._two_warps, self._enumerate)
-        for attempt in attempts:
-            if min(self.uppers.values()) > self.claim.upper:
-                attempt()
 
     def _theorem_a(self) -> None:
         bound = bounds.theorem_a(self.instance)
         if bound is not None:
             self.uppers[Upper.THEOREM_A] = bound
 
-    def _two_warps(self) -> None:
+    def two_warps(self) -> None:
+        """All pairs of places, where they are not too many."""
         if self.longest is None and (longest := bounds.two_warps(self.instance)) is not None:
-            shortest = None if self.claim.best_case is None else bounds.two_warps(self.instance, min)
+            shortest = bounds.two_warps(self.instance, min) if self.best_case else None
             self._use(Upper.TWO_WARP_DP, shortest, longest)
 
-    def _enumerate(self) -> None:
+    def enumerate(self) -> None:
+        """All states, where they are not too many."""
         if self.longest is None and not self.enumerated:
             self.enumerated = True
             found = shortest_and_longest(self.instance, self.most_states)
@@ -159,8 +184,47 @@ class _Judge:
     def _use(self, name: Upper, shortest: int | None, longest: int) -> None:
         """Exact values refute as well as prove."""
         self.shortest, self.longest, self.uppers[name] = shortest, longest, longest
-        if longest > self.claim.upper:
-            raise Refused(f"upper {self.claim.upper} is wrong: a schedule takes {_cycles(longest)}")
+        if longest > self.claimed:
+            raise Refused(f"upper {self.claimed} is wrong: a schedule takes {_cycles(longest)}")
+
+
+class _Judge:
+    """Every claim of a bundle in turn."""
+
+    def __init__(self, bundle: Bundle, most_states: int) -> None:
+        self.instance: Instance = bundle.instance
+        self.claim: Claim = bundle.claim
+        self.bundle = bundle
+        self.prover = _Prover(
+            bundle.instance,
+            bundle.claim.upper,
+            bundle.claim.evidence,
+            bundle.certificate,
+            bundle.phases,
+            best_case=bundle.claim.best_case is not None,
+            most_states=most_states,
+        )
+
+    def verdict(self) -> Verdict:
+        """The cheap claims first."""
+        claim, prover = self.claim, self.prover
+        lower = replay(self.instance, self.bundle.witness)
+        pessimistic = bounds.pessimistic(self.instance)
+        if pessimistic != claim.pessimistic:
+            raise Refused(f"pessimistic is {pessimistic}, not {claim.pessimistic}")
+        prover.prove()
+        best_case = self._best_case(lower)
+        upper = prover.upper
+        if upper < lower:
+            raise BrokenPromiseError(f"an upper bound of {upper} cycles, and a schedule of {lower}")
+        gaps = []
+        if upper > claim.upper:
+            gaps.append(f"upper {claim.upper} reported by {claim.evidence}, re-proved only to {upper}")
+        if best_case and claim.best_case and not _within(best_case, claim.best_case):
+            gaps.append(f"best case {_text(claim.best_case)} reported, re-proved only to {_text(best_case)}")
+        outcome = Outcome.UNPROVEN if gaps else Outcome.ACCEPTED
+        uppers = tuple(prover.uppers.items())
+        return Verdict(outcome, "; ".join(gaps) or self._summary(), claim, lower, uppers, best_case)
 
     def _best_case(self, lower: int) -> _Interval | None:
         """What is proven of the shortest schedule, as far as the claim needs it."""
@@ -169,10 +233,10 @@ class _Judge:
             return None
         proven = bounds.best_case_floor(self.instance), lower
         if not _within(proven, claimed):
-            self._two_warps()
-            self._enumerate()
-        if self.shortest is not None:
-            proven = self.shortest, self.shortest
+            self.prover.two_warps()
+            self.prover.enumerate()
+        if (shortest := self.prover.shortest) is not None:
+            proven = shortest, shortest
         if claimed[1] < proven[0] or claimed[0] > proven[1]:
             raise Refused(f"best case {_text(claimed)} is wrong: it is {_text(proven)}")
         return proven
@@ -183,7 +247,8 @@ class _Judge:
             if self.claim.lower == self.claim.upper
             else f"the worst case is at least {self.claim.lower} and at most {_cycles(self.claim.upper)}"
         )
-        name = min(self.uppers, key=lambda proof: (self.uppers[proof] > self.claim.upper, proof != self.claim.evidence))
+        uppers, claim = self.prover.uppers, self.claim
+        name = min(uppers, key=lambda proof: (uppers[proof] > claim.upper, proof != claim.evidence))
         how = _PROOFS[name]
         return f"{bounds_text}; the witness was executed, the upper bound proven by {how}"
 
@@ -193,6 +258,7 @@ _PROOFS = {
     Upper.THEOREM_A: "theorem A",
     Upper.POTENTIAL: "its potential",
     Upper.TWO_WARP_DP: "all pairs of places",
+    Upper.PHASES: "the phases between its barriers",
     Upper.SEARCH: "enumeration of all states",
 }
 

@@ -9,12 +9,14 @@ from hypothesis import strategies as st
 
 from makespan.instance import Instance
 from makespan.machine import Machine
-from makespan.program import Place, Program
-from makespan.report.gantt import Bar, Scale, Wait, bars, runs, units_panel, waits, warps_panel
+from makespan.program import BARRIER, Place, Program
+from makespan.report.gantt import Bar, Scale, Wait, bars, held, runs, units_panel, waits, warps_panel
 from makespan.schedule import Op, Schedule
 from makespan.simulate import replay
 from makespan.solve import greedy, search
 from makespan.solve.limits import Limits
+from tests.strategies import barrier_instances
+from tests.strategies import runs as schedules_of
 
 Case = tuple[Instance, Schedule]
 
@@ -57,7 +59,7 @@ def test_every_instruction_is_one_bar_on_a_unit_of_its_class(case: Case) -> None
     instance, schedule = case
     programs = tuple(instance.programs())
     shown = bars(*case)
-    assert tuple(Op(bar.first_cycle, bar.warp, bar.place) for bar in shown) == tuple(schedule.ops())
+    assert tuple(Op(bar.first_cycle, bar.warp, bar.place) for bar in shown) == tuple(schedule.ops(instance))
     assert all(bar.cycles == 1 and bar.unit == programs[bar.warp].places[bar.place].unit for bar in shown)
 
 
@@ -125,6 +127,24 @@ def test_panels_place_every_bar_within_the_depth_of_its_row(case: Case, most_row
             covered[span.row].update(range(span.first_cycle, span.first_cycle + span.cycles))
         assert all(max(cycles.values()) <= panel.depths[row] for row, cycles in covered.items())
         assert sum(span.cycles for span in panel.spans if not span.waits) == sum(bar.cycles for bar in shown)
+
+
+@given(st.data(), barrier_instances())
+@settings(deadline=None)
+def test_a_warp_executes_waits_for_a_unit_or_waits_at_a_barrier(data: st.DataObject, instance: Instance) -> None:
+    schedule = data.draw(schedules_of(instance))
+    shown, gates = bars(instance, schedule), held(instance, schedule)
+    finish = {bar.warp: bar.first_cycle + 1 for bar in shown}
+    for wait in gates:  # a last barrier may come after the last instruction
+        finish[wait.warp] = max(finish[wait.warp], wait.first_cycle + wait.cycles)
+    expected = Counter({(warp, cycle): 1 for warp, end in finish.items() for cycle in range(end)})
+    everything = waits(shown, gates)
+    assert cells(shown) + cells(everything) == expected
+    capacities = instance.machine.capacities
+    busy = Counter((bar.first_cycle, bar.unit) for bar in shown)
+    for wait in everything:
+        for cycle in range(wait.first_cycle, wait.first_cycle + wait.cycles):
+            assert wait.unit == BARRIER or busy[cycle, wait.unit] == capacities[wait.unit]
 
 
 def test_rows_are_shared_when_there_are_too_many() -> None:

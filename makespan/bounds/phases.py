@@ -1,0 +1,139 @@
+"""Barriers cut an instance into phases: what the warps execute between one barrier and the next.
+
+Phase k of a program holds what a warp that has passed k barriers may execute until it comes to the next one or ends.
+Where all warps are in one block and every warp of a group takes part in a phase or none does, all warps of a phase
+start it together, and it is an instance of its own. A schedule of the whole is then a row of schedules of the phases,
+so the sum of their worst cases is an upper bound. (docs/theory.md, 8.)
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import NamedTuple
+
+from makespan.instance import Instance
+from makespan.program import BARRIER, Place, Program
+
+MOST_PLACES = 4_000_000
+"""Places of all phases together; a place that may follow different numbers of barriers is in several phases."""
+
+
+class Segment(NamedTuple):
+    """What a warp may execute in one phase.
+
+    Args:
+        entries: where it may stand after the barrier, in increasing order; a barrier or the end means that it may
+            have nothing to execute.
+        places: what it may execute, in increasing order.
+    """
+
+    entries: tuple[int, ...]
+    places: tuple[int, ...]
+
+
+class Part(NamedTuple):
+    """What one group of the whole instance executes in a phase.
+
+    Args:
+        group: its number.
+        program: the phase as a program.
+        places: for every place of `program`, the place of the group's program.
+    """
+
+    group: int
+    program: Program
+    places: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """One phase: the parts of the groups that execute something in it, and the question that they make together."""
+
+    instance: Instance
+    parts: tuple[Part, ...]
+
+
+def phases(instance: Instance) -> tuple[Phase, ...] | None:
+    """The phases of an instance in order, those without instructions left out.
+
+    None if there are several blocks, if in some phase a warp of a group may have nothing to execute while another one
+    has, or if there are too many places.
+    """
+    if instance.blocks > 1:
+        return None
+    cut = []
+    for group in instance.groups:
+        segments = segments_of(group.program)
+        if segments is None or not all(_all_or_none(group.program, segment) for segment in segments):
+            return None
+        cut.append([_as_program(group.program, segment) if segment.places else None for segment in segments])
+    found = []
+    for row in zip_longest(*cut):
+        parts = tuple(Part(group, *part) for group, part in enumerate(row) if part is not None)
+        if parts:
+            warps = ((part.program, instance.groups[part.group].warps) for part in parts)
+            found.append(Phase(Instance.merged(warps, instance.machine), parts))
+    return tuple(found)
+
+
+def segments_of(program: Program) -> tuple[Segment, ...] | None:
+    """What a warp may execute after 0, 1, 2, ... barriers; None if that is more than `MOST_PLACES` in all."""
+    found, total = [], 0
+    entries = set(program.starts)
+    while entries - {program.end}:
+        reached = _reached(program, entries)
+        places = sorted(place for place in reached if place != program.end and program.places[place].unit != BARRIER)
+        found.append(Segment(tuple(sorted(entries)), tuple(places)))
+        total += 1 + len(reached)
+        if total > MOST_PLACES:
+            return None
+        ended = {program.end} & reached
+        entries = {after for place in reached - ended - set(places) for after in program.places[place].successors}
+        entries |= ended
+    return tuple(found)
+
+
+def _reached(program: Program, entries: Iterable[int]) -> set[int]:
+    """Everything up to the next barriers, these and the end included."""
+    found, waiting = set[int](), list(entries)
+    while waiting:
+        at = waiting.pop()
+        if at not in found:
+            found.add(at)
+            if at != program.end and program.places[at].unit != BARRIER:
+                waiting += program.places[at].successors
+    return found
+
+
+def _all_or_none(program: Program, segment: Segment) -> bool:
+    """Whether every entry, or none, begins with an instruction."""
+    kinds = {at != program.end and program.places[at].unit != BARRIER for at in segment.entries}
+    return len(kinds) == 1
+
+
+def _as_program(program: Program, segment: Segment) -> tuple[Program, tuple[int, ...]]:
+    """A segment with all entries at instructions as a program, and its places as places of the whole."""
+    number = {place: at for at, place in enumerate(segment.places)}
+    end = len(number)
+    places = tuple(
+        Place(
+            program.places[at].unit, tuple(sorted({number.get(after, end) for after in program.places[at].successors}))
+        )
+        for at in segment.places
+    )
+    origins = [program.origins[at] for at in segment.places] if program.origins else ()
+    starts = tuple(number[entry] for entry in segment.entries)
+    return Program(places, starts, tuple(origins)), segment.places
+
+
+def counts(program: Program, segments: Sequence[Segment], unit: str | None, *, most: bool) -> list[int]:
+    """For every phase the most or fewest instructions, of class `unit` or of any, that a warp executes in it."""
+    choose = max if most else min
+    found = []
+    for segment in segments:
+        ahead: dict[int, int] = {}
+        for at in reversed(segment.places):
+            place = program.places[at]
+            ahead[at] = (unit in (None, place.unit)) + choose(ahead.get(after, 0) for after in place.successors)
+        found.append(choose(ahead.get(entry, 0) for entry in segment.entries))
+    return found

@@ -1,0 +1,160 @@
+"""`solve`: the worst case of an instance, phase by phase where barriers allow it."""
+
+from collections import deque
+from collections.abc import Sequence
+from itertools import chain
+
+from makespan.bounds import Phase, pessimistic, phases
+from makespan.errors import BrokenPromiseError, InputError
+from makespan.instance import Instance
+from makespan.program import BARRIER, Program
+from makespan.result import Bounds, PhaseBound, Result, Upper
+from makespan.schedule import Schedule
+from makespan.simulate import replay
+from makespan.solve import greedy, portfolio
+from makespan.solve.limits import Limits
+
+
+def solve(
+    instance: Instance, *, backend: str = "auto", best_case: bool = False, limits: Limits | None = None
+) -> Result:
+    """The worst-case makespan under every work-conserving scheduler, as a proven interval.
+
+    >>> from makespan.instance import Instance
+    >>> solve(Instance.of("CLLCLL", warps=2)).bounds
+    Bounds(lower=10, upper=10)
+
+    Args:
+        backend: a key of `BACKENDS`.
+        best_case: also look for the shortest work-conserving schedule.
+        limits: time, memory, progress; by default 60 seconds.
+
+    Raises:
+        InputError: an unknown backend.
+        UnsupportedError: barriers that the backend does not know.
+        BrokenPromiseError: engines contradict each other, or a witness does not replay; always a bug.
+    """
+    if backend not in portfolio.BACKENDS:
+        raise InputError(f"unknown backend {backend!r}; known: {', '.join(portfolio.BACKENDS)}")
+    budget = limits or Limits()
+    cut = phases(instance) if instance.has_barriers else None
+    if cut is None:
+        return portfolio.solve(instance, backend=backend, best_case=best_case, budget=budget)
+    return _by_phases(instance, cut, backend, best_case, budget)
+
+
+def _by_phases(instance: Instance, cut: Sequence[Phase], backend: str, best_case: bool, budget: Limits) -> Result:
+    """Equal phases are solved once; the time is shared among the different ones."""
+    solved: dict[Instance, Result] = {}
+    questions = list(dict.fromkeys(phase.instance for phase in cut))
+    for number, question in enumerate(questions):
+        budget.progress(f"phase {number + 1} of {len(questions)} different ones")
+        share = budget.part(1 / (len(questions) - number))
+        solved[question] = portfolio.solve(question, backend=backend, best_case=best_case, budget=share)
+    results = [solved[phase.instance] for phase in cut]
+    witnesses = [_longest_greedy(instance, budget)]
+    joined = _joined(instance, cut, [result.witness for result in results])
+    if joined is not None:
+        replay(instance, joined)
+        witnesses.append(joined)
+    witness = max(witnesses, key=lambda schedule: schedule.makespan)
+    upper, evidence = sum(result.bounds.upper for result in results), Upper.PHASES
+    worst_bound = pessimistic(instance)
+    if worst_bound < upper:
+        upper, evidence = worst_bound, Upper.PESSIMISTIC
+    return Result(
+        instance=instance,
+        bounds=Bounds(witness.makespan, upper),
+        witness=witness,
+        upper_evidence=evidence,
+        pessimistic=worst_bound,
+        best_case=_best_case(instance, results, joinable=joined is not None) if best_case else None,
+        backend=backend if backend != "auto" else "+".join(sorted({result.backend for result in results})),
+        seconds=budget.elapsed,
+        assumptions=portfolio.assumptions(instance),
+        interrupted=budget.interrupted,
+        phases=tuple(PhaseBound(r.bounds.upper, r.upper_evidence, r.certificate) for r in solved.values()),
+    )
+
+
+def _longest_greedy(instance: Instance, budget: Limits) -> Schedule:
+    found = max(greedy.schedules(instance, budget), key=lambda schedule: schedule.makespan)
+    replay(instance, found)
+    return found
+
+
+def _best_case(instance: Instance, results: Sequence[Result], *, joinable: bool) -> Bounds:
+    """The phases' best cases add up to a bound from below and, where schedules of phases can be joined, from above."""
+    each = [result.best_case for result in results if result.best_case is not None]
+    known = portfolio.fastest_known(instance)
+    lower = max(known.lower, sum(bounds.lower for bounds in each))
+    return Bounds(lower, min(known.upper, sum(bounds.upper for bounds in each)) if joinable else known.upper)
+
+
+def _joined(instance: Instance, cut: Sequence[Phase], witnesses: Sequence[Schedule]) -> Schedule | None:
+    """The schedules of the phases one after another; None if a warp may not be where the next phase wants it.
+
+    Warps of a group are interchangeable at the start of a phase that they all begin at the same place.
+    """
+    if not _joinable(cut):
+        return None
+    programs = tuple(instance.programs())
+    paths: list[list[int]] = [[] for _ in programs]
+    cycles: list[tuple[int, ...]] = []
+    for phase, witness in zip(cut, witnesses, strict=True):
+        crew = _crew(instance, phase)
+        for (warp, places), path in zip(crew, witness.paths, strict=True):
+            visited = [places[at] for at in path]
+            paths[warp] += [*_gap(programs[warp], paths[warp], visited[0]), *visited]
+        cycles += (tuple(sorted(crew[number][0] for number in executing)) for executing in witness.cycles)
+    whole = ((*path, *_gap(program, path, program.end)) for program, path in zip(programs, paths, strict=True))
+    return Schedule(tuple(cycles), tuple(whole))
+
+
+def _joinable(cut: Sequence[Phase]) -> bool:
+    """Whether each group enters every phase but its first at one place only."""
+    seen: set[int] = set()
+    for part in chain.from_iterable(phase.parts for phase in cut):
+        if part.group in seen and len(part.program.starts) > 1:
+            return False
+        seen.add(part.group)
+    return True
+
+
+def _crew(instance: Instance, phase: Phase) -> list[tuple[int, tuple[int, ...]]]:
+    """For every warp of a phase which warp of the whole it is, and the places of its part in the whole."""
+    first = [0]
+    for group in instance.groups:
+        first.append(first[-1] + group.warps)
+    return [
+        (warp, part.places)
+        for group in phase.instance.groups
+        for part in phase.parts
+        if part.program == group.program
+        for warp in range(first[part.group], first[part.group + 1])
+    ]
+
+
+def _gap(program: Program, path: Sequence[int], target: int) -> list[int]:
+    """The barriers on the way from the end of `path`, or from a start, to `target`."""
+    before: dict[int, int | None] = dict.fromkeys(program.places[path[-1]].successors if path else program.starts)
+    waiting = deque(before)
+    while waiting:
+        at = waiting.popleft()
+        if at == target:
+            return _back(before, at)
+        if at != program.end and program.places[at].unit == BARRIER:
+            for after in program.places[at].successors:
+                if after not in before:
+                    before[after] = at
+                    waiting.append(after)
+    raise BrokenPromiseError(f"no barriers lead to place {target}")
+
+
+def _back(before: dict[int, int | None], at: int) -> list[int]:
+    found: list[int] = []
+    step = before[at]
+    while step is not None:
+        found.append(step)
+        step = before[step]
+    return found[::-1]
