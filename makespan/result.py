@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from makespan.certificate import Certificate
 from makespan.errors import BrokenPromiseError
@@ -59,6 +60,16 @@ class PhaseBound:
     certificate: Certificate | None = None
 
 
+class Step(NamedTuple):
+    """What was proven `seconds` after the start, when `engine` made the interval smaller; bounds in cycles."""
+
+    seconds: float
+    engine: str
+    lower: int
+    upper: int
+    evidence: Upper
+
+
 @dataclass(frozen=True, slots=True)
 class Result:
     """The worst-case makespan of `instance`, in cycles.
@@ -76,6 +87,7 @@ class Result:
         certificate: the sharpest potentials found; they prove `bounds.upper` where `upper_evidence` is `potential`.
         phases: what is proven of each phase between barriers, different ones in order of appearance; their sum over
             all phases proves `bounds.upper` where `upper_evidence` is `phases`.
+        history: how the interval became smaller; the last step is the final one.
     """
 
     instance: Instance
@@ -90,6 +102,7 @@ class Result:
     interrupted: bool = False
     certificate: Certificate | None = None
     phases: tuple[PhaseBound, ...] = ()
+    history: tuple[Step, ...] = ()
 
     def __post_init__(self) -> None:
         if self.witness.makespan != self.bounds.lower:

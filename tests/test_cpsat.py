@@ -2,31 +2,37 @@
 
 import threading
 import time
+from collections.abc import Callable
+from itertools import product
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from makespan.bounds import pessimistic
-from makespan.errors import BrokenPromiseError
+from makespan.errors import BrokenPromiseError, InputError, UnsupportedError
 from makespan.instance import Instance
 from makespan.machine import Machine
 from makespan.program import Place, Program
 from makespan.result import Upper
 from makespan.schedule import Schedule
 from makespan.simulate import POLICIES, replay, run
-from makespan.solve import Limits, cpsat, cpsat_model, search
+from makespan.solve import Limits, cpsat, cpsat_counts, cpsat_model, search
+from makespan.solve.cpsat_windows import windows
 from makespan.solve.finding import Finding
 from makespan.strings import NamedInstance
-from tests.oracle import obeys
-from tests.strategies import instances, letters
+from tests.oracle import brute_force, obeys
+from tests.strategies import instances, letters, runs
 from tests.test_reference import REFERENCE
 
 PAIRS = [{"C": 1, "L": 1}, {"C": 2, "L": 1}, {"C": 2, "L": 2}]
 
 
-def solved(instance: Instance, hint: Schedule | None = None) -> Finding:
-    return cpsat.solve(instance, Limits(), horizon=pessimistic(instance), hint=hint)
+FORMS = sorted(cpsat.FORMS)
+
+
+def solved(instance: Instance, form: str = "done", hint: Schedule | None = None) -> Finding:
+    return cpsat.solve(instance, Limits(), horizon=pessimistic(instance), hint=hint, form=form)
 
 
 def truth(instance: Instance) -> int:
@@ -35,39 +41,57 @@ def truth(instance: Instance) -> int:
     return upper
 
 
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("capacities", PAIRS, ids=str)
+def test_every_short_string(capacities: dict[str, int], form: str) -> None:
+    for size in range(1, 5):
+        for string in map("".join, product("CL", repeat=size)):
+            instance = Instance.of(string, 3, Machine.of(capacities))
+            assert solved(instance, form).upper == brute_force(instance).upper, string
+
+
+@pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("capacities", PAIRS, ids=str)
 @given(string=letters(most=5), warps=st.integers(1, 3))
-def test_equal_strings(capacities: dict[str, int], string: str, warps: int) -> None:
+@settings(max_examples=40)
+def test_equal_strings(capacities: dict[str, int], form: str, string: str, warps: int) -> None:
     instance = Instance.of(string, warps, Machine.of(capacities))
-    found = solved(instance)
+    found = solved(instance, form)
     assert found.witness is not None
     assert found.evidence is Upper.CPSAT
     assert found.upper == replay(instance, found.witness) == truth(instance)
 
 
-@settings(max_examples=200)
-@given(instances())
-def test_groups_automata_and_up_to_three_classes(instance: Instance) -> None:
-    found = solved(instance)
+@pytest.mark.parametrize("form", FORMS)
+@settings(max_examples=150)
+@given(instance=instances())
+def test_groups_automata_and_up_to_three_classes(form: str, instance: Instance) -> None:
+    found = solved(instance, form)
     assert found.witness is not None
     assert obeys(instance, found.witness)
-    assert found.upper == found.witness.makespan == truth(instance)
+    assert found.upper == found.witness.makespan == brute_force(instance).upper
 
 
-@given(instances(), st.sampled_from(sorted(POLICIES)))
-def test_any_schedule_may_be_the_hint(instance: Instance, policy: str) -> None:
-    hint = run(instance, policy)
-    assert solved(instance, hint).upper == truth(instance)
-
-
+@pytest.mark.parametrize("form", FORMS)
+@given(instance=instances(), policy=st.sampled_from(sorted(POLICIES)))
 @settings(max_examples=50)
-@given(instances())
-def test_a_hint_gives_every_variable_a_value_that_satisfies_the_model(instance: Instance) -> None:
+def test_any_schedule_may_be_the_hint(form: str, instance: Instance, policy: str) -> None:
+    hint = run(instance, policy)
+    assert solved(instance, form, hint).upper == truth(instance)
+
+
+@pytest.mark.parametrize("build", [cpsat_model.build, cpsat_counts.build], ids=["done", "counts"])
+@settings(max_examples=60)
+@given(data=st.data())
+def test_a_hint_gives_every_variable_a_value_that_satisfies_the_model(
+    build: Callable[..., cpsat_model.Model | cpsat_counts.Model], data: st.DataObject
+) -> None:
     from ortools.sat.python import cp_model
 
-    hint = search.solve(instance, Limits()).witness
-    assert hint is not None
-    model = cpsat_model.build(instance, pessimistic(instance), hint=hint)
+    instance = data.draw(instances())
+    hint = data.draw(runs(instance))
+    model = build(instance, pessimistic(instance), hint=hint)
+    assert len(model.problem.proto.solution_hint.vars) == len(model.problem.proto.variables)
     solver = cp_model.CpSolver()
     solver.parameters.fix_variables_to_their_hinted_value = True
     solver.parameters.num_workers = 1
@@ -75,26 +99,65 @@ def test_a_hint_gives_every_variable_a_value_that_satisfies_the_model(instance: 
     assert solver.objective_value == hint.makespan
 
 
-@pytest.mark.parametrize("named", [n for n in REFERENCE[::29] if (n.makespan or 0) <= 24], ids=lambda n: n.where)
-def test_reference_values(named: NamedInstance) -> None:
-    assert solved(named.instance).upper == named.makespan
+@given(data=st.data())
+def test_every_schedule_keeps_to_the_windows_of_its_own_makespan(data: st.DataObject) -> None:
+    instance = data.draw(instances(most_warps=5, most=6))
+    schedule = data.draw(runs(instance))
+    group = instance.group_of_warp()
+    ends: dict[tuple[int, int], list[int]] = {}
+    for cycle, warp, place in schedule.ops(instance):
+        ends.setdefault((group[warp], place), []).append(cycle + 1)
+    longest = max(group.program.most() for group in instance.groups)
+    found = windows(instance, max(schedule.makespan, longest))
+    for (number, place), cycles in ends.items():
+        for own, cycle in zip(found[number], cycles, strict=False):
+            assert own[place].earliest <= cycle <= own[place].latest
 
 
-@given(letters(most=6))
-def test_a_horizon_equal_to_the_worst_case_suffices(string: str) -> None:
+def test_windows_of_two_warps_on_one_unit() -> None:
+    """CC twice at once takes four cycles: the first finishes in 2 or 3, the second in 4."""
+    (ranks,) = windows(Instance.of("CC", 2), 4)
+    assert ranks == [[(1, 1), (2, 3)], [(2, 3), (4, 4)]]
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("named", [n for n in REFERENCE[::29] if (n.makespan or 0) <= 20], ids=lambda n: n.where)
+def test_reference_values(named: NamedInstance, form: str) -> None:
+    assert solved(named.instance, form).upper == named.makespan
+
+
+@pytest.mark.parametrize("form", FORMS)
+@given(string=letters(most=6))
+@settings(max_examples=40)
+def test_a_horizon_equal_to_the_worst_case_suffices(form: str, string: str) -> None:
     instance = Instance.of(string, 3, Machine.of({"C": 2, "L": 1}))
-    assert cpsat.solve(instance, Limits(), horizon=truth(instance)).upper == truth(instance)
+    assert cpsat.solve(instance, Limits(), horizon=truth(instance), form=form).upper == truth(instance)
 
 
-def test_a_horizon_that_no_schedule_meets_is_a_broken_promise() -> None:
-    with pytest.raises(BrokenPromiseError, match="no schedule ends within 8 cycles"):
-        cpsat.solve(Instance.of("CLLCLL", 2), Limits(), horizon=8)
+def test_blocks_without_barriers_make_no_difference() -> None:
+    groups = [(Program.chain("C"), 2), (Program.chain("CLLC"), 2)]
+    instance = Instance.merged(groups, blocks=2)
+    for form in FORMS:
+        witness = solved(instance, form).witness
+        assert witness is not None
+        assert replay(instance, witness) == truth(Instance.merged(groups))
 
 
-@pytest.mark.parametrize("horizon", [1, 5])
-def test_a_horizon_below_the_string_is_a_broken_promise(horizon: int) -> None:
+def test_barriers_are_refused_by_name() -> None:
+    with pytest.raises(UnsupportedError, match="CP-SAT does not take barriers"):
+        cpsat.solve(Instance.of("C|L", 2), Limits(), horizon=4)
+
+
+def test_an_unknown_form_is_refused_with_the_known_ones() -> None:
+    with pytest.raises(InputError, match="unknown form 'flow' of the CP-SAT model; known: done, counts"):
+        cpsat.solve(Instance.of("CL", 2), Limits(), horizon=4, form="flow")
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("horizon", [1, 5, 7, 8])
+def test_a_horizon_that_no_schedule_meets_is_a_broken_promise(form: str, horizon: int) -> None:
     with pytest.raises(BrokenPromiseError, match=f"no schedule ends within {horizon} cycles"):
-        cpsat.solve(Instance.of("CLLCLL", 2), Limits(), horizon=horizon)
+        cpsat.solve(Instance.of("CLLCLL", 2), Limits(), horizon=horizon, form=form)
 
 
 def test_a_hint_beyond_the_horizon_is_a_broken_promise() -> None:
@@ -107,12 +170,13 @@ def hard() -> Instance:
     return Instance.of("CLLCLCLLCCCL", 8, Machine.of({"C": 2, "L": 1}))
 
 
-@pytest.mark.parametrize("seconds", [0.01, 0.5, 1.5, 3.0])
-def test_out_of_time_leaves_a_proven_interval(seconds: float) -> None:
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("seconds", [0.01, 0.5, 2.0])
+def test_out_of_time_leaves_a_proven_interval(form: str, seconds: float) -> None:
     instance = hard()
     began = time.monotonic()
     found = cpsat.solve(
-        instance, Limits(seconds=seconds), horizon=pessimistic(instance), hint=run(instance, min(POLICIES))
+        instance, Limits(seconds=seconds), horizon=pessimistic(instance), hint=run(instance, min(POLICIES)), form=form
     )
     assert time.monotonic() - began < seconds + 3
     worst = truth(instance)
@@ -141,17 +205,25 @@ def test_a_model_that_is_too_large_is_an_empty_finding_that_says_so() -> None:
     said: list[str] = []
     instance = Instance.of("CL" * 200, 48)
     assert cpsat.solve(instance, Limits(progress=said.append), horizon=pessimistic(instance)) == Finding()
-    assert said == ["no CP-SAT: about 368640000 booleans are more than the limit of 2000000"]
+    assert (
+        cpsat.solve(instance, Limits(progress=said.append), horizon=pessimistic(instance), form="counts") == Finding()
+    )
+    assert said == [
+        "no CP-SAT: about 368640000 booleans are more than the limit of 2000000",
+        "no CP-SAT: about 7680000 integers are more than the limit of 200000",
+    ]
 
 
-def test_one_worker_always_gives_the_same_answer() -> None:
+@pytest.mark.parametrize("form", FORMS)
+def test_one_worker_always_gives_the_same_answer(form: str) -> None:
     instance = Instance.of("CLLCLC", 4, Machine.of({"C": 2, "L": 1}))
-    assert len({solved(instance).witness for _ in range(3)}) == 1
+    assert len({solved(instance, form).witness for _ in range(3)}) == 1
 
 
-def test_several_workers_prove_the_same() -> None:
+@pytest.mark.parametrize("form", FORMS)
+def test_several_workers_prove_the_same(form: str) -> None:
     instance = Instance.of("CLLCLC", 4, Machine.of({"C": 2, "L": 1}))
-    assert cpsat.solve(instance, Limits(), horizon=pessimistic(instance), workers=2).upper == truth(instance)
+    assert cpsat.solve(instance, Limits(), horizon=pessimistic(instance), form=form, workers=2).upper == truth(instance)
 
 
 def test_progress_tells_bounds() -> None:
@@ -161,17 +233,22 @@ def test_progress_tells_bounds() -> None:
 
 
 # one_path matters to automata only, equal_warps makes it faster only
-@pytest.mark.parametrize("family", [f for f in cpsat_model.FAMILIES if f is not cpsat_model.equal_warps])
-def test_no_family_of_constraints_can_be_left_out(family: object, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cpsat_model, "FAMILIES", tuple(f for f in cpsat_model.FAMILIES if f is not family))
+@pytest.mark.parametrize(
+    ("form", "family"),
+    [("done", one) for one in cpsat_model.FAMILIES if one is not cpsat_model.equal_warps]
+    + [("counts", one) for one in cpsat_counts.FAMILIES],
+)
+def test_no_family_of_constraints_can_be_left_out(form: str, family: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    for model in (cpsat_model, cpsat_counts):
+        monkeypatch.setattr(model, "FAMILIES", tuple(f for f in model.FAMILIES if f is not family))
     fork = Program((Place("C", (1, 2)), Place("L", (3,)), Place("C", (3,))))
     wrong = 0
     instances = Instance.of("CCLLCC", 3, Machine.of({"C": 2, "L": 1})), Instance.of("CCLLC", 3), Instance.of(fork, 2)
     for instance in instances:
         horizon = pessimistic(instance) + 1
         try:
-            found = cpsat.solve(instance, Limits(), horizon=horizon)
+            found = cpsat.solve(instance, Limits(), horizon=horizon, form=form)
             wrong += found.witness is None or found.upper != truth(instance) or not obeys(instance, found.witness)
-        except (BrokenPromiseError, ValueError, IndexError, StopIteration):
+        except (BrokenPromiseError, ValueError, LookupError, StopIteration):
             wrong += 1
     assert wrong

@@ -1,5 +1,6 @@
 """`solve`: proofs combined, witnesses replayed, contradictions raised."""
 
+import random
 import time
 
 import pytest
@@ -138,3 +139,36 @@ def test_a_pessimistic_bound_that_is_too_small_is_a_broken_promise(monkeypatch: 
 def test_every_backend_is_exact_on_the_paper_example(backend: str) -> None:
     result = solve(Instance.of("CLLCLL", 2), backend=backend)
     assert (result.bounds, result.backend) == (Bounds(10, 10), "certificate" if backend == "auto" else backend)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_search_and_cpsat_share_what_certificates_leave_open(threads: int) -> None:
+    instance = Instance.of("CCCLLCLCCCCLCLLCCLC", 6, Machine.of({"C": 2, "L": 1}))
+    result = solve(instance, limits=Limits(seconds=100, threads=threads))
+    assert result.status is Status.EXACT
+    assert result.history[-1][2:4] == (result.bounds.lower, result.bounds.upper)
+    assert [step.lower for step in result.history] == sorted(step.lower for step in result.history)
+    assert [-step.upper for step in result.history] == sorted(-step.upper for step in result.history)
+
+
+def test_cpsat_decides_what_the_search_has_no_memory_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    instance = Instance.of("CCLLCCLCL", 4, Machine.of({"C": 2, "L": 1}))
+    monkeypatch.setattr(portfolio, "SMALL_STATES", 0)
+    monkeypatch.setattr(portfolio, "_improve", lambda instance, limits: iter(()))
+    monkeypatch.setattr(portfolio, "_search", lambda instance, known, limits: iter((Finding(),)))
+    result = solve(instance, limits=Limits(seconds=100))
+    assert (result.backend, result.upper_evidence) == ("cpsat", Upper.CPSAT)
+    truth = search.solve(instance, Limits()).upper
+    assert truth is not None
+    assert result.bounds == Bounds(truth, truth)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_stop_ends_search_and_cpsat(threads: int) -> None:
+    draw = random.Random(5)
+    instance = Instance.of("".join(draw.choices("CL", k=60)), 12, Machine.of({"C": 2, "L": 2}))
+    limits = Limits(seconds=6, threads=threads)
+    began = time.monotonic()
+    result = solve(instance, limits=limits)
+    assert result.status is Status.BOUNDED
+    assert time.monotonic() - began < 20

@@ -20,6 +20,7 @@ from makespan.report.bundle import write as write_bundle
 from makespan.report.document import document
 from makespan.report.files import check_writable
 from makespan.result import Result, Status
+from makespan.solve import Limits, solve
 from makespan.strings import NamedInstance
 
 EXACT, DIFFERS, BOUNDED = 0, 1, 3
@@ -32,6 +33,12 @@ _SECONDS_PER_PROGRESS_LINE = 2.0
 @click.option("--best-case", is_flag=True, help="also the shortest work-conserving schedule")
 @click.option("--time-limit", type=Seconds(), default=60.0, show_default=True, help="per instance")
 @click.option("--memory-limit", type=Memory(), default="8GiB", show_default=True, help="for the tables of a search")
+@click.option(
+    "--threads", type=click.IntRange(1, 256), default=1, show_default=True, help="for solvers that use several"
+)
+@click.option(
+    "--seed", type=click.IntRange(0, 2**31 - 1), default=0, show_default=True, help="of solvers' random numbers"
+)
 @click.option("--format", "output", type=click.Choice(["text", "json", "csv"]), default="text", show_default=True)
 @click.option("--bundle", type=click.Path(path_type=Path), help="leave the evidence, for 'makespan verify'")
 @click.option("--gantt", type=click.Path(path_type=Path), help="draw the witness: .png, .svg or .pdf")
@@ -46,6 +53,8 @@ def command(
     best_case: bool,
     time_limit: float,
     memory_limit: int,
+    threads: int,
+    seed: int,
     output: str,
     gantt: Path | None,
     bundle: Path | None,
@@ -61,7 +70,8 @@ def command(
     if output == "csv":
         click.echo("warps,status,lower,upper,pessimistic,best_case,backend,seconds")
     for question in asked:
-        result = _solve(question, backend, best_case, time_limit, memory_limit)
+        limits = Limits(time_limit, memory_limit, threads, seed, progress=_progress())
+        result = _solve(question, backend, limits, best_case=best_case)
         click.echo(_render(question, result, output, many=len(asked) > 1))
         codes.append(_exit_code(question, result))
         if gantt is not None:
@@ -74,16 +84,13 @@ def command(
     return next((code for code in (DIFFERS, BOUNDED) if code in codes), EXACT)
 
 
-def _solve(question: NamedInstance, backend: str, best_case: bool, seconds: float, memory_bytes: int) -> Result:
-    from makespan.solve import Limits, solve
-
-    limits = Limits(seconds=seconds, memory_bytes=memory_bytes, progress=_progress())
+def _solve(question: NamedInstance, backend: str, limits: Limits, *, best_case: bool) -> Result:
     with _interruptible(limits):
         return solve(question.instance, backend=backend, best_case=best_case, limits=limits)
 
 
 @contextmanager
-def _interruptible(limits: Any) -> Iterator[None]:
+def _interruptible(limits: Limits) -> Iterator[None]:
     """The first Ctrl-C asks the engines to stop and keep what they have proven; the second one kills."""
 
     def interrupt(number: int, frame: FrameType | None) -> None:

@@ -31,6 +31,7 @@ def document(result: Result) -> dict[str, Any]:
         "evidence": {"lower": "witness", "upper": str(result.upper_evidence)},
         "seconds": round(result.seconds, 6),
         "interrupted": result.interrupted,
+        "history": [{**step._asdict(), "evidence": str(step.evidence)} for step in result.history],
         "assumptions": list(result.assumptions),
         "versions": {"makespan": __version__, "python": platform.python_version()},
     }

@@ -13,12 +13,13 @@ smaller one would cut off the worst schedules without any sign.
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from itertools import accumulate
+from itertools import accumulate, chain
 from typing import Any
 
 from makespan.instance import Instance
 from makespan.program import Program
 from makespan.schedule import Schedule
+from makespan.solve.cpsat_windows import windows
 
 Literal = Any
 """A boolean variable, its negation, or a constant: OR-Tools has no common name for them."""
@@ -93,6 +94,7 @@ def build(
 
     Raises:
         Stopped: `stop` said so.
+        BrokenPromiseError: the instructions of a warp do not fit into the horizon.
     """
     from ortools.sat.python import cp_model
 
@@ -107,14 +109,14 @@ def build(
 
 
 def _variables(m: Model) -> None:
-    """Every literal, constant where the time window of its place decides it."""
-    for w, program in m.warps():
-        first, last = _windows(program)
+    """Every literal, constant where the time window of its place decides it; warps of a string are numbered by rank."""
+    ranked = chain.from_iterable(windows(m.instance, m.horizon))
+    for (w, program), window in zip(m.warps(), ranked, strict=True):
         fixed = program.is_chain
         for p, (_, successors) in enumerate(program.places):
             m.visits[w, p] = fixed or m.literal("visits", w, p)
             for t in range(m.horizon + 1):
-                early, late = t < min(first[p], m.horizon), t >= m.horizon - last[p]
+                early, late = t < window[p].earliest, t >= window[p].latest
                 m.done[w, p, t] = not early and (m.visits[w, p] if late else m.literal("done", w, p, t))
             for q in successors:
                 m.takes[w, p, q] = fixed or m.literal("takes", w, p, q)
@@ -126,20 +128,6 @@ def _variables(m: Model) -> None:
         m.unfinished[t] = m.literal("unfinished", t)
         for w, program in m.warps():
             m.late[w, t] = _not(m.done[w, program.end - 1, t]) if program.is_chain else m.literal("late", w, t)
-
-
-def _windows(program: Program) -> tuple[list[int], list[int]]:
-    """For every place, the fewest instructions up to it (itself included), and the fewest after it."""
-    many = program.end + 1
-    first = [1 if p in program.starts else many for p in range(program.end)]
-    for p, (_, successors) in enumerate(program.places):
-        for q in successors:
-            if q < program.end:
-                first[q] = min(first[q], first[p] + 1)
-    last = [0] * program.end
-    for p in reversed(range(program.end)):
-        last[p] = min(0 if q == program.end else 1 + last[q] for q in program.places[p].successors)
-    return first, last
 
 
 # --- constraints ----------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""What a solve may spend, and how it is told to stop."""
+"""What a solve may spend, how it is told to stop, and what makes it repeatable."""
 
 import time
 from collections.abc import Callable
@@ -16,6 +16,8 @@ class Limits:
     Args:
         seconds: wall-clock limit.
         memory_bytes: what the tables of a search may take; an engine stops cleanly before it.
+        threads: for solvers that can use several; with one, nothing depends on chance but where a limit stops it.
+        seed: of the random numbers of solvers.
         progress: called with one line now and then.
         interrupted: whether the user has asked to stop.
         whole: the budget of which this is a part.
@@ -23,6 +25,8 @@ class Limits:
 
     seconds: float = 60.0
     memory_bytes: int = 8 << 30
+    threads: int = 1
+    seed: int = 0
     progress: Callable[[str], None] = _silent
     interrupted: bool = False
     whole: "Limits | None" = None
@@ -46,7 +50,9 @@ class Limits:
 
     def part(self, share: float) -> "Limits":
         """A budget of its own over a share of the time that is left, which ends with this one at the latest."""
-        return Limits(self.remaining * share, self.memory_bytes, self.progress, whole=self)
+        return Limits(
+            self.remaining * share, self.memory_bytes, self.threads, self.seed, progress=self.progress, whole=self
+        )
 
     def interrupt(self) -> None:
         """Ask the engines to stop at their next look; what is proven so far is kept."""

@@ -8,7 +8,7 @@ from makespan.bounds import Phase, pessimistic, phases
 from makespan.errors import BrokenPromiseError, InputError
 from makespan.instance import Instance
 from makespan.program import BARRIER, Program
-from makespan.result import Bounds, PhaseBound, Result, Upper
+from makespan.result import Bounds, PhaseBound, Result, Step, Upper
 from makespan.schedule import Schedule
 from makespan.simulate import replay
 from makespan.solve import greedy, portfolio
@@ -62,6 +62,7 @@ def _by_phases(instance: Instance, cut: Sequence[Phase], backend: str, best_case
     worst_bound = pessimistic(instance)
     if worst_bound < upper:
         upper, evidence = worst_bound, Upper.PESSIMISTIC
+    engines = "+".join(sorted({result.backend for result in results}))
     return Result(
         instance=instance,
         bounds=Bounds(witness.makespan, upper),
@@ -69,11 +70,12 @@ def _by_phases(instance: Instance, cut: Sequence[Phase], backend: str, best_case
         upper_evidence=evidence,
         pessimistic=worst_bound,
         best_case=_best_case(instance, results, joinable=joined is not None) if best_case else None,
-        backend=backend if backend != "auto" else "+".join(sorted({result.backend for result in results})),
+        backend=backend if backend != "auto" else engines,
         seconds=budget.elapsed,
         assumptions=portfolio.assumptions(instance),
         interrupted=budget.interrupted,
         phases=tuple(PhaseBound(r.bounds.upper, r.upper_evidence, r.certificate) for r in solved.values()),
+        history=(Step(round(budget.elapsed, 6), engines, witness.makespan, upper, evidence),),
     )
 
 

@@ -1,6 +1,7 @@
 """The engines, what each may prove, and how their findings become one result."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import closing
 from math import comb, prod
 from typing import NamedTuple
 
@@ -8,14 +9,14 @@ from makespan.bounds import least_possible, pessimistic, theorem_a
 from makespan.certificate import Certificate
 from makespan.errors import UnsupportedError
 from makespan.instance import Instance
-from makespan.result import Bounds, Result, Status, Upper
+from makespan.result import Bounds, Result, Status, Step, Upper
 from makespan.schedule import Schedule
 from makespan.simulate import POLICIES, replay, run
 from makespan.solve.finding import Finding
 from makespan.solve.limits import Limits
 
 BACKENDS = {
-    "auto": "certificate, then search if a gap is left",
+    "auto": "certificate, then search and CP-SAT if a gap is left",
     "certificate": "bounds and constructed witnesses, no search",
     "search": "exact search over states, worst and best case",
     "cpsat": "CP-SAT, one boolean per warp, place and cycle",
@@ -39,6 +40,7 @@ class _Proof(NamedTuple):
     engine: str
     certificate: Certificate | None = None
     best_case: Bounds | None = None
+    history: tuple[Step, ...] = ()
 
     @property
     def closed(self) -> bool:
@@ -53,19 +55,23 @@ def solve(instance: Instance, *, backend: str, best_case: bool, budget: Limits) 
     """
     worst_bound = pessimistic(instance)
     proof = _bounded(instance, worst_bound, budget)
+    proof = proof._replace(history=(_step(proof, "certificate", budget),))
     if best_case:
         proof = proof._replace(best_case=fastest_known(instance))
 
     def known() -> _Proof:
         return proof
 
-    for engine, findings in _engines(instance, backend, known, budget):
-        if _decided(proof) and backend != engine:
-            break
-        for found in findings:
-            proof = _add(instance, proof, found, engine)
-            if _decided(proof):
+    with closing(_engines(instance, backend, known, budget)) as engines:
+        for engine, findings in engines:
+            if _decided(proof) and backend != engine:
                 break
+            for found in findings:
+                before, proof = proof, _add(instance, proof, found, engine)
+                if (proof.witness.makespan, proof.upper) != (before.witness.makespan, before.upper):
+                    proof = proof._replace(history=(*proof.history, _step(proof, engine, budget)))
+                if _decided(proof):
+                    break
     return Result(
         instance=instance,
         bounds=Bounds(proof.witness.makespan, proof.upper),
@@ -78,7 +84,12 @@ def solve(instance: Instance, *, backend: str, best_case: bool, budget: Limits) 
         assumptions=assumptions(instance),
         interrupted=budget.interrupted,
         certificate=proof.certificate,
+        history=proof.history,
     )
+
+
+def _step(proof: _Proof, engine: str, budget: Limits) -> Step:
+    return Step(round(budget.elapsed, 6), engine, proof.witness.makespan, proof.upper, proof.evidence)
 
 
 def _decided(proof: _Proof) -> bool:
@@ -88,7 +99,7 @@ def _decided(proof: _Proof) -> bool:
 
 def _engines(
     instance: Instance, backend: str, known: Callable[[], _Proof], limits: Limits
-) -> Iterator[tuple[str, Iterable[Finding]]]:
+) -> Generator[tuple[str, Iterable[Finding]], None, None]:
     """The engines in the order in which they are tried, each with what it will find; they start when asked."""
     if backend in ("cpsat", "ilp"):
         _refuse_barriers(instance, backend)
@@ -107,7 +118,44 @@ def _engines(
         yield "search", _search(instance, known, limits)
     yield "certificate", _improve(instance, limits if backend == "certificate" else limits.part(SHARE_OF_TIME))
     if backend == "auto" and not small:
+        yield from _race(instance, known, limits)
+
+
+def _race(instance: Instance, known: Callable[[], _Proof], limits: Limits) -> Iterator[tuple[str, Iterable[Finding]]]:
+    """Search and CP-SAT: side by side with several threads, else CP-SAT in the time that the search leaves over."""
+    if limits.threads == 1:
         yield "search", _search(instance, known, limits)
+        if not limits.expired:
+            yield "cpsat", _model(instance, "cpsat", known(), limits)
+        return
+    from concurrent.futures import ThreadPoolExecutor
+
+    searching, modelling = limits.part(1), limits.part(1)
+    modelling.threads -= 1
+    start = known()
+
+    def model() -> list[Finding]:
+        found = list(_model(instance, "cpsat", start, modelling))
+        if any(finding.evidence is Upper.CPSAT and _closes(finding, start) for finding in found):
+            searching.interrupt()
+        return found
+
+    with ThreadPoolExecutor(1) as pool:
+        modelled = pool.submit(model)
+        try:
+            findings = list(_search(instance, known, searching))
+            if any(_closes(finding, start) for finding in findings):
+                modelling.interrupt()
+            yield "search", findings
+            yield "cpsat", modelled.result()
+        finally:
+            modelling.interrupt()  # nobody asks any more
+
+
+def _closes(found: Finding, start: _Proof) -> bool:
+    """Whether a finding leaves no gap of the worst case open."""
+    longest = max(start.witness.makespan, found.witness.makespan if found.witness is not None else 0)
+    return found.upper is not None and found.upper <= longest
 
 
 def _refuse_barriers(instance: Instance, backend: str) -> None:
@@ -146,7 +194,9 @@ def _model(instance: Instance, backend: str, known: _Proof, limits: Limits) -> I
     if backend == "cpsat":
         from makespan.solve import cpsat
 
-        yield cpsat.solve(instance, limits, horizon=known.upper, hint=known.witness)
+        yield cpsat.solve(
+            instance, limits, horizon=known.upper, hint=known.witness, workers=limits.threads, seed=limits.seed
+        )
     else:
         from makespan.solve import ilp
 

@@ -151,7 +151,7 @@ def _claim(value: object, instance: Instance) -> Claim:
     keys = (
         "schema status lower upper pessimistic best_case warps blocks capacity machine string groups backend evidence"
     )
-    result = _table(value, "result", *keys.split(), "seconds", "interrupted", "assumptions", "versions")
+    result = _table(value, "result", *keys.split(), "seconds", "interrupted", "history", "assumptions", "versions")
     lower, upper = (_whole(result[side], side, 1) for side in ("lower", "upper"))
     if lower > upper:
         raise Refused(f"lower {lower} exceeds upper {upper}")
@@ -198,10 +198,15 @@ def _same(value: object, expected: object) -> bool:
 
 
 def _remarks(result: dict[str, Any]) -> None:
-    """What nobody can check: who computed it, for how long, and what the user takes on trust."""
-    seconds = result["seconds"]
-    if type(seconds) not in (int, float) or not 0 <= seconds < math.inf:
-        _bad("seconds is not a duration")
+    """What nobody can check: who computed it, for how long, by which steps, and what the user takes on trust."""
+    _duration(result["seconds"])
+    for step in _list(result["history"], "history", 0):
+        parts = _table(step, "step", "seconds", "engine", "lower", "upper", "evidence")
+        _duration(parts["seconds"])
+        _text(parts["engine"], "engine")
+        _evidence(parts["evidence"])
+        _whole(parts["lower"], "lower", 1)
+        _whole(parts["upper"], "upper", 1)
     if type(result["interrupted"]) is not bool:
         _bad("interrupted is neither true nor false")
     _text(result["backend"], "backend")
@@ -209,6 +214,11 @@ def _remarks(result: dict[str, Any]) -> None:
         _text(note, "assumption")
     for version in _table(result["versions"], "versions", "makespan", "python").values():
         _text(version, "version")
+
+
+def _duration(value: object) -> None:
+    if type(value) not in (int, float) or not 0 <= value < math.inf:  # type: ignore[operator]
+        _bad("seconds is not a duration")
 
 
 def _best_case(value: object) -> tuple[int, int] | None:
