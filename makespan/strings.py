@@ -6,6 +6,7 @@ over which each group is spread evenly, `name`, `source` and `makespan`, the exp
 fields are refused. In a string, `|` is a barrier for the warps of a block.
 """
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -106,15 +107,23 @@ def _from_toml(text: str, where: str) -> list[tuple[str, _Record]]:
 
 
 def _from_json_lines(text: str, where: str) -> list[tuple[str, _Record]]:
-    decoder = msgspec.json.Decoder(_Record)
     records = []
     for number, line in enumerate(text.split("\n"), start=1):  # splitlines would also cut at U+2028, which JSON allows
         if line.strip():
             try:
-                records.append((f"{where}:{number}", decoder.decode(line)))
-            except (msgspec.DecodeError, RecursionError) as error:
+                fields = json.loads(line, object_pairs_hook=_once)
+                records.append((f"{where}:{number}", msgspec.convert(fields, _Record)))
+            except (ValueError, RecursionError) as error:
                 raise InputError(f"{where}:{number}: not an instance: {error}") from None
     return records
+
+
+def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """An object whose keys differ; of two equal ones JSON readers silently take either."""
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        raise ValueError(f"field {next(key for key in fields if sum(k == key for k, _ in pairs) > 1)!r} is given twice")
+    return fields
 
 
 def _named(record: _Record, where: str) -> NamedInstance:

@@ -97,8 +97,7 @@ def run(given: list[str]) -> int:
         return _complain(f"internal contradiction, please report it: {error}", as_json, BUG)
     except (KeyboardInterrupt, click.Abort):
         return _complain("interrupted", as_json, INTERRUPTED)
-    except BrokenPipeError:
-        sys.stderr.close()
+    except (BrokenPipeError, SystemExit):  # click makes the one the other: whoever reads has had enough
         return 0
     return code if isinstance(code, int) else 0
 
