@@ -1,9 +1,10 @@
-"""How fast the packed search is: states and leaves a second, compiled and plain, with known answers asserted.
+"""How fast the exact searches are: states and leaves a second, compiled and plain, with known answers asserted.
 
     python -m benchmarks.search
 
 One JSON line per measurement. `leaves` are generated states, `seconds` is processor time without compiling. The plain
-path is the same code without Numba, in a process of its own; it gets a smaller question.
+path is the same code without Numba, in a process of its own; it gets a smaller question. `every state` visits those
+that can be reached, `table` fills in all there are. The last line compares the plain path with the compiled one.
 """
 
 import argparse
@@ -16,7 +17,7 @@ from makespan.instance import Instance
 from makespan.machine import Machine
 from makespan.program import Place, Program
 from makespan.simulate import replay
-from makespan.solve import Limits, certify, packed, packed_bounds
+from makespan.solve import Limits, certify, packed, packed_bounds, packed_dense, packed_states
 from makespan.solve import packed_kernel as kernel
 
 STRING = "LLLLCCCCCCCCCLLCCCCCCC"
@@ -46,13 +47,13 @@ def measure(
 ) -> dict[str, object]:
     """Visit every reachable state: no certificate, no incumbent, floor 0."""
     instance = Instance.of(program, warps, Machine.of({"C": units, "L": 1}))
-    problem = packed.Problem.of(instance)
+    problem = packed_states.Problem.of(instance)
     assert problem.words == words
-    task = packed.Task(problem, 1, packed_bounds.worst_case(instance, None), Limits(seconds=600))
+    task = packed_states.Task(problem, 1, packed_bounds.worst_case(instance, None), Limits(seconds=600))
     best = None
     for _ in range(3):
         began = time.process_time()
-        run = packed.Run(task, 0)
+        run = packed_states.Run(task, 0)
         value = run.search()
         seconds = time.process_time() - began
         assert value == expected, (value, expected)
@@ -78,6 +79,30 @@ def measure(
     }
 
 
+def tabulate(warps: int, units: int, expected: int) -> dict[str, object]:
+    """Fill in the table of all count states."""
+    instance = Instance.of(STRING, warps, Machine.of({"C": units, "L": 1}))
+    table = packed_dense.Table(instance, 1)
+    forecast = table.seconds()
+    began = time.process_time()
+    value = table.fill(Limits(seconds=600))
+    seconds = time.process_time() - began
+    assert value == expected, (value, expected)
+    assert replay(instance, table.witness()) == expected
+    states = packed_dense.count_states(instance)
+    return {
+        "what": "table",
+        "program": STRING,
+        "warps": warps,
+        "C": units,
+        "L": 1,
+        "seconds": round(seconds, 3),
+        "forecast_seconds": round(forecast, 3),
+        "states": states,
+        "states_per_second": round(states / seconds),
+    }
+
+
 def prove(warps: int, units: int, expected: int) -> dict[str, object]:
     """Close the gap between the first certificate and a beam's witness."""
     instance = Instance.of(STRING, warps, Machine.of({"C": units, "L": 1}))
@@ -88,7 +113,7 @@ def prove(warps: int, units: int, expected: int) -> dict[str, object]:
             incumbent = found.witness.makespan
             break
     began = time.process_time()
-    answer = packed.solve(instance, Limits(seconds=600), certificate=proof, incumbent=incumbent)
+    answer = packed_states.solve(instance, Limits(seconds=600), certificate=proof, incumbent=incumbent)
     seconds = time.process_time() - began
     assert answer.upper == expected
     assert proof is not None
@@ -114,12 +139,18 @@ def main() -> None:
         print(json.dumps(measure("every state, not compiled", STRING, 3, 1, WORST[1, 3])), flush=True)
         return
     packed.solve(Instance.of("CL", 2), Limits(seconds=600), certificate=None, incumbent=0)
-    print(json.dumps(measure("every state", STRING, 8, 1, WORST[1, 8])), flush=True)
+    quick = measure("every state", STRING, 8, 1, WORST[1, 8])
+    print(json.dumps(quick), flush=True)
     print(json.dumps(measure("every state, 128 bits", forked(), 5, 1, FORKED, words=2)), flush=True)
     print(json.dumps(measure("every state", STRING, 6, 2, WORST[2, 6])), flush=True)
+    print(json.dumps(tabulate(8, 1, WORST[1, 8])), flush=True)
+    print(json.dumps(tabulate(8, 2, WORST[2, 8])), flush=True)
     print(json.dumps(prove(8, 2, WORST[2, 8])), flush=True)
     print(json.dumps(prove(8, 1, WORST[1, 8])), flush=True)
-    subprocess.run([sys.executable, "-c", WITHOUT], check=True)
+    plain = subprocess.run([sys.executable, "-c", WITHOUT], check=True, capture_output=True, text=True).stdout
+    print(plain, end="")
+    ratio = float(str(quick["leaves_per_second"])) / json.loads(plain)["leaves_per_second"]
+    print(json.dumps({"what": "compiled over plain, leaves a second", "ratio": round(ratio, 1)}), flush=True)
 
 
 if __name__ == "__main__":

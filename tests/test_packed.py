@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import islice, pairwise
+from itertools import islice, pairwise, product
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +23,7 @@ from makespan.program import Place, Program
 from makespan.result import Bounds, Upper
 from makespan.schedule import Schedule
 from makespan.simulate import replay
-from makespan.solve import Limits, certify, compiled, packed, packed_bounds, search
+from makespan.solve import Limits, certify, compiled, packed, packed_bounds, packed_states, search
 from makespan.solve import packed_kernel as kernel
 from makespan.solve.finding import Finding
 from makespan.strings import read_instances
@@ -55,7 +55,7 @@ def certificate(instance: Instance) -> Certificate | None:
 
 
 def exhaust(instance: Instance, incumbent: int = 0, *, proof: Certificate | None = None) -> Finding:
-    return packed.solve(instance, Limits(), certificate=proof, incumbent=incumbent)
+    return packed_states.solve(instance, Limits(), certificate=proof, incumbent=incumbent)
 
 
 def check(instance: Instance, found: Finding, truth: int) -> None:
@@ -69,7 +69,7 @@ def check(instance: Instance, found: Finding, truth: int) -> None:
 @given(instances(most_warps=5))
 def test_packed_agrees_with_plain_search_on_worst_and_best_case(instance: Instance) -> None:
     plain = search.solve(instance, Limits())
-    found = packed.solve(instance, Limits(), certificate=None, incumbent=0, best_case=True)
+    found = packed_states.solve(instance, Limits(), certificate=None, incumbent=0, best_case=True)
     assert plain.upper is not None
     check(instance, found, plain.upper)
     assert found.best_case == plain.best_case
@@ -125,9 +125,9 @@ def shortest(instance: Instance) -> Iterator[tuple[dict[int, int], int]]:
         yield {code: state.count(code) for code in state}, cycles
 
 
-def prospect(problem: packed.Problem, estimate: kernel.Estimate, state: dict[int, int], sense: int) -> int:
+def prospect(problem: packed_states.Problem, estimate: kernel.Estimate, state: dict[int, int], sense: int) -> int:
     """What the kernel says of a state."""
-    choice = packed._choice(problem, estimate)
+    choice = packed_states._choice(problem, estimate)
     for row, (code, warps) in enumerate(sorted(state.items())):
         choice.pairs[row, :2] = code, warps
         choice.units[kernel.READY, problem.automaton.unit[code]] += warps
@@ -136,7 +136,7 @@ def prospect(problem: packed.Problem, estimate: kernel.Estimate, state: dict[int
 
 @given(instances(most_warps=4, most=4))
 def test_no_state_takes_longer_than_its_bound_says_nor_less(instance: Instance) -> None:
-    problem = packed.Problem.of(instance)
+    problem = packed_states.Problem.of(instance)
     for proof in (None, certificate(instance)):
         estimate = packed_bounds.worst_case(instance, proof)
         assert all(cycles <= prospect(problem, estimate, state, 1) for state, cycles in longest(instance))
@@ -144,10 +144,49 @@ def test_no_state_takes_longer_than_its_bound_says_nor_less(instance: Instance) 
     assert all(cycles >= -prospect(problem, estimate, state, -1) for state, cycles in shortest(instance))
 
 
+def leaves(number: int, choice: kernel.Choice) -> Iterator[tuple[list[int], int]]:
+    """Key and fall of every leaf of an open state, one after another."""
+    kernel.first_leaf(number, choice)
+    more = True
+    while more:
+        yield choice.part[number].tolist(), int(choice.options[number, kernel.FALLEN])
+        more = kernel.next_leaf(number, choice.pairs, choice.units, choice.options, choice.delta, choice.part)
+
+
+def listed(number: int, choice: kernel.Choice) -> Iterator[tuple[list[int], int]]:
+    """The same, of all leaves at once."""
+    own, others = kernel.list_choices(number, choice)
+    for other, at in product(range(others), range(own)):
+        key = (choice.sums[1, other] + choice.sums[0, at]).tolist()
+        yield key, int(choice.tally[1, other, kernel.SUM_FALL] + choice.tally[0, at, kernel.SUM_FALL])
+
+
+@pytest.mark.filterwarnings("ignore:overflow")
+@given(instances(most_warps=5, most=4))
+def test_all_leaves_at_once_are_the_leaves_one_after_another(instance: Instance) -> None:
+    problem = packed_states.Problem.of(instance)
+    task = packed_states.Task(problem, 1, packed_bounds.worst_case(instance, None), Limits())
+    run = packed_states.Run(task, 0)
+    run.search()
+    for state in range(run.cursor[kernel.USED]):
+        size = kernel.decode(run.store.keys, state, problem.automaton, run.choice)
+        if size:
+            number = kernel.open_state(run.store.keys, state, size, problem.automaton, run.choice)
+            assert list(listed(number, run.choice)) == list(leaves(number, run.choice))
+
+
+def test_where_choices_are_too_many_to_list_leaves_are_made_one_after_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    instance = Instance.of("LLLCCCCLC", 5, Machine.of({"C": 2, "L": 1}))
+    listed = exhaust(instance)
+    monkeypatch.setattr(packed_states, "_MOST_SUMS", 2)
+    assert exhaust(instance) == listed
+    check(instance, listed, 27)
+
+
 def test_bounds_are_attained_so_that_one_less_would_be_wrong() -> None:
     """After the first cycles theorem B has nothing to spare at (1,1): states of every length attain their bound."""
     instance = Instance.of("CLLCLL", 3)
-    problem = packed.Problem.of(instance)
+    problem = packed_states.Problem.of(instance)
     estimate = packed_bounds.worst_case(instance, certificate(instance))
     states = list(longest(instance))
     assert ({0: 3}, 14) in states
@@ -163,10 +202,10 @@ def test_wherever_it_stops_what_it_says_is_true(instance: Instance, data: st.Dat
     limits = Stopping(looks=data.draw(st.integers(0, 60)))
     proof = certificate(instance) if data.draw(st.booleans()) else None
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(packed, "_FIRST_BUDGET", 1)
-        patch.setattr(packed, "_CALL_SECONDS", 0.0)
+        patch.setattr(packed_states, "_FIRST_BUDGET", 1)
+        patch.setattr(packed_states, "_CALL_SECONDS", 0.0)
         known = truth.upper - data.draw(st.integers(0, 2))
-        found = packed.solve(instance, limits, certificate=proof, incumbent=known, best_case=True)
+        found = packed_states.solve(instance, limits, certificate=proof, incumbent=known, best_case=True)
     assert found.upper is None or found.upper >= truth.upper
     assert found.witness is None or replay(instance, found.witness) == truth.upper == found.upper
     assert found.best_case is not None
@@ -174,13 +213,13 @@ def test_wherever_it_stops_what_it_says_is_true(instance: Instance, data: st.Dat
 
 
 def test_the_longer_it_runs_the_better_is_what_it_proves(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(packed, "_FIRST_BUDGET", 100)
-    monkeypatch.setattr(packed, "_CALL_SECONDS", 0.0)
+    monkeypatch.setattr(packed_states, "_FIRST_BUDGET", 100)
+    monkeypatch.setattr(packed_states, "_CALL_SECONDS", 0.0)
     instance = Instance.of("LLLCCCCLC", 4, Machine.of({"C": 2, "L": 1}))
     uppers = []
     for looks in (0, 2, 10, 100, 1000, 100_000):
         limits = Stopping(looks=looks)
-        uppers.append(packed.solve(instance, limits, certificate=None, incumbent=0).upper or 10**6)
+        uppers.append(packed_states.solve(instance, limits, certificate=None, incumbent=0).upper or 10**6)
     assert uppers[0] == 10**6
     assert uppers[-1] == 22
     assert all(later <= earlier for earlier, later in pairwise(uppers))
@@ -189,20 +228,20 @@ def test_the_longer_it_runs_the_better_is_what_it_proves(monkeypatch: pytest.Mon
 
 @pytest.mark.parametrize("string", ["CLLCLC", "LLLCCCCLC"])
 def test_at_any_memory_limit_what_it_says_is_true(string: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(packed, "_FEWEST_STATES", 8)
+    monkeypatch.setattr(packed_states, "_FEWEST_STATES", 8)
     instance = Instance.of(string, 4)
     truth = search.solve(instance, Limits()).upper
     again = []
-    plain = packed._remembered
+    plain = packed_states._remembered
 
-    def remembered(task: packed.Task, value: int) -> Schedule | None:
+    def remembered(task: packed_states.Task, value: int) -> Schedule | None:
         again.append(value)
         return plain(task, value)
 
-    monkeypatch.setattr(packed, "_remembered", remembered)
+    monkeypatch.setattr(packed_states, "_remembered", remembered)
     outcomes = set()
     for memory in range(1 << 10, 1 << 17, 1 << 11):
-        found = packed.solve(instance, Limits(memory_bytes=memory), certificate=None, incumbent=0)
+        found = packed_states.solve(instance, Limits(memory_bytes=memory), certificate=None, incumbent=0)
         assert found.upper is None or found.upper >= (truth or 0)
         outcomes.add((found.upper == truth, found.witness is not None))
         if found.witness is not None:
@@ -252,7 +291,7 @@ def fork(branch: int) -> Program:
     ],
 )
 def test_fields_are_as_narrow_as_warps_and_places_allow(instance: Instance, words: int) -> None:
-    assert packed.Problem.of(instance).words == words == packed._word_count(instance)
+    assert packed_states.Problem.of(instance).words == words == packed_states._word_count(instance)
 
 
 @pytest.mark.parametrize("instance", [Instance.of(fork(40), 2), Instance.of("CCL", 7), Instance.of("CL" * 70, 2)])
@@ -295,7 +334,7 @@ def test_a_time_limit_holds_and_leaves_a_proven_bound() -> None:
     instance = Instance.of("CLLCLCLLCCLCLLLCLCCCLCLCLCLLC", 12, Machine.of({"C": 2, "L": 1}))
     exhaust(Instance.of("CL", 2))  # compiled
     began = time.monotonic()
-    found = packed.solve(instance, Limits(seconds=1.0), certificate=None, incumbent=0, best_case=True)
+    found = packed_states.solve(instance, Limits(seconds=1.0), certificate=None, incumbent=0, best_case=True)
     assert time.monotonic() - began < 6
     assert found.witness is None
     assert found.upper is not None
@@ -307,14 +346,14 @@ def test_the_time_limit_holds_where_one_state_has_billions_of_successors(string:
     exhaust(Instance.of("CL", 2))
     began = time.monotonic()
     instance = Instance.of(string, 48, Machine.of({"C": 12, "L": 16}))
-    packed.solve(instance, Limits(seconds=0.5), certificate=None, incumbent=0)
+    packed_states.solve(instance, Limits(seconds=0.5), certificate=None, incumbent=0)
     assert time.monotonic() - began < 5
 
 
 def test_an_interrupt_is_an_empty_finding() -> None:
     limits = Limits()
     limits.interrupt()
-    assert packed.solve(Instance.of("CLC", 3), limits, certificate=None, incumbent=0) == Finding()
+    assert packed_states.solve(Instance.of("CLC", 3), limits, certificate=None, incumbent=0) == Finding()
 
 
 def test_where_time_does_not_suffice_to_compile_the_plain_search_runs(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -330,10 +369,10 @@ import json, sys
 sys.modules["numba"] = None
 from makespan.instance import Instance
 from makespan.machine import Machine
-from makespan.solve import Limits, packed
+from makespan.solve import Limits, packed_states
 for string, warps, c, l in json.loads(sys.argv[1]):
     instance = Instance.of(string, warps, Machine.of({"C": c, "L": l}))
-    found = packed.solve(instance, Limits(), certificate=None, incumbent=0, best_case=True)
+    found = packed_states.solve(instance, Limits(), certificate=None, incumbent=0, best_case=True)
     print(json.dumps([found.upper, found.best_case.lower, found.witness.cycles]))
 """
 
@@ -346,7 +385,7 @@ def test_without_a_compiler_the_answers_are_the_same() -> None:
     assert not run.stderr
     for (string, warps, cores, loads), line in zip(questions, run.stdout.splitlines(), strict=True):
         instance = Instance.of(string, warps, Machine.of({"C": cores, "L": loads}))
-        found = packed.solve(instance, Limits(), certificate=None, incumbent=0, best_case=True)
+        found = packed_states.solve(instance, Limits(), certificate=None, incumbent=0, best_case=True)
         assert found.witness is not None
         assert found.best_case is not None
         assert json.loads(line) == [found.upper, found.best_case.lower, [list(now) for now in found.witness.cycles]]
@@ -358,9 +397,9 @@ def test_six_warps_of_the_paper_s_string_with_and_without_pruning(capacity: dict
     proof = certificate(instance)
     check(instance, exhaust(instance, proof=proof), makespan)
     assert exhaust(instance, makespan, proof=proof).upper == makespan
-    problem = packed.Problem.of(instance)
-    task = packed.Task(problem, 1, packed_bounds.worst_case(instance, None), Limits())
-    run = packed.Run(task, 0)
+    problem = packed_states.Problem.of(instance)
+    task = packed_states.Task(problem, 1, packed_bounds.worst_case(instance, None), Limits())
+    run = packed_states.Run(task, 0)
     assert run.search() == makespan
     assert run.cursor[kernel.BURIED] == 0
     witness = run.witness()
@@ -370,12 +409,14 @@ def test_six_warps_of_the_paper_s_string_with_and_without_pruning(capacity: dict
 
 def test_pruning_leaves_little_to_do() -> None:
     instance = Instance.of(LONG, 5, Machine.of({"C": 2, "L": 1}))
-    problem, proof = packed.Problem.of(instance), certificate(instance)
+    problem, proof = packed_states.Problem.of(instance), certificate(instance)
     truth = exhaust(instance).upper
     assert truth is not None
     expanded = []
     for one in (None, proof):
-        run = packed.Run(packed.Task(problem, 1, packed_bounds.worst_case(instance, one), Limits()), truth)
+        run = packed_states.Run(
+            packed_states.Task(problem, 1, packed_bounds.worst_case(instance, one), Limits()), truth
+        )
         assert run.search() == truth
         expanded.append(int(run.cursor[kernel.EXPANDED]))
     assert expanded[1] * 2 < expanded[0]
@@ -385,7 +426,7 @@ def test_worst_and_best_case_of_an_automaton_with_many_starts() -> None:
     program = Program((Place("C", (1, 2)), Place("L", (3,)), Place("C", (3, 4)), Place("L", (4,))), (0, 1, 2))
     instance = Instance.merged([(program, 4), (Program.chain("LC"), 2)], Machine.of({"C": 2, "L": 1}))
     truth = brute_force(instance)
-    found = packed.solve(instance, Limits(), certificate=certificate(instance), incumbent=0, best_case=True)
+    found = packed_states.solve(instance, Limits(), certificate=certificate(instance), incumbent=0, best_case=True)
     check(instance, found, truth.upper)
     assert found.best_case == Bounds(truth.lower, truth.lower)
 
@@ -393,14 +434,14 @@ def test_worst_and_best_case_of_an_automaton_with_many_starts() -> None:
 def test_scratch_space_is_zero_where_nothing_is_taken() -> None:
     """`delta[o, 0]` stands for no warp and must stay zero, or keys would drift."""
     instance = Instance.of("CLLCLC", 5)
-    problem = packed.Problem.of(instance)
-    run = packed.Run(packed.Task(problem, 1, packed_bounds.worst_case(instance, None), Limits()), 0)
+    problem = packed_states.Problem.of(instance)
+    run = packed_states.Run(packed_states.Task(problem, 1, packed_bounds.worst_case(instance, None), Limits()), 0)
     run.search()
     assert not np.any(run.choice.delta[:, 0])
 
 
 def test_the_store_grows_while_the_starts_are_put_in(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(packed, "_FEWEST_STATES", 2)
+    monkeypatch.setattr(packed_states, "_FEWEST_STATES", 2)
     program = Program((Place("C", (1, 2)), Place("L", (3,)), Place("C", (3, 4)), Place("L", (4,))), (0, 1, 2))
     instance = Instance.of(program, 6)
     check(instance, exhaust(instance), search.solve(instance, Limits()).upper or 0)

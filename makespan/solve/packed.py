@@ -1,83 +1,44 @@
-"""Exact search over count states, packed into a few 64-bit words each and pruned by admissible bounds.
+"""Exact search in compiled code: one table of all count states where there is time for it, else the states that matter.
 
-Equal warps are interchangeable, so a state says how many warps of each group stand at each place. What follows is
-said of the worst case; for the best case let all cycle counts be negative, so that again the largest is sought.
-
-*Each state is visited once.* The layer of a state is the sum, over its warps, of the most instructions that are left
-on a path. Every cycle moves a warp, so it lowers the layer. States are expanded from the highest layer down: when the
-turn of a state S comes, every state from which S can be reached has had its turn, and the value v(S), the largest
-number of cycles in which an expanded path reaches S, is final.
-
-*Pruning.* Let b(S) be a bound on the cycles that any schedule takes from S on. Let z be the warp that finishes last
-in a schedule through S, g its group, p its place in S. The potential certificate of g bounds the rest by R / d, where
-R is the potential of the node that S has in this schedule, with z at p, and d the least decrease in a cycle; the node
-is one of those of the kind of S. The pessimistic bound on what z has left to execute, plus what it can be made to
-wait for, holds as well. So b(S), the maximum over all g and p in S of the smaller of the two, the first being the
-maximum over all nodes of the kind, bounds every schedule. A state with v(S) + b(S) <= floor is dropped, once its
-value is final.
-
-*Exactness.* Take a schedule of n > floor cycles, with states S_0 .. S_n. By induction every S_i with i < n is
-expanded and v(S_i) >= i: it holds for the starts, expanding S_{i-1} raises v(S_i) to i at least, and
-v(S_i) + b(S_i) >= i + (n - i) > floor, so S_i is not dropped. Hence v(end) >= n. On the other hand v(end) is the
-length of a real schedule. So when all layers are done, either v(end) > floor and v(end) is the worst case, or
-there is no schedule longer than floor.
-
-*Stopping early.* On the way of any schedule of n > floor cycles let S_i be the first state that is not expanded.
-It was not dropped, as above, and it is stored with v(S_i) >= i. So n is at most the largest v(S) + b(S) over
-the states S that are stored and neither expanded nor dropped: the larger of this and of floor is proven at any moment.
-
-*The floor comes down from above.* A first search has its floor just below what is already proven, so it drops nearly
-everything, and ends with a smaller proven bound or with the worst case itself. The gap to the next floor doubles,
-down to the length of the schedule that is already known. Whatever the floor is, the answer is exact by the argument
-above; with tight bounds the early searches are small and often suffice.
+The table needs no bounds, but proves nothing before it is full. The search over states profits from certificates,
+and lowers what is proven while it runs. So the search has a first try, unless the table takes no time worth saving.
 """
 
-import time
-from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass
-from itertools import accumulate, chain, combinations_with_replacement, product
-from typing import NamedTuple
+from math import inf
 
-import numpy as np
-
-from makespan.bounds import least_possible, pessimistic
 from makespan.certificate import Certificate
-from makespan.errors import BrokenPromiseError, UnsupportedError
-from makespan.instance import Group, Instance
+from makespan.errors import UnsupportedError
+from makespan.instance import Instance
 from makespan.result import Bounds, Upper
-from makespan.schedule import Move, Schedule
-from makespan.simulate import POLICIES, run
-from makespan.solve import compiled, packed_bounds, search
-from makespan.solve import packed_kernel as kernel
+from makespan.solve import compiled, packed_dense, packed_dense_kernel, packed_kernel, packed_states, search
 from makespan.solve.finding import Finding
 from makespan.solve.limits import Limits
 
-MOST_WORDS = 16
-"""Keys of more words are refused: there would be far too many states anyway."""
+QUICK_STATES = 2_000_000
+"""A table of so many states is full in about a second."""
 
-MOST_CELLS = 1 << 22
-"""Entries of the largest scratch table."""
+_FIRST_TRY = 0.25
+"""What the search over states may take before the table, in terms of the time that the table takes."""
 
-MOST_LAYERS = 1 << 26
-_MOST_STATES = (1 << 31) - 2
-_FEWEST_STATES = 1 << 10
-_WORD_BITS = 64
-_FIRST_BUDGET = 64
-"""States and leaves of the first call of a kernel; later calls are to take between a quarter and all of
-`_CALL_SECONDS`."""
+_SLOWER = 1.5
+"""How much longer than its processor time a table may take, where others use the machine."""
 
-_CALL_SECONDS = 0.08
-_STARTS_PER_LOOK = 256
-
-
-_wrapping = np.errstate(over="ignore")
-"""Without a compiler, sums modulo 2^64 are numpy's, which would warn."""
+_STATES_PER_SECOND = 20_000_000
+"""More than any table is filled with; only to leave out samples of tables that are far too large."""
 
 
 def applies(instance: Instance) -> bool:
     """Whether `solve` takes this instance."""
-    return _obstacle(instance) is None
+    return packed_states.obstacle(instance) is None
+
+
+def is_quick(instance: Instance, limits: Limits) -> bool:
+    """Whether the exact answer takes about a second, whatever the certificate."""
+    return (
+        packed_dense.applies(instance, limits.memory_bytes)
+        and packed_dense.count_states(instance) <= QUICK_STATES
+        and compiled.is_quick(packed_dense_kernel.fill, limits.remaining)
+    )
 
 
 def solve(
@@ -86,7 +47,7 @@ def solve(
     """The worst case, exactly, or what is proven when a limit stops the search.
 
     Args:
-        certificate: where there is one, its potentials prune the search.
+        certificate: where there is one, its potentials prune the search over states.
         incumbent: cycles of a schedule that is already known; only longer ones are looked for.
         best_case: look for the shortest schedule as well.
 
@@ -94,398 +55,52 @@ def solve(
         UnsupportedError: a state does not fit into a key.
         BrokenPromiseError: the certificate proves nothing.
     """
-    if (reason := _obstacle(instance)) is not None:
+    if (reason := packed_states.obstacle(instance)) is not None:
         raise UnsupportedError(f"the packed search cannot take this: {reason}; use backend certificate")
-    if not compiled.is_quick(kernel.advance, limits.remaining):
+    if not compiled.is_quick(packed_kernel.advance, limits.remaining):
         limits.progress("search: not compiled yet, and the time left is too short for that; the plain one runs")
         return search.solve(instance, limits)
-    problem = Problem.of(instance)
-    ceiling = pessimistic(instance) if certificate is None else certificate.upper
-    worst = _largest(Task(problem, 1, packed_bounds.worst_case(instance, certificate), limits), incumbent, ceiling)
-    best = _shortest(problem, limits) if best_case else None
-    if worst.most is None:
-        return Finding(best_case=best)
-    return Finding(worst.witness, worst.most, Upper.SEARCH, best_case=best)
+    packed_states.compile_kernels()
+    seconds = 0.0 if is_quick(instance, limits) else _seconds(instance, limits) * (1 + best_case)
+    remaining = limits.remaining
+    spare = remaining - _SLOWER * seconds
+    found = Finding()
+    if seconds:
+        part = limits if spare <= 0 else limits.part(min(spare, _FIRST_TRY * seconds) / remaining)
+        found = packed_states.solve(instance, part, certificate=certificate, incumbent=incumbent, best_case=best_case)
+    if spare <= 0 or limits.expired or _decided(found, incumbent, best_case=best_case):
+        return found
+    limits.progress(f"search: a table of {packed_dense.count_states(instance)} states")
+    return _tabulated(instance, limits, found, incumbent, best_case=best_case)
 
 
-def _obstacle(instance: Instance) -> str | None:
-    """Why the instance is too large, if it is."""
-    words = _word_count(instance)
-    if words > MOST_WORDS:
-        return f"a state takes {words} words of 64 bits, more than {MOST_WORDS}"
-    layers = sum(group.warps * group.program.most() for group in instance.groups)
-    if layers > MOST_LAYERS:
-        return f"{layers} instructions in all, more than {MOST_LAYERS}"
-    _, options, most = _sizes(instance)
-    if options * (most + 1) * words > MOST_CELLS:
-        return f"{options} choices for up to {most} warps in one cycle"
-    return None
+def _seconds(instance: Instance, limits: Limits) -> float:
+    """How long the table takes; infinity where there is none, or it is clearly too large."""
+    if not packed_dense.applies(instance, limits.memory_bytes) or not compiled.is_quick(
+        packed_dense_kernel.fill, limits.remaining
+    ):
+        return inf
+    if packed_dense.count_states(instance) > limits.remaining * _STATES_PER_SECOND:
+        return inf
+    return packed_dense.Table(instance, 1).seconds()
 
 
-def _sizes(instance: Instance) -> tuple[int, int, int]:
-    """The most pairs and options of a state, and the most warps that use one option."""
-    places = [place for group in instance.groups for place in group.program.places]
-    pairs = min(instance.warps, len(places))
-    degree = max(len(place.successors) for place in places)
-    return pairs, pairs * degree, min(instance.warps, max(instance.machine.capacities.values()))
+def _decided(found: Finding, incumbent: int, *, best_case: bool) -> bool:
+    """Whether nothing is left to ask."""
+    longest = incumbent if found.witness is None else found.witness.makespan
+    known = found.upper is not None and found.upper <= longest
+    return known and (not best_case or (found.best_case is not None and found.best_case.lower == found.best_case.upper))
 
 
-class _Field(NamedTuple):
-    """Part of a key: `bits` wide; for warp fields `end` is the number of instructions of the string, else 0."""
-
-    bits: int
-    base: int
-    end: int
-
-
-def _fields(instance: Instance) -> Iterator[_Field]:
-    """Every group in the shorter way: one field per warp, which only strings can have, or one per place."""
-    base = 0
-    for group in instance.groups:
-        places, warps = group.program.end, group.warps
-        if _by_warp(group):
-            yield from (_Field(places.bit_length(), base, places) for _ in range(warps))
-        else:
-            yield from (_Field(warps.bit_length(), base + place, 0) for place in range(places))
-        base += places
-
-
-def _by_warp(group: Group) -> bool:
-    places, warps = group.program.end, group.warps
-    return group.program.is_chain and warps * places.bit_length() <= places * warps.bit_length()
-
-
-def _word_count(instance: Instance) -> int:
-    """How many words a key has; counted without listing the fields, of which there may be millions."""
-    bits = sum(
-        min(warps * places.bit_length(), places * warps.bit_length())
-        if group.program.is_chain
-        else places * warps.bit_length()
-        for group in instance.groups
-        for places, warps in [(group.program.end, group.warps)]
-    )
-    if bits > _WORD_BITS * MOST_WORDS:
-        return -(-bits // _WORD_BITS)
-    return _placed(instance)[-1][0] + 1
-
-
-def _placed(instance: Instance) -> list[tuple[int, int]]:
-    """Word and shift of every field; no field lies in two words."""
-    found, word, shift = [], 0, 0
-    for field in _fields(instance):
-        if shift + field.bits > _WORD_BITS:
-            word, shift = word + 1, 0
-        found.append((word, shift))
-        shift += field.bits
-    return found
-
-
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """The instance as the kernel wants it; the codes of group g begin at `begin[g]`."""
-
-    instance: Instance
-    begin: tuple[int, ...]
-    automaton: kernel.Automaton
-    words: int
-
-    @classmethod
-    def of(cls, instance: Instance) -> "Problem":
-        """Number the places, and lay out the key."""
-        begin = tuple(accumulate((group.program.end for group in instance.groups), initial=0))
-        fields, placed = list(_fields(instance)), _placed(instance)
-        counter = [-1] * begin[-1]
-        for number, one in enumerate(fields):
-            if not one.end:
-                counter[one.base] = number
-        rows = [
-            [word, shift, (1 << one.bits) - 1, one.base, one.end]
-            for one, (word, shift) in zip(fields, placed, strict=True)
-        ]
-        automaton = _automaton(instance, begin)._replace(fields=np.array(rows), counter=_ints(counter))
-        return cls(instance, begin, automaton, placed[-1][0] + 1)
-
-    def starts(self) -> Iterator[Counter[int]]:
-        """Every state in which the warps can begin."""
-        ways = (
-            combinations_with_replacement([base + start for start in group.program.starts], group.warps)
-            for base, group in zip(self.begin, self.instance.groups, strict=False)
-        )
-        return (Counter(chain.from_iterable(codes)) for codes in product(*ways))
-
-    def key(self, state: Counter[int]) -> kernel.Words:
-        """The key of a start."""
-        words = [0] * self.words
-        for code, count in state.items():
-            field = int(self.automaton.counter[code])
-            if field >= 0:  # the one start of a string is place 0, where fields of warps are 0 too
-                word, shift = self.automaton.fields[field, : kernel.MASK].tolist()
-                words[word] |= count << shift
-        return np.array(words, dtype=np.uint64)
-
-    def layer(self, state: Counter[int]) -> int:
-        """The most instructions that are left."""
-        return sum(count * int(self.automaton.height[code]) for code, count in state.items())
-
-    def place(self, code: int) -> tuple[int, int]:
-        """Group and place of a code."""
-        group = int(np.searchsorted(self.begin, code, side="right")) - 1
-        return group, code - self.begin[group]
-
-    def moves(self, choice: kernel.Choice, number: int) -> list[Move]:
-        """The cycle that a leaf stands for."""
-        moves = []
-        for option in choice.options[:number].tolist():
-            group, place = self.place(int(choice.pairs[option[kernel.PAIR], kernel.PAIR_CODE]))
-            target, warps = option[kernel.TARGET], option[kernel.TAKE]
-            successor = self.instance.groups[group].program.end if target < 0 else self.place(target)[1]
-            if warps:
-                moves.append(Move(group, place, successor, warps))
-        return moves
-
-    def begun(self, size: int, choice: kernel.Choice) -> list[dict[int, int]]:
-        """How many warps stand where, per group, in the state whose pairs are filled in."""
-        begun: list[dict[int, int]] = [{} for _ in self.instance.groups]
-        for code, warps, _ in choice.pairs[:size].tolist():
-            group, place = self.place(code)
-            begun[group][place] = warps
-        return begun
-
-
-def _automaton(instance: Instance, begin: tuple[int, ...]) -> kernel.Automaton:
-    programs = [group.program for group in instance.groups]
-    number = {unit: at for at, unit in enumerate(packed_bounds.classes(instance))}
-    edges = [
-        [base + s if s < program.end else -1 for s in place.successors]
-        for base, program in zip(begin, programs, strict=False)
-        for place in program.places
-    ]
-    return kernel.Automaton(
-        unit=_ints([number[place.unit] for program in programs for place in program.places]),
-        sigma=_ints([min(instance.warps, instance.machine.capacities[unit]) for unit in number]),
-        first=_ints(list(accumulate(map(len, edges), initial=0))),
-        successors=_ints([code for targets in edges for code in targets]),
-        height=_ints([h for program in programs for h in packed_bounds.counts(program, None, most=True)]),
-        fields=_ints([]),
-        counter=_ints([]),
-    )
-
-
-class Task(NamedTuple):
-    """What to search: for the longest (`sense` 1) or the shortest (-1) schedule."""
-
-    problem: Problem
-    sense: int
-    estimate: kernel.Estimate
-    limits: Limits
-
-
-class _Answer(NamedTuple):
-    """No value is larger than `most`, as far as anything is proven; `witness` has exactly this value."""
-
-    most: int | None = None
-    witness: Schedule | None = None
-
-
-def _shortest(problem: Problem, limits: Limits) -> Bounds:
-    """The best case, between the work to be done and the fastest policy or witness."""
-    instance = problem.instance
-    known = min(run(instance, policy).makespan for policy in POLICIES)
-    task = Task(problem, -1, packed_bounds.best_case(instance), limits)
-    found = _largest(task, -known, -least_possible(instance))
-    least = max(least_possible(instance), -found.most if found.most is not None else 0)
-    return Bounds(least, known if found.witness is None else found.witness.makespan)
-
-
-def _largest(task: Task, known: int, ceiling: int) -> _Answer:
-    """The largest value above `known`, or what is proven; `ceiling` is only a guess of how large it may be."""
-    proven = None
-    floor, gap = max(known, ceiling - 1), 1
-    while True:
-        tried = Run(task, floor)
-        value = tried.search()
-        if value is None:
-            frontier = tried.frontier()
-            return _Answer(min((n for n in (proven, frontier) if n is not None), default=None))
-        if value > floor:
-            return _Answer(value, tried.witness() if tried.remembers else _remembered(task, value))
-        proven = floor
-        task.limits.progress(f"search: {'at most' if task.sense > 0 else 'at least'} {abs(floor)} cycles")
-        if floor <= known:
-            return _Answer(proven)
-        gap *= 2
-        floor = max(known, floor - gap)
-
-
-def _remembered(task: Task, value: int) -> Schedule | None:
-    """The witness of a value, searched once more: knowing the value prunes more, so all states may fit."""
-    again = Run(task, value - 1)
-    return again.witness() if again.search() == value and again.remembers else None
-
-
-class Run:
-    """One search with a fixed floor, and its arrays."""
-
-    def __init__(self, task: Task, floor: int) -> None:
-        self.task, self.floor = task, floor
-        self.problem, self.limits = task.problem, task.limits
-        top = sum(group.warps * group.program.most() for group in self.problem.instance.groups)
-        self.head = np.full(top + 1, -1, dtype=np.int32)
-        self.cursor = np.zeros(kernel.CURSOR_SIZE, dtype=np.int64)
-        self.cursor[kernel.LAYER], self.cursor[kernel.STATE], self.cursor[kernel.OPTIONS] = top + 1, -1, -1
-        self.choice = _choice(self.problem, task.estimate)
-        self.store = _store(_FEWEST_STATES, self.problem.words)
-        self.table = np.zeros(4 * _FEWEST_STATES, dtype=np.uint64)
-        self.remembers = True
-        self.begun = False
-        self._budget = _FIRST_BUDGET
-
-    @_wrapping
-    def search(self) -> int | None:
-        """The largest value if it is above the floor, else the floor; None when a limit comes first."""
-        if not self._begin():
-            return None
-        self.cursor[kernel.LAYER] = len(self.head) - 1
-        self.cursor[kernel.STATE] = self.head[-1]
-        self._highest(self.cursor.copy(), 0)  # compiled now, for there is no time for it after a limit
-        status = kernel.PAUSED
-        while status != kernel.DONE:
-            if self.limits.expired or (status == kernel.FULL and not self._grow()):
-                return None
-            began = time.monotonic()
-            status = kernel.advance(
-                self.floor, self.task.sense, self._budget, self.store, self.table, self.head, self.cursor,
-                self.problem.automaton, self.task.estimate, self.choice,
-            )  # fmt: skip
-            self._pace(time.monotonic() - began, status)
-        end = int(self.head[0])
-        return self.floor if end < 0 else max(self.floor, int(self.store.value[end]))
-
-    def frontier(self) -> int | None:
-        """What a stopped search proves: no value is larger; None when it was stopped too early to say."""
-        if not self.begun:
-            return None
-        most, began = self.floor, time.monotonic()
-        cursor = self.cursor.copy()
-        while cursor[kernel.LAYER] >= 0:
-            if time.monotonic() - began > 0.5 + self.limits.elapsed / 10:
-                return None
-            most = max(most, self._highest(cursor, self._budget))
-        return most
-
-    def _highest(self, cursor: kernel.Ints, budget: int) -> int:
-        return kernel.highest(
-            self.task.sense, budget, self.store, self.head, cursor,
-            self.problem.automaton, self.task.estimate, self.choice,
-        )  # fmt: skip
-
-    @_wrapping
-    def witness(self) -> Schedule | None:
-        """A schedule of the largest value, step by step from its end; None when a limit comes first."""
-        problem, sense = self.problem, self.task.sense
-        state, layer, cycles = int(self.head[0]), 0, []
-        while (value := int(self.store.value[state])) != 0:
-            target = self.store.keys[state].copy()
-            while True:
-                layer += 1
-                if layer == len(self.head):
-                    raise BrokenPromiseError("the packed search cannot find the way to a state that it has reached")
-                found = self._find(target, value - sense, layer)
-                if found is None:
-                    return None
-                if found:
-                    break
-            state = int(self.cursor[kernel.STATE])
-            cycles.append(problem.moves(self.choice, int(self.cursor[kernel.OPTIONS])))
-        size = kernel.decode(self.store.keys, state, problem.automaton, self.choice)
-        return Schedule.from_moves(problem.instance, problem.begun(size, self.choice), cycles[::-1])
-
-    def _find(self, target: kernel.Words, wanted: int, layer: int) -> bool | None:
-        """Whether `layer` holds a state before `target`, then the current one; None when a limit comes first."""
-        self.cursor[kernel.STATE], self.cursor[kernel.OPTIONS] = self.head[layer], -1
-        status = kernel.PAUSED
-        while status == kernel.PAUSED:
-            if self.limits.expired:
-                return None
-            began = time.monotonic()
-            status = kernel.find_step(
-                target, wanted, self._budget, self.store, self.cursor,
-                self.problem.automaton, self.choice,
-            )  # fmt: skip
-            self._pace(time.monotonic() - began, status)
-        return bool(self.cursor[kernel.STATE] >= 0)
-
-    def _begin(self) -> bool:
-        """Store the starts; False when a limit comes first."""
-        for number, state in enumerate(self.problem.starts()):
-            if number % _STARTS_PER_LOOK == 0 and self.limits.expired:
-                return False
-            used, filled = self.cursor[kernel.USED], self.cursor[kernel.FILLED]
-            if (used == len(self.store.value) or 2 * filled >= len(self.table)) and not self._grow():
-                return False
-            key, layer = self.problem.key(state)[np.newaxis], self.problem.layer(state)
-            kernel.insert(key, 0, 0, layer, *self.store, self.table, self.head, self.cursor)
-        self.begun = True
-        return True
-
-    def _pace(self, seconds: float, status: int) -> None:
-        """Adapt the budget to the time that the last call took."""
-        if seconds > _CALL_SECONDS:
-            self._budget = max(1, self._budget // 2)
-        elif seconds < _CALL_SECONDS / 4 and status == kernel.PAUSED:
-            self._budget *= 2
-
-    def _grow(self) -> bool:
-        """Make room: forget dead states, take more memory or, at its limit, forget the expanded states too."""
-        if self.cursor[kernel.USED] == len(self.store.value) and not self._grow_store():
-            return False
-        waiting = kernel.count_open(self.store, self.head, self.cursor)
-        slots = 1 << max(12, (4 * waiting).bit_length())
-        if self.head.nbytes + self._bytes(len(self.store.value)) + 8 * slots > self.limits.memory_bytes:
-            return False
-        self.table = np.zeros(0, dtype=np.uint64)
-        self.table = np.zeros(slots, dtype=np.uint64)
-        kernel.fill_table(self.store, self.head, self.cursor, self.table)
-        return True
-
-    def _grow_store(self) -> bool:
-        room, alive = len(self.store.value), int(self.cursor[kernel.USED] - self.cursor[kernel.BURIED])
-        free = self.limits.memory_bytes - self.head.nbytes - self._bytes(room) - self.table.nbytes
-        most = min(free // self._bytes(1), _MOST_STATES)
-        if most < alive + alive // 4:
-            self.remembers = False
-            alive = kernel.count_open(self.store, self.head, self.cursor)
-        if most < alive + alive // 4:
-            return False
-        fresh = _store(min(most, max(2 * alive, _FEWEST_STATES)), self.problem.words)
-        kernel.move(self.store, self.head, self.cursor, self.remembers, fresh)
-        self.store = fresh
-        return True
-
-    def _bytes(self, states: int) -> int:
-        return states * (8 * self.problem.words + 8)
-
-
-def _store(room: int, words: int) -> kernel.Store:
-    return kernel.Store(
-        keys=np.empty((room, words), dtype=np.uint64),
-        value=np.empty(room, dtype=np.int32),
-        after=np.empty(room, dtype=np.int32),
-    )
-
-
-def _choice(problem: Problem, estimate: kernel.Estimate) -> kernel.Choice:
-    pairs, options, most = _sizes(problem.instance)
-    nodes = int(np.diff(estimate.node_first).max(initial=0))
-    return kernel.Choice(
-        pairs=np.zeros((pairs + 1, 3), dtype=np.int64),
-        units=np.zeros((4, len(problem.automaton.sigma)), dtype=np.int64),
-        totals=np.zeros(nodes, dtype=np.int64),
-        options=np.zeros((options + 1, kernel.OPTION_SIZE), dtype=np.int64),
-        delta=np.zeros((options + 1, most + 1, problem.words), dtype=np.uint64),
-        part=np.zeros((options + 1, problem.words), dtype=np.uint64),
-    )
-
-
-def _ints(values: list[int]) -> kernel.Ints:
-    return np.array(values, dtype=np.int64)
+def _tabulated(instance: Instance, limits: Limits, found: Finding, incumbent: int, *, best_case: bool) -> Finding:
+    """What the table says or, where a limit comes first, what was found before."""
+    shortest = found.best_case
+    if best_case:
+        least = packed_dense.Table(instance, -1).fill(limits)
+        shortest = shortest if least is None else Bounds(-least, -least)
+    table = packed_dense.Table(instance, 1)
+    most = table.fill(limits)
+    if most is None:
+        return Finding(found.witness, found.upper, found.evidence, best_case=shortest)
+    witness = table.witness() if most > incumbent else None
+    return Finding(witness, max(most, incumbent), Upper.SEARCH, best_case=shortest)

@@ -5,6 +5,7 @@ certificate does not store d, so it is measured here, in integers and over all c
 that does not satisfy them is refused.
 """
 
+from collections.abc import Callable
 from itertools import accumulate
 from math import prod
 
@@ -22,15 +23,27 @@ from makespan.solve import packed_kernel as kernel
 _LARGEST = 1 << 62
 
 
-def worst_case(instance: Instance, certificate: Certificate | None) -> kernel.Estimate:
-    """At most how long it still takes: the pessimistic bound and, with a certificate, the potential's."""
+def _never() -> bool:
+    return False
+
+
+def worst_case(
+    instance: Instance, certificate: Certificate | None, stop: Callable[[], bool] = _never
+) -> kernel.Estimate:
+    """At most how long it still takes: the pessimistic bound and, with a certificate, the potential's.
+
+    Raises:
+        BrokenPromiseError: the certificate proves nothing.
+        Stopped: `stop` said so while the certificate was measured.
+    """
     proofs = certificate.potentials if certificate is not None and _fits(instance, certificate) else ()
-    return _estimate(instance, {potential.last_group: potential for potential in proofs}, most=True)
+    steps = {potential.last_group: least_decrease(instance, potential, stop) for potential in proofs}
+    return _estimate(instance, {potential.last_group: potential for potential in proofs}, steps, most=True)
 
 
 def best_case(instance: Instance) -> kernel.Estimate:
     """At least how long it still takes: paths and work that cannot be avoided."""
-    return _estimate(instance, {}, most=False)
+    return _estimate(instance, {}, {}, most=False)
 
 
 def classes(instance: Instance) -> tuple[str, ...]:
@@ -48,11 +61,12 @@ def counts(program: Program, unit: str | None, *, most: bool) -> list[int]:
     return best[:-1]
 
 
-def least_decrease(instance: Instance, potential: Potential) -> int:
+def least_decrease(instance: Instance, potential: Potential, stop: Callable[[], bool] = _never) -> int:
     """By how much every legal cycle lowers the potential, at least.
 
     Raises:
         BrokenPromiseError: a condition of theorem B does not hold, so the potential proves nothing.
+        Stopped: `stop` said so.
     """
     question = Question(instance, potential.last_group)
     sigma = (instance.machine.capacities[unit] for unit in question.classes)
@@ -63,7 +77,7 @@ def least_decrease(instance: Instance, potential: Potential) -> int:
     nodes = {node: _arrays(table) for node, table in potential.nodes}
     if missing := {node for kind in shape.kinds for node in shape.nodes_of(kind)} - set(nodes):
         raise BrokenPromiseError(f"the certificate has no table for {len(missing)} nodes")
-    required = conditions(question, shape)
+    required = conditions(question, shape, stop)
     if not dominates(question, required, nodes):
         raise BrokenPromiseError("a potential of the certificate rises for a warp that waits")
     step = measured_decrease(question, required, nodes)
@@ -84,7 +98,9 @@ def _fits(instance: Instance, certificate: Certificate) -> bool:
     return 2 * max(numbers, default=0) * (instance.warps + 2) < _LARGEST
 
 
-def _estimate(instance: Instance, potentials: dict[int, Potential], *, most: bool) -> kernel.Estimate:
+def _estimate(
+    instance: Instance, potentials: dict[int, Potential], least: dict[int, int], *, most: bool
+) -> kernel.Estimate:
     programs = [group.program for group in instance.groups]
     units = classes(instance)
     begin = list(accumulate((program.end for program in programs), initial=0))
@@ -101,7 +117,7 @@ def _estimate(instance: Instance, potentials: dict[int, Potential], *, most: boo
         ranks.append(ranks[-1] + kinds)
         sizes += of_kind
         tables += [(group, table) for _, table in nodes]
-        steps.append(least_decrease(instance, potential) if potential else 1)
+        steps.append(least.get(group, 1))
     others = np.zeros((len(tables), begin[-1]), dtype=np.int64)
     ends = np.zeros((len(tables), begin[-1]), dtype=np.int64)
     for row, (group, table) in enumerate(tables):

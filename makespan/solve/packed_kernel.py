@@ -59,6 +59,9 @@ warps take this option, how many of the class and of the pair could, and by how 
 
 OPTION_SIZE = 10
 
+SUM_FALL, SUM_USED, SUM_HELD = range(3)
+"""Columns of the tally of a sum."""
+
 WORD, SHIFT, MASK, BASE, END = range(5)
 """Columns of a field: where it is in a key, and what it says.
 
@@ -116,6 +119,9 @@ class Choice(NamedTuple):
     """Scratch space: the pairs, classes and options of a state; `totals` per node of its kind.
 
     `part[o]` is the key before option o of the leaf that is being made, and `delta[o, n]` what n warps add to it.
+    Where all leaves are made at once, each is the sum of a choice in row 0 of `sums`, of the last class, and one in row
+    1, of all other classes with the key itself; row 2 is for their making. `tally` says of each choice by how much the
+    layer falls, and how many warps of the class and of the pair are in it. The leaf itself is put together in `leaf`.
     """
 
     pairs: Ints
@@ -124,6 +130,9 @@ class Choice(NamedTuple):
     options: Ints
     delta: Words
     part: Words
+    sums: Words
+    tally: Ints
+    leaf: Words
 
 
 @compiled
@@ -328,13 +337,17 @@ def next_leaf(number: int, pairs: Ints, units: Ints, options: Ints, delta: Words
 
 @compiled
 def open_state(keys: Words, state: int, size: int, automaton: Automaton, choice: Choice) -> int:
-    """Make the first leaf of a state whose pairs are filled in; return the number of its options."""
-    number = open_options(size, automaton, choice)
+    """Fill in the options of a state whose pairs are, and the key before the first one; return their number."""
     for word in range(keys.shape[1]):
         choice.part[0, word] = keys[state, word]
     choice.options[0, FALLEN] = 0
+    return int(open_options(size, automaton, choice))
+
+
+@compiled
+def first_leaf(number: int, choice: Choice) -> None:
+    """Make the first leaf of a state that is open."""
     descend(0, number, choice.pairs, choice.units, choice.options, choice.delta, choice.part)
-    return number
 
 
 @compiled
@@ -407,6 +420,94 @@ def make_leaves(
 
 
 @compiled
+def list_choices(number: int, choice: Choice) -> tuple[int, int]:
+    """Fill in `sums`, in the order of the leaves; return how many are in rows 0 and 1, or zeros if there is no room."""
+    options, sums, tally = choice.options, choice.sums, choice.tally
+    begin_sum(0, sums, tally)
+    begin_sum(1, sums, tally)
+    for word in range(sums.shape[2]):
+        sums[1, 0, word] = choice.part[0, word]
+    own, others = 1, 1
+    first = 0
+    while first < number:
+        beyond = first
+        while beyond < number and options[beyond, UNIT] == options[first, UNIT]:
+            beyond += 1
+        count = list_class(int(beyond < number), others, first, beyond, choice)
+        if count == 0:
+            return 0, 0
+        if beyond < number:
+            others = count
+        else:
+            own = count
+        first = beyond
+    return own, others
+
+
+@compiled
+def begin_sum(row: int, sums: Words, tally: Ints) -> None:
+    """Nothing is chosen yet."""
+    tally[row, 0, SUM_FALL] = 0
+    for word in range(sums.shape[2]):
+        sums[row, 0, word] = _ZERO
+
+
+@compiled
+def list_class(row: int, count: int, first: int, beyond: int, choice: Choice) -> int:
+    """Extend the sums of a row by every choice in the options of one class; return how many there are, 0: too many.
+
+    Every partial choice can be completed, so there are never more of them than of complete ones.
+    """
+    pairs, options, sums, tally = choice.pairs, choice.options, choice.sums, choice.tally
+    quota, room = choice.units[QUOTA, options[first, UNIT]], sums.shape[1]
+    old, new = row, 2
+    if row == 0:
+        count = 1
+    for at in range(count):
+        tally[row, at, SUM_USED] = 0
+    for option in range(first, beyond):
+        warps, later, more = pairs[options[option, PAIR], PAIR_WARPS], options[option, LATER], options[option, MORE]
+        again = option > first and options[option, PAIR] == options[option - 1, PAIR]
+        made = 0
+        for at in range(count):
+            held = tally[old, at, SUM_HELD] if again else 0
+            left = quota - tally[old, at, SUM_USED]
+            least = 0 if more else max(0, left - later)
+            for take in range(min(left, warps - held), least - 1, -1):
+                if made == room:
+                    return 0
+                for word in range(sums.shape[2]):
+                    sums[new, made, word] = sums[old, at, word] + choice.delta[option, take, word]
+                tally[new, made, SUM_FALL] = tally[old, at, SUM_FALL] + take * options[option, FALL]
+                tally[new, made, SUM_USED] = tally[old, at, SUM_USED] + take
+                tally[new, made, SUM_HELD] = held + take
+                made += 1
+        count = made
+        old, new = new, old
+    if old != row:
+        for at in range(count):
+            tally[row, at, SUM_FALL] = tally[old, at, SUM_FALL]
+            for word in range(sums.shape[2]):
+                sums[row, at, word] = sums[old, at, word]
+    return count
+
+
+@compiled
+def make_all_leaves(
+    value: int, own: int, others: int, store: Store, table: Words, head: Short, cursor: Ints, choice: Choice
+) -> None:
+    """Insert every sum of a choice in row 1 and one in row 0; there must be room for all of them."""
+    keys, values, after = store.keys, store.value, store.after
+    sums, tally, leaf, layer = choice.sums, choice.tally, choice.leaf, cursor[LAYER]
+    for other in range(others):
+        below = layer - tally[1, other, SUM_FALL]
+        for at in range(own):
+            for word in range(leaf.shape[1]):
+                leaf[0, word] = sums[1, other, word] + sums[0, at, word]
+            insert(leaf, 0, value, below - tally[0, at, SUM_FALL], keys, values, after, table, head, cursor)
+
+
+@compiled
 def advance(
     floor: int,
     sense: int,
@@ -436,6 +537,20 @@ def advance(
                     continue
                 cursor[OPTIONS] = open_state(store.keys, state, size, automaton, choice)
                 cursor[EXPANDED] += 1
+                own, others = list_choices(cursor[OPTIONS], choice)
+                number = own * others
+                if (
+                    0 < number <= budget
+                    and cursor[USED] + number <= len(store.value)
+                    and 2 * (cursor[FILLED] + number) <= len(table)
+                ):
+                    make_all_leaves(value + sense, own, others, store, table, head, cursor, choice)
+                    cursor[LEAVES] += number
+                    budget -= number
+                    cursor[OPTIONS] = -1
+                    cursor[STATE] = store.after[state]
+                    continue
+                first_leaf(cursor[OPTIONS], choice)
             status, made = make_leaves(value + sense, budget, store, table, head, cursor, choice)
             cursor[LEAVES] += made
             budget -= made
@@ -481,6 +596,7 @@ def find_step(
             if cursor[OPTIONS] < 0:
                 size = decode(store.keys, state, automaton, choice)
                 cursor[OPTIONS] = open_state(store.keys, state, size, automaton, choice)
+                first_leaf(cursor[OPTIONS], choice)
             status, seen = find_leaf(target, budget + 1, cursor[OPTIONS], choice)
             if status == FULL:
                 return DONE

@@ -30,6 +30,9 @@ SMALL_STATES = 20_000
 SHARE_OF_TIME = 0.5
 """What certificates and beams may take of the time before the search begins."""
 
+SHARE_BEFORE_TABLE = 0.05
+"""The same where the search is a matter of a second: a certificate is still preferred, for it can be checked again."""
+
 
 class _Proof(NamedTuple):
     """What is known so far: the longest replayed schedule, and the smallest proven upper bound."""
@@ -116,9 +119,16 @@ def _engines(
     small = _count_states(instance) <= SMALL_STATES
     if backend == "auto" and small:
         yield "search", _search(instance, known, limits)
-    yield "certificate", _improve(instance, limits if backend == "certificate" else limits.part(SHARE_OF_TIME))
+    yield "certificate", _improve(instance, limits if backend == "certificate" else _before_search(instance, limits))
     if backend == "auto" and not small:
         yield from _race(instance, known, limits)
+
+
+def _before_search(instance: Instance, limits: Limits) -> Limits:
+    """What certificates and beams may take in `auto`."""
+    from makespan.solve import packed
+
+    return limits.part(SHARE_BEFORE_TABLE if packed.is_quick(instance, limits) else SHARE_OF_TIME)
 
 
 def _race(instance: Instance, known: Callable[[], _Proof], limits: Limits) -> Iterator[tuple[str, Iterable[Finding]]]:

@@ -1,0 +1,231 @@
+"""The table of all count states: same answers as the plain search, legal witnesses, and its place beside the search."""
+
+import json
+import random
+import subprocess
+import sys
+import threading
+import time
+from math import comb
+
+import numpy as np
+import pytest
+from hypothesis import given
+
+from makespan.certificate import Certificate
+from makespan.errors import BrokenPromiseError, UnsupportedError
+from makespan.instance import Instance
+from makespan.machine import Machine
+from makespan.program import BARRIER, Place, Program
+from makespan.result import Bounds, Upper
+from makespan.simulate import replay
+from makespan.solve import Limits, certify, packed, packed_dense, packed_dense_kernel, packed_states, search
+from makespan.solve.finding import Finding
+from tests.oracle import obeys
+from tests.strategies import instances
+
+LONG = "LLLLCCCCCCCCCLLCCCCCCC"
+FORK = Program((Place("C", (1, 2)), Place("L", (3,)), Place("C", (3, 4)), Place("L", (4,))), (0, 1, 2))
+
+
+def certificate(instance: Instance) -> Certificate:
+    return next(found.certificate for found in certify.improve(instance, Limits()) if found.certificate)
+
+
+def filled(instance: Instance, sense: int = 1) -> packed_dense.Table:
+    table = packed_dense.Table(instance, sense)
+    assert table.fill(Limits()) is not None
+    return table
+
+
+@given(instances(choices=False, most_warps=6))
+def test_the_table_agrees_with_plain_search_on_worst_and_best_case(instance: Instance) -> None:
+    plain = search.solve(instance, Limits())
+    assert plain.best_case is not None
+    for sense, truth in ((1, plain.upper), (-1, plain.best_case.lower)):
+        table = packed_dense.Table(instance, sense)
+        assert table.fill(Limits()) == sense * (truth or 0)
+        witness = table.witness()
+        assert obeys(instance, witness)
+        assert replay(instance, witness) == truth
+
+
+@given(instances(choices=False, most_warps=5))
+def test_a_sample_leaves_no_trace(instance: Instance) -> None:
+    table = packed_dense.Table(instance, 1)
+    assert table.seconds() > 0
+    table.fill(Limits())
+    assert np.array_equal(table._values, filled(instance)._values)
+
+
+@given(instances(choices=False, most_warps=5, most=3))
+def test_ranks_number_the_states_in_an_order_that_every_cycle_keeps(instance: Instance) -> None:
+    table = packed_dense.Table(instance, 1)
+    standing = table._standing(len(table._values) - 1)
+    seen = set()
+    for rank in range(len(table._values) - 1, -1, -1):
+        assert np.array_equal(standing, table._standing(rank))
+        seen.add(tuple(standing.tolist()))
+        for warp in range(instance.warps):
+            moved = standing.copy()
+            moved[warp] += 1
+            group = instance.group_of_warp()[warp]
+            alike = warp + 1 < instance.warps and instance.group_of_warp()[warp + 1] == group
+            if moved[warp] > instance.groups[group].program.end or (alike and moved[warp] > moved[warp + 1]):
+                continue
+            after = rank + int(table._ladder.gain[warp, standing[warp]])
+            assert np.array_equal(table._standing(after), moved)
+        packed_dense_kernel.step_back(standing, table._ladder)
+    assert len(seen) == packed_dense.count_states(instance)
+
+
+@pytest.mark.parametrize(
+    ("units", "loads", "warps", "makespan"),
+    [(1, 1, 6, 117), (2, 1, 6, 77), (2, 1, 7, 88), (4, 2, 6, 47)],
+)
+def test_the_paper_s_string(units: int, loads: int, warps: int, makespan: int) -> None:
+    instance = Instance.of(LONG, warps, Machine.of({"C": units, "L": loads}))
+    table = packed_dense.Table(instance, 1)
+    assert table.fill(Limits()) == makespan
+    assert replay(instance, table.witness()) == makespan
+
+
+def test_only_strings_without_barriers_that_fit_have_a_table() -> None:
+    most = 1 << 33
+    assert packed_dense.applies(Instance.of("CLC", 8), most)
+    assert packed_dense.count_states(Instance.merged([(Program.chain("CL"), 3), (Program.chain("L"), 2)])) == 10 * 3
+    needed = 2 * comb(11, 3) + 48 * 2  # two bytes a state, and up to two choices of a warp that moves
+    assert packed_dense.applies(Instance.of("CLC", 8), needed)
+    assert not packed_dense.applies(Instance.of("CLC", 8), needed - 1)
+    assert not packed_dense.applies(Instance.of(FORK, 2), most)
+    assert not packed_dense.applies(Instance.of("C" * 32768, 1), most)  # values have 16 bits
+    assert packed_dense.applies(Instance.of("C" * 32767, 1), most)
+    assert not packed_dense.applies(Instance.of("CL" * 12, 24, Machine.of({"C": 12, "L": 12})), 1 << 60)
+    barrier = Program.chain(f"C{BARRIER}L")
+    assert not packed_dense.applies(Instance.of(barrier, 2), most)
+    assert not packed.applies(Instance.of(barrier, 2))
+    with pytest.raises(UnsupportedError, match="barrier"):
+        packed.solve(Instance.of(barrier, 2), Limits(), certificate=None, incumbent=0)
+
+
+def test_a_full_range_of_values_is_kept() -> None:
+    instance = Instance.of("C" * 32767, 1)
+    assert packed_dense.Table(instance, 1).fill(Limits()) == 32767
+    assert packed_dense.Table(instance, -1).fill(Limits()) == -32767
+
+
+def test_a_table_that_is_not_full_says_nothing() -> None:
+    limits = Limits()
+    limits.interrupt()
+    table = packed_dense.Table(Instance.of("CLC", 3), 1)
+    assert table.fill(limits) is None
+    table._values[:] = 3
+    with pytest.raises(BrokenPromiseError, match="no cycle gives"):
+        table.witness()
+
+
+def test_blocks_make_no_difference_without_barriers() -> None:
+    one, two = Instance.of("CLLCCL", 4), Instance.of("CLLCCL", 4, blocks=2)
+    for solve in (packed.solve, packed_states.solve):
+        found = [solve(instance, Limits(), certificate=None, incumbent=0) for instance in (one, two)]
+        assert found[0].upper == found[1].upper
+        assert found[1].witness is not None
+        assert replay(two, found[1].witness) == found[1].upper
+
+
+@pytest.mark.parametrize("quick", [0, 1 << 30])
+@pytest.mark.parametrize("lead", [-2, -1, 0])
+def test_whichever_comes_first_the_answer_is_the_same(quick: int, lead: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packed, "QUICK_STATES", quick)
+    instance = Instance.of("LLLCCCCLC", 5, Machine.of({"C": 2, "L": 1}))
+    for proof in (None, certificate(instance)):
+        found = packed.solve(instance, Limits(), certificate=proof, incumbent=27 + lead, best_case=True)
+        assert (found.upper, found.evidence, found.best_case) == (27, Upper.SEARCH, Bounds(21, 21))
+        if lead:
+            assert found.witness is not None
+            assert replay(instance, found.witness) == 27
+
+
+def test_where_there_is_no_table_the_search_over_states_has_all_the_time() -> None:
+    instance = Instance.merged([(FORK, 4), (Program.chain("LC"), 2)], Machine.of({"C": 2, "L": 1}))
+    plain = search.solve(instance, Limits())
+    found = packed.solve(instance, Limits(), certificate=None, incumbent=0, best_case=True)
+    assert (found.upper, found.best_case) == (plain.upper, plain.best_case)
+
+
+def test_a_table_for_which_time_does_not_suffice_is_not_begun(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packed_dense.Table, "fill", lambda *_: pytest.fail("begun"))
+    instance = Instance.of("CLLCLCLLCCLCLLLCLCCC", 10, Machine.of({"C": 2, "L": 1}))  # 30 million states
+    found = packed.solve(instance, Limits(seconds=1.0), certificate=None, incumbent=0)
+    assert found.upper is not None
+
+
+PLAIN = """
+import json, sys
+sys.modules["numba"] = None
+from makespan.instance import Instance
+from makespan.machine import Machine
+from makespan.solve import Limits, packed
+for string, warps, c, l in json.loads(sys.argv[1]):
+    instance = Instance.of(string, warps, Machine.of({"C": c, "L": l}))
+    found = packed.solve(instance, Limits(), certificate=None, incumbent=0, best_case=True)
+    print(json.dumps([found.upper, found.best_case.lower, found.witness.cycles]))
+"""
+
+
+def test_without_a_compiler_the_tables_are_the_same() -> None:
+    questions = [("CLLCLL", 3, 1, 1), ("CCLLCC", 3, 2, 1), ("CCL", 7, 2, 2), ("LLLCCCCLC", 3, 4, 2), ("CCCL", 6, 3, 1)]
+    run = subprocess.run(
+        [sys.executable, "-W", "error", "-c", PLAIN, json.dumps(questions)], capture_output=True, text=True, check=False
+    )
+    assert not run.stderr
+    for (string, warps, cores, loads), line in zip(questions, run.stdout.splitlines(), strict=True):
+        instance = Instance.of(string, warps, Machine.of({"C": cores, "L": loads}))
+        found = packed.solve(instance, Limits(), certificate=None, incumbent=0, best_case=True)
+        assert found.witness is not None
+        assert found.best_case is not None
+        assert json.loads(line) == [found.upper, found.best_case.lower, [list(now) for now in found.witness.cycles]]
+
+
+def true_whenever_it_stops(number: int, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Stop a search at a random moment in a random way; return how it ended."""
+    rng = random.Random(number)
+    units, truth, least = rng.choice([(2, 77, 54), (1, 117, 100)])
+    instance = Instance.of(LONG, 6, Machine.of({"C": units, "L": 1}))
+    monkeypatch.setattr(packed, "QUICK_STATES", rng.choice([0, 1 << 30]))
+    monkeypatch.setattr(packed_dense, "applies", rng.choice([packed_dense.applies, lambda *_: False]))
+    incumbent = truth - rng.choice([0, 1, 5, truth])
+    proof = certificate(instance) if rng.random() < 0.5 else None
+    way = rng.choice(["time", "memory", "interrupt"])
+    moment = 10 ** rng.uniform(-3, 0)
+    limits = Limits(
+        seconds=moment if way == "time" else 60,
+        memory_bytes=int(10 ** rng.uniform(3, 8)) if way == "memory" else 8 << 30,
+    )
+    alarm = threading.Timer(moment, limits.interrupt)
+    if way == "interrupt":
+        alarm.start()
+    began = time.monotonic()
+    found = packed.solve(instance, limits, certificate=proof, incumbent=incumbent, best_case=rng.random() < 0.3)
+    late = time.monotonic() - began - moment
+    alarm.cancel()
+    assert way == "memory" or late < 3
+    assert found.upper is None or found.upper >= truth
+    assert found.witness is None or replay(instance, found.witness) == truth == found.upper
+    assert found.best_case is None or found.best_case.lower <= least <= found.best_case.upper
+    return f"{way}: {'nothing' if found == Finding() else 'exact' if found.upper == truth else 'interval'}"
+
+
+def test_stopped_at_a_random_moment_it_says_what_is_true() -> None:
+    for number in range(8):
+        with pytest.MonkeyPatch.context() as patch:
+            true_whenever_it_stops(number, patch)
+
+
+@pytest.mark.soak
+def test_stopped_at_a_hundred_random_moments_it_says_what_is_true() -> None:
+    outcomes = set()
+    for number in range(100, 200):
+        with pytest.MonkeyPatch.context() as patch:
+            outcomes.add(true_whenever_it_stops(number, patch))
+    assert {f"{way}: {end}" for way in ("time", "memory", "interrupt") for end in ("exact", "interval")} <= outcomes
