@@ -1,0 +1,135 @@
+"""The threads of a launch, as far as they differ in special registers that matter."""
+
+from collections.abc import Collection, Iterator
+from enum import IntEnum
+from math import prod
+from typing import TYPE_CHECKING, NamedTuple
+
+from makespan.errors import InputError
+from makespan.ptx.launch import WARP_LANES, Extent, Launch
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from makespan.ptx.evaluate import Value
+
+MAX_THREADS = 2**22
+"""In a launch with more threads than this to tell apart, the number of the block counts as unknown."""
+
+_AT_ONCE = 2**16
+_AXES = "xyz"
+
+
+class Detail(IntEnum):
+    """What is told apart: nothing, the threads of a block, or also the blocks of the grid."""
+
+    NOTHING = 0
+    THREADS = 1
+    BLOCKS = 2
+
+
+class Threads(NamedTuple):
+    """Some threads of a launch.
+
+    Args:
+        state: their special registers, as far as they are known.
+        size: how many are told apart.
+        warps: a number for the warp of each; None if they are one.
+    """
+
+    state: "dict[str, Value]"
+    size: int
+    warps: "NDArray[np.int64] | None"
+
+
+def details(launch: Launch, registers: Collection[str]) -> tuple[Detail, ...]:
+    """What there is to be told apart where these registers matter, from most detail to none."""
+    lanes = ("%laneid", "%lanemask", *(("%tid.",) if launch.block else ()))
+    telling = {
+        Detail.THREADS: any(name.startswith(lanes) for name in registers),
+        Detail.BLOCKS: launch.grid is not None and any(name.startswith("%ctaid.") for name in registers),
+        Detail.NOTHING: True,
+    }
+    return tuple(detail for detail in reversed(Detail) if telling[detail])
+
+
+def threads(launch: Launch, registers: Collection[str], detail: Detail, warp: int | None = None) -> Iterator[Threads]:
+    """All threads of the launch, or of one warp of every block, in groups that hold each warp as a whole.
+
+    Args:
+        registers: the registers that matter; threads that differ in no other stand for each other.
+
+    Raises:
+        InputError: a warp that the block does not have.
+    """
+    fixed = _sizes(launch)
+    if warp is not None and launch.warps_per_block is not None and not 0 <= warp < launch.warps_per_block:
+        raise InputError(f"there is no warp {warp}: a block of this launch has {launch.warps_per_block} warps, from 0")
+    lanes = _lanes(launch, registers, warp) if detail >= Detail.THREADS else [({}, 0)]
+    blocks = _block_axes(launch, registers) if detail >= Detail.BLOCKS else {}
+    if len(lanes) * prod(blocks.values()) > MAX_THREADS:
+        blocks = {}
+    count = prod(blocks.values())
+    if count * len(lanes) == 1:
+        yield Threads(fixed | lanes[0][0] | dict.fromkeys(blocks, 0), 1, None)
+        return
+    import numpy as np
+
+    in_block = {name: np.array([lane[name] for lane, _ in lanes], dtype=np.uint64) for name in lanes[0][0]}
+    warp_of = np.array([number for _, number in lanes], dtype=np.int64)
+    step = max(1, _AT_ONCE // len(lanes))
+    for first in range(0, count, step):
+        number = np.arange(first, min(first + step, count), dtype=np.uint64)
+        rest, state = number, dict(fixed)
+        for name, size in blocks.items():
+            state[name] = np.repeat(rest % size, len(lanes))
+            rest = rest // size
+        state |= {name: np.tile(values, len(number)) for name, values in in_block.items()}
+        warps = np.repeat(np.arange(len(number)), len(lanes)) * (warp_of.max() + 1) + np.tile(warp_of, len(number))
+        yield Threads(state, len(number) * len(lanes), warps)
+
+
+def _sizes(launch: Launch) -> "dict[str, Value]":
+    sizes = (("%ntid", launch.block), ("%nctaid", launch.grid))
+    return {
+        f"{name}.{axis}": size for name, extent in sizes if extent for axis, size in zip(_AXES, extent, strict=True)
+    }
+
+
+def _block_axes(launch: Launch, registers: Collection[str]) -> dict[str, int]:
+    """How many values the number of a block takes along each axis that matters."""
+    axes = zip(_AXES, launch.grid or (), strict=False)
+    return {f"%ctaid.{axis}": size for axis, size in axes if f"%ctaid.{axis}" in registers or size == 1}
+
+
+def _lanes(launch: Launch, registers: Collection[str], warp: int | None) -> list[tuple[dict[str, int], int]]:
+    """The special registers of every thread, and its warp; without a block, those of all 32 lanes."""
+    everyone = range(prod(launch.block)) if launch.block else range(WARP_LANES)
+    if warp is not None and launch.block:
+        everyone = everyone[warp * WARP_LANES : (warp + 1) * WARP_LANES]
+    found: dict[tuple[tuple[str, int], ...], tuple[dict[str, int], int]] = {}
+    for number in everyone:
+        own = {name: value for name, value in _own(number, launch.block).items() if name in registers}
+        group = number // WARP_LANES if own else 0
+        found.setdefault((*own.items(), ("", group)), (own, group))
+    return list(found.values())
+
+
+def _own(number: int, block: Extent | None) -> dict[str, int]:
+    """The special registers of the thread with this number in its block."""
+    lane = number % WARP_LANES
+    bit = 1 << lane
+    ones = 2**WARP_LANES - 1
+    found = {
+        "%laneid": lane,
+        "%lanemask_eq": bit,
+        "%lanemask_lt": bit - 1,
+        "%lanemask_le": 2 * bit - 1,
+        "%lanemask_gt": ones - (2 * bit - 1),
+        "%lanemask_ge": ones - (bit - 1),
+    }
+    if block is not None:
+        x, y, _ = block
+        found |= {"%tid.x": number % x, "%tid.y": number // x % y, "%tid.z": number // (x * y)}
+    return found

@@ -1,0 +1,266 @@
+"""Which branches all active lanes of a warp take alike, and which always go the same way.
+
+Values spread from lane to lane in two ways: through the operands of instructions (`spread`), and through control flow.
+Where lanes that parted at a branch come together, whatever either side wrote may differ between them. And where a loop
+is left in different iterations, whatever it wrote may differ outside, although all lanes still in the loop agree.
+
+Sources: D. Sampaio, R. M. de Souza, S. Collange and F. M. Q. Pereira, Divergence Analysis, ACM TOPLAS 35(4), 2013;
+J. Rosemann, S. Moll and S. Hack, An Abstract Interpretation for SPMD Divergence on Reducible Control Flow Graphs,
+POPL 2021 (which calls the second way temporal divergence).
+"""
+
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from makespan.ptx.cfg import Flow, graph
+from makespan.ptx.dataflow import SHARED_REGISTER, Access, accesses, guards, influential, live
+from makespan.ptx.execution import Code, Effort, Execution, TooLongError, order, prepare
+from makespan.ptx.launch import Launch, known_parameters
+from makespan.ptx.loops import Nest, nest
+from makespan.ptx.module import Declaration
+from makespan.ptx.spread import Spread, Surroundings, compares_uniformly, result_spread, special_spreads
+from makespan.ptx.threads import details, threads
+
+if TYPE_CHECKING:
+    from makespan.ptx.execution import Mask
+    from makespan.ptx.threads import Threads
+
+MAX_STEPS = 1_000_000
+MAX_WORK = 5_000_000
+"""Registers, and blocks behind branches, that the analysis may look at; beyond it, branches count as divergent."""
+
+
+def uniform_branches(flow: Flow, launch: Launch) -> frozenset[int]:
+    """The blocks whose conditional branch all active lanes of a warp take alike.
+
+    Lanes are taken to come together at the immediate post-dominator of the branch at which they parted, or wherever
+    else both of its sides lead. A `bra.uni` is believed, and a kernel is taken to have no data race.
+
+    Raises:
+        InputError: a launch that does not fit the kernel.
+        UnsupportedError: control flow that has no natural loops.
+    """
+    launch = launch.for_kernel(flow.kernel)
+    found = nest(flow)
+    code = prepare(flow, found, known_parameters(flow.kernel, launch))
+    branches = {block for block in range(flow.exit) if flow.is_branch(block)}
+    sure = {block for block in branches if "uni" in flow.last(block).opcode.split(".")}
+    sure |= _by_execution(code, launch)
+    return frozenset(sure.union(_by_spread(flow, found, launch, frozenset(sure))))
+
+
+def decided(flow: Flow, launch: Launch, warp: int) -> dict[int, int]:
+    """The side (as in `branches.SIDES`) of every branch that has the same outcome at each of its executions.
+
+    That is, by every lane of this warp (its number in the block), in every block of the grid. A branch that is never
+    executed has no outcome and is left out.
+
+    Raises:
+        InputError: a launch that does not fit the kernel, or a warp that the block does not have.
+        UnsupportedError: control flow that has no natural loops.
+    """
+    launch = launch.for_kernel(flow.kernel)
+    code = prepare(flow, nest(flow), known_parameters(flow.kernel, launch))
+    outcomes: dict[int, set[int]] = {}
+    for _, sides in _outcomes(code, launch, warp):
+        for block, side in sides:
+            outcomes.setdefault(block, set()).add(side)
+    return {block: next(iter(sides)) for block, sides in sorted(outcomes.items()) if len(sides) == 1}
+
+
+def _by_execution(code: Code, launch: Launch) -> set[int]:
+    """The branches that go one way in each warp, or are never executed."""
+    found = set(code.branches)
+    outcomes = _outcomes(code, launch, None)
+    if not outcomes:
+        return set()
+    for group, sides in outcomes:
+        found = {
+            block for block in found if not _splits(group, sides.get((block, 0), False), sides.get((block, 1), False))
+        }
+    return found
+
+
+def _splits(group: "Threads", taken: "Mask", fall: "Mask") -> bool:
+    """Whether a warp may have threads that go one way and threads that go the other, or one that does both."""
+    if taken is False or fall is False:
+        return False
+    if group.warps is None or taken is True or fall is True:
+        return True
+    return bool(set(group.warps[taken].tolist()) & set(group.warps[fall].tolist()))
+
+
+def _outcomes(code: Code, launch: Launch, warp: int | None) -> "list[tuple[Threads, dict[tuple[int, int], Mask]]]":
+    """Which threads may take which sides of which branches, by groups of threads; nothing if that takes too long."""
+    for detail in details(launch, code.registers):
+        for effort in (Effort.ALL, Effort.NONE):
+            found, steps = [], MAX_STEPS
+            try:
+                for group in threads(launch, code.registers, detail, warp):
+                    execution = Execution(code, effort, group.size, steps)
+                    execution.run(dict(group.state))
+                    steps = execution.steps_left
+                    found.append((group, execution.sides))
+            except TooLongError:
+                continue
+            return found
+    return []
+
+
+@dataclass(slots=True)
+class _Divergence:
+    """The fixed point of spreads and divergent branches.
+
+    Args:
+        entering: the spreads at the beginning of each block that was reached; a register without one may differ.
+        mixed: by block, the registers that lanes which come together there may have written differently.
+        divergent: the branches that are not uniform.
+        before: by block, how many lead to it.
+        live: by block, the registers whose spread is worth carrying there.
+    """
+
+    flow: Flow
+    nest: Nest
+    accesses: tuple[Access, ...]
+    around: Surroundings
+    sure: frozenset[int]
+    matter: frozenset[str]
+    meets: Mapping[int, int]
+    before: Mapping[int, int]
+    live: Sequence[Set[str]]
+    entering: dict[int, dict[str, Spread]] = field(default_factory=dict)
+    mixed: dict[int, set[str]] = field(default_factory=dict)
+    divergent: set[int] = field(default_factory=set)
+    work_left: int = MAX_WORK
+
+    def solve(self) -> bool:
+        """Find it; False if it takes too much work."""
+        rank = {block: at for at, block in enumerate(order(self.flow))}
+        self.entering = {0: {}} if self.flow.blocks else {}
+        waiting = set(self.entering)
+        while waiting:
+            block = min(waiting, key=rank.__getitem__) if len(waiting) > 1 else next(iter(waiting))
+            waiting.remove(block)
+            spreads = self._after(block)
+            self.work_left -= 1 + len(spreads) + len(waiting)
+            if self.flow.is_branch(block) and block not in self.divergent | self.sure and self._parts(block, spreads):
+                self.divergent.add(block)
+                waiting |= self._mix(block)
+            for after in self.flow.blocks[block].successors:
+                if after != self.flow.exit and self._enter(after, spreads):
+                    waiting.add(after)
+            if self.work_left < 0:
+                return False
+        return True
+
+    def _after(self, block: int) -> dict[str, Spread]:
+        """The spreads at the end of a block."""
+        spreads = dict(self.entering[block])
+        for number in range(self.flow.blocks[block].first, self.flow.blocks[block].stop):
+            access, instruction = self.accesses[number], self.flow.code[number]
+            names = self.matter.intersection(access.writes)
+            if not names:
+                continue
+            self.work_left -= 1
+            found = result_spread(instruction, access, spreads, self.around)
+            if found is None and compares_uniformly(instruction, access, spreads, self.around):
+                found = Spread(0, 0)
+            if instruction.guard is not None:
+                guard = spreads.get(access.own(instruction.guard.lstrip("!")))
+                found = found if guard is not None and not guard.varying else None
+            for name in names:
+                old = spreads.get(name)
+                is_partial = instruction.guard is not None or "." in instruction.operands[0]
+                new = found if not is_partial else (found | old if found is not None and old is not None else None)
+                if new is None or name == SHARED_REGISTER:
+                    spreads.pop(name, None)
+                else:
+                    spreads[name] = new
+        return spreads
+
+    def _parts(self, block: int, spreads: Mapping[str, Spread]) -> bool:
+        """Whether lanes may part at the branch that ends a block."""
+        found = [spreads.get(name) for name in guards(self.flow, self.accesses, block)]
+        return any(spread is None or spread.varying for spread in found)
+
+    def _enter(self, block: int, spreads: Mapping[str, Spread]) -> bool:
+        """Bring spreads to a block; whether that changed what enters it."""
+        mixed = self.mixed.get(block, set())
+        old = self.entering.get(block)
+        names = (self.live[block] & spreads.keys()) - mixed
+        if old is None:
+            new = {name: spreads[name] for name in names}
+        else:
+            new = {name: old[name] | spreads[name] for name in names & old.keys()}
+        self.entering[block] = new
+        return new != old
+
+    def _mix(self, block: int) -> set[int]:
+        """Note where lanes that part at a block come together; the blocks reached whose entering spreads changed."""
+        flow, changed = self.flow, set()
+        successors = flow.blocks[block].successors
+        if flow.exit in successors:  # those lanes are gone, the others go one way
+            return set()
+        meet = self.meets.get(block, flow.exit)
+        sides = [self._closure(after, meet) for after in successors]
+        region = sides[0] | sides[1]
+        joins = {b for b in sides[0] & sides[1] if self.before[b] > 1} | ({meet} - {flow.exit})
+        mixed = {join: self._written(region) for join in joins}
+        for number in self.nest.around(block):
+            loop = self.nest.loops[number]
+            if any(source == block or source in region for source, _ in loop.exits):
+                written = self._written(loop.blocks)
+                for _, after in loop.exits:
+                    mixed[after] = mixed.get(after, set()) | written
+        for join, names in mixed.items():
+            self.mixed.setdefault(join, set()).update(names)
+            if join in self.entering and self._enter(join, self.entering[join]):
+                changed.add(join)
+        return changed
+
+    def _closure(self, begin: int, avoided: int) -> set[int]:
+        found, waiting = set[int](), [begin]
+        while waiting:
+            block = waiting.pop()
+            if block not in (self.flow.exit, avoided) and block not in found:
+                found.add(block)
+                waiting += self.flow.blocks[block].successors
+        self.work_left -= len(found)
+        return found
+
+    def _written(self, blocks: set[int] | frozenset[int]) -> set[str]:
+        numbers = (n for b in blocks for n in range(self.flow.blocks[b].first, self.flow.blocks[b].stop))
+        found = {name for number in numbers for name in self.accesses[number].writes}
+        self.work_left -= len(found)
+        return found & self.matter
+
+
+def _by_spread(flow: Flow, nest: Nest, launch: Launch, sure: frozenset[int]) -> Iterator[int]:
+    """The branches whose guard does not differ between lanes that execute it together."""
+    found = accesses(flow.kernel)
+    parameters = {name for parameter in flow.kernel.parameters or () for name, _ in parameter.names}
+    declared = [s for s in (*flow.kernel.variables, *flow.kernel.statements) if isinstance(s, Declaration)]
+    symbols = {name for declaration in declared if not declaration.is_register for name, _ in declaration.names}
+    around = Surroundings(
+        special_spreads(launch),
+        known_parameters(flow.kernel, launch),
+        flow.kernel.is_entry,
+        frozenset(symbols | parameters),
+    )
+    before: dict[int, int] = {}
+    for block in flow.blocks:
+        for after in set(block.successors):
+            before[after] = before.get(after, 0) + 1
+    matter = influential(flow, found)
+    meets = _meeting_points(flow)
+    divergence = _Divergence(flow, nest, found, around, sure, matter, meets, before, live(flow, found, matter))
+    if divergence.solve():
+        yield from (b for b in divergence.entering if flow.is_branch(b) and b not in divergence.divergent)
+
+
+def _meeting_points(flow: Flow) -> dict[int, int]:
+    """The immediate post-dominator of every block from which a way leads to the end."""
+    import networkx as nx
+
+    return dict(nx.immediate_dominators(graph(flow).reverse(copy=False), flow.exit))
