@@ -75,7 +75,10 @@ def test_json_says_what_is_proven_and_how(solve: Runner) -> None:
     assert (done.code, done.err) == (0, "")
     (document,) = done.documents()
     assert document["seconds"] >= 0
-    del document["seconds"], document["versions"], document["assumptions"]
+    (step,) = document["history"]
+    assert 0 <= step.pop("seconds") <= document["seconds"]
+    assert step == {"engine": "certificate", "lower": 10, "upper": 10, "evidence": "theorem-a"}
+    del document["seconds"], document["versions"], document["assumptions"], document["history"]
     assert document == {
         "schema": "makespan.result/1",
         "status": "exact",
@@ -84,6 +87,7 @@ def test_json_says_what_is_proven_and_how(solve: Runner) -> None:
         "pessimistic": 12,
         "best_case": 9,
         "warps": 2,
+        "blocks": 1,
         "capacity": {"C": 1, "L": 1},
         "machine": "custom",
         "string": "CLLCLL",
@@ -237,8 +241,8 @@ BAD_USAGE: dict[str, tuple[Sequence[str], str]] = {
     "missing toml": (("missing.toml",), "missing.toml: cannot read: No such file or directory"),
     "missing jsonl": (("missing.jsonl",), "missing.jsonl: cannot read: No such file or directory"),
     "missing ptx": (("missing.ptx", "--warps", "2"), "missing.ptx"),
-    "no suffix": (("missing", "--warps", "2"), "unknown kind of file; expected .ptx, .toml or .jsonl"),
-    "cuda": (("k.cu", "--warps", "2"), "compile CUDA source to PTX first: nvcc -O3 -ptx k.cu"),
+    "no suffix": (("missing", "--warps", "2"), "unknown kind of file; expected .ptx, .cu, .toml or .jsonl"),
+    "cuda": (("k.cu", "--warps", "2"), "k.cu: cannot read the CUDA source: there is no such file"),
     "dash without format": (("-",), "SOURCE '-' needs --input-format ptx|toml|jsonl"),
     "format of a file": (("k.jsonl", "--input-format", "toml"), "--input-format is for SOURCE '-'"),
     "no warps": (CL, "--warps is missing: how many warps run?"),
@@ -285,7 +289,7 @@ BAD_USAGE: dict[str, tuple[Sequence[str], str]] = {
     "unknown backend": ((*CL2, "--backend", "gurobi"), "unknown backend 'gurobi'; known: auto, certificate, search"),
     "unknown format": ((*CL2, "--format", "xml"), "'xml' is not one of 'text', 'json', 'csv'"),
     "unknown option": ((*CL2, "--nope"), "No such option '--nope'"),
-    "unknown machine": ((*CL2, "--machine", "nope"), "unknown machine 'nope'; shipped: paper"),
+    "unknown machine": ((*CL2, "--machine", "nope"), "unknown machine 'nope'; shipped: "),
     "missing machine": ((*CL2, "--machine", "no.toml"), "no.toml: cannot read the machine file: No such file"),
     "two machines": ((*CL2, "--machine", "paper", "--capacity", "C=1"), "--capacity and --machine exclude each other"),
     "kernel option": ((*CL2, "--kernel", "k"), "--string takes no options for kernels"),
@@ -434,7 +438,7 @@ def test_every_command_of_the_table_has_a_module_with_help(capsys: pytest.Captur
 
 
 def test_a_contradiction_between_our_own_proofs_is_exit_70(solve: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
-    def contradict(*arguments: object) -> None:
+    def contradict(*arguments: object, **options: object) -> None:
         raise BrokenPromiseError("not an interval: 3..2 cycles")
 
     monkeypatch.setattr(solve_command, "_solve", contradict)
@@ -444,7 +448,7 @@ def test_a_contradiction_between_our_own_proofs_is_exit_70(solve: Runner, monkey
 
 
 def test_a_second_interrupt_aborts_with_exit_130(solve: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupt(*arguments: object) -> None:
+    def interrupt(*arguments: object, **options: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(solve_command, "_solve", interrupt)
@@ -454,7 +458,7 @@ def test_a_second_interrupt_aborts_with_exit_130(solve: Runner, monkeypatch: pyt
 
 
 def test_a_bug_is_a_traceback_and_exit_70(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    def fail(*arguments: object) -> None:
+    def fail(*arguments: object, **options: object) -> None:
         raise ZeroDivisionError("by hand")
 
     monkeypatch.setattr(solve_command, "_solve", fail)
@@ -485,3 +489,14 @@ def test_a_linear_programme_that_is_stopped_does_not_abort_the_process(start: li
     )
     assert done.returncode == 3
     assert "terminate" not in done.stderr
+
+
+def test_a_reader_that_has_had_enough_is_no_failure() -> None:
+    command = [sys.executable, "-m", "makespan", "solve", "--string", "CLLC", "--warps", "1..60", "--format", "json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as ran:
+        assert ran.stdout is not None
+        assert ran.stderr is not None
+        assert '"status"' in ran.stdout.readline()
+        ran.stdout.close()
+        assert ran.stderr.read() == ""
+        assert ran.wait(60) == 0

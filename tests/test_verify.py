@@ -698,7 +698,7 @@ def paths_into(document: object, path: tuple[Any, ...] = ()) -> Iterator[tuple[A
 
 
 WRONG: list[Any] = [None, True, False, -1, 0, 10**30, 1.0, "", "x", [], [[]], {}, {"a": 1}, [True], [[1, [True]]]]
-REMARKS = ("seconds", "interrupted", "backend", "assumptions", "versions")
+REMARKS = ("seconds", "interrupted", "history", "backend", "assumptions", "versions")
 
 
 @pytest.mark.parametrize("number", [1, 6, 9])

@@ -6,6 +6,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 import click
 
+from makespan.errors import InputError
 from makespan.version import __version__
 
 _LIBRARIES = ("numpy", "ortools", "numba", "lark", "networkx", "matplotlib", "pulp")
@@ -17,6 +18,7 @@ def command() -> None:
     click.echo(f"makespan {__version__}, Python {platform.python_version()} on {platform.machine()}")
     for library in _LIBRARIES:
         click.echo(f"{library:<11} {_version(library)}")
+    click.echo(_compiler())
     began = time.monotonic()
     _run_every_kernel()
     click.echo(f"inner loops ready after {time.monotonic() - began:.1f} s")
@@ -29,12 +31,22 @@ def _version(library: str) -> str:
         return "missing (optional; a slower way is taken)" if library == "numba" else "missing"
 
 
+def _compiler() -> str:
+    """What would compile CUDA source, or why nothing would."""
+    from makespan.ptx import cuda
+
+    try:
+        return f".cu files   compiled by {cuda.choose('.cu').name}"
+    except InputError as refusal:
+        return str(refusal)
+
+
 def _run_every_kernel() -> None:
     from makespan.bounds.conditions import Question
     from makespan.bounds.front import Front, front
     from makespan.bounds.potential import synthesise
     from makespan.instance import Instance
-    from makespan.solve import Limits, beam
+    from makespan.solve import Limits, beam, packed_dense, packed_states
 
     instance = Instance.of("CCLLC", warps=3)
     question = Question(instance, 0)
@@ -42,3 +54,7 @@ def _run_every_kernel() -> None:
     proof = synthesise(question, question.abstraction(0), states, 60.0)
     if proof is not None:
         beam.search(instance, proof.potential, 2, 1, Limits())
+    packed_states.compile_kernels()
+    table = packed_dense.Table(instance, 1)
+    table.fill(Limits())
+    table.witness()

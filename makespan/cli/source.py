@@ -1,25 +1,27 @@
 """From a SOURCE argument and its options to instances."""
 
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
 from makespan import strings
 from makespan.cli.parameters import Capacity, Warps
 from makespan.errors import InputError
-from makespan.instance import Instance
-from makespan.machine import PAPER, Machine, read_machine, shipped_machines
+from makespan.instance import MAX_WARPS, Instance
+from makespan.machine import PAPER, Machine, find
 from makespan.program import Program
 from makespan.strings import NamedInstance
 
 if TYPE_CHECKING:
-    from makespan.ptx import Module
+    from makespan.ptx import Kernel, Launch, Module
 
 FORMATS = ("ptx", "toml", "jsonl")
+KERNEL_FORMATS = ("ptx", "cu")
 MAX_STDIN_BYTES = strings.MAX_FILE_BYTES
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -33,6 +35,17 @@ def _stack(*options: Decorator) -> Decorator:
 
     return apply
 
+
+cuda_options = _stack(
+    click.option("--arch", metavar="compute_NN", help="what a .cu file is compiled for [default: compute_75]"),
+    click.option("--keep-ptx", type=click.Path(path_type=Path), metavar="FILE.ptx", help="leave the PTX of a .cu file"),
+)
+
+launch_options = _stack(
+    click.option("--param", multiple=True, metavar="NAME=N", help="value of a kernel parameter, by name or position"),
+    click.option("--block", metavar="N|XxYxZ", help="threads of a block; says how many warps it has"),
+    click.option("--grid", metavar="N|XxYxZ", help="blocks of the grid"),
+)
 
 kernel_options = _stack(
     click.option("--kernel", metavar="NAME", help="which kernel of a module"),
@@ -52,8 +65,15 @@ kernel_options = _stack(
         metavar="LABEL=N|LABEL==N|FILE",
         help="at most N, exactly N, or a bounds file",
     ),
+    launch_options,
     click.option("--take", multiple=True, metavar="LABEL=taken|fall", help="fix a branch: this path only"),
     click.option("--trace", type=click.Path(path_type=Path), help="file with one decision per executed branch"),
+    click.option(
+        "--paths",
+        type=click.Choice(["automaton", "single"]),
+        help="all paths of a warp (default), or the one that --take or --trace fixes (default with them)",
+    ),
+    cuda_options,
 )
 
 machine_options = _stack(
@@ -64,8 +84,15 @@ machine_options = _stack(
 source_options = _stack(
     click.argument("source", required=False),
     click.option("--string", "letters", metavar="CLLC...", help="an instruction string instead of SOURCE"),
-    click.option("--warps", type=Warps(), help="number of warps, or a range for a curve"),
+    click.option("--warps", type=Warps(), help="number of warps of a block, or a range for a curve"),
     click.option("--input-format", type=click.Choice(FORMATS), help="format of standard input (SOURCE '-')"),
+    click.option(
+        "--blocks-per-sm",
+        type=click.IntRange(1, MAX_WARPS),
+        default=1,
+        show_default=True,
+        help="thread blocks on the SM, each of so many warps; those of a block wait for each other at barriers",
+    ),
     machine_options,
     kernel_options,
 )
@@ -80,8 +107,15 @@ class KernelOptions:
     classes: Path | None = None
     unknown: str | None = None
     loop_bounds: tuple[str, ...] = ()
+    param: tuple[str, ...] = ()
+    block: str | None = None
+    grid: str | None = None
     take: tuple[str, ...] = ()
     trace: Path | None = None
+    paths: Literal["automaton", "single"] | None = None
+    blocks_per_sm: int = 1
+    arch: str | None = None
+    keep_ptx: Path | None = None
 
 
 def instances(
@@ -102,7 +136,7 @@ def instances(
         raise InputError("give either SOURCE or --string")
     if capacity is not None and machine is not None:
         raise InputError("--capacity and --machine exclude each other")
-    if source is not None and _format(source, input_format) != "ptx":
+    if source is not None and _format(source, input_format) not in KERNEL_FORMATS:
         if warps is not None or capacity is not None or machine is not None:
             raise InputError(
                 "an instance file says warps and capacity itself: no --warps, --capacity, --machine beside it"
@@ -110,42 +144,93 @@ def instances(
         if kernel != KernelOptions():
             raise InputError("an instance file takes no options for kernels (--kernel, --profile, --loop-bound, ...)")
         return _instance_file(source, _format(source, input_format))
-    if letters is None or kernel == KernelOptions():
-        if warps is None:
-            raise InputError("--warps is missing: how many warps run?")
-        chosen = capacity or _machine(machine)
-        program = (
-            kernel_program(str(source), input_format, kernel)
-            if letters is None
-            else strings.parse_string(letters, chosen)
-        )
-        name = "--string" if letters is not None else str(source)
-        return tuple(NamedInstance(Instance.of(program, count, chosen), name) for count in warps)
-    raise InputError("--string takes no options for kernels (--kernel, --profile, --loop-bound, --take, ...)")
+    chosen = capacity or _machine(machine)
+    blocks = kernel.blocks_per_sm
+    if letters is None:
+        groups = _kernel_groups(str(source), input_format, kernel, warps)
+        several = [[(program, count * blocks) for program, count in block] for block in groups]
+        return tuple(NamedInstance(Instance.merged(g, chosen, blocks=blocks), str(source)) for g in several)
+    if replace(kernel, blocks_per_sm=1) != KernelOptions():
+        raise InputError("--string takes no options for kernels (--kernel, --profile, --loop-bound, --take, ...)")
+    if warps is None:
+        raise InputError("--warps is missing: how many warps run?")
+    program = strings.parse_string(letters, chosen)
+    found = (Instance.of(program, count * blocks, chosen, blocks=blocks) for count in warps)
+    return tuple(NamedInstance(instance, "--string") for instance in found)
 
 
-def read_module(source: str, input_format: str | None = None) -> "Module":
-    """The PTX module named on the command line."""
+def read_module(
+    source: str, input_format: str | None = None, *, arch: str | None = None, keep_ptx: Path | None = None
+) -> "Module":
+    """The PTX module named on the command line; CUDA source is compiled to one."""
     from makespan import ptx
 
-    if _format(source, input_format) != "ptx":
-        raise InputError(f"{source}: not a kernel file; expected .ptx")
+    kind = _format(source, input_format)
+    if kind == "cu":
+        from makespan.ptx import cuda
+
+        return cuda.read(Path(source), arch=arch, keep=keep_ptx)
+    if arch is not None or keep_ptx is not None:
+        raise InputError(f"{source}: --arch and --keep-ptx are for CUDA source (.cu)")
+    if kind != "ptx":
+        raise InputError(f"{source}: not a kernel file; expected .ptx or .cu")
     return ptx.parse(_stdin(), "<stdin>") if source == "-" else ptx.read(Path(source))
 
 
-def kernel_program(source: str, input_format: str | None, options: KernelOptions) -> Program:
-    """The program of the chosen kernel."""
+@contextmanager
+def telling_how_to_keep(module: "Module") -> Iterator[None]:
+    """Errors about PTX that was made on the way say so, and how to look at it."""
+    from makespan.ptx.module import KEEP_HINT
+
+    try:
+        yield
+    except InputError as error:
+        if module.compilation is None or f"PTX of {module.compilation.source}:" not in str(error):
+            raise
+        raise type(error)(f"{error}\n({KEEP_HINT})") from None
+
+
+def _kernel_groups(
+    source: str, input_format: str | None, options: KernelOptions, warps: range | None
+) -> Iterator[tuple[tuple[Program, int], ...]]:
+    """For every asked number of warps of a block, the programs of the chosen kernel and how many warps run each."""
     from makespan import ptx
 
-    module = read_module(source, input_format)
+    module = read_module(source, input_format, arch=options.arch, keep_ptx=options.keep_ptx)
     kernel = module.kernel(options.kernel)
-    return ptx.program(
-        kernel,
-        loop_bounds=ptx.bounds_for(kernel, ptx.loop_bounds(options.loop_bounds), module.kernels),
-        take=ptx.takes(options.take),
-        trace=None if options.trace is None else ptx.read_trace(options.trace),
+    launch = launched(options).for_kernel(kernel)
+    known = launch.warps_per_block
+    if warps is None and known is None:
+        raise InputError("--warps is missing: how many warps run? (or --block, the threads of a block)")
+    if warps is not None and known is not None and warps != range(known, known + 1):
+        raise InputError(f"--block means {known} warps for each block, and --warps says otherwise: leave it out")
+    with telling_how_to_keep(module):
+        if known is not None:
+            yield ptx.programs(kernel, **program_options(module, kernel, options))
+        else:
+            program = ptx.program(kernel, **program_options(module, kernel, options))
+            yield from (((program, count),) for count in warps or ())
+
+
+def launched(options: KernelOptions) -> "Launch":
+    """What the options say of the launch."""
+    from makespan import ptx
+
+    return ptx.launch(options.block, options.grid, options.param)
+
+
+def program_options(module: "Module", kernel: "Kernel", options: KernelOptions) -> dict[str, Any]:
+    """The options that make programs of a kernel."""
+    from makespan import ptx
+
+    return {
+        "loop_bounds": ptx.bounds_for(kernel, ptx.loop_bounds(options.loop_bounds), module.kernels),
+        "take": ptx.takes(options.take),
+        "trace": None if options.trace is None else ptx.read_trace(options.trace),
+        "paths": options.paths,
+        "launch": launched(options),
         **classification(options),
-    )
+    }
 
 
 def classification(options: KernelOptions) -> dict[str, Any]:
@@ -157,14 +242,7 @@ def classification(options: KernelOptions) -> dict[str, Any]:
 
 
 def _machine(name: str | None) -> Machine:
-    if name is None:
-        return PAPER
-    shipped = shipped_machines()
-    if name in shipped:
-        return shipped[name]
-    if name.endswith(".toml"):
-        return read_machine(Path(name))
-    raise InputError(f"unknown machine {name!r}; shipped: {', '.join(shipped)}; or give a .toml file")
+    return PAPER if name is None else find(name).machine
 
 
 def _format(source: str, input_format: str | None) -> str:
@@ -175,12 +253,10 @@ def _format(source: str, input_format: str | None) -> str:
         return input_format
     if input_format is not None:
         raise InputError("--input-format is for SOURCE '-'; a file is known by its suffix")
-    suffix = Path(source).suffix
-    if suffix == ".cu":
-        raise InputError(f"{source}: compile CUDA source to PTX first: nvcc -O3 -ptx {source}")
-    if suffix.removeprefix(".") not in FORMATS:
-        raise InputError(f"{source}: unknown kind of file; expected .ptx, .toml or .jsonl (or give --string)")
-    return suffix.removeprefix(".")
+    kind = Path(source).suffix.removeprefix(".")
+    if kind not in (*FORMATS, *KERNEL_FORMATS):
+        raise InputError(f"{source}: unknown kind of file; expected .ptx, .cu, .toml or .jsonl (or give --string)")
+    return kind
 
 
 def _instance_file(source: str, kind: str) -> tuple[NamedInstance, ...]:

@@ -1,16 +1,26 @@
 """`makespan strings`: what a kernel becomes, and what is missing for it to become a program."""
 
 import json
-from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from makespan.cli.source import KernelOptions, classification, kernel_options, read_module
+from makespan.cli.source import (
+    KernelOptions,
+    classification,
+    kernel_options,
+    launched,
+    program_options,
+    read_module,
+    telling_how_to_keep,
+)
 from makespan.errors import InputError
+from makespan.program import BARRIER, Program
 
 if TYPE_CHECKING:
-    from makespan.ptx import Kernel, Module
+    from makespan.ptx import Kernel, LoopInfo, Module
+
+_MOST_PATHS = 10**15
 
 
 @click.command("strings")
@@ -18,20 +28,25 @@ if TYPE_CHECKING:
 @click.option("--input-format", type=click.Choice(["ptx"]), help="format of standard input (SOURCE '-')")
 @kernel_options
 @click.option("--listing", is_flag=True, help="every instruction once, in text order")
+@click.option("--dot", is_flag=True, help="the control flow graph, for Graphviz")
 @click.option("--format", "output", type=click.Choice(["text", "json"]), default="text", show_default=True)
-def command(source: str, input_format: str | None, listing: bool, output: str, **options: Any) -> None:
+def command(source: str, input_format: str | None, listing: bool, dot: bool, output: str, **options: Any) -> None:
     """Show for each kernel of SOURCE its letters, its loops with their bounds, and the choices left open."""
     chosen = KernelOptions(**options)
-    module = read_module(source, input_format)
+    module = read_module(source, input_format, arch=chosen.arch, keep_ptx=chosen.keep_ptx)
     kernels = module.kernels if chosen.kernel is None else (module.kernel(chosen.kernel),)
     if not kernels:
         raise InputError(f"{source}: no kernel in this file: it has no .entry with a body")
+    if dot:
+        for kernel in kernels:
+            click.echo(_dot(kernel))
+        return
     described = [_listing(kernel, chosen) if listing else _description(module, kernel, chosen) for kernel in kernels]
-    for number, kernel in enumerate(described):
+    for number, shown in enumerate(described):
         if output == "json":
-            click.echo(json.dumps(kernel))
+            click.echo(json.dumps(shown))
         else:
-            click.echo(("\n" if number else "") + "\n".join(_listing_lines(kernel) if listing else _lines(kernel)))
+            click.echo(("\n" if number else "") + "\n".join(_listing_lines(shown) if listing else _lines(shown)))
 
 
 def _listing(kernel: "Kernel", options: KernelOptions) -> dict[str, Any]:
@@ -54,41 +69,56 @@ def _description(module: "Module", kernel: "Kernel", options: KernelOptions) -> 
     """Letters, or the reason why there are none; loops and branches in any case."""
     from makespan import ptx
 
+    launch = launched(options)
     given = ptx.bounds_for(kernel, ptx.loop_bounds(options.loop_bounds), module.kernels)
-    loops = ptx.loops(kernel, given)
     found: dict[str, Any] = {
         "kernel": kernel.name,
         "profile": options.profile,
-        "loops": [
-            {
-                "label": loop.label,
-                "line": loop.line,
-                "source_line": loop.source_line,
-                "depth": loop.depth,
-                "bound": None if loop.bound is None else loop.bound.maximum,
-                "exact": None if loop.bound is None else loop.bound.exact,
-                "bound_source": None if loop.bound is None else loop.bound.source,
-            }
-            for loop in loops
-        ],
+        "loops": [_loop(loop) for loop in ptx.loops(kernel, given, launch)],
         "branches": [branch._asdict() for branch in ptx.branches(kernel)],
     }
+    asked = program_options(module, kernel, options)
     try:
-        program = ptx.program(
-            kernel,
-            loop_bounds=given,
-            take=ptx.takes(options.take),
-            trace=None if options.trace is None else ptx.read_trace(options.trace),
-            **classification(options),
-        )
+        with telling_how_to_keep(module):
+            if launch.for_kernel(kernel).block is None:
+                groups: Any = ((ptx.program(kernel, **asked), None),)
+            else:
+                groups = ptx.programs(kernel, **asked)
     except InputError as refusal:
-        return {**found, "string": None, "refused": str(refusal)}
-    letters = program.letters or ""
+        return {**found, "string": None, "programs": [], "refused": str(refusal)}
+    programs = [_program(program, warps) for program, warps in groups]
+    return {**found, **(programs[0] if len(programs) == 1 else {"string": None}), "programs": programs}
+
+
+def _loop(loop: "LoopInfo") -> dict[str, Any]:
     return {
-        **found,
-        "string": letters,
-        "instructions": len(letters),
-        "per_class": dict(sorted(Counter(letters).items())),
+        "label": loop.label,
+        "line": loop.line,
+        "source_line": loop.source_line,
+        "depth": loop.depth,
+        "bound": None if loop.bound is None else loop.bound.maximum,
+        "exact": None if loop.bound is None else loop.bound.exact,
+        "bound_source": None if loop.bound is None else loop.bound.source,
+        "hint": loop.hint,
+    }
+
+
+def _program(program: "Program", warps: int | None) -> dict[str, Any]:
+    """One program, of so many warps of a block, in figures; a string where it has only one path."""
+    return {
+        "warps": warps,
+        "string": program.letters,
+        "places": program.end,
+        "edges": sum(len(place.successors) for place in program.places),
+        "paths": _paths(program),
+        "shortest": program.least(),
+        "longest": program.most(),
+        "per_class": {unit: [program.least(unit), program.most(unit)] for unit in sorted(program.units)},
+        "barriers": sum(place.unit == BARRIER for place in program.places),
+        "letters": [
+            {"unit": place.unit, "line": origin.line, "text": origin.text, "successors": list(place.successors)}
+            for place, origin in zip(program.places, program.origins, strict=True)
+        ],
         "assumptions": list(program.assumptions),
     }
 
@@ -97,7 +127,7 @@ def _lines(kernel: dict[str, Any]) -> list[str]:
     lines = [f"kernel {kernel['kernel']} (profile {kernel['profile']})"]
     for loop in kernel["loops"]:
         bound = (
-            "no bound"
+            (f"no bound; {loop['hint']}" if loop["hint"] else "no bound")
             if loop["bound"] is None
             else f"{'exactly' if loop['exact'] else 'at most'} {loop['bound']} iterations ({loop['bound_source']})"
         )
@@ -106,8 +136,53 @@ def _lines(kernel: dict[str, Any]) -> list[str]:
     for branch in kernel["branches"]:
         controls = f"controls loop {branch['loop']}" if branch["loop"] else "a choice"
         lines.append(f"  branch at line {branch['line']}: {branch['text']}  ({controls})")
-    if kernel["string"] is None:
-        return [*lines, f"  no string: {kernel['refused']}"]
-    counts = ", ".join(f"{count} {unit}" for unit, count in kernel["per_class"].items())
-    lines += [f"  {note}" for note in kernel["assumptions"]]
-    return [*lines, f"  {kernel['instructions']} instructions ({counts})", f"  {kernel['string']}"]
+    if not kernel["programs"]:
+        return [*lines, f"  no program: {kernel['refused']}"]
+    for program in kernel["programs"]:
+        lines += [f"  {line}" for line in _program_lines(program)]
+    return lines
+
+
+def _program_lines(program: dict[str, Any]) -> list[str]:
+    counts = ", ".join(f"{_span(*count)} {unit}" for unit, count in program["per_class"].items())
+    warps = "" if program["warps"] is None else f"{program['warps']} warp{'s' * (program['warps'] != 1)}: "
+    size = f"{_span(program['shortest'], program['longest'])} instructions ({counts})"
+    if program["string"] is not None:
+        return [*program["assumptions"], f"{warps}{size}", program["string"]]
+    paths = f"more than {_MOST_PATHS:.0e}" if program["paths"] is None else program["paths"]
+    shape = f"automaton of {program['places']} places, {program['edges']} edges, {paths} paths"
+    return [*program["assumptions"], f"{warps}{size}", shape]
+
+
+def _span(least: int, most: int) -> str:
+    return str(most) if least == most else f"{least}..{most}"
+
+
+def _paths(program: Program) -> int | None:
+    """How many paths there are; None for more than `_MOST_PATHS`."""
+    counts = [0] * program.end + [1]
+    for number in range(program.end - 1, -1, -1):
+        counts[number] = min(sum(counts[after] for after in program.places[number].successors), _MOST_PATHS + 1)
+    found = sum(counts[start] for start in program.starts)
+    return None if found > _MOST_PATHS else found
+
+
+def _dot(kernel: "Kernel") -> str:
+    """The control flow graph in the language of Graphviz: a node for each block, with its lines."""
+    from makespan.ptx.branches import SIDES
+    from makespan.ptx.cfg import flow
+
+    found = flow(kernel)
+    lines = [f'digraph "{_escaped(kernel.name)}" {{', "  node [shape=box, fontname=monospace];"]
+    for number, block in enumerate(found.blocks):
+        code = "".join(f"{i.line}: {_escaped(str(i))}\\l" for i in found.instructions(number))
+        lines.append(f'  b{number} [label="{_escaped(found.name(number))}\\n{code}"];')
+        sides = SIDES if found.is_branch(number) else ("",)
+        for side, after in zip(sides, block.successors, strict=True):
+            label = f' [label="{side}"]' if side else ""
+            lines.append(f"  b{number} -> {'end' if after == found.exit else f'b{after}'}{label};")
+    return "\n".join([*lines, "  end [shape=doublecircle, label=end];", "}"])
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"')

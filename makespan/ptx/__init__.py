@@ -2,7 +2,7 @@
 
     module = ptx.read(Path("saxpy.ptx"))      # text   -> Module
     kernel = module.kernel("saxpy")           #        -> Kernel
-    program = ptx.program(kernel)             # Kernel -> Program, an instruction string with its assumptions
+    program = ptx.program(kernel)             # Kernel -> Program, an automaton with its assumptions
 
 lark is imported when the first text is parsed, networkx when the first graph is asked for.
 """
@@ -10,11 +10,12 @@ lark is imported when the first text is parsed, networkx when the first graph is
 from makespan.ptx.bounds import Bound, GivenBound, given_bound, loop_bounds, read_bounds
 from makespan.ptx.branches import BranchInfo, Step, branches, read_trace, takes
 from makespan.ptx.isa import PROFILES, Classes, ListedInstruction, listing, read_classes
+from makespan.ptx.launch import Launch, launch
 from makespan.ptx.loop_info import LoopInfo, bounds_for, bounds_template, loops
 from makespan.ptx.module import Instruction, Kernel, Module
 from makespan.ptx.parser import decode, parse, read
-from makespan.ptx.paths import PATH_ONLY, program
 from makespan.ptx.printer import render
+from makespan.ptx.programs import PATH_ONLY, program, programs
 
 __all__ = [
     "PATH_ONLY",
@@ -25,6 +26,7 @@ __all__ = [
     "GivenBound",
     "Instruction",
     "Kernel",
+    "Launch",
     "ListedInstruction",
     "LoopInfo",
     "Module",
@@ -34,11 +36,13 @@ __all__ = [
     "branches",
     "decode",
     "given_bound",
+    "launch",
     "listing",
     "loop_bounds",
     "loops",
     "parse",
     "program",
+    "programs",
     "read",
     "read_bounds",
     "read_classes",

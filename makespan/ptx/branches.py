@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from makespan.errors import InputError
 from makespan.ptx.bounds import side_text
+from makespan.ptx.calls import call_name
 from makespan.ptx.cfg import Flow, flow
 from makespan.ptx.loops import Nest, nest
 from makespan.ptx.module import Kernel
@@ -63,9 +64,11 @@ def branch_infos(flow: Flow, nest: Nest) -> tuple[BranchInfo, ...]:
 
 
 def target(flow: Flow, block: int) -> str:
-    """The label that the branch at the end of a block names, or `exit`."""
+    """The label that the branch at the end of a block names, the function that it calls, or `exit`."""
     last = flow.last(block)
-    return last.operands[0] if last.name == "bra" else END
+    if last.name == "call":
+        return call_name(last)
+    return last.operands[-1] if last.name in ("bra", "brx") else END
 
 
 def keys(flow: Flow, block: int) -> tuple[str, str]:

@@ -8,8 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from makespan.errors import InputError, UnsupportedError
-from makespan.ptx.module import Brace, Instruction, Kernel, Label, Note, Statement
+from makespan.errors import InputError
+from makespan.ptx.calls import inlined, is_inlined
+from makespan.ptx.module import Brace, Directive, Instruction, Kernel, Label, Note, Statement
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -17,16 +18,18 @@ if TYPE_CHECKING:
 ENDS = frozenset({"ret", "exit", "trap"})
 """Instructions after which a warp executes nothing more."""
 
-JUMPS = ENDS | {"bra"}
-"""Instructions that end a block."""
+JUMPS = ENDS | {"bra", "brx"}
+"""Instructions that end a block, besides guarded calls that are inlined."""
+
+_TARGETS = ".branchtargets "
 
 
 class Block(NamedTuple):
     """Statements that are always executed together; instructions `first` to `stop - 1` are among them.
 
     Every label begins a block, so one before another label has a block without instructions: loops that begin at the
-    same instruction are told apart by their labels. With two successors, the last instruction decides: the first
-    successor if it is taken, the second if not.
+    same instruction are told apart by their labels. If the last instruction has a guard, it decides: the first
+    successor if it is taken, the last if not. An indirect branch has any number of successors.
     """
 
     statements: range
@@ -39,7 +42,7 @@ class Block(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """The control flow graph of a kernel."""
+    """The control flow graph of a kernel, whose calls are replaced by what they call where that is known."""
 
     kernel: Kernel
     code: tuple[Instruction, ...]
@@ -60,7 +63,13 @@ class Flow:
 
     def is_branch(self, block: int) -> bool:
         """Whether the block ends in a conditional branch, be it to the end of the kernel."""
-        return len(self.blocks[block].successors) == 2
+        successors, stop = self.blocks[block].successors, self.blocks[block].stop
+        return len(successors) == 2 and self.code[stop - 1].guard is not None
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it has branches to labels and ends alone: no indirect branch, and no call that was inlined."""
+        return not any(i.name == "brx" or is_inlined(i) for i in self.code)
 
     def name(self, block: int) -> str:
         """What to call a block: its label, or `line:N`."""
@@ -72,8 +81,9 @@ def flow(kernel: Kernel) -> Flow:
 
     Raises:
         InputError: a branch to nowhere, a label declared twice in one block.
-        UnsupportedError: an indirect branch.
+        UnsupportedError: recursion.
     """
+    kernel = inlined(kernel)
     statements, code = kernel.statements, kernel.instructions
     targets = _targets(kernel)
     ranges = list(_ranges(statements))
@@ -84,9 +94,12 @@ def flow(kernel: Kernel) -> Flow:
         first, stop = stop, stop + sum(isinstance(statements[at], Instruction) for at in span)
         successors: tuple[int, ...] = (number + 1,)
         last = code[stop - 1] if stop > first else None
-        if last is not None and last.name in JUMPS:
-            taken = number_at[targets[stop - 1]] if stop - 1 in targets else len(ranges)
-            successors = (taken, number + 1) if last.guard else (taken,)
+        if last is not None and _ends_block(last):
+            taken = tuple(dict.fromkeys(number_at[at] for at in targets.get(stop - 1, ()))) or (len(ranges),)
+            if last.name == "call":
+                successors = (number + 1, *taken)
+            else:
+                successors = (*taken, number + 1) if last.guard else taken
         begin = statements[span.start]
         label = begin.name if isinstance(begin, Label) else None
         blocks.append(Block(span, first, stop, label, begin.line, successors))
@@ -125,10 +138,15 @@ def _ranges(statements: Sequence[Statement]) -> Iterator[range]:
             begin, jump = None, None
         if begin is None and isinstance(statement, Instruction | Label | Note):
             begin = at
-        if isinstance(statement, Instruction) and statement.name in JUMPS:
+        if isinstance(statement, Instruction) and _ends_block(statement):
             jump = statement
     if begin is not None:
         yield range(begin, len(statements))
+
+
+def _ends_block(instruction: Instruction) -> bool:
+    is_conditional_call = instruction.name == "call" and instruction.guard is not None and is_inlined(instruction)
+    return instruction.name in JUMPS or is_conditional_call
 
 
 def _trails(statement: Statement, jump: Instruction) -> bool:
@@ -150,10 +168,11 @@ class _Scope:
         return scope.labels[name] if scope else None
 
 
-def _targets(kernel: Kernel) -> dict[int, int]:
-    """The label to which a branch goes, as number of a statement, by number of the branching instruction."""
+def _targets(kernel: Kernel) -> dict[int, tuple[int, ...]]:
+    """The labels to which a branch may go, as numbers of statements, by number of the branching instruction."""
     scope, count = _Scope(), 0
     branches: list[tuple[int, Instruction, _Scope]] = []
+    scopes: dict[int, _Scope] = {}
     for at, statement in enumerate(kernel.statements):
         match statement:
             case Brace(opens=True):
@@ -165,22 +184,32 @@ def _targets(kernel: Kernel) -> dict[int, int]:
                     first = kernel.statements[scope.labels[name]].line
                     raise InputError(f"{kernel.file}:{line}: label {name} is already declared in line {first}")
                 scope.labels[name] = at
+                scopes[at] = scope
             case Instruction():
-                if statement.name in ("bra", "brx"):
+                if statement.name in ("bra", "brx") or is_inlined(statement):
                     branches.append((count, statement, scope))
                 count += 1
             case _:
                 pass
-    return {number: _target(branch, seen_from, kernel) for number, branch, seen_from in branches}
+    return {number: _target(branch, seen_from, kernel, scopes) for number, branch, seen_from in branches}
 
 
-def _target(branch: Instruction, scope: _Scope, kernel: Kernel) -> int:
+def _target(branch: Instruction, scope: _Scope, kernel: Kernel, scopes: Mapping[int, _Scope]) -> tuple[int, ...]:
     where = f"{kernel.file}:{branch.line}: `{branch}`"
-    if branch.name == "brx":
-        raise UnsupportedError(f"{where} is an indirect branch, which is not supported; rewrite it as a chain of bra")
-    if len(branch.operands) != 1:
+    if branch.name == "bra" and len(branch.operands) != 1:
         raise InputError(f"{where} must name one label")
-    target = scope.find(branch.operands[0])
+    if branch.name == "brx" and len(branch.operands) != 2:
+        raise InputError(f"{where} must name an index and a list of targets")
+    target = scope.find(branch.operands[-1])
     if target is None:
         raise InputError(f"{where} goes to a label that is not declared here")
-    return target
+    if branch.name != "brx":
+        return (target,)
+    listed = next((s for s in kernel.statements[target + 1 : target + 2] if isinstance(s, Directive)), None)
+    if listed is None or not listed.text.startswith(_TARGETS):
+        raise InputError(f"{where} goes to {branch.operands[-1]}, which is no list of .branchtargets")
+    names = [name.strip() for name in listed.text[len(_TARGETS) :].rstrip(";").split(",")]
+    found = [scopes[target].find(name) for name in names]
+    if None in found:
+        raise InputError(f"{where} may go to label {names[found.index(None)]}, which is not declared here")
+    return tuple(at for at in found if at is not None)

@@ -5,11 +5,13 @@ import re
 import struct
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import zip_longest
 from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
 
 from makespan.errors import InputError
 from makespan.ptx.module import Declaration, Kernel
+from makespan.ptx.signature import names_of
 
 Extent: TypeAlias = tuple[int, int, int]
 """Numbers of threads or blocks along x, y and z."""
@@ -59,6 +61,12 @@ class Launch:
             raise InputError(f"--block {_text(self.block)}: more than {MAX_BLOCK_THREADS} threads in a block")
         object.__setattr__(self, "parameters", MappingProxyType(dict(self.parameters)))
 
+    def __str__(self) -> str:
+        """What is known, as on a command line; empty if nothing is."""
+        extents = (("block", self.block), ("grid", self.grid))
+        known = [f"{name} {_text(extent)}" for name, extent in extents if extent is not None]
+        return ", ".join([*known, *(f"{name}={value}" for name, value in self.parameters.items())])
+
     @property
     def warps_per_block(self) -> int | None:
         """Warps of a block, the last perhaps partial; None without a block."""
@@ -67,8 +75,9 @@ class Launch:
     def for_kernel(self, kernel: Kernel) -> "Launch":
         """The same launch with parameters by their PTX names, and with the block that `.reqntid` tells.
 
-        A parameter may be called by its PTX name, by its position ("3" is the fourth), or by the end of its PTX name
-        from an underscore on. Calling this twice is the same as once; every analysis calls it.
+        A parameter may be called by its PTX name, by its position ("3" is the fourth), by its name in the CUDA source
+        that was compiled, or by the end of its PTX name from an underscore on. Calling this twice is the
+        same as once; every analysis calls it.
 
         Raises:
             InputError: a name that fits no parameter or several, a value that its type cannot hold, a block that is
@@ -162,10 +171,14 @@ def _named(key: str, names: list[str], kernel: Kernel) -> str:
         return key
     if key.isdecimal() and len(key) <= 4 and int(key) < len(names):
         return names[int(key)]
+    said = names_of(kernel.name, kernel.compilation.signatures, len(names)) if kernel.compilation else ()
+    if said.count(key) == 1:
+        return names[said.index(key)]
     found = [name for name in names if name.endswith(f"_{key.removeprefix('_')}")] if key.strip("_") else []
     if len(found) == 1:
         return found[0]
-    listed = ", ".join(f"{position} is {name}" for position, name in enumerate(names)) or "there are none"
+    called = [f"{own} or {name}" if own else name for own, name in zip_longest(said, names)]
+    listed = ", ".join(f"{position} is {name}" for position, name in enumerate(called)) or "there are none"
     problem = f"fits {len(found)} parameters" if found else "no such parameter"
     raise InputError(
         f"--param {key}: {problem} of kernel {kernel.name}; give the position, or the name in the PTX: {listed}"

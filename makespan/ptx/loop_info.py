@@ -1,31 +1,38 @@
 """Which bound holds for which loop, and what a report says about a loop.
 
-In this order: the command line, a bounds file, our own comments, the comments of the compiler.
+In this order: the command line, a bounds file, our own comments, the comments of the compiler, inference. A bound that
+is inferred and exact takes the place of one in a comment that it keeps.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from makespan.errors import InputError
 from makespan.ptx.bounds import Bound, GivenBound
 from makespan.ptx.cfg import Flow, flow
+from makespan.ptx.inference import inferred_bounds
+from makespan.ptx.launch import Launch
 from makespan.ptx.loops import Nest, nest
 from makespan.ptx.module import Instruction, Kernel
 from makespan.ptx.notes import noted_bounds, source_lines
 
 
 class LoopInfo(NamedTuple):
-    """A loop as a report shows it; `line` is in the PTX, `source_line` is FILE:LINE through `.loc`."""
+    """A loop as a report shows it; `line` is in the PTX, `source_line` is FILE:LINE through `.loc`.
+
+    `hint` says why the comments in a loop without a bound tell none.
+    """
 
     label: str
     line: int
     source_line: str | None
     bound: Bound | None
     depth: int
+    hint: str | None = None
 
 
-def loops(kernel: Kernel, loop_bounds: Sequence[GivenBound] = ()) -> tuple[LoopInfo, ...]:
+def loops(kernel: Kernel, loop_bounds: Sequence[GivenBound] = (), launch: Launch | None = None) -> tuple[LoopInfo, ...]:
     """The loops of a kernel in text order, each with its bound as far as one is known.
 
     Raises:
@@ -33,24 +40,57 @@ def loops(kernel: Kernel, loop_bounds: Sequence[GivenBound] = ()) -> tuple[LoopI
         UnsupportedError: control flow that has no natural loops.
     """
     found = flow(kernel)
-    return loop_infos(found, nest(found), loop_bounds)
+    return loop_infos(found, nest(found), loop_bounds, launch or Launch())
 
 
-def loop_infos(flow: Flow, nest: Nest, given: Sequence[GivenBound]) -> tuple[LoopInfo, ...]:
-    """The same for a flow that is at hand: one for each loop of the nest."""
+def loop_infos(
+    flow: Flow, nest: Nest, given: Sequence[GivenBound], launch: Launch, warp: int | None = None
+) -> tuple[LoopInfo, ...]:
+    """The same for a flow that is at hand, for one warp or for every one: one for each loop of the nest."""
     names = _Names.of(flow, nest)
-    bounds = noted_bounds(flow, nest)
-    bounds |= _matched(names, [g for g in given if g.place])
+    bounds = _matched(names, [g for g in given if g.place])
     bounds |= _matched(names, [g for g in given if not g.place])
+    hints: dict[int, str] = {}
+    if any(number not in bounds for number in range(len(nest.loops))):
+        inferred = inferred_bounds(flow, nest, launch, warp) if flow.is_plain else {}
+        told, hints = _told(flow, nest, inferred, bounds.keys())
+        bounds = told | bounds
     for number, bound in bounds.items():
         if bound.maximum == 0 and nest.loops[number].is_bottom_tested:
             raise InputError(
                 f"{bound.source}: loop {names.labels[number]} runs its body before it tests, so its bound is at least 1"
             )
     return tuple(
-        LoopInfo(names.labels[n], flow.blocks[loop.header].line, names.sources[n], bounds.get(n), loop.depth)
+        LoopInfo(
+            names.labels[n],
+            flow.blocks[loop.header].line,
+            names.sources[n],
+            bounds.get(n),
+            loop.depth,
+            None if n in bounds else hints.get(n),
+        )
         for n, loop in enumerate(nest.loops)
     )
+
+
+def _told(
+    flow: Flow, nest: Nest, inferred: Mapping[int, Bound], given: Set[int]
+) -> tuple[dict[int, Bound], dict[int, str]]:
+    """The bounds that comments and inference tell, and why comments do not.
+
+    Raises:
+        InputError: a comment that is ill-formed, or that inference disproves in a loop without a given bound.
+    """
+    found, hints = dict(inferred), dict[int, str]()
+    for number, noted in noted_bounds(flow, nest).items():
+        proven = inferred.get(number)
+        if not isinstance(noted, Bound):
+            hints[number] = noted
+        elif proven is None or not proven.exact:
+            found[number] = noted
+        elif proven.maximum > noted.maximum and number not in given:
+            raise InputError(f"loop {flow.name(nest.loops[number].header)}: {noted}, but it makes {proven}")
+    return found, hints
 
 
 def bounds_for(kernel: Kernel, given: Iterable[GivenBound], kernels: Iterable[Kernel]) -> tuple[GivenBound, ...]:
@@ -60,7 +100,9 @@ def bounds_for(kernel: Kernel, given: Iterable[GivenBound], kernels: Iterable[Ke
     return tuple(g for g in given if own.matching(g) or not any(other.matching(g) for other in others))
 
 
-def bounds_template(kernels: Kernel | Sequence[Kernel], loop_bounds: Sequence[GivenBound] = ()) -> str:
+def bounds_template(
+    kernels: Kernel | Sequence[Kernel], loop_bounds: Sequence[GivenBound] = (), launch: Launch | None = None
+) -> str:
     """A bounds file to fill in: a line for each loop, `LABEL,?` where no bound is known.
 
     Raises:
@@ -71,8 +113,9 @@ def bounds_template(kernels: Kernel | Sequence[Kernel], loop_bounds: Sequence[Gi
         "# Loop bounds: LABEL,N for at most N iterations, LABEL,==N for exactly N. Replace every ? by a number.",
         "# An iteration is one execution of the body; a loop that tests before its body may have 0.",
     ]
+    lines += [f"# Labels hold for this PTX only: {made}" for made in {k.compilation: None for k in several} if made]
     for kernel in several:
-        infos = loops(kernel, bounds_for(kernel, loop_bounds, several))
+        infos = loops(kernel, bounds_for(kernel, loop_bounds, several), launch)
         lines += ["", f"# kernel {kernel.name}: {len(infos)} loop{'s' * (len(infos) != 1)}"]
         for info in infos:
             lines += template_lines(info, kernel, with_name=len(several) > 1)
@@ -83,6 +126,7 @@ def template_lines(info: LoopInfo, kernel: Kernel, *, with_name: bool = False) -
     """The two lines of a bounds file for one loop: where it is, and its bound or `?`."""
     source = f", source {info.source_line}" if info.source_line else ""
     known = f", {info.bound}" if info.bound else ""
+    known = known or (f"; {info.hint}" if info.hint else "")
     count = "?" if info.bound is None else f"{'==' * info.bound.exact}{info.bound.maximum}"
     return (
         f"# {kernel.file}:{info.line}{source}, depth {info.depth}{known}",

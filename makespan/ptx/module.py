@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from makespan.errors import InputError
+from makespan.ptx.signature import Signatures
 
 _NAME = re.compile(r"(?<![A-Za-z0-9_$%.])[A-Za-z_$%][A-Za-z0-9_$]*")
 _NUMBERED = re.compile(r"(.*[^0-9])(0|[1-9][0-9]{0,8})")
@@ -96,6 +97,32 @@ class Brace:
 Statement: TypeAlias = Instruction | Label | Declaration | Location | Directive | Note | Brace
 
 
+KEEP_HINT = "lines are those of the PTX that was made; --keep-ptx FILE.ptx keeps it"
+"""What to add to positions in PTX that nobody has seen."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compilation:
+    """How PTX was made from the file `source` of the user.
+
+    Args:
+        compiler: with its version.
+        flags: those that may change the PTX.
+        signatures: the names of the parameters in the source, by kernel.
+    """
+
+    source: str
+    compiler: str
+    flags: tuple[str, ...]
+    signatures: Signatures = ()
+
+    def __str__(self) -> str:
+        return (
+            f"the PTX was made from {self.source} by {self.compiler} with {' '.join(self.flags)};"
+            " another compiler, version or flag makes other PTX"
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class Kernel:
     """An `.entry`, or a `.func` when `is_entry` is false; `body` is None for a mere declaration.
@@ -103,6 +130,8 @@ class Kernel:
     Args:
         files: the files of the `.loc` directives, by number.
         variables: what the module around it declares.
+        functions: the functions of the module, which it may call.
+        compilation: how the PTX was made; None if it was given as PTX.
     """
 
     name: str
@@ -116,6 +145,13 @@ class Kernel:
     file: str = field(default="", compare=False)
     files: tuple[tuple[int, str], ...] = field(default=(), compare=False, repr=False)
     variables: tuple[Declaration, ...] = field(default=(), compare=False, repr=False)
+    compilation: Compilation | None = field(default=None, compare=False, repr=False)
+    functions: tuple["Kernel", ...] = field(default=(), compare=False, repr=False)
+
+    @property
+    def source(self) -> str:
+        """The file that the user gave: source code that was compiled, or the PTX itself."""
+        return self.compilation.source if self.compilation else self.file
 
     @property
     def statements(self) -> tuple[Statement, ...]:
@@ -137,6 +173,7 @@ class Module:
 
     file: str = field(compare=False)
     items: tuple[Item, ...]
+    compilation: Compilation | None = field(default=None, compare=False)
 
     @property
     def version(self) -> str | None:

@@ -6,6 +6,11 @@ entry. A compiler that unrolls the loop copies the comment. If every pass throug
 copies, there are at most floor(N / k) passes, and floor(N / k) takes the place of N. Copies on different sides of a
 branch are not added up: only those that no pass avoids count. A loop tested at its bottom keeps at least 1, because
 it is only entered when it runs.
+
+Copies are known by their source line, which `.loc` tells. Without it they may as well be comments of two source loops
+with the same N, of which the inner one was unrolled entirely. Then N is not divided, which is safe in either case;
+unless three copies or more stand in code that repeats itself, instruction by instruction, around the whole loop, as
+unrolled bodies do. Comments that a pass can avoid tell no bound, for there may be more passes.
 """
 
 import re
@@ -18,10 +23,11 @@ from makespan.errors import InputError
 from makespan.ptx.bounds import MAX_ITERATIONS, Bound
 from makespan.ptx.cfg import Flow
 from makespan.ptx.loops import Loop, Nest
-from makespan.ptx.module import Kernel, Location, Note
+from makespan.ptx.module import Instruction, Kernel, Location, Note
 
 _OWN = re.compile(r"//\s*makespan:\s*loop\s+([0-9]{1,9})")
 _IS_OWN = re.compile(r"//\s*makespan:")
+_FEWEST_COPIES = 3
 _COMPILER = re.compile(r"//\s*<loop>.*,\s*iterations:\s*([0-9]{1,9})")
 
 
@@ -45,11 +51,13 @@ class _Mark(NamedTuple):
     is_own: bool
 
 
-def noted_bounds(flow: Flow, nest: Nest) -> dict[int, Bound]:
+def noted_bounds(flow: Flow, nest: Nest) -> dict[int, Bound | str]:
     """The bounds of loops that comments tell, by number of the loop; our own comments win over the compiler's.
 
+    Where comments stand in a loop and tell no bound, the reason stands in place of it.
+
     Raises:
-        InputError: a comment that is ill-formed, or comments in one loop that differ.
+        InputError: a comment that is ill-formed.
     """
     marks: dict[tuple[int, bool], list[_Mark]] = {}
     for mark in _marks(flow):
@@ -91,23 +99,50 @@ def _told(note: Note, file: str) -> int | None:
     return int(match[1]) if match else None
 
 
-def _bound(flow: Flow, loop: Loop, marks: list[_Mark]) -> Bound:
-    """The bound that comments in one loop, copies of each other, tell."""
-    first, file = marks[0], flow.kernel.file
+def _bound(flow: Flow, loop: Loop, marks: list[_Mark]) -> Bound | str:
+    """The bound that comments in one loop, copies of each other, tell; or why they do not."""
+    first, file, name = marks[0], flow.kernel.file, flow.name(loop.header)
     for mark in marks:
         if (mark.maximum, mark.source) != (first.maximum, first.source):
-            raise InputError(
+            return (
                 f"{file}:{mark.line}: this comment and that in line {first.line} differ, but stand in one loop,"
-                f" {flow.name(loop.header)} (an inner loop may be unrolled entirely); give a --loop-bound instead"
+                f" {name} (an inner loop may be unrolled entirely); give a --loop-bound instead"
             )
     if not 0 <= first.maximum <= MAX_ITERATIONS:
         raise InputError(f"{file}:{first.line}: a loop bound must be 1..{MAX_ITERATIONS}, not {first.maximum}")
     source = f"comment at {file}:{first.line}"
     copies = _met(flow, loop, [mark.block for mark in marks])
+    if not copies and first.is_own:
+        return (
+            f"{file}:{first.line}: loop {name} can repeat without passing this comment, which then tells no bound;"
+            " put it where every iteration passes, or give a --loop-bound instead"
+        )
+    if len(marks) > 1 and first.source is None and first.is_own and not _repeats_itself(flow, loop, marks):
+        doubt = f"{source}, not divided by {len(marks)}, as without .loc these need not be copies of one comment"
+        return Bound(first.maximum, exact=False, source=doubt)
     if copies < 2:
         return Bound(first.maximum, exact=False, source=source)
     passes = max(first.maximum // copies, int(loop.is_bottom_tested))
     return Bound(passes, exact=False, source=f"{source}, {copies} copies of {first.maximum} iterations")
+
+
+def _repeats_itself(flow: Flow, loop: Loop, marks: list[_Mark]) -> bool:
+    """Whether the text of a loop is one body again and again, with a mark in each, and control behind the last."""
+    lines = {mark.line for mark in marks}
+    pieces: list[list[str]] = [[]]
+    for block in sorted(loop.blocks):
+        for at in flow.blocks[block].statements:
+            statement = flow.kernel.statements[at]
+            if isinstance(statement, Note) and statement.line in lines:
+                pieces.append([])
+            elif isinstance(statement, Instruction):
+                pieces[-1].append(statement.opcode)
+    before, *between, after = pieces
+    if len(marks) < _FEWEST_COPIES or not between[0] or any(piece != between[0] for piece in between):
+        return False
+    body = between[0]
+    cuts = range(len(body) + 1)
+    return any(after[:cut] == body[:cut] and before[len(before) - len(body) + cut :] == body[cut:] for cut in cuts)
 
 
 def _met(flow: Flow, loop: Loop, marked: list[int]) -> int:

@@ -90,12 +90,15 @@ def parse(text: str, file: str = "<text>") -> Module:
 
 
 def _placed(items: tuple[Item, ...], file: str) -> tuple[Item, ...]:
-    """The items, with every kernel told what surrounds it: its file, the files of its `.loc`, the variables."""
+    """The items, with every kernel told what surrounds it: its file, the files of its `.loc`, variables, functions."""
     texts = (item.text for item in items if isinstance(item, Directive))
     files = tuple((int(m[1]), m[2]) for m in map(_FILE.match, texts) if m)
     variables = tuple(item for item in items if isinstance(item, Declaration))
+    functions = tuple(item for item in items if isinstance(item, Kernel) and not item.is_entry)
     return tuple(
-        replace(item, file=file, files=files, variables=variables) if isinstance(item, Kernel) else item
+        replace(item, file=file, files=files, variables=variables, functions=functions)
+        if isinstance(item, Kernel)
+        else item
         for item in items
     )
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from makespan.errors import InputError
+from makespan.errors import InputError, UnsupportedError
 from makespan.program import MAX_PLACES
 from makespan.ptx.branches import SIDES, Step, controlled, keys
 from makespan.ptx.cfg import Flow
@@ -112,6 +112,8 @@ def walk(terrain: Terrain, choose: Choice) -> Iterator[int]:
     while block != flow.exit:
         yield block
         successors = flow.blocks[block].successors
+        if len(successors) > 1 and not flow.is_branch(block):
+            raise _indirect(flow, block)
         length += flow.blocks[block].stop - flow.blocks[block].first
         if length > MAX_PLACES:
             raise _too_long(terrain)
@@ -185,6 +187,13 @@ class Tracer:
         if self._done < len(self._steps):
             left = len(self._steps) - self._done
             raise InputError(f"{self._steps[self._done].place}: the warp has ended, but {left} steps are left over")
+
+
+def _indirect(flow: Flow, block: int) -> UnsupportedError:
+    return UnsupportedError(
+        f"{flow.kernel.file}:{flow.last(block).line}: `{flow.last(block)}` is an indirect branch, which one path cannot"
+        " follow: take all paths with --paths automaton"
+    )
 
 
 def _at(flow: Flow, block: int) -> str:

@@ -12,6 +12,7 @@ from makespan.ptx import (
     bounds_for,
     bounds_template,
     given_bound,
+    launch,
     loop_bounds,
     loops,
     parse,
@@ -27,6 +28,11 @@ TOP = "L: setp.ne p,a,4;\n@p bra E;\n{note}\nadd a,a,1;\nbra L;\nE: ret;"
 def bound(k: Kernel, *given: str) -> Bound | None:
     (info,) = loops(k, loop_bounds(given))
     return info.bound
+
+
+def located(body: str) -> Kernel:
+    """The kernel with this body, all of it from one source line."""
+    return kernel(f".loc 1 3 0 {body}", after='.file 1 "a.cu"\n')
 
 
 def refusal(k: Kernel, *given: GivenBound) -> str:
@@ -189,7 +195,7 @@ def test_a_comment_out_of_range_is_refused() -> None:
 
 
 def test_a_comment_belongs_to_the_innermost_loop_around_it() -> None:
-    k = kernel(
+    k = located(
         "// makespan: loop 1\nO: // makespan: loop 2\nI: add a,a,1;\n// makespan: loop 3\n@p bra I;\n"
         "@q bra O; // makespan: loop 2\n// makespan: loop 4\nM: @q bra M;\nret;"
     )
@@ -212,44 +218,93 @@ NOTE = "// makespan: loop {}\nadd a,a,1;\n"
 
 @pytest.mark.parametrize(("maximum", "copies", "passes"), [(64, 4, 16), (63, 4, 15), (7, 4, 1), (3, 4, 1), (64, 1, 64)])
 def test_copies_in_one_body_mean_unrolling(maximum: int, copies: int, passes: int) -> None:
-    found = bound(kernel(f"L: {NOTE.format(maximum) * copies}@p bra L;\nret;"))
+    found = bound(located(f"L: {NOTE.format(maximum) * copies}@p bra L;\nret;"))
     assert found is not None
     assert found.maximum == passes
     assert copies == 1 or f"{copies} copies of {maximum} iterations" in found.source
 
 
 def test_an_unrolled_loop_that_tests_first_may_run_no_pass() -> None:
-    found = bound(kernel(f"L: setp.ne p,a,1;\n@p bra E;\n{NOTE.format(3) * 4}bra L;\nE: ret;"))
+    found = bound(located(f"L: setp.ne p,a,1;\n@p bra E;\n{NOTE.format(3) * 4}bra L;\nE: ret;"))
     assert found is not None
     assert found.maximum == 0
 
 
 def test_copies_on_two_sides_of_a_branch_do_not_add_up() -> None:
     note = NOTE.format(8)
-    found = bound(kernel(f"L: @q bra B;\n{note}bra J;\nB: {note}J: add a,a,1;\n@p bra L;\nret;"))
+    found = bound(located(f"L: @q bra B;\n{note}bra J;\nB: {note}J: add a,a,1;\n@p bra L;\nret;"))
     assert found == Bound(8, exact=False, source="comment at k.ptx:6")
 
 
 def test_copies_that_a_pass_may_avoid_do_not_add_up() -> None:
     note = NOTE.format(8)
-    found = bound(kernel(f"L: {note}{note}@q bra J;\n{note}{note}J: @p bra L;\nret;"))
+    found = bound(located(f"L: {note}{note}@q bra J;\n{note}{note}J: @p bra L;\nret;"))
     assert found is not None
     assert found.maximum == 4
 
 
-def test_comments_that_differ_in_one_loop_are_refused() -> None:
-    message = refusal(kernel(f"L: {NOTE.format(8)}{NOTE.format(4)}@p bra L;\nret;"))
-    assert message.startswith("k.ptx:7: this comment and that in line 5 differ, but stand in one loop, L")
-    located = f"L: .loc 1 3 0\n{NOTE.format(8)}.loc 1 4 0\n{NOTE.format(8)}@p bra L;\nret;"
-    assert "differ" in refusal(kernel(located, after='.file 1 "a.cu"\n'))
+def test_comments_that_differ_in_one_loop_tell_no_bound() -> None:
+    (info,) = loops(kernel(f"L: {NOTE.format(8)}{NOTE.format(4)}@p bra L;\nret;"))
+    assert info.bound is None
+    assert (info.hint or "").startswith("k.ptx:7: this comment and that in line 5 differ, but stand in one loop, L")
+    body = f"L: .loc 1 3 0\n{NOTE.format(8)}.loc 1 4 0\n{NOTE.format(8)}@p bra L;\nret;"
+    (info,) = loops(kernel(body, after='.file 1 "a.cu"\n'))
+    assert "differ" in (info.hint or "")
+    (info,) = loops(kernel(body, after='.file 1 "a.cu"\n'), loop_bounds(["L=3"]))
+    assert (info.bound, info.hint) == (Bound(3, exact=False, source="command line"), None)
 
 
-def test_the_sample_that_nvcc_unrolled_is_bounded() -> None:
+def test_equal_comments_without_source_lines_are_copies_where_the_code_repeats_itself() -> None:
+    found = bound(kernel(f"L: {NOTE.format(8) * 4}@p bra L;\nret;"))
+    assert found == Bound(2, exact=False, source="comment at k.ptx:5, 4 copies of 8 iterations")
+    body = "ld.global.u32 a,[b];\n// makespan: loop 9\nadd a,a,1;\n"
+    found = bound(kernel(f"L: setp.ne.u32 q,a,b;\n{body * 3}add b,b,4;\n@p bra L;\nret;"))
+    assert found == Bound(3, exact=False, source="comment at k.ptx:7, 3 copies of 9 iterations")
+
+
+NESTED = {
+    "another comment first": "// makespan: loop 16\nmul a,a,b;\n" + NOTE.format(16) * 3,
+    "adjacent comments": "// makespan: loop 16\n" + NOTE.format(16) * 3,
+    "inner comments last": "// makespan: loop 16\n" + "add a,a,1;\n// makespan: loop 16\n" * 3,
+    "nothing between": "// makespan: loop 16\n" * 4 + "add a,a,1;\n",
+    "two copies": NOTE.format(16) * 2,
+}
+
+
+@pytest.mark.parametrize("body", NESTED.values(), ids=NESTED)
+def test_equal_comments_that_may_be_those_of_an_unrolled_inner_loop_are_not_divided(body: str) -> None:
+    found = bound(kernel(f"L: {body}sub b,b,a;\n@p bra L;\nret;"))
+    assert found is not None
+    assert found.maximum == 16
+    assert "need not be copies of one comment" in found.source
+
+
+def test_a_comment_that_a_pass_avoids_tells_no_bound() -> None:
+    (info,) = loops(kernel(f"L: @q bra J;\n{NOTE.format(8)}J: @p bra L;\nret;"))
+    assert info.bound is None
+    assert (info.hint or "").startswith("k.ptx:6: loop L can repeat without passing this comment")
+
+
+COUNTED = "mov.u32 %r1, 0;\nL: {}add.u32 %r1, %r1, 1;\nsetp.lt.u32 %p1, %r1, 5;\n@%p1 bra L;\nret;"
+REGISTERS = ".reg .u32 %r<2>; .reg .pred %p<2>; "
+
+
+def test_what_is_proven_makes_a_comment_exact_and_must_keep_it() -> None:
+    found = bound(kernel(REGISTERS + COUNTED.format(NOTE.format(9))))
+    assert found is not None
+    assert found[:2] == (5, True)
+    assert "inferred" in found.source
+    assert "loop L: at most 4 iterations (comment at k.ptx:6), but it makes exactly 5 iterations (inferred" in refusal(
+        kernel(REGISTERS + COUNTED.format(NOTE.format(4)))
+    )
+
+
+def test_the_sample_that_nvcc_unrolled_is_bounded_by_its_parameter() -> None:
     path = next(path for path in SAMPLES if path.stem == "nbody")
     main, remainder = loops(read(path).kernel())
-    assert main.bound is not None
-    assert remainder.bound is not None
-    assert (main.bound.maximum, remainder.bound.maximum) == (16, 64)
+    assert (main.bound and main.bound.maximum, remainder.bound and remainder.bound.maximum) == (16, 64)
+    main, remainder = loops(read(path).kernel(), launch=launch(parameters=["2=63"]))
+    assert [b and b[:2] for b in (main.bound, remainder.bound)] == [(15, True), (3, True)]
 
 
 def test_the_template_is_a_bounds_file_to_fill_in(tmp_path: Path) -> None:

@@ -42,6 +42,13 @@ def test_a_label_at_the_end_is_a_block_without_instructions() -> None:
     assert flow(kernel("")).blocks == ()
 
 
+def test_an_indirect_branch_goes_to_all_its_targets_once() -> None:
+    found = flow(kernel("t: .branchtargets L, M, L;\nbrx.idx a, t;\nL: M: @p brx.idx a, t;\nret;"))
+    assert [b.successors for b in found.blocks] == [(1, 2), (2,), (1, 2, 3), (4,)]
+    assert not any(found.is_branch(block) for block in range(4))
+    assert not found.is_plain
+
+
 def test_labels_belong_to_their_braces() -> None:
     found = flow(kernel("{ L: @p bra L; bra M; }\n{ L: @p bra L; }\nM: ret;"))
     assert [b.successors for b in found.blocks] == [(0, 1), (3,), (2, 3), (4,)]
@@ -59,7 +66,10 @@ def test_loops_that_begin_at_one_instruction_are_told_apart_by_their_labels() ->
         ("{ L: }\nbra L;", InputError, "k.ptx:6: `bra L;` goes to a label"),
         ("L: ret;\nL: ret;", InputError, "k.ptx:6: label L is already declared in line 5"),
         ("bra L, M;\nL: M:", InputError, "must name one label"),
-        ("brx.idx a, t;\nt: .branchtargets L;\nL:", UnsupportedError, "k.ptx:5: `brx.idx a, t;` is an indirect branch"),
+        ("brx.idx a, t;", InputError, "k.ptx:5: `brx.idx a, t;` goes to a label that is not declared here"),
+        ("brx.idx t;\nt: .branchtargets L;\nL:", InputError, "must name an index and a list of targets"),
+        ("brx.idx a, L;\nL: ret;", InputError, "goes to L, which is no list of .branchtargets"),
+        ("brx.idx a, t;\nt: .branchtargets L, M;\nL:", InputError, "may go to label M, which is not declared here"),
     ],
 )
 def test_flow_that_is_not_understood_is_refused(body: str, kind: type[Exception], message: str) -> None:

@@ -1,7 +1,8 @@
-"""From a kernel to one instruction string, and every reason to refuse."""
+"""From a kernel to the instruction string of one path, and every reason to refuse."""
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from hypothesis import given
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 
 from makespan.errors import InputError, UnsupportedError
 from makespan.program import Origin, Program
-from makespan.ptx import GivenBound, Kernel, Step, loop_bounds, parse, program, read, read_trace, takes
+from makespan.ptx import GivenBound, Kernel, Launch, Step, loop_bounds, parse, program, read, read_trace, takes
 from tests.ptx.texts import SAMPLES, kernel
 
 TOP = "L: setp.ne.s32 p,a,4;\n@p bra E;\nld.u32 a,[b];\nbra L;\nE: ret;"
@@ -23,7 +24,7 @@ def sample(name: str) -> Kernel:
 
 
 def letters(body: str, *bounds: str, take: dict[str, str] | None = None) -> str | None:
-    return program(kernel(body), loop_bounds=loop_bounds(bounds), take=take).letters
+    return program(kernel(body), loop_bounds=loop_bounds(bounds), take=take, paths="single").letters
 
 
 def steps(*texts: str) -> list[Step]:
@@ -33,7 +34,7 @@ def steps(*texts: str) -> list[Step]:
 
 def refusal(body: str, *bounds: str, take: dict[str, str] | None = None, trace: list[Step] | None = None) -> str:
     with pytest.raises(InputError) as caught:
-        program(kernel(body), loop_bounds=loop_bounds(bounds), take=take, trace=trace)
+        program(kernel(body), loop_bounds=loop_bounds(bounds), take=take, trace=trace, paths="single")
     return str(caught.value)
 
 
@@ -51,7 +52,7 @@ def test_a_straight_kernel_needs_no_help_and_says_what_it_assumes() -> None:
     assert found.assumptions == (
         "profile paper: unit classes C, L",
         "the hardware executes the PTX as it is written, although ptxas expands, unrolls and drops instructions",
-        "guarded instructions are issued whatever their predicate (1 on this path)",
+        "guarded instructions are issued whatever their predicate (1 of them)",
     )
 
 
@@ -75,7 +76,8 @@ def test_the_first_block_may_be_a_loop() -> None:
 
 def test_a_maximum_leaves_a_choice_and_names_the_remedies() -> None:
     assert refusal(BOTTOM, "L=3") == (
-        "k.ptx: 1 branch leaves a choice in kernel k, and the longest path need not be the worst case; fix one path:\n"
+        "k.ptx: 1 branch leaves a choice in kernel k, and one path is asked for; fix it, or take all paths with --paths"
+        " automaton:\n"
         "  line 6: @p bra L   (loop L, at most 3 iterations (command line), may end early:"
         " --loop-bound 'L==3' if it never does, or --take 'L=taken')"
     )
@@ -110,7 +112,7 @@ def test_open_choices_are_listed_all_at_once() -> None:
     ]
     assert message.startswith("k.ptx: 2 branches leave a choice")
     with pytest.raises(UnsupportedError):
-        program(kernel(CHOICE))
+        program(kernel(CHOICE), paths="single")
 
 
 def test_take_decides_by_label_or_by_line() -> None:
@@ -141,7 +143,9 @@ def test_a_guarded_end_is_a_branch() -> None:
     assert "line 5: @p exit   (--take ':5=taken' or '=fall')" in refusal(body)
     assert letters(body, take={":5": "fall", ":7": "taken"}) == "LC"
     assert letters(body, take={"exit": "fall"}) == "LC"
-    assert refusal("@p exit;", take={":5": "taken"}) == "k.ptx:3: no instruction of k needs an execution unit"
+    assert (
+        refusal("@p exit;", take={":5": "taken"}) == "k.ptx:3: a warp may end before any instruction of k needs a unit"
+    )
 
 
 @pytest.mark.parametrize(
@@ -223,25 +227,59 @@ def test_a_loop_that_take_avoids_needs_no_bound() -> None:
 @pytest.mark.parametrize(
     ("body", "message"),
     [
-        ("call.uni (r), f, (p);", "k.ptx:5: `call.uni (r), f, (p);` is a call, which is not supported yet"),
-        (
-            "bar.sync 0;",
-            "k.ptx:5: `bar.sync 0;` is a barrier, which is not supported yet: a warp that waits at it is not",
-        ),
-        ("bar.red.popc.u32 a, 0, p;", "is a barrier"),
-        ("bar.arrive 0, 64;", "is a barrier"),
-        ("barrier.cluster.arrive;", "is a barrier"),
-        ("barrier.sync 0;", "is a barrier"),
-        ("brx.idx a, t;\nt: .branchtargets L;\nL:", "is an indirect branch"),
+        ("call.uni (r), f, (p);", "k.ptx:5: `call.uni (r), f, (p);` calls what has no body in this file; have"),
+        ("bar.arrive 0, 64;", "k.ptx:5: `bar.arrive 0, 64;` only arrives and does not wait"),
+        ("barrier.cta.arrive 0, 64;", "only arrives"),
+        ("barrier.cluster.arrive;", "waits for other blocks of a cluster"),
+        ("barrier.cluster.wait;", "waits for other blocks of a cluster"),
+        ("bar.sync 0, 64;", "waits for some threads of the block; only if it is for all, --block says so"),
+        ("bar.red.popc.u32 a, 0, 64, p;", "waits for some threads"),
+        ("@p bar.sync 0;", "has a guard"),
     ],
 )
-def test_what_is_not_supported_is_refused_by_name_and_line(body: str, message: str) -> None:
+@pytest.mark.parametrize("paths", ["automaton", "single"])
+def test_what_is_not_supported_is_refused_by_name_and_line(
+    body: str, message: str, paths: Literal["automaton", "single"]
+) -> None:
     with pytest.raises(UnsupportedError) as caught:
-        program(kernel(f"{body}\nadd.s32 a,a,1;"))
+        program(kernel(f"{body}\nadd.s32 a,a,1;"), paths=paths)
     assert message in str(caught.value)
-    if "indirect" not in message:
+    if paths == "single":
         with pytest.raises(UnsupportedError):
             program(kernel(f"{body}\nadd.s32 a,a,1;"), trace=[])
+
+
+@pytest.mark.parametrize(
+    "barrier",
+    ["bar.sync 0;", "bar.cta.sync 0;", "barrier.sync 1;", "barrier.cta.sync.aligned 0;", "bar.red.and.pred q, 0, p;"],
+)
+@pytest.mark.parametrize("paths", ["automaton", "single"])
+def test_barriers_of_all_threads_of_the_block_are_places(barrier: str, paths: Literal["automaton", "single"]) -> None:
+    assert program(kernel(f"ld.u32 a,[b];\n{barrier}\nadd.s32 a,a,1;"), paths=paths).letters == "L|C"
+
+
+@pytest.mark.parametrize(("threads", "count"), [(64, 64), (33, 64)])
+def test_a_barrier_may_count_all_threads(threads: int, count: int) -> None:
+    k = kernel(f"bar.sync 0, {count};\nadd.s32 a,a,1;")
+    assert program(k, launch=Launch(block=(threads, 1, 1))).letters == "|C"
+    with pytest.raises(UnsupportedError, match="some threads"):
+        program(k, launch=Launch(block=(128, 1, 1)))
+
+
+def test_a_barrier_that_lanes_may_come_to_one_by_one_is_refused() -> None:
+    body = "@p bra E;\nbarrier.sync 0;\nE: add.s32 a,a,1;"
+    with pytest.raises(UnsupportedError, match=r"k.ptx:6: lanes that part at line 5 may come to `barrier.sync 0;`"):
+        program(kernel(body))
+    assert program(kernel(body.replace("bra", "bra.uni"))).most() == 2
+    assert program(kernel(body.replace("barrier", "bar"))).most() == 2
+
+
+def test_one_path_does_not_follow_an_indirect_branch() -> None:
+    body = "brx.idx a, t;\nt: .branchtargets L, M, N;\nL: M: N: add.s32 a,a,1;"
+    with pytest.raises(
+        UnsupportedError, match=r"k.ptx:5: `brx.idx a, t;` is an indirect branch, which one path cannot"
+    ):
+        program(kernel(body), trace=[])
 
 
 def test_barriers_of_a_warp_and_memory_fences_are_instructions() -> None:
@@ -254,7 +292,7 @@ def test_a_barrier_that_is_not_reached_does_not_matter() -> None:
 
 def test_kernels_without_instructions_are_refused() -> None:
     assert refusal("") == "k.ptx:3: k has no instruction"
-    assert refusal("ret;") == "k.ptx:3: no instruction of k needs an execution unit"
+    assert refusal("ret;") == "k.ptx:3: a warp may end before any instruction of k needs a unit"
     declared = parse(".extern .func f;", "k.ptx").functions[0]
     with pytest.raises(InputError, match=r"k.ptx:1: f has no instruction"):
         program(declared)
@@ -390,6 +428,6 @@ def test_exact_bounds_maxima_and_traces_tell_the_same_nested_loops(body: tuple[N
 def test_every_sample_is_a_program_or_says_why_not(path: Path) -> None:
     for k in read(path).kernels:
         try:
-            assert program(k, loop_bounds=[GivenBound("Loop", 3)] if "paper" in path.stem else []).letters
+            assert program(k, loop_bounds=[GivenBound("Loop", 3)] if "paper" in path.stem else []).most()
         except InputError as error:
             assert str(error).startswith(f"{path}:")  # noqa: PT017 - both outcomes are right
