@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from makespan.errors import BrokenPromiseError, InputError, InvalidScheduleError, MakespanError, ParseError
 from makespan.instance import Group, Instance
-from makespan.machine import PAPER, Machine, UnitClass
+from makespan.machine import PAPER, Latency, Machine, UnitClass
 from makespan.program import Program
 from makespan.result import Bounds, Result, Status
 from makespan.schedule import Schedule
@@ -24,6 +24,7 @@ __all__ = [
     "InputError",
     "Instance",
     "InvalidScheduleError",
+    "Latency",
     "Limits",
     "Machine",
     "MakespanError",

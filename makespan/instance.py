@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from makespan.errors import InputError
+from makespan.errors import InputError, UnsupportedError
 from makespan.machine import PAPER, Machine
 from makespan.program import Program
 
@@ -40,6 +40,7 @@ class Instance:
     Raises:
         InputError: no warp, a class that the machine lacks, a program in two groups, a group that cannot be spread
             over the blocks, or sizes past the limits.
+        UnsupportedError: a machine that is not basic; no engine knows what it does.
     """
 
     groups: tuple[Group, ...]
@@ -55,6 +56,11 @@ class Instance:
             raise InputError(f"the number of blocks must be a whole number 1..{MAX_WARPS}, not {self.blocks!r}")
         if uneven := [group.warps for group in self.groups if group.warps % self.blocks]:
             raise InputError(f"{uneven[0]} warps cannot be spread evenly over {self.blocks} blocks")
+        if beyond := self.machine.beyond_basic:
+            raise UnsupportedError(
+                f"machine {self.machine.name!r} has {', '.join(beyond)}, which no engine supports yet;"
+                " for a machine without them give --capacity, such as C=2,L=1"
+            )
         known = self.machine.capacities
         if missing := sorted(set().union(*(group.program.units for group in self.groups)) - set(known)):
             have = ", ".join(f"{unit}={capacity}" for unit, capacity in known.items())

@@ -27,6 +27,7 @@ COMMANDS = {
     "doctor": "versions, and one-time compilation of the inner loops",
     "export": "an optimisation model of the worst case, as a file",
     "verify": "check a bundle without the code that computed it",
+    "machines": "the machines that come with the package, with their sources",
 }
 
 

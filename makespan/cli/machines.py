@@ -1,0 +1,130 @@
+"""`makespan machines`: the machines that come with the package, and where their numbers come from."""
+
+import json
+from collections.abc import Iterator, Sequence
+
+import click
+
+from makespan.machine import Latency, Machine, MachineFile, UnitClass, find, shipped
+
+_HEADER = ("name", "architecture", "capability", "classes", "issue", "unverified")
+_LEGEND = (
+    "C=3/2: 3 ports, each held for 2 cycles by a warp-instruction; latency 1 unless it follows after @",
+    "issue: warp-instructions per cycle, all classes together; unverified: numbers that nobody has confirmed",
+)
+
+
+@click.command("machines")
+@click.argument("machine", metavar="[NAME|FILE.toml]", required=False)
+@click.option("--format", "output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+def command(machine: str | None, output: str) -> None:
+    """List the machines that come with the package, or show one, or a machine file, with all its sources."""
+    files = list(shipped().values()) if machine is None else [find(machine)]
+    if output == "json":
+        lines = [json.dumps(_document(file)) for file in files]
+    else:
+        lines = list(_table(files) if machine is None else _page(files[0]))
+    click.echo("\n".join(lines))
+
+
+def _table(files: Sequence[MachineFile]) -> Iterator[str]:
+    rows = [_HEADER, *map(_row, files)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+    yield ""
+    yield from _LEGEND
+
+
+def _row(file: MachineFile) -> tuple[str, ...]:
+    capability = ", ".join(file.compute_capability) or "-"
+    return (file.machine.name, file.architecture or "-", capability, _classes(file.machine), _issue(file), _doubt(file))
+
+
+def _classes(machine: Machine) -> str:
+    return " ".join(map(str, machine.units))
+
+
+def _issue(file: MachineFile) -> str:
+    width = file.machine.issue_width
+    return "-" if width is None else str(width)
+
+
+def _doubt(file: MachineFile) -> str:
+    return f"{len(file.unverified)} of {len(file.figures)}"
+
+
+def _page(file: MachineFile) -> Iterator[str]:
+    yield f"machine {file.machine.name}"
+    facts = {
+        "architecture": file.architecture,
+        "capability": ", ".join(file.compute_capability),
+        "examples": file.examples,
+        "clock": file.clock,
+        "source": file.source,
+        "issue width": _issue(file) if file.machine.issue_width else "no limit",
+        **{unit.name: _described(unit) for unit in file.machine.units},
+        "engines": _support(file.machine),
+        "unverified": _doubt(file),
+    }
+    for name, fact in facts.items():
+        if fact:
+            yield f"{name:<13}{fact}"
+    yield from _bullets("not what the GPU does", file.caveats)
+    yield from _bullets("notes", file.notes)
+    yield "numbers"
+    keys = max(len(figure.key) for figure in file.figures)
+    values = max(len(str(figure.value)) for figure in file.figures)
+    for figure in file.figures:
+        doubt = "" if figure.verified else "UNVERIFIED: "
+        yield f"  {figure.key:<{keys}}  {figure.value!s:>{values}}  {doubt}{figure.source or 'no source'}"
+
+
+def _described(unit: UnitClass) -> str:
+    ports = "1 port" if unit.capacity == 1 else f"{unit.capacity} ports"
+    held = "1 cycle" if unit.interval == 1 else f"{unit.interval} cycles"
+    return f"{ports}, held for {held}; latency {unit.latency}"
+
+
+def _support(machine: Machine) -> str:
+    return "all" if machine.is_basic else f"none yet: {', '.join(machine.beyond_basic)}"
+
+
+def _bullets(title: str, texts: Sequence[str]) -> Iterator[str]:
+    if texts:
+        yield title
+        for text in texts:
+            yield f"  - {text}"
+
+
+def _document(file: MachineFile) -> dict[str, object]:
+    return {
+        "schema": "makespan.machine/1",
+        "name": file.machine.name,
+        "architecture": file.architecture,
+        "compute_capability": list(file.compute_capability),
+        "examples": file.examples,
+        "clock": file.clock,
+        "source": file.source,
+        "basic": file.machine.is_basic,
+        "issue_width": file.machine.issue_width,
+        "units": {
+            unit.name: {"capacity": unit.capacity, "interval": unit.interval, "latency": _range(unit.latency)}
+            for unit in file.machine.units
+        },
+        "caveats": list(file.caveats),
+        "notes": list(file.notes),
+        "figures": [
+            {
+                "key": figure.key,
+                "value": _range(figure.value) if isinstance(figure.value, Latency) else figure.value,
+                "source": figure.source,
+                "verified": figure.verified,
+            }
+            for figure in file.figures
+        ],
+    }
+
+
+def _range(latency: Latency) -> list[int]:
+    return [latency.least, latency.most]

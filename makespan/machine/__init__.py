@@ -1,0 +1,31 @@
+"""The machine: classes of execution units on one streaming multiprocessor, and machine files."""
+
+from makespan.machine.files import Figure, MachineFile, find, read, shipped
+from makespan.machine.values import (
+    MAX_CAPACITY,
+    MAX_INTERVAL,
+    MAX_ISSUE_WIDTH,
+    MAX_LATENCY,
+    ONE_CYCLE,
+    PAPER,
+    Latency,
+    Machine,
+    UnitClass,
+)
+
+__all__ = [
+    "MAX_CAPACITY",
+    "MAX_INTERVAL",
+    "MAX_ISSUE_WIDTH",
+    "MAX_LATENCY",
+    "ONE_CYCLE",
+    "PAPER",
+    "Figure",
+    "Latency",
+    "Machine",
+    "MachineFile",
+    "UnitClass",
+    "find",
+    "read",
+    "shipped",
+]

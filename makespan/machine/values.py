@@ -1,0 +1,148 @@
+"""A machine as a value: classes of execution units on one streaming multiprocessor."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from reprlib import Repr
+
+from makespan.errors import InputError
+
+MAX_CAPACITY = 1024
+MAX_INTERVAL = 1024
+MAX_LATENCY = 100_000
+MAX_ISSUE_WIDTH = 1024
+_MOST_BITS = 64
+
+
+class _Short(Repr):
+    """Values from outside, cut to what a line of text can hold; Python refuses to print very long integers."""
+
+    def repr_int(self, x: int, level: int) -> str:
+        return super().repr_int(x, level) if x.bit_length() <= _MOST_BITS else f"a number of {x.bit_length()} bits"
+
+
+shown = _Short().repr
+
+
+def check_whole(value: object, what: str, most: int) -> None:
+    """Accept a whole number 1..`most`; a truth value is none.
+
+    Raises:
+        InputError: anything else.
+    """
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise InputError(f"{what} must be a whole number, not {shown(value)}")
+    if not 1 <= value <= most:
+        raise InputError(f"{what} must be 1..{most}, not {shown(value)}")
+
+
+@dataclass(frozen=True, slots=True)
+class Latency:
+    """Cycles from the issue of an instruction until its warp may issue the next one.
+
+    With `least < most` the adversary chooses for every executed instruction: a short latency can be the worse one.
+    """
+
+    least: int
+    most: int
+
+    def __post_init__(self) -> None:
+        check_whole(self.least, "a latency", MAX_LATENCY)
+        check_whole(self.most, "a latency", MAX_LATENCY)
+        if self.least > self.most:
+            raise InputError(f"a range of latencies is [least, most], not [{self.least}, {self.most}]")
+
+    def __str__(self) -> str:
+        return str(self.least) if self.least == self.most else f"{self.least}..{self.most}"
+
+
+ONE_CYCLE = Latency(1, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class UnitClass:
+    """Units that serve the same instructions: `capacity` ports.
+
+    Args:
+        name: one capital letter A-Z.
+        capacity: how many warp-instructions can hold a port at the same time.
+        interval: cycles for which a warp-instruction holds its port, from the one in which it is issued.
+        latency: cycles from its issue until its warp may go on.
+    """
+
+    name: str
+    capacity: int
+    interval: int = 1
+    latency: Latency = ONE_CYCLE
+
+    def __post_init__(self) -> None:
+        if not (len(self.name) == 1 and "A" <= self.name <= "Z"):
+            raise InputError(f"a unit class is one capital letter A-Z, not {shown(self.name)}")
+        check_whole(self.capacity, f"capacity of {self.name}", MAX_CAPACITY)
+        check_whole(self.interval, f"interval of {self.name}", MAX_INTERVAL)
+        if not isinstance(self.latency, Latency):
+            raise InputError(f"latency of {self.name} must be a Latency, not {shown(self.latency)}")
+
+    def __str__(self) -> str:
+        every = "" if self.interval == 1 else f"/{self.interval}"
+        return f"{self.name}={self.capacity}{every}" + ("" if self.latency == ONE_CYCLE else f"@{self.latency}")
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """One streaming multiprocessor.
+
+    Args:
+        name: for reports.
+        units: the unit classes, all different.
+        issue_width: warp-instructions issued per cycle at most, all classes together; None is no limit.
+    """
+
+    name: str
+    units: tuple[UnitClass, ...]
+    issue_width: int | None = None
+
+    def __post_init__(self) -> None:
+        names = [unit.name for unit in self.units]
+        if not names:
+            raise InputError(f"machine {self.name!r} has no unit class; give at least one, such as C=1")
+        if len(set(names)) != len(names):
+            raise InputError(f"machine {self.name!r} names a unit class twice: {', '.join(names)}")
+        if self.issue_width is not None:
+            check_whole(self.issue_width, f"issue width of machine {self.name!r}", MAX_ISSUE_WIDTH)
+
+    @classmethod
+    def of(cls, capacities: Mapping[str, int], name: str = "custom") -> "Machine":
+        """A basic machine from capacities.
+
+        >>> Machine.of({"C": 2, "L": 1}).capacities
+        {'C': 2, 'L': 1}
+        """
+        return cls(name, tuple(UnitClass(unit, capacity) for unit, capacity in capacities.items()))
+
+    @property
+    def capacities(self) -> dict[str, int]:
+        """Ports by class name, in the order of the machine."""
+        return {unit.name: unit.capacity for unit in self.units}
+
+    @property
+    def beyond_basic(self) -> tuple[str, ...]:
+        """What sets this machine apart from a basic one, in words.
+
+        >>> Machine("half", (UnitClass("C", 1, interval=2),), issue_width=1).beyond_basic
+        ('an issue width of 1', 'intervals (C=2)')
+        """
+        found = [] if self.issue_width is None else [f"an issue width of {self.issue_width}"]
+        if intervals := [f"{unit.name}={unit.interval}" for unit in self.units if unit.interval != 1]:
+            found.append(f"intervals ({', '.join(intervals)})")
+        if latencies := [f"{unit.name}={unit.latency}" for unit in self.units if unit.latency != ONE_CYCLE]:
+            found.append(f"latencies ({', '.join(latencies)})")
+        return tuple(found)
+
+    @property
+    def is_basic(self) -> bool:
+        """Whether every instruction takes one cycle in every respect and nothing limits issue but the ports."""
+        return not self.beyond_basic
+
+
+PAPER = Machine.of({"C": 1, "L": 1}, "paper")
+"""Source: Berezovskyi, Bletsas and Andersson, ECRTS 2012, base case: one core and one load/store unit."""

@@ -1,0 +1,351 @@
+"""Machine files: what is shipped, what is refused, and what `makespan machines` shows."""
+
+import json
+import re
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from makespan import cli
+from makespan.errors import InputError
+from makespan.machine import PAPER, Figure, Latency, Machine, MachineFile, UnitClass, find, read, shipped
+from makespan.machine.files import MAX_FILE_BYTES, WARP
+from tests.test_docs import Shell, blocks
+
+PAGE = Path(__file__).parents[1] / "docs" / "machines.md"
+SHIPPED = shipped()
+GPUS = {name: file for name, file in SHIPPED.items() if name != "paper"}
+
+
+# What comes with the package
+
+
+def test_every_shipped_machine_is_known_by_its_own_name() -> None:
+    assert all(file.machine.name == name == find(name).machine.name for name, file in SHIPPED.items())
+    assert SHIPPED["paper"].machine == PAPER
+    assert len(GPUS) == 15
+
+
+def test_only_the_paper_machine_is_basic() -> None:
+    assert [name for name, file in SHIPPED.items() if file.machine.is_basic] == ["paper"]
+
+
+def test_every_shipped_number_has_a_source() -> None:
+    assert [figure for file in SHIPPED.values() for figure in file.figures if figure.source is None] == []
+
+
+@pytest.mark.parametrize("file", GPUS.values(), ids=GPUS)
+def test_capacities_are_throughputs_in_warps(file: MachineFile) -> None:
+    rates = file.values("throughput")
+    units = {unit.name: Fraction(unit.capacity, unit.interval) for unit in file.machine.units}
+    basis = {"C": "fp32", "L": "ldst", "S": "sfu", "D": "fp64"}
+    assert units == {unit: Fraction(rates[key], WARP) for unit, key in basis.items()}
+    assert all(Fraction(u.capacity, u.interval).denominator == u.interval for u in file.machine.units)
+    confirmed = {figure.key: figure.verified for figure in file.figures}
+    for unit, key in basis.items():
+        assert confirmed[f"units.{unit}.capacity"] == confirmed[f"throughput.{key}"]
+
+
+@pytest.mark.parametrize("file", GPUS.values(), ids=GPUS)
+def test_the_issue_width_counts_warps_and_not_second_dispatches(file: MachineFile) -> None:
+    issue = file.values("issue")
+    cycles = 2 if "Fermi" in str(file.architecture) else 1
+    assert file.machine.issue_width == issue["width"] == Fraction(issue["schedulers"], cycles)
+
+
+@pytest.mark.parametrize("file", GPUS.values(), ids=GPUS)
+def test_a_gpu_says_what_it_is_and_what_its_model_leaves_out(file: MachineFile) -> None:
+    assert file.architecture
+    assert file.compute_capability
+    assert file.examples
+    assert file.clock
+    assert set(file.values("residency")) == {"warps", "blocks"}
+    assert file.caveats[0].startswith("no latency is known for C, L, S, D")
+    assert all(any(word in caveat for caveat in file.caveats) for word in ("schedulers", "lowest terms", "fp32"))
+
+
+@pytest.mark.parametrize(
+    ("name", "classes", "width", "warps", "blocks"),
+    [
+        ("fermi-gf100", "C=1 L=1/2 S=1/8 D=1/2", 1, 48, 8),
+        ("fermi-gf104", "C=3/2 L=1/2 S=1/4 D=1/8", 1, 48, 8),
+        ("kepler-gk104", "C=6 L=1 S=1 D=1/4", 4, 64, 16),
+        ("kepler-gk110", "C=6 L=1 S=1 D=2", 4, 64, 16),
+        ("maxwell", "C=4 L=1 S=1 D=1/8", 4, 64, 32),
+        ("pascal-gp100", "C=2 L=1/2 S=1/2 D=1", 2, 64, 32),
+        ("pascal-gp10x", "C=4 L=1 S=1 D=1/8", 4, 64, 32),
+        ("volta", "C=2 L=1 S=1/2 D=1", 4, 64, 32),
+        ("turing", "C=2 L=1/2 S=1/2 D=1/16", 4, 32, 16),
+        ("ampere-ga100", "C=2 L=1 S=1/2 D=1", 4, 64, 32),
+        ("ampere-ga10x", "C=4 L=1/2 S=1/2 D=1/16", 4, 48, 16),
+        ("ada", "C=4 L=1/2 S=1/2 D=1/16", 4, 48, 24),
+        ("hopper", "C=4 L=1 S=1/2 D=2", 4, 64, 32),
+        ("blackwell-gb100", "C=4 L=1 S=1/2 D=2", 4, 64, 32),
+        ("blackwell-gb20x", "C=4 L=1/2 S=1/2 D=1/16", 4, 48, 24),
+    ],
+)
+def test_the_shipped_numbers_are_these(name: str, classes: str, width: int, warps: int, blocks: int) -> None:
+    file = SHIPPED[name]
+    assert " ".join(map(str, file.machine.units)) == classes
+    assert file.machine.issue_width == width
+    assert file.values("residency") == {"warps": warps, "blocks": blocks}
+
+
+def test_what_is_unverified_is_what_the_page_says() -> None:
+    doubtful = {name: {figure.key for figure in file.unverified} for name, file in SHIPPED.items()}
+    lanes = {"units.L.capacity", "throughput.ldst"}
+    half = {*lanes, "units.L.interval"}
+    assert {name for name, keys in doubtful.items() if keys} == {
+        *("fermi-gf100", "fermi-gf104", "ampere-ga100", "ampere-ga10x"),
+        *("ada", "hopper", "blackwell-gb100", "blackwell-gb20x"),
+    }
+    assert doubtful["fermi-gf100"] == {"issue.width"}
+    assert doubtful["fermi-gf104"] == {*half, "throughput.logic", "issue.width"}
+    assert doubtful["ampere-ga100"] == doubtful["hopper"] == lanes
+    assert doubtful["ampere-ga10x"] == doubtful["ada"] == half
+    sure = {figure.key for figure in SHIPPED["blackwell-gb100"].figures} - doubtful["blackwell-gb100"]
+    rates = {f"throughput.{key}" for key in ("fp32", "fp64", "int_add", "int_mul", "cmp_minmax")}
+    assert sure == {"units.C.capacity", "units.D.capacity", "residency.warps", "residency.blocks", *rates}
+    assert doubtful["blackwell-gb20x"] == {
+        *half,
+        *("units.S.capacity", "units.S.interval", "issue.width", "issue.schedulers", "issue.dispatch"),
+        *("residency.warps", "residency.blocks"),
+        *(f"throughput.{key}" for key in ("sfu", "shuffle", "cvt", "sync")),
+    }
+
+
+# Files
+
+
+def written(folder: Path, text: str) -> Path:
+    file = folder / "mine.toml"
+    file.write_text(text)
+    return file
+
+
+def test_a_file_gives_the_machine_and_a_source_for_each_number(tmp_path: Path) -> None:
+    file = read(
+        written(
+            tmp_path,
+            """
+            name = "wide"
+            issue = { width = 2, schedulers = { value = 2, source = "p. 1" } }
+            residency.warps = { value = 48, source = "p. 2", verified = false }
+            units.C = { capacity = 2, source = "p. 3" }
+            units.L = { capacity = 1, interval = 2, source = "p. 4", latency = { value = [4, 400], source = "p. 5" } }
+            units.S = { capacity = 1, latency = 9 }
+            """,
+        )
+    )
+    units = UnitClass("C", 2), UnitClass("L", 1, 2, Latency(4, 400)), UnitClass("S", 1, 1, Latency(9, 9))
+    assert file.machine == Machine("wide", units, 2)
+    assert set(file.figures) == {
+        Figure("units.C.capacity", 2, "p. 3", True),
+        Figure("units.L.capacity", 1, "p. 4", True),
+        Figure("units.L.interval", 2, "p. 4", True),
+        Figure("units.L.latency", Latency(4, 400), "p. 5", True),
+        Figure("units.S.capacity", 1, None, False),
+        Figure("units.S.latency", Latency(9, 9), None, False),
+        Figure("issue.width", 2, None, False),
+        Figure("issue.schedulers", 2, "p. 1", True),
+        Figure("residency.warps", 48, "p. 2", False),
+    }
+    assert len(file.unverified) == 4
+    assert file.values("residency") == {"warps": 48}
+    assert file.values("issue") == {"width": 2, "schedulers": 2}
+
+
+def test_a_file_without_a_name_has_its_own(tmp_path: Path) -> None:
+    assert find(str(written(tmp_path, "units.C.capacity = 2"))).machine == Machine.of({"C": 2}, "mine")
+
+
+ONE = "units.C.capacity = 1\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "needs a table [units]"),
+        ("units = 1", "needs a table [units]"),
+        ("[units]", "has no unit class"),
+        ("= =", "not a TOML machine file"),
+        ("x = 1\nx = 2", "not a TOML machine file"),
+        (f"x = {'9' * 5000}", "not a TOML machine file"),
+        ("[units]\nC = 1", "units.'C' needs { capacity = N }"),
+        ("[units]\nC = {}", "units.'C' needs { capacity = N }"),
+        ("[units]\nC = { capacity = 'a' }", "capacity of C must be a whole number, not 'a'"),
+        ("[units]\nC = { capacity = 0 }", "capacity of C must be 1..1024, not 0"),
+        (f"[units]\nC = {{ capacity = 0x{'f' * 9999} }}", "must be 1..1024, not a number of 39996 bits"),
+        (f"[units]\nC = {{ capacity = [0x{'f' * 9999}] }}", "must be a whole number, not [a number of 39996 bits]"),
+        (
+            "[units]\nC = { capacity = 1, speed = 2 }",
+            "units.C: unknown key 'speed'; known: capacity, interval, latency,",
+        ),
+        ("[units]\nC = { capacity = 1, interval = true }", "interval of C must be a whole number, not True"),
+        ("[units]\nC = { capacity = 1, interval = 9999 }", "interval of C must be 1..1024, not 9999"),
+        ("[units]\nC = { capacity = 1, latency = 0 }", "units.C.latency: a latency must be 1..100000, not 0"),
+        ("[units]\nC = { capacity = 1, latency = [4] }", "units.C.latency is N or [least, most], not [4]"),
+        ("[units]\nC = { capacity = 1, latency = [4, 2] }", "units.C.latency: a range of latencies is [least, most]"),
+        ("[units]\nC = { capacity = 1, latency = {} }", "units.C.latency: a latency must be a whole number, not None"),
+        ("[units]\nC = { capacity = 1, latency = { n = 1 } }", "units.C.latency: unknown key 'n'; known: source, "),
+        ("[units]\nC = { capacity = 1, source = 1 }", "units.C: source must be a text, not 1"),
+        ("[units]\nC = { capacity = 1, verified = 1 }", "units.C: verified must be true or false, not 1"),
+        ("[units]\nC = { capacity = 1, verified = true }", "units.C: verified by what? give a source"),
+        ("[units]\nlanes = { capacity = 1 }", "one capital letter A-Z, not 'lanes'"),
+        (ONE + "warp_size = 32", "unknown key 'warp_size'; known: architecture, clock, compute_capability,"),
+        ("name = 1\n" + ONE, "name must be a text, not 1"),
+        ('name = "a\\u001b[2J"\n' + ONE, "name must be 1..500 printable characters on one line, not 'a\\x1b[2J'"),
+        (f"name = '{'a' * 501}'\n" + ONE, "name must be 1..500 printable characters on one line, not 'aaa"),
+        ("name = ''\n" + ONE, "name must be 1..500 printable characters"),
+        ("notes = 'one'\n" + ONE, "notes must be a list of texts, not 'one'"),
+        ("notes = [1]\n" + ONE, "notes must be a text, not 1"),
+        ("issue = 4\n" + ONE, "issue is a table of numbers, not 4"),
+        ("issue.wide = 4\n" + ONE, "issue: unknown key 'wide'; known: dispatch, schedulers, width"),
+        ("issue.width = 0\n" + ONE, "issue.width must be 1..1000000000, not 0"),
+        ("issue.width = 1025\n" + ONE, "issue width of machine 'mine' must be 1..1024, not 1025"),
+        ("issue.width = { source = 'p. 1' }\n" + ONE, "issue.width must be a whole number, not None"),
+        ("issue.width = { value = 1, n = 2 }\n" + ONE, "issue.width: unknown key 'n'; known: source, value, verified"),
+        ("residency.warps = -1\n" + ONE, "residency.warps must be 1..1000000000, not -1"),
+        ("residency.threads = 1\n" + ONE, "residency: unknown key 'threads'; known: blocks, registers, shared_bytes, "),
+        ("throughput.fp32 = 1.5\n" + ONE, "throughput.fp32 must be a whole number, not 1.5"),
+    ],
+)
+def test_a_machine_file_that_is_none_is_refused_by_name(text: str, message: str, tmp_path: Path) -> None:
+    file = written(tmp_path, text)
+    with pytest.raises(InputError, match=re.escape(message)) as caught:
+        read(file)
+    assert str(caught.value).startswith(f"{file}: ")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_machine_file_that_cannot_be_read_says_why(tmp_path: Path) -> None:
+    binary = tmp_path / "binary.toml"
+    binary.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(InputError, match="cannot read the machine file: it is not UTF-8 text"):
+        read(binary)
+    with pytest.raises(InputError, match="cannot read the machine file: No such file"):
+        read(tmp_path / "missing.toml")
+    with pytest.raises(InputError, match="cannot read the machine file: Is a directory"):
+        read(tmp_path)
+
+
+@pytest.mark.parametrize("text", ["x = " + "[" * 10_000, "x" + ".x" * 8_000 + " = 1"])
+def test_a_deeply_nested_machine_file_is_refused(text: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"mine\.toml: "):
+        read(written(tmp_path, text))
+
+
+def test_a_huge_machine_file_is_refused_by_its_size(tmp_path: Path) -> None:
+    just = written(tmp_path, ONE + "#" * (MAX_FILE_BYTES - len(ONE)))
+    assert read(just).machine.capacities == {"C": 1}
+    huge = written(tmp_path, ONE + "é" * MAX_FILE_BYTES)  # cut within a character
+    with pytest.raises(InputError, match="larger than 16 KiB"):
+        read(huge)
+    with pytest.raises(InputError, match="larger than 16 KiB"):
+        read(Path("/dev/zero"))
+
+
+# Command line
+
+
+def test_the_list_has_a_row_for_each_machine(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run(["machines"]) == 0
+    header, *rows = capsys.readouterr().out.split("\n\n")[0].splitlines()
+    assert header.split() == ["name", "architecture", "capability", "classes", "issue", "unverified"]
+    assert [row.split()[0] for row in rows] == list(SHIPPED)
+    assert re.fullmatch(r"kepler-gk110 +Kepler GK110 +3\.5, 3\.7 +C=6 L=1 S=1 D=2 +4 +0 of 22", rows[9])
+
+
+def test_a_page_shows_every_number_with_its_source(capsys: pytest.CaptureFixture[str]) -> None:
+    for name, file in SHIPPED.items():
+        assert cli.run(["machines", name]) == 0
+        page = capsys.readouterr().out
+        assert page.startswith(f"machine {name}\n")
+        for figure in file.figures:
+            doubt = "" if figure.verified else "UNVERIFIED: "
+            line = rf"^  {re.escape(figure.key)} +{figure.value}  {doubt}{re.escape(str(figure.source))}$"
+            assert re.search(line, page, re.MULTILINE), (name, figure)
+        assert all(f"  - {text}\n" in page for text in (*file.caveats, *file.notes))
+
+
+def test_a_page_of_a_users_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = written(tmp_path, "units.C = { capacity = 1, interval = 2, latency = [1, 30] }")
+    assert cli.run(["machines", str(file)]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "machine mine",
+        "issue width  no limit",
+        "C            1 port, held for 2 cycles; latency 1..30",
+        "engines      none yet: intervals (C=2), latencies (C=1..30)",
+        "unverified   3 of 3",
+        "numbers",
+        "  units.C.capacity      1  UNVERIFIED: no source",
+        "  units.C.interval      2  UNVERIFIED: no source",
+        "  units.C.latency   1..30  UNVERIFIED: no source",
+    ]
+
+
+def test_json_has_one_object_a_machine(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run(["machines", "--format", "json"]) == 0
+    documents = list(map(json.loads, capsys.readouterr().out.splitlines()))
+    assert [document["name"] for document in documents] == list(SHIPPED)
+    for document, file in zip(documents, SHIPPED.values(), strict=True):
+        assert document["schema"] == "makespan.machine/1"
+        assert document["issue_width"] == file.machine.issue_width
+        assert document["basic"] is file.machine.is_basic
+        assert len(document["figures"]) == len(file.figures)
+        assert all(set(figure) == {"key", "value", "source", "verified"} for figure in document["figures"])
+
+
+def test_json_of_one_machine(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = written(tmp_path, "units.C = { capacity = 2, latency = [1, 30], source = 'p. 1' }")
+    assert cli.run(["machines", str(file), "--format", "json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["units"] == {"C": {"capacity": 2, "interval": 1, "latency": [1, 30]}}
+    assert document["figures"] == [
+        {"key": "units.C.capacity", "value": 2, "source": "p. 1", "verified": True},
+        {"key": "units.C.latency", "value": [1, 30], "source": "p. 1", "verified": True},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("magic", "makespan: unknown machine 'magic'; shipped: ada, ampere-ga100, "),
+        ("../data/machines/ada", "makespan: unknown machine '../data/machines/ada'; shipped: "),
+        ("missing.toml", "makespan: missing.toml: cannot read the machine file: No such file or directory"),
+    ],
+)
+def test_a_machine_that_nobody_knows_is_one_line_and_exit_2(
+    name: str, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.run(["machines", name]) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.startswith(message)
+    assert said.err.count("\n") == 1
+
+
+# The page
+
+
+def test_the_commands_of_the_page_print_what_stands_below_them(capsys: pytest.CaptureFixture[str]) -> None:
+    shell = Shell(capsys)
+    (example,) = blocks(PAGE, "console")
+    for step in example.removeprefix("$ ").split("\n$ "):
+        command, *expected = step.splitlines()
+        stated = re.search(r"# exit (\d+)$", command)
+        done = shell(command)
+        assert done.code == (int(stated[1]) if stated else 0)
+        assert [line for line in expected if line not in done.lines] == []
+
+
+def test_the_machine_file_of_the_page_is_one_and_every_key_is_explained(tmp_path: Path) -> None:
+    (text,) = blocks(PAGE, "toml")
+    file = read(written(tmp_path, text))
+    units = UnitClass("C", 2), UnitClass("L", 1, 2, Latency(20, 400))
+    assert file.machine == Machine("mine", units, 2)
+    explained = re.sub(r"`\.(\w+)`", r"`residency.\1` `throughput.\1`", PAGE.read_text())
+    keys = {figure.key for gpu in GPUS.values() for figure in gpu.figures}
+    assert [key for key in keys if f"`{re.sub('units..', 'units.X', key)}`" not in explained] == []
+    assert [name for name in SHIPPED if f"`{name}`" not in explained] == []
