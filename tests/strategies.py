@@ -60,9 +60,11 @@ def instances(
 
 
 @st.composite
-def barrier_instances(draw: st.DrawFn, *, most_warps: int = 4, most: int = 5, most_blocks: int = 2) -> Instance:
+def barrier_instances(
+    draw: st.DrawFn, *, most_warps: int = 4, most: int = 5, most_blocks: int = 2, most_units: int = 2
+) -> Instance:
     """Instances with barriers: strings and automata, one block or several."""
-    machine = draw(machines(most_classes=2, most_units=2))
+    machine = draw(machines(most_classes=2, most_units=most_units))
     units = "".join(machine.capacities) + BARRIER
     kinds = draw(st.lists(st.one_of(_chains_with(units, most), _automata_with(units, most)), min_size=1, max_size=2))
     blocks = draw(st.integers(1, most_blocks))

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from makespan.bounds import pessimistic, phases
+from makespan.bounds import pessimistic, phases, theorem_a
 from makespan.cli.export import command as export
 from makespan.errors import InputError, InvalidScheduleError, UnsupportedError
 from makespan.instance import Instance
@@ -26,6 +26,7 @@ from makespan.solve import Limits, greedy, search, solve
 from makespan.strings import parse_instances
 from makespan.verify import Outcome, digest, parse, verify
 from makespan.verify.bounds import pessimistic as verified_pessimistic
+from makespan.verify.bounds import theorem_a as verified_theorem_a
 from makespan.verify.phases import questions
 from makespan.verify.states import shortest_and_longest
 from tests.forgery import Document, certificate, forged
@@ -233,6 +234,7 @@ def test_the_checker_enumerates_barriers_by_itself(instance: Instance) -> None:
     truth = brute_force(instance)
     assert shortest_and_longest(instance, 100_000) == (truth.lower, truth.upper)
     assert verified_pessimistic(instance) == pessimistic(instance) >= truth.upper
+    assert verified_theorem_a(instance) == theorem_a(instance)
     cut = phases(instance)
     assert questions(instance) == (None if cut is None else [phase.instance for phase in cut])
 
@@ -296,3 +298,10 @@ def test_instance_files_say_blocks_and_barriers() -> None:
     assert (named.instance.groups, named.instance.blocks) == (Instance.of("CL|LC", 4).groups, 2)
     with pytest.raises(InputError, match="here:1: 4 warps cannot be spread evenly over 3 blocks"):
         parse_instances(line.replace('"blocks": 2', '"blocks": 3'), "here", ".jsonl")
+
+
+@given(barrier_instances(most_units=1, most_warps=6, most=6, most_blocks=3))
+def test_theorem_a_holds_with_barriers(instance: Instance) -> None:
+    bound = theorem_a(instance)
+    assert bound is not None
+    assert brute_force(instance).upper <= bound

@@ -50,13 +50,17 @@ def theorem_a(instance: Instance) -> int | None:
 
     `k_w` counts disjoint adjacent unequal pairs on the path that warp w takes. Written as the maximum over z of
     |s_z| + (sum over w != z of |s_w| - k_w), every warp's path can be chosen by itself: z's longest, and for each
-    other the one with the most |s| - k.
+    other the one with the most |s| - k. With barriers a pair spans none, and max k_w is replaced by the sum over the
+    phases of the most pairs that a warp can execute in each.
     """
     used = set().union(*(group.program.units for group in instance.groups))
-    if instance.has_barriers or len(used) > 2 or any(instance.machine.capacities[unit] > 1 for unit in used):
+    if len(used) > 2 or any(instance.machine.capacities[unit] > 1 for unit in used):
         return None
     unpaired = [_most_unpaired(group.program) for group in instance.groups]
     everybody = sum(group.warps * count for group, count in zip(instance.groups, unpaired, strict=True))
+    if instance.has_barriers:
+        chain = phases.most_pairs(instance)
+        return None if chain is None else everybody + chain
     return everybody + max(total(g.program) - count for g, count in zip(instance.groups, unpaired, strict=True))
 
 
@@ -71,6 +75,9 @@ def _most_unpaired(program: Program) -> int:
     ahead: list[dict[str | None, int]] = [dict.fromkeys(singles, 0)] * (program.end + 1)
     for number in range(program.end - 1, -1, -1):
         unit, successors = program.places[number]
+        if unit == BARRIER:  # what stands before it is alone
+            ahead[number] = dict.fromkeys(singles, max(ahead[next_][None] for next_ in successors))
+            continue
         after_pair, after_single = (max(ahead[next_][single] for next_ in successors) for single in (None, unit))
         ahead[number] = {single: after_pair if single not in (None, unit) else 1 + after_single for single in singles}
     return max(ahead[start][None] for start in program.starts)

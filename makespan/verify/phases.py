@@ -72,6 +72,30 @@ def pessimistic(instance: Instance) -> int:
     return bound
 
 
+def most_pairs(instance: Instance) -> int | None:
+    """The most disjoint adjacent unequal pairs along such a chain; None where there are too many phases.
+
+    A scan from left to right pairs an instruction with the one before if that is unpaired and of another class.
+    """
+    per_phase: list[int] = []
+    try:
+        for group in instance.groups:
+            for number, (begins, inside) in enumerate(_phases(group.program, Work(MOST_VISITS))):
+                singles = (None, *sorted(group.program.units))
+                ahead: dict[tuple[int, str | None], int] = {}
+                for at in reversed(inside):
+                    unit, successors = group.program.places[at]
+                    for single in singles:
+                        closes = single not in (None, unit)
+                        left = None if closes else unit
+                        ahead[at, single] = closes + max(ahead.get((after, left), 0) for after in successors)
+                per_phase += [0] * (number + 1 - len(per_phase))
+                per_phase[number] = max(per_phase[number], *(ahead.get((at, None), 0) for at in begins))
+    except TooMuchWork:
+        return None
+    return sum(per_phase)
+
+
 def _phases(program: Program, work: Work) -> Iterator[_Phase]:
     """Phase by phase; a path may end while others go on, so the end is carried along."""
     begins = set(program.starts)

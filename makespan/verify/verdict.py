@@ -150,7 +150,7 @@ class _Prover:
         if name is Upper.THEOREM_A:
             self._theorem_a()
             if name not in self.uppers:
-                raise Refused("theorem A does not apply: it needs at most two classes, of one unit each, no barriers")
+                raise Refused("theorem A does not apply: it needs at most two classes, of one unit each")
         if name is Upper.TWO_WARP_DP:
             if self.instance.warps != 2:
                 raise Refused(f"two-warp-dp does not apply to {self.instance.warps} warps")

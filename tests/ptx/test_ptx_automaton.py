@@ -4,6 +4,7 @@ import random
 import shutil
 import subprocess
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import permutations
 from pathlib import Path
 from typing import Literal
@@ -313,9 +314,8 @@ def seen_bounds(kernel: Kernel, launch: Launch | None, traces: Sequence[Trace]) 
     ]
 
 
-@pytest.mark.parametrize("case", HERE, ids=[case.name for case in HERE])
-@pytest.mark.parametrize("is_launched", [False, True], ids=["any", "launched"])
-def test_what_the_interpreter_executes_is_accepted(case: Case, is_launched: bool) -> None:
+def check(case: Case, *, is_launched: bool) -> None:
+    """Whatever the interpreter issues for a case, in any order of sides, is a word of the automaton."""
     module_kernel = read(case.path).kernel(case.kernel)
     launch = scalars(case, module_kernel) if is_launched else None
     traces = [case.run(order, seed=7) for order in ORDERS]
@@ -329,6 +329,33 @@ def test_what_the_interpreter_executes_is_accepted(case: Case, is_launched: bool
         for trace in traces:
             word = [unit for at in trace.indices(warp) if (unit := units[at]) is not None]
             assert simt.accepts(made[key], word), (warp, "".join(word))
+
+
+@pytest.mark.parametrize("case", HERE, ids=[case.name for case in HERE])
+@pytest.mark.parametrize("is_launched", [False, True], ids=["any", "launched"])
+def test_what_the_interpreter_executes_is_accepted(case: Case, is_launched: bool) -> None:
+    check(case, is_launched=is_launched)
+
+
+COMPILED = [case for case in HERE if case.path.with_suffix(".cu").is_file() and case.path.parent.name == "ptx"]
+WAYS = [
+    ("-O3", "-arch=compute_75"),
+    ("-O3", "-arch=compute_80", "-lineinfo"),
+    ("-O3", "-arch=compute_90"),
+    ("-G", "-arch=compute_80"),
+]
+
+
+@pytest.mark.soak
+@pytest.mark.skipif(shutil.which("nvcc") is None, reason="nvcc is not on PATH")
+@pytest.mark.parametrize("flags", WAYS, ids=" ".join)
+def test_what_the_interpreter_executes_of_fresh_code_is_accepted(flags: tuple[str, ...], tmp_path: Path) -> None:
+    for case in COMPILED:
+        made = tmp_path / case.path.name
+        if not made.exists():
+            subprocess.run(["nvcc", *flags, "-ptx", str(case.path.with_suffix(".cu")), "-o", str(made)], check=True)
+        for is_launched in (False, True):
+            check(replace(case, path=made), is_launched=is_launched)
 
 
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="nvcc is not on PATH")
