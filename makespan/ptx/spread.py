@@ -126,8 +126,9 @@ def result_spread(instruction: Instruction, access: Access, spreads: Spreads, ar
             return UNIFORM if all(spread is not None and not spread.varying for spread in same) else None
         case name if name not in _PURE or "cc" in instruction.opcode.split("."):
             return None
-    rule = _RULES.get(".".join(instruction.opcode.split(".")[:-1]))
-    if rule is None or len(known) < len(found) or not _TYPE.fullmatch(kind) or operands[0].startswith("{"):
+    rule, sources = _RULES.get(".".join(instruction.opcode.split(".")[:-1]), (None, 0))
+    is_plain = len(known) == sources == len(operands) - 1 and not operands[0].startswith("{")
+    if rule is None or not is_plain or not _TYPE.fullmatch(kind):
         return UNIFORM if is_uniform else None
     constants = [literal(text, kind) for text in operands[1:]]
     ruled = rule(known, constants, width(kind))
@@ -140,7 +141,7 @@ def compares_uniformly(instruction: Instruction, access: Access, spreads: Spread
     With lanes that differ in their lowest n bits alone, all of them are below a multiple of 2^n, or none is.
     """
     match instruction.opcode.split("."):
-        case ["setp", test, kind] if _TYPE.fullmatch(kind) and kind[0] in "us":
+        case ["setp", test, kind] if _TYPE.fullmatch(kind) and kind[0] in "us" and len(instruction.operands) == 3:
             pass
         case _:
             return False
@@ -176,7 +177,7 @@ def _loaded(instruction: Instruction, around: Surroundings) -> Spread | None:
     if len(spaces) != 1 or not all(_LOAD_WORDS.fullmatch(word) for word in words):
         return None
     if spaces == {"param"}:
-        name = next(iter(names_in(instruction.operands[1])), "")
+        name = next(iter(names_in("".join(instruction.operands[1:]))), "")
         known = around.parameters.get(name)
         if not around.is_entry or name not in around.symbols:
             return None
@@ -246,16 +247,17 @@ def _mask(w: int) -> int:
 
 _Rule: TypeAlias = Callable[[Sequence[Spread], Sequence[int | None], int], Spread | None]
 _CONVERSIONS = [f"cvt.{kind}{bits}" for kind in "us" for bits in (16, 32, 64)]
-_RULES: Mapping[str, _Rule] = {
-    "mov": _same,
-    "add": _sum,
-    "mul.lo": _product,
-    "mad.lo": _multiply_add,
-    "and": _conjunction,
-    "or": _bitwise,
-    "xor": _bitwise,
-    "not": _bitwise,
-    "shl": _left,
-    "shr": _right,
-    **dict.fromkeys(_CONVERSIONS, _same),
+_RULES: Mapping[str, tuple[_Rule, int]] = {
+    "mov": (_same, 1),
+    "add": (_sum, 2),
+    "mul.lo": (_product, 2),
+    "mad.lo": (_multiply_add, 3),
+    "and": (_conjunction, 2),
+    "or": (_bitwise, 2),
+    "xor": (_bitwise, 2),
+    "not": (_bitwise, 1),
+    "shl": (_left, 2),
+    "shr": (_right, 2),
+    **dict.fromkeys(_CONVERSIONS, (_same, 1)),
 }
+"""What is known of a result, and of how many sources it is computed."""

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 from makespan.errors import InputError, UnsupportedError
 from makespan.instance import Instance
-from makespan.program import Program
+from makespan.program import BARRIER, Program
 from makespan.ptx import GivenBound, Kernel, Launch, loop_bounds, loops, program, programs, read
 from makespan.ptx.automaton import Automaton, Branching, Builder
-from makespan.ptx.barriers import with_barriers
+from makespan.ptx.barriers import is_barrier
 from makespan.ptx.bounds import Bound
 from makespan.ptx.cfg import Flow, flow
 from makespan.ptx.divergence import reconvergences
@@ -320,15 +320,21 @@ def check(case: Case, *, is_launched: bool) -> None:
     launch = scalars(case, module_kernel) if is_launched else None
     traces = [case.run(order, seed=7) for order in ORDERS]
     bounds = seen_bounds(module_kernel, launch, traces)
-    units = with_barriers(flow(module_kernel), units_of(module_kernel, Classes()), launch or Launch())
+    units = {routine.name: letters(routine) for routine in (module_kernel, *module_kernel.functions) if routine.body}
     made: dict[int | None, Program] = {}
     for warp in range(len(traces[0].warps)):
         key = warp if is_launched else None
         if key not in made:
             made[key] = program(module_kernel, loop_bounds=bounds, launch=launch, warp=key)
         for trace in traces:
-            word = [unit for at in trace.indices(warp) if (unit := units[at]) is not None]
+            word = [unit for issue in trace.warps[warp] if (unit := units[issue.routine][issue.index]) is not None]
             assert simt.accepts(made[key], word), (warp, "".join(word))
+
+
+def letters(routine: Kernel) -> list[str | None]:
+    """The unit of every instruction of a kernel or function."""
+    pairs = zip(routine.instructions, units_of(routine, Classes()), strict=True)
+    return [BARRIER if is_barrier(instruction) else unit for instruction, unit in pairs]
 
 
 @pytest.mark.parametrize("case", HERE, ids=[case.name for case in HERE])
