@@ -35,7 +35,8 @@ class Instance:
         groups: the warps of all blocks together.
         machine: what executes them.
         blocks: thread blocks, all alike, over which every group is spread evenly. A warp waits at a barrier for the
-            other warps of its block, those that have finished aside; without barriers blocks make no difference.
+            other warps of its block, those that have finished aside; without barriers blocks make no difference, and
+            any number becomes 1.
 
     Raises:
         InputError: no warp, a class that the machine lacks, a program in two groups, a group that cannot be spread
@@ -71,6 +72,8 @@ class Instance:
                 f"{self.warps} warps with {size} instructions in all exceed the limits of"
                 f" {MAX_WARPS} warps and {MAX_WARP_INSTRUCTIONS} warp-instructions"
             )
+        if self.blocks > 1 and not self.has_barriers:
+            object.__setattr__(self, "blocks", 1)  # equal questions are equal values
 
     @classmethod
     def of(cls, program: Program | str, warps: int, machine: Machine = PAPER, *, blocks: int = 1) -> "Instance":

@@ -2,6 +2,7 @@
 
 import json
 import re
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -305,3 +306,26 @@ def test_theorem_a_holds_with_barriers(instance: Instance) -> None:
     bound = theorem_a(instance)
     assert bound is not None
     assert brute_force(instance).upper <= bound
+
+
+def test_without_barriers_blocks_make_no_difference() -> None:
+    groups = [(Program.chain("L"), 2), (Program.chain("C"), 2), (Program.chain("LC"), 2)]
+    machine = Machine.of({"C": 1, "L": 2})
+    assert Instance.merged(groups, machine, blocks=2) == Instance.merged(groups, machine)
+    for backend in ("certificate", "search", "auto"):
+        assert solve(Instance.merged(groups, machine, blocks=2), backend=backend).bounds == Bounds(4, 4)
+
+
+def test_many_blocks_take_no_longer_than_many_warps() -> None:
+    began = time.process_time()
+    result = solve(Instance.of("CL|CL", 5_000, blocks=5_000), backend="certificate", limits=Limits(seconds=1))
+    assert result.bounds.lower <= result.bounds.upper == 5_000 * 2 + 2
+    assert time.process_time() - began < 20
+
+
+def test_when_time_is_up_the_phases_left_over_are_bounded() -> None:
+    instance = Instance.of("LLCC|CCLCL|LLC|C", 5, Machine.of({"C": 2, "L": 2}))
+    limits = Limits(seconds=1e-9)
+    result = solve(instance, limits=limits)
+    assert result.bounds.lower <= brute_force(instance).upper <= result.bounds.upper
+    assert verify(parse(json.dumps(bundle(result)).encode())).outcome is Outcome.ACCEPTED

@@ -172,3 +172,11 @@ def test_a_stop_ends_search_and_cpsat(threads: int) -> None:
     result = solve(instance, limits=limits)
     assert result.status is Status.BOUNDED
     assert time.monotonic() - began < 20
+
+
+def test_several_threads_do_not_give_up_the_best_case(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(portfolio, "SMALL_STATES", 0)
+    instance = Instance.of("CCLCLC", 4)
+    result = solve(instance, best_case=True, limits=Limits(seconds=100, threads=2))
+    truth = search.solve(instance, Limits()).best_case
+    assert result.best_case == truth

@@ -62,7 +62,7 @@ def command(
 ) -> int:
     """The longest that the warps can take under any work-conserving scheduler, with proof.
 
-    SOURCE is a PTX kernel (.ptx), an instance file (.toml, .jsonl) or '-'.
+    SOURCE is a kernel (.ptx, .cu), an instance file (.toml, .jsonl) or '-'.
     """
     asked = instances(source, letters, warps, input_format, capacity, machine, KernelOptions(**kernel))
     _check_outputs(gantt, bundle, len(asked))

@@ -7,10 +7,11 @@ copies, there are at most floor(N / k) passes, and floor(N / k) takes the place 
 branch are not added up: only those that no pass avoids count. A loop tested at its bottom keeps at least 1, because
 it is only entered when it runs.
 
-Copies are known by their source line, which `.loc` tells. Without it they may as well be comments of two source loops
-with the same N, of which the inner one was unrolled entirely. Then N is not divided, which is safe in either case;
-unless three copies or more stand in code that repeats itself, instruction by instruction, around the whole loop, as
-unrolled bodies do. Comments that a pass can avoid tell no bound, for there may be more passes.
+Comments of one loop may also be those of two source loops with the same N, of which the inner one was unrolled
+entirely; neither their text nor `.loc` tells, as an inlined function or a macro may write both. N as it stands is safe in either
+case. It is divided only where the whole loop is one body three times or more, instruction by instruction, and all that
+it counts up by constants goes up by a multiple of k in each pass. Comments that a pass can avoid tell no bound, for
+there may be more passes.
 """
 
 import re
@@ -28,6 +29,7 @@ from makespan.ptx.module import Instruction, Kernel, Location, Note
 _OWN = re.compile(r"//\s*makespan:\s*loop\s+([0-9]{1,9})")
 _IS_OWN = re.compile(r"//\s*makespan:")
 _FEWEST_COPIES = 3
+_CONSTANT, _STEP = re.compile(r"-?[0-9]"), re.compile(r"-?(?:0|[1-9][0-9]{0,17})")
 _COMPILER = re.compile(r"//\s*<loop>.*,\s*iterations:\s*([0-9]{1,9})")
 
 
@@ -48,6 +50,7 @@ class _Mark(NamedTuple):
     maximum: int
     line: int
     source: SourceLine | None
+    place: str
     is_own: bool
 
 
@@ -80,12 +83,22 @@ def source_lines(kernel: Kernel) -> tuple[SourceLine | None, ...]:
 
 def _marks(flow: Flow) -> Iterator[_Mark]:
     """The comments that tell a bound, each with the block in which it stands."""
-    sources = source_lines(flow.kernel)
+    sources, places = source_lines(flow.kernel), _places(flow.kernel)
     for number, block in enumerate(flow.blocks):
         for at in block.statements:
             note = flow.kernel.statements[at]
             if isinstance(note, Note) and (told := _told(note, flow.kernel.file)) is not None:
-                yield _Mark(number, told, note.line, sources[at], _IS_OWN.match(note.text) is not None)
+                yield _Mark(number, told, note.line, sources[at], places[at], _IS_OWN.match(note.text) is not None)
+
+
+def _places(kernel: Kernel) -> list[str]:
+    """The whole of the `.loc` before every statement, with column and what it was inlined into."""
+    place, found = "", []
+    for statement in kernel.statements:
+        if isinstance(statement, Location):
+            place = statement.text
+        found.append(place)
+    return found
 
 
 def _told(note: Note, file: str) -> int | None:
@@ -117,13 +130,37 @@ def _bound(flow: Flow, loop: Loop, marks: list[_Mark]) -> Bound | str:
             f"{file}:{first.line}: loop {name} can repeat without passing this comment, which then tells no bound;"
             " put it where every iteration passes, or give a --loop-bound instead"
         )
-    if len(marks) > 1 and first.source is None and first.is_own and not _repeats_itself(flow, loop, marks):
-        doubt = f"{source}, not divided by {len(marks)}, as without .loc these need not be copies of one comment"
+    if copies > 1 and not _is_unrolled(flow, loop, marks):
+        doubt = f"{source}, not divided by {copies}, as these need not be copies of one comment"
         return Bound(first.maximum, exact=False, source=doubt)
     if copies < 2:
         return Bound(first.maximum, exact=False, source=source)
     passes = max(first.maximum // copies, int(loop.is_bottom_tested))
     return Bound(passes, exact=False, source=f"{source}, {copies} copies of {first.maximum} iterations")
+
+
+def _is_unrolled(flow: Flow, loop: Loop, marks: list[_Mark]) -> bool:
+    """Whether a loop was made of so many passes of another one, with a mark in each."""
+    if len(marks) < _FEWEST_COPIES or len({mark.place for mark in marks}) > 1:
+        return False
+    code = [instruction for block in loop.blocks for instruction in flow.instructions(block)]
+    steps = [step for step in map(_step, code) if step is not None]
+    totals = Counter[str]()
+    for register, step in steps:
+        totals[register] += step
+    counts_up = bool(totals) and all(total % len(marks) == 0 for total in totals.values())
+    return counts_up and _repeats_itself(flow, loop, marks)
+
+
+def _step(instruction: Instruction) -> tuple[str, int] | None:
+    """What a register is counted up by; 1, which no number of copies divides, for a constant in another notation."""
+    if instruction.name not in ("add", "sub") or len(instruction.operands) != 3:
+        return None
+    to, *sources = instruction.operands
+    steps = [text for text in sources if _CONSTANT.match(text)]
+    if to not in sources or not steps:
+        return None
+    return to, int(steps[0]) if _STEP.fullmatch(steps[0]) else 1
 
 
 def _repeats_itself(flow: Flow, loop: Loop, marks: list[_Mark]) -> bool:
@@ -138,7 +175,7 @@ def _repeats_itself(flow: Flow, loop: Loop, marks: list[_Mark]) -> bool:
             elif isinstance(statement, Instruction):
                 pieces[-1].append(statement.opcode)
     before, *between, after = pieces
-    if len(marks) < _FEWEST_COPIES or not between[0] or any(piece != between[0] for piece in between):
+    if not between[0] or any(piece != between[0] for piece in between):
         return False
     body = between[0]
     cuts = range(len(body) + 1)

@@ -88,8 +88,7 @@ class Model:
             crossed = {e: number(self.passed[*e, t]) - number(self.passed[*e, t - 1]) for e in edges}
             cycles.append([Move(*edge, warps) for edge, warps in crossed.items() if warps])
         starts = [{p: number(self.begins[g, p]) for p in one.starts} for g, one in enumerate(self.programs())]
-        in_one_block = Instance(self.instance.groups, self.instance.machine)  # without barriers it makes no difference
-        return Schedule.from_moves(in_one_block, starts, cycles)
+        return Schedule.from_moves(self.instance, starts, cycles)
 
 
 def _of_class(program: Program, unit: str) -> list[int]:

@@ -4,7 +4,7 @@ Each warp follows the path that it is given; a rule says which ready warps go fi
 depends on the instance, so all are tried and the longest schedule is kept.
 """
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable
 from heapq import heappop, heappush
 from itertools import accumulate
@@ -58,8 +58,8 @@ def _run(instance: Instance, paths: tuple[tuple[int, ...], ...], laggard: int, r
     ]
     done = [0] * len(paths)
     ready: dict[str, list[tuple[tuple[int, ...], int]]] = {unit: [] for unit in capacities}
-    gates = [_Gate(instance, block) for block in range(instance.blocks)]
     block_of = instance.block_of_warp()
+    gates = {block: _Gate(warps) for block, warps in Counter(block_of).items()}
 
     def come(warps: Iterable[int]) -> None:
         """These warps stand at their next place; who passes a barrier comes to the place after it."""
@@ -88,8 +88,8 @@ def _run(instance: Instance, paths: tuple[tuple[int, ...], ...], laggard: int, r
 class _Gate:
     """The barrier of one block: opens when all of its warps that have not ended wait at it."""
 
-    def __init__(self, instance: Instance, block: int) -> None:
-        self._running = instance.block_of_warp().count(block)
+    def __init__(self, warps: int) -> None:
+        self._running = warps
         self._waiting: list[int] = []
 
     def reach(self, warp: int, *, ended: bool) -> list[int]:

@@ -7,7 +7,7 @@ and lowers what is proven while it runs. So the search has a first try, unless t
 from math import inf
 
 from makespan.certificate import Certificate
-from makespan.errors import UnsupportedError
+from makespan.errors import BrokenPromiseError, UnsupportedError
 from makespan.instance import Instance
 from makespan.result import Bounds, Upper
 from makespan.solve import compiled, packed_dense, packed_dense_kernel, packed_kernel, packed_states, search
@@ -53,7 +53,7 @@ def solve(
 
     Raises:
         UnsupportedError: a state does not fit into a key.
-        BrokenPromiseError: the certificate proves nothing.
+        BrokenPromiseError: the certificate proves nothing, or the table contradicts the incumbent.
     """
     if (reason := packed_states.obstacle(instance)) is not None:
         raise UnsupportedError(f"the packed search cannot take this: {reason}; use backend certificate")
@@ -102,5 +102,7 @@ def _tabulated(instance: Instance, limits: Limits, found: Finding, incumbent: in
     most = table.fill(limits)
     if most is None:
         return Finding(found.witness, found.upper, found.evidence, best_case=shortest)
+    if most < incumbent:
+        raise BrokenPromiseError(f"a table says {most} cycles, but there is a schedule of {incumbent}")
     witness = table.witness() if most > incumbent else None
-    return Finding(witness, max(most, incumbent), Upper.SEARCH, best_case=shortest)
+    return Finding(witness, most, Upper.SEARCH, best_case=shortest)

@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Sequence
 from itertools import chain
 
-from makespan.bounds import Phase, pessimistic, phases
+from makespan.bounds import Phase, pessimistic, phases, theorem_a
 from makespan.errors import BrokenPromiseError, InputError
 from makespan.instance import Instance
 from makespan.program import BARRIER, Program
@@ -44,25 +44,34 @@ def solve(
 
 
 def _by_phases(instance: Instance, cut: Sequence[Phase], backend: str, best_case: bool, budget: Limits) -> Result:
-    """Equal phases are solved once; the time is shared among the different ones."""
+    """Equal phases are solved once; the time is shared among the different ones, and those left over are bounded."""
     solved: dict[Instance, Result] = {}
+    bounds: dict[Instance, PhaseBound] = {}
     questions = list(dict.fromkeys(phase.instance for phase in cut))
     for number, question in enumerate(questions):
+        if budget.expired:
+            bounds[question] = _bounded(question)
+            continue
         budget.progress(f"phase {number + 1} of {len(questions)} different ones")
         share = budget.part(1 / (len(questions) - number))
-        solved[question] = portfolio.solve(question, backend=backend, best_case=best_case, budget=share)
-    results = [solved[phase.instance] for phase in cut]
+        result = portfolio.solve(question, backend=backend, best_case=best_case, budget=share)
+        solved[question] = result
+        bounds[question] = PhaseBound(result.bounds.upper, result.upper_evidence, result.certificate)
+    results = [solved[phase.instance] for phase in cut if phase.instance in solved]
     witnesses = [_longest_greedy(instance, budget)]
-    joined = _joined(instance, cut, [result.witness for result in results])
+    joined = None
+    if len(results) == len(cut):
+        joined = _joined(instance, cut, [result.witness for result in results])
     if joined is not None:
         replay(instance, joined)
         witnesses.append(joined)
     witness = max(witnesses, key=lambda schedule: schedule.makespan)
-    upper, evidence = sum(result.bounds.upper for result in results), Upper.PHASES
+    upper, evidence = sum(bounds[phase.instance].upper for phase in cut), Upper.PHASES
     worst_bound = pessimistic(instance)
     if worst_bound < upper:
         upper, evidence = worst_bound, Upper.PESSIMISTIC
-    engines = "+".join(sorted({result.backend for result in results}))
+    seconds = budget.elapsed
+    engines = "+".join(sorted({result.backend for result in results})) or "certificate"
     return Result(
         instance=instance,
         bounds=Bounds(witness.makespan, upper),
@@ -71,12 +80,19 @@ def _by_phases(instance: Instance, cut: Sequence[Phase], backend: str, best_case
         pessimistic=worst_bound,
         best_case=_best_case(instance, results, joinable=joined is not None) if best_case else None,
         backend=backend if backend != "auto" else engines,
-        seconds=budget.elapsed,
+        seconds=seconds,
         assumptions=portfolio.assumptions(instance),
         interrupted=budget.interrupted,
-        phases=tuple(PhaseBound(r.bounds.upper, r.upper_evidence, r.certificate) for r in solved.values()),
-        history=(Step(round(budget.elapsed, 6), engines, witness.makespan, upper, evidence),),
+        phases=tuple(bounds.values()),
+        history=(Step(round(seconds, 6), engines, witness.makespan, upper, evidence),),
     )
+
+
+def _bounded(question: Instance) -> PhaseBound:
+    """What is proven at once."""
+    known = [(pessimistic(question), Upper.PESSIMISTIC), (theorem_a(question), Upper.THEOREM_A)]
+    upper, evidence = min((bound, name) for bound, name in known if bound is not None)
+    return PhaseBound(upper, evidence)
 
 
 def _longest_greedy(instance: Instance, budget: Limits) -> Schedule:

@@ -119,7 +119,9 @@ def _engines(
     small = _count_states(instance) <= SMALL_STATES
     if backend == "auto" and small:
         yield "search", _search(instance, known, limits)
-    yield "certificate", _improve(instance, limits if backend == "certificate" else _before_search(instance, limits))
+    if not known().closed:
+        share = limits if backend == "certificate" else _before_search(instance, limits)
+        yield "certificate", _improve(instance, share)
     if backend == "auto" and not small:
         yield from _race(instance, known, limits)
 
@@ -133,20 +135,21 @@ def _before_search(instance: Instance, limits: Limits) -> Limits:
 
 def _race(instance: Instance, known: Callable[[], _Proof], limits: Limits) -> Iterator[tuple[str, Iterable[Finding]]]:
     """Search and CP-SAT: side by side with several threads, else CP-SAT in the time that the search leaves over."""
-    if limits.threads == 1:
+    if limits.threads == 1 or known().closed:  # CP-SAT knows nothing of the best case
         yield "search", _search(instance, known, limits)
-        if not limits.expired:
+        if not limits.expired and not known().closed:
             yield "cpsat", _model(instance, "cpsat", known(), limits)
         return
     from concurrent.futures import ThreadPoolExecutor
 
     searching, modelling = limits.part(1), limits.part(1)
+    searching.memory_bytes = modelling.memory_bytes = limits.memory_bytes // 2
     modelling.threads -= 1
     start = known()
 
     def model() -> list[Finding]:
         found = list(_model(instance, "cpsat", start, modelling))
-        if any(finding.evidence is Upper.CPSAT and _closes(finding, start) for finding in found):
+        if start.best_case is None and any(_closes(finding, start) for finding in found):
             searching.interrupt()
         return found
 
