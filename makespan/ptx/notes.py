@@ -8,10 +8,10 @@ branch are not added up: only those that no pass avoids count. A loop tested at 
 it is only entered when it runs.
 
 Comments of one loop may also be those of two source loops with the same N, of which the inner one was unrolled
-entirely; neither their text nor `.loc` tells, as an inlined function or a macro may write both. N as it stands is safe in
-either case. It is divided only where the whole loop is one body three times or more, instruction by instruction, and all
-that it counts up by constants goes up by a multiple of k in each pass. Comments that a pass can avoid tell no bound,
-for there may be more passes.
+entirely; neither text nor `.loc` tells, for an inlined function or a macro may write both. N as it stands is safe in
+either case. It is divided only where the whole loop is one body three times or more, instruction by instruction, and
+all that it counts up by constants goes up by a multiple of k in each pass. Comments that a pass can avoid tell no
+bound, for there may be more passes.
 """
 
 import re
