@@ -289,6 +289,10 @@ BAD_USAGE: dict[str, tuple[Sequence[str], str]] = {
     "unknown backend": ((*CL2, "--backend", "gurobi"), "unknown backend 'gurobi'; known: auto, certificate, search"),
     "unknown format": ((*CL2, "--format", "xml"), "'xml' is not one of 'text', 'json', 'csv'"),
     "unknown option": ((*CL2, "--nope"), "No such option '--nope'"),
+    "more blocks than the grid": (
+        (str(ROOT / "ptx" / "vecadd.ptx"), "--block", "64", "--grid", "2", "--blocks-per-sm", "3"),
+        "--blocks-per-sm 3: the grid has only 2 blocks",
+    ),
     "unknown machine": ((*CL2, "--machine", "nope"), "unknown machine 'nope'; shipped: "),
     "missing machine": ((*CL2, "--machine", "no.toml"), "no.toml: cannot read the machine file: No such file"),
     "two machines": ((*CL2, "--machine", "paper", "--capacity", "C=1"), "--capacity and --machine exclude each other"),

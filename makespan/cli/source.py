@@ -4,6 +4,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -199,6 +200,8 @@ def _kernel_groups(
     module = read_module(source, input_format, arch=options.arch, keep_ptx=options.keep_ptx)
     kernel = module.kernel(options.kernel)
     launch = launched(options).for_kernel(kernel)
+    if launch.grid is not None and options.blocks_per_sm > prod(launch.grid):
+        raise InputError(f"--blocks-per-sm {options.blocks_per_sm}: the grid has only {prod(launch.grid)} blocks")
     known = launch.warps_per_block
     if warps is None and known is None:
         raise InputError("--warps is missing: how many warps run? (or --block, the threads of a block)")
