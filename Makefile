@@ -8,7 +8,7 @@ SAMPLE := ptx/vecadd.ptx
 .DELETE_ON_ERROR:
 
 demo: .venv/installed
-	$(BIN)/makespan solve $(SAMPLE) --warps 8 --take '$$L__BB0_2=fall' --gantt vecadd.png
+	$(BIN)/makespan solve $(SAMPLE) --block 256 --gantt vecadd.png
 
 test: check
 	$(BIN)/pytest -n auto

@@ -13,11 +13,12 @@ BARRIER = "|"
 
 
 class Origin(NamedTuple):
-    """Where an instruction comes from: a text line of a source file."""
+    """Where an instruction comes from: a text line of a file and, if known, FILE:LINE of what it was compiled from."""
 
     file: str
     line: int
     text: str = ""
+    source: str = ""
 
 
 class Place(NamedTuple):

@@ -1,6 +1,8 @@
 """`makespan strings`: what a kernel becomes, and what is missing for it to become a program."""
 
 import json
+from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from makespan.ptx import Kernel, LoopInfo, Module
 
 _MOST_PATHS = 10**15
+_MOST_ROWS = 40
 
 
 @click.command("strings")
@@ -116,7 +119,13 @@ def _program(program: "Program", warps: int | None) -> dict[str, Any]:
         "per_class": {unit: [program.least(unit), program.most(unit)] for unit in sorted(program.units)},
         "barriers": sum(place.unit == BARRIER for place in program.places),
         "letters": [
-            {"unit": place.unit, "line": origin.line, "text": origin.text, "successors": list(place.successors)}
+            {
+                "unit": place.unit,
+                "line": origin.line,
+                "source_line": origin.source or None,
+                "text": origin.text,
+                "successors": list(place.successors),
+            }
             for place, origin in zip(program.places, program.origins, strict=True)
         ],
         "assumptions": list(program.assumptions),
@@ -147,11 +156,16 @@ def _program_lines(program: dict[str, Any]) -> list[str]:
     counts = ", ".join(f"{_span(*count)} {unit}" for unit, count in program["per_class"].items())
     warps = "" if program["warps"] is None else f"{program['warps']} warp{'s' * (program['warps'] != 1)}: "
     size = f"{_span(program['shortest'], program['longest'])} instructions ({counts})"
+    by_line = groupby(program["letters"], itemgetter("source_line"))
+    rows = [f"{line}: {''.join(letter['unit'] for letter in letters)}" for line, letters in by_line if line]
+    lines = [*program["assumptions"], f"{warps}{size}", *rows[:_MOST_ROWS]]
+    if len(rows) > _MOST_ROWS:
+        lines.append(f"({len(rows) - _MOST_ROWS} more stretches of source lines: --format json tells them all)")
     if program["string"] is not None:
-        return [*program["assumptions"], f"{warps}{size}", program["string"]]
+        return [*lines, program["string"]]
     paths = f"more than {_MOST_PATHS:.0e}" if program["paths"] is None else program["paths"]
     shape = f"automaton of {program['places']} places, {program['edges']} edges, {paths} paths"
-    return [*program["assumptions"], f"{warps}{size}", shape]
+    return [*lines, shape]
 
 
 def _span(least: int, most: int) -> str:

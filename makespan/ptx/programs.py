@@ -17,7 +17,8 @@ from makespan.ptx.isa import PROFILES, Classes, units_of
 from makespan.ptx.launch import Launch
 from makespan.ptx.loop_info import loop_infos
 from makespan.ptx.loops import Nest, nest
-from makespan.ptx.module import Kernel
+from makespan.ptx.module import Instruction, Kernel
+from makespan.ptx.notes import source_lines
 from makespan.ptx.paths import by_take, by_trace, refuse_unbounded
 from makespan.ptx.uniformity import decided, uniform_branches
 from makespan.ptx.walk import Terrain
@@ -120,6 +121,7 @@ class _Source:
     units: tuple[str | None, ...]
     given: tuple[GivenBound, ...]
     launch: Launch
+    sources: tuple[str, ...]
 
     @classmethod
     def of(cls, kernel: Kernel, classes: Classes, given: Sequence[GivenBound], launch: Launch) -> "_Source":
@@ -128,7 +130,9 @@ class _Source:
             raise InputError(f"{kernel.file}:{kernel.line}: {kernel.name} has no instruction")
         known = launch.for_kernel(kernel)
         units = with_barriers(found, units_of(found.kernel, classes), known)
-        return cls(found, nest(found), classes, units, tuple(given), known)
+        lines = zip(found.kernel.statements, source_lines(found.kernel), strict=True)
+        sources = tuple(str(line or "") for statement, line in lines if isinstance(statement, Instruction))
+        return cls(found, nest(found), classes, units, tuple(given), known, sources)
 
     def program(self, take: Mapping[str, str], trace: Sequence[Step] | None, paths: Paths, warp: int | None) -> Program:
         """The program of one warp, or of every warp."""
@@ -189,7 +193,7 @@ class _Source:
         first = self.flow.code[behind[0]]
         more = [f"line {self.flow.code[at].line}" for at in behind[1:_MOST_LINES]]
         also = f" (or {', '.join(more)}{', ...' * (len(behind) > _MOST_LINES)})" if more else ""
-        return Origin(self.flow.kernel.file, first.line, f"{first}{also}")
+        return Origin(self.flow.kernel.file, first.line, f"{first}{also}", self.sources[behind[0]])
 
     def _assumptions(self, visited: Set[int]) -> Iterator[str]:
         """What must hold for the program to stand for the kernel, whatever its paths."""
