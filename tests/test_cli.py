@@ -15,7 +15,7 @@ import pytest
 
 from makespan import cli
 from makespan.cli import solve as solve_command
-from makespan.errors import BrokenPromiseError
+from makespan.errors import BrokenPromiseError, InputError
 
 ROOT = Path(__file__).parents[1]
 SCHEMA = json.loads((ROOT / "docs" / "schema" / "result-1.schema.json").read_text())
@@ -517,3 +517,14 @@ def test_letters_stand_beside_the_source_lines_that_they_come_from(tmp_path: Pat
     assert text.splitlines()[-4:] == ["  4 instructions (2 C, 2 L)", "  k.cu:3: LC", "  k.cu:4: CL", "  LCCL"]
     told = json.loads(subprocess.run([*command, "--format", "json"], capture_output=True, text=True, check=True).stdout)
     assert [letter["source_line"] for letter in told["letters"]] == ["k.cu:3", "k.cu:3", "k.cu:4", "k.cu:4"]
+
+
+def test_a_picture_that_cannot_be_written_costs_no_result(solve: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(result: object, path: Path) -> None:
+        raise InputError(f"{path}: cannot write the picture")
+
+    monkeypatch.setattr(solve_command, "_draw", fail)
+    done = solve(*CL2, "--gantt", "a.png")
+    assert done.code == 2
+    assert "exact: the worst case is 3 cycles" in done.out
+    assert "a.png: cannot write the picture" in done.err

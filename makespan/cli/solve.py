@@ -72,13 +72,17 @@ def command(
     for question in asked:
         limits = Limits(time_limit, memory_limit, threads, seed, progress=_progress())
         result = _solve(question, backend, limits, best_case=best_case)
-        click.echo(_render(question, result, output, many=len(asked) > 1))
+        try:
+            if gantt is not None:
+                _draw(result, gantt)
+            if bundle is not None:
+                write_bundle(result, bundle)
+        finally:  # neither a file that fails nor a reader that leaves costs the other
+            click.echo(_render(question, result, output, many=len(asked) > 1))
         codes.append(_exit_code(question, result))
-        if gantt is not None:
-            _draw(result, gantt, quiet=output != "text")
-        if bundle is not None:
-            write_bundle(result, bundle)
-            click.echo(f"bundle: {bundle}", err=output != "text")
+        for name, path in (("picture", gantt), ("bundle", bundle)):
+            if path is not None:
+                click.echo(f"{name}: {path}", err=output != "text")
         if result.interrupted:
             return INTERRUPTED
     return next((code for code in (DIFFERS, BOUNDED) if code in codes), EXACT)
@@ -158,8 +162,7 @@ def _check_outputs(gantt: Path | None, bundle: Path | None, instances: int) -> N
         check_writable(bundle, "the bundle")
 
 
-def _draw(result: Result, path: Path, *, quiet: bool) -> None:
+def _draw(result: Result, path: Path) -> None:
     from makespan.report.plot import draw_gantt
 
     draw_gantt(result.instance, result.witness, path, title=text.verdict(result), subtitle=text.subject(result))
-    click.echo(f"picture: {path}", err=quiet)
