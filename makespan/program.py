@@ -108,16 +108,16 @@ class Program:
 
     def most(self, unit: str | None = None) -> int:
         """The largest number of instructions (of `unit`, or of any class) on a path; barriers do not count."""
-        counts = self._counts(unit, max)
+        counts = self.counts(unit, max)
         return max(counts[start] for start in self.starts)
 
     def least(self, unit: str | None = None) -> int:
         """The smallest number of instructions (of `unit`, or of any class) on a path; barriers do not count."""
-        counts = self._counts(unit, min)
+        counts = self.counts(unit, min)
         return min(counts[start] for start in self.starts)
 
-    def _counts(self, unit: str | None, choose: Callable[[Iterable[int]], int]) -> list[int]:
-        """For every place, and the end, how many instructions the chosen path holds from there on."""
+    def counts(self, unit: str | None, choose: Callable[[Iterable[int]], int]) -> list[int]:
+        """For every place, and the end, the most (`max`) or fewest (`min`) instructions on a path from there on."""
         found = [0] * (self.end + 1)
         for number in range(self.end - 1, -1, -1):
             place = self.places[number]

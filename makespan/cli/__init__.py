@@ -98,7 +98,11 @@ def run(given: list[str]) -> int:
         return _complain(f"internal contradiction, please report it: {error}", as_json, BUG)
     except (KeyboardInterrupt, click.Abort):
         return _complain("interrupted", as_json, INTERRUPTED)
-    except (BrokenPipeError, SystemExit):  # click makes the one the other: whoever reads has had enough
+    except BrokenPipeError:
+        return 0
+    except SystemExit as stop:  # click exits with 1 on a broken pipe, and only then: whoever reads has had enough
+        if stop.code != 1:
+            raise
         return 0
     return code if isinstance(code, int) else 0
 

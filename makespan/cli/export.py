@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from makespan.bounds import pessimistic, theorem_a
-from makespan.cli.source import KernelOptions, instances, source_options
+from makespan.cli.source import instances, source_options
 from makespan.errors import InputError, UnsupportedError
 from makespan.instance import Instance
 from makespan.report.files import check_writable, write_whole
@@ -24,22 +24,16 @@ from makespan.solve.ilp_model import FORMS
 @click.option("--form", type=click.Choice(FORMS), default="published", show_default=True, help="of the ILP")
 @click.option("--output", "-o", type=click.Path(path_type=Path), required=True, help="the file to write")
 def command(
-    source: str | None,
-    letters: str | None,
-    warps: range | None,
-    input_format: str | None,
-    capacity: Any,
-    machine: str | None,
     model: str,
     form: str,
     output: Path,
-    **kernel: Any,
+    **source: Any,
 ) -> None:
     """Write the model whose optimum is the worst case.
 
     lp and mps minimise the negative makespan: MPS has no common way to say "maximise". cp maximises the makespan.
     """
-    asked = instances(source, letters, warps, input_format, capacity, machine, KernelOptions(**kernel))
+    asked = instances(**source)
     if len(asked) > 1:
         raise InputError(f"a model is for one instance; this is a range or a file of {len(asked)}")
     check_writable(output, "the model")

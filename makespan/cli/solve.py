@@ -13,7 +13,7 @@ import click
 
 from makespan.cli import INTERRUPTED
 from makespan.cli.parameters import Memory, Seconds
-from makespan.cli.source import KernelOptions, instances, source_options
+from makespan.cli.source import instances, source_options
 from makespan.errors import InputError
 from makespan.report import text
 from makespan.report.bundle import write as write_bundle
@@ -43,12 +43,6 @@ _SECONDS_PER_PROGRESS_LINE = 2.0
 @click.option("--bundle", type=click.Path(path_type=Path), help="leave the evidence, for 'makespan verify'")
 @click.option("--gantt", type=click.Path(path_type=Path), help="draw the witness: .png, .svg or .pdf")
 def command(
-    source: str | None,
-    letters: str | None,
-    warps: range | None,
-    input_format: str | None,
-    capacity: Any,
-    machine: str | None,
     backend: str,
     best_case: bool,
     time_limit: float,
@@ -58,13 +52,13 @@ def command(
     output: str,
     gantt: Path | None,
     bundle: Path | None,
-    **kernel: Any,
+    **source: Any,
 ) -> int:
     """The longest that the warps can take under any work-conserving scheduler, with proof.
 
     SOURCE is a kernel (.ptx, .cu), an instance file (.toml, .jsonl) or '-'.
     """
-    asked = instances(source, letters, warps, input_format, capacity, machine, KernelOptions(**kernel))
+    asked = instances(**source)
     _check_outputs(gantt, bundle, len(asked))
     codes = []
     if output == "csv":

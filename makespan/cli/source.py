@@ -126,13 +126,14 @@ def instances(
     input_format: str | None,
     capacity: Machine | None,
     machine: str | None,
-    kernel: KernelOptions,
+    **options: Any,
 ) -> tuple[NamedInstance, ...]:
-    """The instances that the command line asks for; everything is checked before any is solved.
+    """The instances that `source_options` ask for, the rest of which are `KernelOptions`; all are checked first.
 
     Raises:
         InputError: options that contradict each other or lack something, or a source that is no input.
     """
+    kernel = KernelOptions(**options)
     if (source is None) == (letters is None):
         raise InputError("give either SOURCE or --string")
     if capacity is not None and machine is not None:

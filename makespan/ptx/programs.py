@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal, TypeAlias
 
 from makespan.errors import InputError, UnsupportedError
@@ -134,6 +135,16 @@ class _Source:
         sources = tuple(str(line or "") for statement, line in lines if isinstance(statement, Instruction))
         return cls(found, nest(found), classes, units, tuple(given), known, sources)
 
+    @cached_property
+    def uniform(self) -> frozenset[int]:
+        """The branches at which no lanes part, in any warp."""
+        return uniform_branches(self.flow, self.launch) if self.flow.is_plain else _said_uniform(self.flow)
+
+    @cached_property
+    def rules(self) -> tuple[Reconvergence, ...]:
+        """Where lanes that parted come together."""
+        return reconvergences(self.flow)
+
     def program(self, take: Mapping[str, str], trace: Sequence[Step] | None, paths: Paths, warp: int | None) -> Program:
         """The program of one warp, or of every warp."""
         terrain = Terrain(self.flow, self.nest, loop_infos(self.flow, self.nest, self.given, self.launch, warp))
@@ -151,18 +162,16 @@ class _Source:
 
     def _automaton(self, terrain: Terrain, take: Mapping[str, str], warp: int | None) -> Program:
         """Everything that a warp may execute, but for the sides that `take` leaves out."""
-        is_plain = self.flow.is_plain
-        sides = decided(self.flow, self.launch, warp) if warp is not None and is_plain else {}
+        sides = decided(self.flow, self.launch, warp) if warp is not None and self.flow.is_plain else {}
         sides |= preferences(self.flow, take)
-        uniform = uniform_branches(self.flow, self.launch) if is_plain else _said_uniform(self.flow)
         visited = _reachable(self.flow, sides)
-        parting = frozenset(block for block in visited - uniform - sides.keys() if self._has_sides(block))
+        parting = frozenset(block for block in visited - self.uniform - sides.keys() if self._has_sides(block))
         self._refuse(visited)
         refuse_unbounded(terrain, visited)
-        rules = reconvergences(self.flow) if parting else (Reconvergence({}, drops=False),)
+        rules = self.rules if parting else (Reconvergence({}, drops=False),)
         refuse_parted_barriers(self.flow, parting, rules)
         builder = Builder(terrain, self.units)
-        made = builder.automaton(Branching(terrain, rule, uniform, sides) for rule in rules)
+        made = builder.automaton(Branching(terrain, rule, self.uniform, sides) for rule in rules)
         if made is None:
             raise self._no_way(terrain)
         if made.may_be_empty:

@@ -10,7 +10,7 @@ from heapq import heappop, heappush
 from itertools import accumulate
 
 from makespan.instance import Instance
-from makespan.program import BARRIER, Program
+from makespan.program import Program
 from makespan.schedule import Schedule
 from makespan.solve.limits import Limits
 
@@ -38,10 +38,7 @@ def schedules(instance: Instance, limits: Limits) -> list[Schedule]:
 
 def longest_path(program: Program) -> tuple[int, ...]:
     """A path with the most instructions."""
-    left = [0] * (program.end + 1)
-    for number in range(program.end - 1, -1, -1):
-        place = program.places[number]
-        left[number] = (place.unit != BARRIER) + max(left[after] for after in place.successors)
+    left = program.counts(None, max)
     path = [max(program.starts, key=left.__getitem__)]
     while (after := max(program.places[path[-1]].successors, key=left.__getitem__)) != program.end:
         path.append(after)

@@ -51,16 +51,6 @@ def classes(instance: Instance) -> tuple[str, ...]:
     return Question(instance, 0).classes
 
 
-def counts(program: Program, unit: str | None, *, most: bool) -> list[int]:
-    """For every place the most, or the fewest, instructions (of `unit`, or of any class) on a path from it."""
-    choose = max if most else min
-    best = [0] * (program.end + 1)
-    for number in range(program.end - 1, -1, -1):
-        place = program.places[number]
-        best[number] = (unit in (None, place.unit)) + choose(best[after] for after in place.successors)
-    return best[:-1]
-
-
 def least_decrease(instance: Instance, potential: Potential, stop: Callable[[], bool] = _never) -> int:
     """By how much every legal cycle lowers the potential, at least.
 
@@ -139,4 +129,4 @@ def _estimate(
 
 
 def _all_counts(programs: list[Program], unit: str | None, most: bool) -> list[int]:
-    return [count for program in programs for count in counts(program, unit, most=most)]
+    return [count for program in programs for count in program.counts(unit, max if most else min)[:-1]]

@@ -282,7 +282,7 @@ def _automaton(instance: Instance, begin: tuple[int, ...]) -> kernel.Automaton:
         sigma=_ints([min(instance.warps, instance.machine.capacities[unit]) for unit in number]),
         first=_ints(list(accumulate(map(len, edges), initial=0))),
         successors=_ints([code for targets in edges for code in targets]),
-        height=_ints([h for program in programs for h in packed_bounds.counts(program, None, most=True)]),
+        height=_ints([h for program in programs for h in program.counts(None, max)[:-1]]),
         fields=_ints([]),
         counter=_ints([]),
     )

@@ -41,6 +41,10 @@ class Claim:
     best_case: tuple[int, int] | None
 
 
+Phases = tuple[tuple[Instance, PhaseBound], ...]
+"""The question of every phase between barriers, in order, and what is said of it; equal questions share that."""
+
+
 @dataclass(frozen=True, slots=True)
 class Bundle:
     """A claim and its evidence."""
@@ -49,7 +53,7 @@ class Bundle:
     claim: Claim
     witness: Schedule
     certificate: Certificate | None
-    phases: tuple[PhaseBound, ...]
+    phases: Phases
 
 
 def parse(content: bytes) -> object:
@@ -270,15 +274,16 @@ def _paths(value: object, instance: Instance) -> tuple[tuple[int, ...], ...]:
 # Certificate
 
 
-def _phases(value: object, instance: Instance) -> tuple[PhaseBound, ...]:
+def _phases(value: object, instance: Instance) -> Phases:
     entries = _list(value, "phases", 0)
     if not entries:
         return ()
-    cut = phases.questions(instance)
-    different = [] if cut is None else list(dict.fromkeys(cut))
+    cut = phases.questions(instance) or []
+    different = list(dict.fromkeys(cut))
     if len(different) != len(entries):
         raise Refused(f"{len(entries)} phases are given, but barriers make {len(different)} different ones")
-    return tuple(map(_phase, entries, different))
+    said = dict(zip(different, map(_phase, entries, different), strict=True))
+    return tuple((question, said[question]) for question in cut)
 
 
 def _phase(value: object, question: Instance) -> PhaseBound:

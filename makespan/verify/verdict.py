@@ -6,9 +6,9 @@ from enum import StrEnum
 from makespan.certificate import Certificate
 from makespan.errors import BrokenPromiseError
 from makespan.instance import Instance
-from makespan.result import PhaseBound, Upper
-from makespan.verify import bounds, phases, potential, reading
-from makespan.verify.reading import Bundle, Claim
+from makespan.result import Upper
+from makespan.verify import bounds, potential, reading
+from makespan.verify.reading import Bundle, Claim, Phases
 from makespan.verify.refusal import Refused
 from makespan.verify.states import shortest_and_longest
 from makespan.verify.witness import replay
@@ -80,7 +80,7 @@ class _Prover:
         claimed: the upper bound to be proven, in cycles.
         evidence: what is said to prove it.
         certificate: potentials, which must hold whether or not the claim rests on them.
-        phases: what is said of each different phase between barriers.
+        phases: the phases between barriers, and what is said of each.
         best_case: whether the shortest schedule matters, too.
         most_states: how many states may be enumerated.
     """
@@ -91,7 +91,7 @@ class _Prover:
         claimed: int,
         evidence: Upper,
         certificate: Certificate | None,
-        phases: tuple[PhaseBound, ...] = (),
+        phases: Phases = (),
         *,
         best_case: bool = False,
         most_states: int,
@@ -127,22 +127,20 @@ class _Prover:
             self.uppers[Upper.POTENTIAL] = proven
 
     def _phases(self) -> None:
-        """What is said of the phases must fit to them, and add up to the claim if this rests on it."""
+        """What is said of the phases must hold, and add up to the claim if this rests on it."""
         if not self.phases:
             return
-        cut = phases.questions(self.instance)
-        if cut is None:
-            raise Refused("phases are given, but the instance cannot be cut at its barriers")
-        different = list(dict.fromkeys(cut))
-        said, proven = dict[Instance, int](), dict[Instance, int]()
-        for question, phase in zip(different, self.phases, strict=True):
+        total = sum(phase.upper for _, phase in self.phases)
+        different = dict(self.phases)
+        proven = dict[Instance, int]()
+        for question, phase in different.items():
             states = self.most_states // len(different)
             prover = _Prover(question, phase.upper, phase.evidence, phase.certificate, most_states=states)
             prover.prove()
-            said[question], proven[question] = phase.upper, prover.upper
-        if self.evidence is Upper.PHASES and (total := sum(said[question] for question in cut)) > self.claimed:
+            proven[question] = prover.upper
+        if self.evidence is Upper.PHASES and total > self.claimed:
             raise Refused(f"upper {self.claimed} reported by phases, which add up to {total}")
-        self.uppers[Upper.PHASES] = sum(proven[question] for question in cut)
+        self.uppers[Upper.PHASES] = sum(proven[question] for question, _ in self.phases)
 
     def _named(self) -> None:
         """Evidence that can be checked at any size must itself prove the claim."""
