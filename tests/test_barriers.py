@@ -308,6 +308,14 @@ def test_theorem_a_holds_with_barriers(instance: Instance) -> None:
     assert brute_force(instance).upper <= bound
 
 
+@pytest.mark.parametrize("blocks", [1, 2])
+def test_the_chain_of_theorem_a_may_change_the_group_at_a_barrier(blocks: int) -> None:
+    """One group has a pair before the barrier only, the other one after it only."""
+    groups = [(Program.chain("CL|C"), blocks), (Program.chain("C|CL"), blocks)]
+    instance = Instance.merged(groups, blocks=blocks)
+    assert theorem_a(instance) == verified_theorem_a(instance) == brute_force(instance).upper == 2 + 4 * blocks
+
+
 def test_without_barriers_blocks_make_no_difference() -> None:
     groups = [(Program.chain("L"), 2), (Program.chain("C"), 2), (Program.chain("LC"), 2)]
     machine = Machine.of({"C": 1, "L": 2})
