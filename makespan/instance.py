@@ -4,11 +4,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from makespan.errors import InputError, UnsupportedError
-from makespan.machine import PAPER, Machine
+from makespan.machine import DELAY, PAPER, Machine, UnitClass
 from makespan.program import Program
 
 MAX_WARPS = 65_536
 MAX_WARP_INSTRUCTIONS = 5_000_000
+MAX_CYCLES = 50_000_000
+"""Of one warp alone at its largest latencies, and of all instructions one after another on one port."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +43,6 @@ class Instance:
     Raises:
         InputError: no warp, a class that the machine lacks, a program in two groups, a group that cannot be spread
             over the blocks, or sizes past the limits.
-        UnsupportedError: a machine that is not basic; no engine knows what it does.
     """
 
     groups: tuple[Group, ...]
@@ -57,11 +58,6 @@ class Instance:
             raise InputError(f"the number of blocks must be a whole number 1..{MAX_WARPS}, not {self.blocks!r}")
         if uneven := [group.warps for group in self.groups if group.warps % self.blocks]:
             raise InputError(f"{uneven[0]} warps cannot be spread evenly over {self.blocks} blocks")
-        if beyond := self.machine.beyond_basic:
-            raise UnsupportedError(
-                f"machine {self.machine.name!r} has {', '.join(beyond)}, which no engine supports yet;"
-                " for a machine without them give --capacity, such as C=2,L=1"
-            )
         known = self.machine.capacities
         if missing := sorted(set().union(*(group.program.units for group in self.groups)) - set(known)):
             have = ", ".join(f"{unit}={capacity}" for unit, capacity in known.items())
@@ -72,8 +68,21 @@ class Instance:
                 f"{self.warps} warps with {size} instructions in all exceed the limits of"
                 f" {MAX_WARPS} warps and {MAX_WARP_INSTRUCTIONS} warp-instructions"
             )
+        self._check_cycles(size)
+        if any(unit.name == DELAY and unit != UnitClass.of_delays(self.warps) for unit in self.machine.units):
+            raise InputError(f"the class of delays needs a unit for each of {self.warps} warps")
         if self.blocks > 1 and not self.has_barriers:
             object.__setattr__(self, "blocks", 1)  # equal questions are equal values
+
+    def _check_cycles(self, size: int) -> None:
+        """Refuse schedules that nobody could write down."""
+        if self.machine.is_basic:
+            return
+        slowest = max(unit.latency.most for unit in self.machine.units)
+        held = max(unit.interval for unit in self.machine.units)
+        most = max(group.program.most() for group in self.groups) * slowest + size * held
+        if most > MAX_CYCLES:
+            raise InputError(f"schedules of up to {most} cycles exceed the limit of {MAX_CYCLES} cycles")
 
     @classmethod
     def of(cls, program: Program | str, warps: int, machine: Machine = PAPER, *, blocks: int = 1) -> "Instance":
@@ -88,6 +97,18 @@ class Instance:
         for program, warps in groups:
             counts[program] = counts.get(program, 0) + Group(program, warps).warps
         return cls(tuple(Group(program, warps) for program, warps in counts.items()), machine, blocks)
+
+    def require_basic(self, engine: str) -> None:
+        """Refuse for an engine that knows capacities only what it would misread.
+
+        Raises:
+            UnsupportedError: the machine has more than capacities.
+        """
+        if beyond := self.machine.beyond_basic:
+            raise UnsupportedError(
+                f"{engine} does not know what machine {self.machine.name!r} has: {', '.join(beyond)};"
+                " use backend auto, search or cpsat, or a machine without them, such as --capacity C=2,L=1"
+            )
 
     @property
     def warps(self) -> int:

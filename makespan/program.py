@@ -1,6 +1,6 @@
 """What one warp may execute: a string of instructions, or an automaton that the adversary walks."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -118,12 +118,25 @@ class Program:
 
     def counts(self, unit: str | None, choose: Callable[[Iterable[int]], int]) -> list[int]:
         """For every place, and the end, the most (`max`) or fewest (`min`) instructions on a path from there on."""
+        return self.sums(dict.fromkeys(self.units if unit is None else (unit,), 1), choose)
+
+    def sums(self, weights: Mapping[str, int], choose: Callable[[Iterable[int]], int]) -> list[int]:
+        """For every place, and the end, the largest (`max`) or smallest sum of the weights of classes from there on."""
         found = [0] * (self.end + 1)
         for number in range(self.end - 1, -1, -1):
             place = self.places[number]
-            counts = place.unit == unit if unit is not None else place.unit != BARRIER
-            found[number] = counts + choose(found[after] for after in place.successors)
+            found[number] = weights.get(place.unit, 0) + choose(found[after] for after in place.successors)
         return found
+
+    def heaviest(self, weights: Mapping[str, int]) -> int:
+        """The largest sum of the weights of classes on a path."""
+        sums = self.sums(weights, max)
+        return max(sums[start] for start in self.starts)
+
+    def lightest(self, weights: Mapping[str, int]) -> int:
+        """The smallest sum of the weights of classes on a path."""
+        sums = self.sums(weights, min)
+        return min(sums[start] for start in self.starts)
 
     def __str__(self) -> str:
         letters = self.letters

@@ -32,12 +32,16 @@ class Schedule:
     """Executing warps cycle by cycle, and the path each warp takes through its program.
 
     Args:
-        cycles: for every cycle the warps that execute one instruction, in increasing order.
+        cycles: for every cycle the warps that issue one instruction, in increasing order; the last cycles may be
+            empty, while the latencies of the last instructions pass.
         paths: for every warp the places that it visits, in order: those it executes, and barriers.
+        latencies: for every warp the latency of every instruction that it executes, in order; empty where the machine
+            leaves no choice.
     """
 
     cycles: tuple[tuple[int, ...], ...]
     paths: tuple[tuple[int, ...], ...]
+    latencies: tuple[tuple[int, ...], ...] = ()
 
     @property
     def makespan(self) -> int:
@@ -72,11 +76,12 @@ class Schedule:
         """Name the warps in a schedule that only counts them.
 
         A group spread over several blocks counts as that many groups here, one after another.
+        For machines whose latencies leave no choice.
 
         Args:
             starts: for every group, how many of its warps begin at which place.
             cycles: for every cycle the moves; those of one cycle start from the state before it. Moves past barriers
-                take no time: they come last in a cycle, one after another, or stand alone where none was executed.
+                take no time: they come last in a cycle, one after another, or stand alone before the first cycle.
         """
         is_barrier = [[place.unit == BARRIER for place in group.program.places] for group in instance.groups]
         waiting: dict[tuple[int, int], deque[int]] = {}
@@ -105,6 +110,6 @@ class Schedule:
                     arrived.append((move, moved(move)))
             for move, warps in chain(arrived, ((passed, moved(passed)) for passed in passes)):
                 waiting.setdefault((move.group, move.successor), deque()).extend(warps)
-            if arrived:
+            if arrived or not passes:
                 executing.append(tuple(sorted(warp for _, warps in arrived for warp in warps)))
         return cls(tuple(executing), tuple(map(tuple, paths)))

@@ -1,23 +1,27 @@
 """Truth, slowly: written with nothing but the definition of a work-conserving cycle."""
 
-from collections.abc import Iterable
 from math import comb, prod
 
 from makespan.instance import Instance
 from makespan.result import Bounds
 from makespan.schedule import Schedule
-from makespan.simulate.semantics import released, selections, starts, steps
+from makespan.simulate.semantics import State, finished, released, selections, starts, steps
+
+
+def standing(instance: Instance, *places: int) -> State:
+    """The state in which the warps stand at these places, with no latency to pass and no port held."""
+    return State(places, (0,) * len(places), ((),) * len(instance.machine.units))
 
 
 def brute_force(instance: Instance) -> Bounds:
     """The shortest and the longest work-conserving schedule, in cycles; equal states are walked once."""
-    finished = tuple(program.end for program in instance.programs())
     frontier, cycles, lengths = set(starts(instance)), 0, []
     while frontier:
         cycles += 1
         frontier = {after for state in frontier for after in steps(instance, state)}
-        if finished in frontier:
-            frontier.remove(finished)
+        ended = {state for state in frontier if finished(instance, state)}
+        if ended:
+            frontier -= ended
             lengths.append(cycles)
     return Bounds(lengths[0], lengths[-1])
 
@@ -27,27 +31,47 @@ def obeys(instance: Instance, schedule: Schedule) -> bool:
     programs = tuple(instance.programs())
     if len(schedule.paths) != len(programs) or not all(schedule.paths):
         return False
-    state = tuple(path[0] for path in schedule.paths)
-    if any(place not in program.starts for place, program in zip(state, programs, strict=True)):
+    if any(path[0] not in program.starts for path, program in zip(schedule.paths, programs, strict=True)):
         return False
+    state = standing(instance, *(path[0] for path in schedule.paths))
     left = [[*path[1:], program.end] for path, program in zip(schedule.paths, programs, strict=True)]
-
-    def move(warps: Iterable[int]) -> bool:
-        """Whether these warps can go on as their paths say; if so, they have."""
-        nonlocal state
-        moved = {warp: left[warp].pop(0) for warp in warps}
-        state_before, state = state, tuple(moved.get(warp, place) for warp, place in enumerate(state))
-        return all(place in programs[warp].places[state_before[warp]].successors for warp, place in moved.items())
-
+    latencies = [list(row) for row in schedule.latencies]
     for executing in (None, *schedule.cycles):
-        if executing is not None and (
-            not executing or tuple(sorted(executing)) not in set(selections(instance, state)) or not move(executing)
-        ):
-            return False
-        while passing := released(instance, state):
-            if not move(passing):
+        if executing is not None:
+            if finished(instance, state) or tuple(sorted(executing)) not in set(selections(instance, state)):
                 return False
-    return state == tuple(program.end for program in programs)
+            expected = _after(instance, state, executing, left, latencies)
+            if expected is None:
+                return False
+            state = expected
+        while passing := released(instance, state):
+            moved = {warp: left[warp].pop(0) for warp in passing}
+            if any(to not in programs[w].places[state.places[w]].successors for w, to in moved.items()):
+                return False
+            state = state._replace(places=tuple(moved.get(warp, place) for warp, place in enumerate(state.places)))
+    return finished(instance, state)
+
+
+def _after(
+    instance: Instance, state: State, executing: tuple[int, ...], left: list[list[int]], latencies: list[list[int]]
+) -> State | None:
+    """The state after these warps have issued what their paths say; None where they may not."""
+    programs = tuple(instance.programs())
+    places, waits = list(state.places), [max(0, wait - 1) for wait in state.waits]
+    held = [[left - 1 for left in ports if left > 1] for ports in state.held]
+    for warp in executing:
+        place = programs[warp].places[places[warp]]
+        number = list(instance.machine.capacities).index(place.unit)
+        unit = instance.machine.units[number]
+        target = left[warp].pop(0)
+        latency = latencies[warp].pop(0) if latencies else unit.latency.least
+        if target not in place.successors or not unit.latency.least <= latency <= unit.latency.most:
+            return None
+        if not latencies and unit.latency.least != unit.latency.most:
+            return None
+        places[warp], waits[warp] = target, latency - 1
+        held[number] += [unit.interval - 1] if unit.interval > 1 else []
+    return State(tuple(places), tuple(waits), tuple(tuple(sorted(ports)) for ports in held))
 
 
 def count_states(instance: Instance) -> int:

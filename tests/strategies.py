@@ -4,10 +4,10 @@ from hypothesis import strategies as st
 
 from makespan.errors import InputError
 from makespan.instance import Instance
-from makespan.machine import PAPER, Machine
+from makespan.machine import PAPER, Latency, Machine, UnitClass
 from makespan.program import BARRIER, Place, Program
 from makespan.schedule import Schedule
-from makespan.simulate.semantics import released, selections
+from makespan.simulate.semantics import State, finished, moved, released, selections, starts
 
 CLASSES = "CLS"
 
@@ -18,6 +18,33 @@ def machines(most_classes: int = 3, most_units: int = 3) -> st.SearchStrategy[Ma
     return st.integers(1, most_classes).flatmap(
         lambda count: st.fixed_dictionaries(dict.fromkeys(CLASSES[:count], units)).map(Machine.of)
     )
+
+
+@st.composite
+def general_machines(
+    draw: st.DrawFn,
+    *,
+    most_classes: int = 3,
+    most_units: int = 2,
+    most_interval: int = 3,
+    most_latency: int = 4,
+    most_width: int = 3,
+) -> Machine:
+    """Intervals, latencies, ranges of latencies and an issue width, each of them in some machines only."""
+    units = []
+    for name in CLASSES[: draw(st.integers(1, most_classes))]:
+        least = draw(st.integers(1, most_latency))
+        most = draw(st.just(least) | st.integers(least, most_latency))
+        interval = draw(st.just(1) | st.integers(1, most_interval))
+        units.append(UnitClass(name, draw(st.integers(1, most_units)), interval, Latency(least, most)))
+    return Machine("general", tuple(units), draw(st.none() | st.integers(1, most_width)))
+
+
+@st.composite
+def general_instances(draw: st.DrawFn, *, most_warps: int = 3, most: int = 3, choices: bool = True) -> Instance:
+    """A few warps of a few instructions on a general machine."""
+    machine = draw(general_machines())
+    return draw(instances(machine=machine, choices=choices, most_warps=most_warps, most=most))
 
 
 def letters(units: str = "CL", most: int = 6) -> st.SearchStrategy[str]:
@@ -92,25 +119,34 @@ def _automata_with(draw: st.DrawFn, units: str, most: int) -> Program:
 def runs(draw: st.DrawFn, instance: Instance) -> Schedule:
     """A random work-conserving schedule, made with the definition only."""
     programs = tuple(instance.programs())
-    state = [draw(st.sampled_from(program.starts)) for program in programs]
+    state = draw(st.sampled_from(list(starts(instance, pass_barriers=False))))
     paths: list[list[int]] = [[] for _ in programs]
+    latencies: list[list[int]] = [[] for _ in programs]
     cycles = []
 
-    def move(warps: tuple[int, ...]) -> None:
-        for warp in warps:
-            paths[warp].append(state[warp])
-            state[warp] = draw(st.sampled_from(programs[warp].places[state[warp]].successors))
+    def pass_barriers(state: State) -> State:
+        while passing := released(instance, state):
+            targets = {w: draw(st.sampled_from(programs[w].places[state.places[w]].successors)) for w in passing}
+            for warp in passing:
+                paths[warp].append(state.places[warp])
+            state = state._replace(places=tuple(targets.get(warp, at) for warp, at in enumerate(state.places)))
+        return state
 
-    def pass_barriers() -> None:
-        while passing := released(instance, tuple(state)):
-            move(passing)
-
-    pass_barriers()
-    while executing := draw(st.sampled_from(list(selections(instance, tuple(state))))):
-        move(executing)
-        pass_barriers()
-        cycles.append(executing)
-    return Schedule(tuple(cycles), tuple(map(tuple, paths)))
+    state = pass_barriers(state)
+    while not finished(instance, state):
+        issuing = draw(st.sampled_from(list(selections(instance, state))))
+        moves = []
+        for warp in issuing:
+            place = programs[warp].places[state.places[warp]]
+            unit = next(unit for unit in instance.machine.units if unit.name == place.unit)
+            latency = draw(st.integers(unit.latency.least, unit.latency.most))
+            paths[warp].append(state.places[warp])
+            latencies[warp].append(latency)
+            moves.append((warp, draw(st.sampled_from(place.successors)), latency))
+        state = pass_barriers(moved(instance, state, moves))
+        cycles.append(issuing)
+    chosen = () if instance.machine.fixed_latencies else tuple(map(tuple, latencies))
+    return Schedule(tuple(cycles), tuple(map(tuple, paths)), chosen)
 
 
 def paper_instances(most_warps: int = 4, most: int = 5, *, choices: bool = True) -> st.SearchStrategy[Instance]:

@@ -20,13 +20,13 @@ def layers(instance: Instance) -> list[frozenset[State]]:
     groups = instance.group_of_warp()
     ends = [program.end for program in instance.programs()]
 
-    def count(state: tuple[int, ...]) -> State:
-        unfinished = ((g, p) for g, p, end in zip(groups, state, ends, strict=True) if p != end)
+    def count(places: tuple[int, ...]) -> State:
+        unfinished = ((g, p) for g, p, end in zip(groups, places, ends, strict=True) if p != end)
         return tuple(sorted(Counter(unfinished).items()))
 
     layer, found = set(starts(instance)), []
     while layer:
-        found.append(frozenset(map(count, layer)))
+        found.append(frozenset(count(state.places) for state in layer))
         layer = {after for state in layer for after in steps(instance, state)}
     return found
 

@@ -15,11 +15,14 @@ from makespan.bounds.kinds import END, Abstraction, Crossing, Transition
 from makespan.certificate import FINISHED, Kind, Node
 from makespan.instance import Instance
 from makespan.program import Program
-from makespan.simulate.semantics import State, starts, steps
+from makespan.simulate.semantics import starts, steps
 from tests.strategies import instances, machines
 
 crowded = machines(most_units=2).flatmap(lambda machine: instances(machine=machine, most_warps=5, most=4))
 """More warps than units, so that classes are often saturated."""
+
+State = tuple[int, ...]
+"""Where every warp stands."""
 
 randoms = st.integers(0, 1 << 32).map(Random)
 
@@ -66,7 +69,7 @@ def cycles(instance: Instance) -> Iterator[tuple[State, State]]:
     while waiting:
         before = waiting.pop()
         for after in steps(instance, before):
-            yield before, after
+            yield before.places, after.places
             if after not in seen:
                 seen.add(after)
                 waiting.append(after)
@@ -77,7 +80,7 @@ def walk(instance: Instance, random: Random) -> list[State]:
     states = [random.choice(list(starts(instance)))]
     while following := list(steps(instance, states[-1])):
         states.append(random.choice(following))
-    return states
+    return [state.places for state in states]
 
 
 def kind(shape: Abstraction, counts: tuple[int, ...]) -> Kind:

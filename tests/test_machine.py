@@ -108,25 +108,25 @@ def test_a_basic_machine_takes_one_cycle_in_every_respect(machine: Machine, beyo
     assert machine.is_basic == (not beyond)
 
 
-# No engine knows a machine that is not basic, so no instance has one
+# What an engine does not know of a machine, it refuses by name
 
-HALF = Machine("half", (UnitClass("C", 1, 2),), 1)
+HALF = Machine("half", (UnitClass("C", 1, 2), UnitClass("L", 1)), 1)
 
 
-def test_no_instance_has_a_machine_that_the_engines_would_misread() -> None:
+def test_an_engine_for_capacities_refuses_what_it_would_misread() -> None:
     with pytest.raises(
-        UnsupportedError, match=r"machine 'half' has an issue width of 1, intervals \(C=2\), which no eng"
+        UnsupportedError,
+        match=r"the ILP does not know what machine 'half' has: an issue width of 1, intervals \(C=2\); use backend",
     ):
-        Instance.of("C", 1, HALF)
-    with pytest.raises(UnsupportedError):
-        Instance(Instance.of("C", 1).groups, HALF)
+        Instance.of("C", 1, HALF).require_basic("the ILP")
+    Instance.of("C", 1).require_basic("the ILP")
 
 
-@pytest.mark.parametrize("command", [["solve"], ["export", "--model", "lp", "-o", "model.lp"]])
+@pytest.mark.parametrize("command", [["solve", "--backend", "ilp"], ["export", "--model", "lp", "-o", "model.lp"]])
 @pytest.mark.parametrize(
     "key", ["issue.width = 2", "units.C.interval = 2", "units.C.latency = 2", "units.C.latency = [1, 2]"]
 )
-def test_a_machine_that_is_not_basic_is_refused_in_one_line(
+def test_the_ilp_refuses_a_machine_that_is_not_basic_in_one_line(
     command: list[str], key: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -134,9 +134,15 @@ def test_a_machine_that_is_not_basic_is_refused_in_one_line(
     assert cli.run([*command, "--string", "CC", "--warps", "2", "--machine", "slow.toml"]) == 2
     said = capsys.readouterr()
     assert said.out == ""
-    assert said.err.startswith("makespan: machine 'slow' has ")
-    assert said.err.endswith("for a machine without them give --capacity, such as C=2,L=1\n")
+    assert said.err.startswith("makespan: the ILP does not know what machine 'slow' has: ")
+    assert said.err.endswith("or a machine without them, such as --capacity C=2,L=1\n")
     assert said.err.count("\n") == 1
+
+
+def test_a_schedule_that_nobody_could_write_down_is_refused() -> None:
+    slow = Machine("slow", (UnitClass("C", 1, latency=Latency(1, 100_000)),))
+    with pytest.raises(InputError, match="schedules of up to 100001000 cycles exceed the limit of 50000000"):
+        Instance.of("C" * 1_000, 1, slow)
 
 
 # The definition on the page, enumerated: small, and independent of every engine

@@ -97,7 +97,7 @@ def test_a_certificate_and_an_incumbent_change_nothing_but_the_effort(instance: 
 def longest(instance: Instance) -> Iterator[tuple[dict[int, int], int]]:
     """Every reachable state, its warps counted by code, with the true number of cycles that can remain."""
     automaton = search._Automaton(instance)
-    known: dict[search.State, int] = {(): 0}
+    known: dict[search.State, int] = {((), ()): 0}
 
     def walk(state: search.State) -> int:
         if state not in known:
@@ -106,13 +106,13 @@ def longest(instance: Instance) -> Iterator[tuple[dict[int, int], int]]:
 
     for _, start in automaton.begin():
         walk(start)
-    for state, cycles in known.items():
-        yield {code: state.count(code) for code in state}, cycles
+    for (places, _), cycles in known.items():
+        yield {code: places.count(code) for code in places}, cycles
 
 
 def shortest(instance: Instance) -> Iterator[tuple[dict[int, int], int]]:
     automaton = search._Automaton(instance)
-    known: dict[search.State, int] = {(): 0}
+    known: dict[search.State, int] = {((), ()): 0}
 
     def walk(state: search.State) -> int:
         if state not in known:
@@ -121,8 +121,8 @@ def shortest(instance: Instance) -> Iterator[tuple[dict[int, int], int]]:
 
     for _, start in automaton.begin():
         walk(start)
-    for state, cycles in known.items():
-        yield {code: state.count(code) for code in state}, cycles
+    for (places, _), cycles in known.items():
+        yield {code: places.count(code) for code in places}, cycles
 
 
 def prospect(problem: packed_states.Problem, estimate: kernel.Estimate, state: dict[int, int], sense: int) -> int:

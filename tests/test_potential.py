@@ -20,12 +20,15 @@ from makespan.instance import Instance
 from makespan.machine import PAPER, Machine
 from makespan.program import Place, Program
 from makespan.result import Bounds
-from makespan.simulate.semantics import State, starts, steps
+from makespan.simulate.semantics import starts, steps
 from makespan.solve import Limits, certify, solve
 from makespan.strings import NamedInstance, read_instances
 from makespan.verify import potential as checker
 from tests.oracle import brute_force
 from tests.strategies import automata, instances, machines, paper_instances
+
+State = tuple[int, ...]
+"""Where every warp stands."""
 
 LEVELS = {
     "few tables": (0, 1, True),
@@ -105,7 +108,7 @@ def walk(instance: Instance, random: Random) -> list[State]:
     states = [random.choice(list(starts(instance)))]
     while following := list(steps(instance, states[-1])):
         states.append(random.choice(following))
-    return states
+    return [state.places for state in states]
 
 
 def nodes(instance: Instance, potential: Potential, states: list[State]) -> list[Node | None]:

@@ -30,18 +30,18 @@ def test_a_valid_schedule_replays_to_its_makespan() -> None:
 @pytest.mark.parametrize(
     ("cycles", "message"),
     [
-        (((0,), (0, 1), (1,), ()), "cycle 3: nothing executes"),
+        (((0,), (0, 1), (1,), ()), "cycle 3: all warps have finished already"),
         (((), *GOOD), "cycle 0: 0 instructions of class C where work conservation demands 1"),
         (((0,), (0,), (1,), (1,)), "cycle 1: 0 instructions of class C where work conservation demands 1"),
         (((0,), (1,), (0,), (1,)), "cycle 1: 0 instructions of class L where work conservation demands 1"),
-        (((0, 1), (0,), (1,)), r"cycle 0: 2 instructions of class C .* demands 1 \(2 ready, capacity 1\)"),
+        (((0, 1), (0,), (1,)), r"cycle 0: 2 instructions of class C .* demands 1 \(2 ready, 1 of 1 ports free\)"),
         (((0, 0), (1,), (1,)), "cycle 0: a warp executes two instructions"),
         (((0,), (0, 1), (0,)), "cycle 2: a warp executes that does not exist or has finished"),
         (((0,), (0, 1), (2,)), "cycle 2: a warp executes that does not exist or has finished"),
         (((0,), (0, 1), (-1,)), "cycle 2: a warp executes that does not exist or has finished"),
-        (((0,), (0, 1)), "warp 1 has not finished after 2 cycles"),
-        ((), "warp 0 has not finished after 0 cycles"),
-        ((*GOOD, (1,)), "cycle 3: a warp executes that does not exist or has finished"),
+        (((0,), (0, 1)), "1 of 2 warps have not finished after 2 cycles"),
+        ((), "2 of 2 warps have not finished after 0 cycles"),
+        ((*GOOD, (1,)), "cycle 3: all warps have finished already"),
     ],
 )
 def test_who_executes_when_follows_the_rules(cycles: tuple[tuple[int, ...], ...], message: str) -> None:

@@ -9,33 +9,33 @@ from makespan.machine import Machine
 from makespan.program import Place, Program
 from makespan.result import Bounds
 from makespan.simulate.semantics import ready, selections, starts, steps
-from tests.oracle import brute_force, obeys
+from tests.oracle import brute_force, obeys, standing
 from tests.strategies import instances, runs
 
 
 def test_every_unit_that_has_a_ready_warp_is_used() -> None:
     instance = Instance.of("CL", 3)
-    assert ready(instance, (0, 0, 1)) == {"C": [0, 1], "L": [2]}
-    assert set(selections(instance, (0, 0, 1))) == {(0, 2), (1, 2)}
-    assert set(steps(instance, (0, 0, 1))) == {(1, 0, 2), (0, 1, 2)}
+    assert ready(instance, standing(instance, 0, 0, 1)) == {"C": [0, 1], "L": [2]}
+    assert set(selections(instance, standing(instance, 0, 0, 1))) == {(0, 2), (1, 2)}
+    assert {state.places for state in steps(instance, standing(instance, 0, 0, 1))} == {(1, 0, 2), (0, 1, 2)}
 
 
 def test_a_finished_warp_waits_for_nothing() -> None:
     instance = Instance.of("CL", 2)
-    assert ready(instance, (2, 1)) == {"C": [], "L": [1]}
-    assert list(steps(instance, (2, 2))) == []
+    assert ready(instance, standing(instance, 2, 1)) == {"C": [], "L": [1]}
+    assert list(steps(instance, standing(instance, 2, 2))) == []
 
 
 def test_capacity_counts_warps_per_cycle() -> None:
     instance = Instance.of("C", 3, Machine.of({"C": 2}))
-    assert set(selections(instance, (0, 0, 0))) == {(0, 1), (0, 2), (1, 2)}
-    assert set(selections(instance, (1, 0, 0))) == {(1, 2)}
+    assert set(selections(instance, standing(instance, 0, 0, 0))) == {(0, 1), (0, 2), (1, 2)}
+    assert set(selections(instance, standing(instance, 1, 0, 0))) == {(1, 2)}
 
 
 def test_who_schedules_also_picks_start_and_successor() -> None:
     instance = Instance.of(Program((Place("C", (1, 2)), Place("L", (2,))), starts=(0, 1)), 1)
-    assert set(starts(instance)) == {(0,), (1,)}
-    assert set(steps(instance, (0,))) == {(1,), (2,)}
+    assert {state.places for state in starts(instance)} == {(0,), (1,)}
+    assert {state.places for state in steps(instance, standing(instance, 0))} == {(1,), (2,)}
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ from makespan.program import Program
 from makespan.report.bundle import bundle, write
 from makespan.result import Bounds, Result, Upper
 from makespan.schedule import Schedule
-from makespan.simulate.semantics import selections, starts
+from makespan.simulate.semantics import moved, selections, starts
 from makespan.solve import solve
 from makespan.verify import Outcome, Refused, Verdict, bounds, digest, parse, potential, reading, states, verify
 from makespan.verify.reading import MOST_BYTES
@@ -305,13 +305,16 @@ def _somewhere(draw: random.Random, instance: Instance) -> tuple[int, Schedule, 
 
 def _random_run(draw: random.Random, instance: Instance) -> Schedule:
     programs = tuple(instance.programs())
-    state = list(draw.choice(list(starts(instance))))
+    state = draw.choice(list(starts(instance)))
     paths: list[list[int]] = [[] for _ in programs]
     cycles = []
-    while executing := draw.choice(list(selections(instance, tuple(state)))):
+    while executing := draw.choice(list(selections(instance, state))):
+        moves = []
         for warp in executing:
-            paths[warp].append(state[warp])
-            state[warp] = draw.choice(programs[warp].places[state[warp]].successors)
+            at = state.places[warp]
+            paths[warp].append(at)
+            moves.append((warp, draw.choice(programs[warp].places[at].successors), 1))
+        state = moved(instance, state, moves)
         cycles.append(executing)
     return Schedule(tuple(cycles), tuple(map(tuple, paths)))
 

@@ -31,6 +31,9 @@ class Question:
     instance: Instance
     last: int
 
+    def __post_init__(self) -> None:
+        self.instance.require_basic("a certificate")
+
     @cached_property
     def classes(self) -> tuple[str, ...]:
         """The unit classes that some warp uses; elsewhere a class is its index here."""

@@ -22,6 +22,7 @@ class Front(NamedTuple):
 
 def front(instance: Instance, most_states: int) -> Front | None:
     """The latest front of at most `most_states` states; None when the starts alone are too many."""
+    instance.require_basic("a front of more than the first state")
     layer: set[State] = set()
     for state in _starts(instance):
         layer.add(state)

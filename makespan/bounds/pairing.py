@@ -20,7 +20,7 @@ def theorem_a(instance: Instance) -> int | None:
     last finisher is replaced by a chain: in each phase, a warp of the group that can execute the most pairs there.
     """
     units = set().union(*(group.program.units for group in instance.groups))
-    if len(units) > 2 or any(instance.machine.capacities[unit] != 1 for unit in units):
+    if not instance.machine.is_basic or len(units) > 2 or any(instance.machine.capacities[unit] != 1 for unit in units):
         return None
     unpaired = [_most_unpaired(group.program) for group in instance.groups]
     total = sum(group.warps * count for group, count in zip(instance.groups, unpaired, strict=True))

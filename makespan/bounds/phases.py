@@ -6,7 +6,7 @@ start it together, and it is an instance of its own. A schedule of the whole is 
 so the sum of their worst cases is an upper bound. (docs/theory.md, 8.)
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from typing import NamedTuple
@@ -57,9 +57,9 @@ def phases(instance: Instance) -> tuple[Phase, ...] | None:
     """The phases of an instance in order, those without instructions left out.
 
     None if there are several blocks, if in some phase a warp of a group may have nothing to execute while another one
-    has, or if there are too many places.
+    has, if a port may still be held when a barrier opens, or if there are too many places.
     """
-    if instance.blocks > 1:
+    if instance.blocks > 1 or any(unit.interval > unit.latency.least for unit in instance.machine.units):
         return None
     cut = []
     for group in instance.groups:
@@ -126,14 +126,15 @@ def _as_program(program: Program, segment: Segment) -> tuple[Program, tuple[int,
     return Program(places, starts, tuple(origins)), segment.places
 
 
-def counts(program: Program, segments: Sequence[Segment], unit: str | None, *, most: bool) -> list[int]:
-    """For every phase the most or fewest instructions, of class `unit` or of any, that a warp executes in it."""
-    choose = max if most else min
+def sums(
+    program: Program, segments: Sequence[Segment], weights: Mapping[str, int], choose: Callable[[Iterable[int]], int]
+) -> list[int]:
+    """For every phase the largest (`max`) or smallest (`min`) sum of the weights of classes that a warp executes."""
     found = []
     for segment in segments:
         ahead: dict[int, int] = {}
         for at in reversed(segment.places):
             place = program.places[at]
-            ahead[at] = (unit in (None, place.unit)) + choose(ahead.get(after, 0) for after in place.successors)
+            ahead[at] = weights.get(place.unit, 0) + choose(ahead.get(after, 0) for after in place.successors)
         found.append(choose(ahead.get(entry, 0) for entry in segment.entries))
     return found

@@ -246,7 +246,10 @@ def classification(options: KernelOptions) -> dict[str, Any]:
 
 
 def _machine(name: str | None) -> Machine:
-    return PAPER if name is None else find(name).machine
+    if name is None:
+        return PAPER
+    file = find(name)
+    return replace(file.machine, caveats=file.caveats)
 
 
 def _format(source: str, input_format: str | None) -> str:

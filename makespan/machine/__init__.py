@@ -2,6 +2,7 @@
 
 from makespan.machine.files import Figure, MachineFile, find, read, shipped
 from makespan.machine.values import (
+    DELAY,
     MAX_CAPACITY,
     MAX_INTERVAL,
     MAX_ISSUE_WIDTH,
@@ -11,9 +12,11 @@ from makespan.machine.values import (
     Latency,
     Machine,
     UnitClass,
+    class_name,
 )
 
 __all__ = [
+    "DELAY",
     "MAX_CAPACITY",
     "MAX_INTERVAL",
     "MAX_ISSUE_WIDTH",
@@ -25,6 +28,7 @@ __all__ = [
     "Machine",
     "MachineFile",
     "UnitClass",
+    "class_name",
     "find",
     "read",
     "shipped",

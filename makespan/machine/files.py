@@ -8,7 +8,7 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 
 from makespan.errors import InputError
-from makespan.machine.values import ONE_CYCLE, Latency, Machine, UnitClass, check_whole, shown
+from makespan.machine.values import ONE_CYCLE, Latency, Machine, UnitClass, check_whole, class_name, shown
 
 MAX_FILE_BYTES = 16 << 10  # tomllib takes quadratic time for a long dotted key
 MAX_TEXT = 500
@@ -203,7 +203,7 @@ def _unit(name: str, given: object) -> tuple[UnitClass, list[Figure]]:
     table = latency if isinstance(latency, dict) else {"value": latency}
     _only(table, {"value", "source", "verified"}, f"{where}.latency")
     cycles = ONE_CYCLE if latency is None else _latency(table.get("value"), f"{where}.latency")
-    unit = UnitClass(name, given["capacity"], given.get("interval", 1), cycles)
+    unit = UnitClass(class_name(name), given["capacity"], given.get("interval", 1), cycles)
     source, verified = _origin(given, where)
     keys = [key for key in ("capacity", "interval") if key in given]
     figures = [Figure(f"{where}.{key}", given[key], source, verified) for key in keys]

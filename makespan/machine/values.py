@@ -1,7 +1,7 @@
 """A machine as a value: classes of execution units on one streaming multiprocessor."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from reprlib import Repr
 
 from makespan.errors import InputError
@@ -11,6 +11,10 @@ MAX_INTERVAL = 1024
 MAX_LATENCY = 100_000
 MAX_ISSUE_WIDTH = 1024
 _MOST_BITS = 64
+_MAX_WARPS = 65_536
+
+DELAY = "~"
+"""The class of a place that is a cycle of delay: never contended, and without need of an issue slot (docs/model.md)."""
 
 
 class _Short(Repr):
@@ -33,6 +37,17 @@ def check_whole(value: object, what: str, most: int) -> None:
         raise InputError(f"{what} must be a whole number, not {shown(value)}")
     if not 1 <= value <= most:
         raise InputError(f"{what} must be 1..{most}, not {shown(value)}")
+
+
+def class_name(value: str) -> str:
+    """The name of a class of units, as users may give it.
+
+    Raises:
+        InputError: anything but one capital letter.
+    """
+    if not (len(value) == 1 and "A" <= value <= "Z"):
+        raise InputError(f"a unit class is one capital letter A-Z, not {shown(value)}")
+    return value
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,12 +90,17 @@ class UnitClass:
     latency: Latency = ONE_CYCLE
 
     def __post_init__(self) -> None:
-        if not (len(self.name) == 1 and "A" <= self.name <= "Z"):
-            raise InputError(f"a unit class is one capital letter A-Z, not {shown(self.name)}")
-        check_whole(self.capacity, f"capacity of {self.name}", MAX_CAPACITY)
+        if self.name != DELAY:
+            class_name(self.name)
+        check_whole(self.capacity, f"capacity of {self.name}", MAX_CAPACITY if self.name != DELAY else _MAX_WARPS)
         check_whole(self.interval, f"interval of {self.name}", MAX_INTERVAL)
         if not isinstance(self.latency, Latency):
             raise InputError(f"latency of {self.name} must be a Latency, not {shown(self.latency)}")
+
+    @classmethod
+    def of_delays(cls, warps: int) -> "UnitClass":
+        """The class of delay places, for so many warps: a unit for each."""
+        return cls(DELAY, warps)
 
     def __str__(self) -> str:
         every = "" if self.interval == 1 else f"/{self.interval}"
@@ -95,11 +115,13 @@ class Machine:
         name: for reports.
         units: the unit classes, all different.
         issue_width: warp-instructions issued per cycle at most, all classes together; None is no limit.
+        caveats: where the hardware of that name is known to differ; goes into every result.
     """
 
     name: str
     units: tuple[UnitClass, ...]
     issue_width: int | None = None
+    caveats: tuple[str, ...] = field(default=(), compare=False, repr=False)
 
     def __post_init__(self) -> None:
         names = [unit.name for unit in self.units]
@@ -117,12 +139,22 @@ class Machine:
         >>> Machine.of({"C": 2, "L": 1}).capacities
         {'C': 2, 'L': 1}
         """
-        return cls(name, tuple(UnitClass(unit, capacity) for unit, capacity in capacities.items()))
+        return cls(name, tuple(UnitClass(class_name(unit), capacity) for unit, capacity in capacities.items()))
 
     @property
     def capacities(self) -> dict[str, int]:
         """Ports by class name, in the order of the machine."""
         return {unit.name: unit.capacity for unit in self.units}
+
+    @property
+    def only_latencies(self) -> bool:
+        """Whether nothing but latencies sets this machine apart from a basic one."""
+        return self.issue_width is None and all(unit.interval == 1 for unit in self.units)
+
+    @property
+    def fixed_latencies(self) -> bool:
+        """Whether the adversary has no latency to choose."""
+        return all(unit.latency.least == unit.latency.most for unit in self.units)
 
     @property
     def beyond_basic(self) -> tuple[str, ...]:

@@ -19,6 +19,7 @@ SCHEMA = "makespan.bundle/1"
 
 def bundle(result: Result) -> dict[str, Any]:
     """Instance, claim and evidence as plain data, with the SHA-256 of the canonical JSON of all that."""
+    result.instance.require_basic("a bundle")
     content: dict[str, Any] = {
         "schema": SCHEMA,
         "instance": _instance(result.instance),

@@ -182,7 +182,8 @@ def held(instance: Instance, schedule: Schedule) -> tuple[Wait, ...]:
     found = (
         Wait(since, opens[blocks[warp], number] - since, warp, BARRIER)
         for warp, times in enumerate(arrivals)
-        for number, since in enumerate(times[:-1])
+        for number, came in enumerate(times[:-1])
+        for since in [max(came, opens.get((blocks[warp], number - 1), 0))]  # barriers may stand in a row
     )
     return tuple(sorted(wait for wait in found if wait.cycles))
 

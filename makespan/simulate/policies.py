@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 from makespan.instance import Instance
 from makespan.schedule import Schedule
-from makespan.simulate.semantics import ready, released
+from makespan.simulate.semantics import State, finished, moved, ready, released, starts
 
 Policy = Callable[[Sequence[int], int], Sequence[int]]
 """(ready warps, capacity) -> the warps that execute."""
@@ -33,27 +33,38 @@ POLICIES: dict[str, Callable[[], Policy]] = {"lrr": loose_round_robin, "oldest":
 
 
 def run(instance: Instance, policy: str) -> Schedule:
-    """The schedule that `policy` makes of chains, or of the paths that always take the first successor."""
+    """The schedule that `policy` makes with the largest latencies, of paths that always take the first successor."""
     programs = tuple(instance.programs())
-    capacities = instance.machine.capacities
-    arbiters = {unit: POLICIES[policy]() for unit in capacities}
-    state = [program.starts[0] for program in programs]
+    units = {unit.name: unit for unit in instance.machine.units}
+    arbiters = {unit: POLICIES[policy]() for unit in units}
     paths: list[list[int]] = [[] for _ in programs]
+    latencies: list[list[int]] = [[] for _ in programs]
     cycles = []
 
-    def move(warps: Sequence[int]) -> None:
-        for warp in warps:
-            paths[warp].append(state[warp])
-            state[warp] = programs[warp].places[state[warp]].successors[0]
+    def past_barriers(state: State) -> State:
+        while passing := released(instance, state):
+            places = list(state.places)
+            for warp in passing:
+                paths[warp].append(places[warp])
+                places[warp] = programs[warp].places[places[warp]].successors[0]
+            state = state._replace(places=tuple(places))
+        return state
 
-    def pass_barriers() -> None:
-        while passing := released(instance, tuple(state)):
-            move(passing)
-
-    pass_barriers()
-    while waiting := {unit: warps for unit, warps in ready(instance, tuple(state)).items() if warps}:
-        executing = sorted(w for unit, warps in waiting.items() for w in arbiters[unit](warps, capacities[unit]))
-        move(executing)
-        pass_barriers()
-        cycles.append(tuple(executing))
-    return Schedule(tuple(cycles), tuple(map(tuple, paths)))
+    state = past_barriers(next(starts(instance, pass_barriers=False)))
+    while not finished(instance, state):
+        waiting, executing, moves = ready(instance, state), list[int](), list[tuple[int, int, int]]()
+        slots = instance.machine.issue_width or len(programs)
+        for unit, ports in zip(units.values(), state.held, strict=True):
+            free = min(unit.capacity - len(ports), slots - len(executing))
+            if free and waiting[unit.name]:
+                executing += arbiters[unit.name](waiting[unit.name], free)
+        for warp in executing:
+            at = state.places[warp]
+            place = programs[warp].places[at]
+            paths[warp].append(at)
+            latencies[warp].append(units[place.unit].latency.most)
+            moves.append((warp, place.successors[0], latencies[warp][-1]))
+        state = past_barriers(moved(instance, state, moves))
+        cycles.append(tuple(sorted(executing)))
+    chosen = () if instance.machine.fixed_latencies else tuple(map(tuple, latencies))
+    return Schedule(tuple(cycles), tuple(map(tuple, paths)), chosen)

@@ -1,7 +1,7 @@
 """The second opinion on a schedule: every rule of the machine, checked cycle by cycle."""
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections import Counter, defaultdict, deque
+from collections.abc import Iterable, Iterator, Sequence
 
 from makespan.errors import InvalidScheduleError
 from makespan.instance import Instance
@@ -13,61 +13,123 @@ def replay(instance: Instance, schedule: Schedule) -> int:
     """Execute `schedule` and return its makespan in cycles.
 
     Raises:
-        InvalidScheduleError: a path that the program does not have, a warp that executes twice in a
-            cycle or after its end or while it waits at a barrier, more or fewer instructions of a class
-            than work conservation demands, or warps left unfinished.
+        InvalidScheduleError: a path that the program does not have, a latency out of range, a warp that executes
+            twice in a cycle, after its end, while a latency passes or while it waits at a barrier, more or fewer
+            instructions of a class than work conservation demands, warps left unfinished, or cycles after their end.
     """
-    paths = schedule.paths
-    programs = tuple(instance.programs())
-    if len(paths) != len(programs):
-        raise InvalidScheduleError(f"{len(paths)} paths for {len(programs)} warps")
-    for pair in {
-        (id(program), id(path)): (program, path) for program, path in zip(programs, paths, strict=True)
-    }.values():
-        _check_path(*pair)
-    units = {
-        id(path): [program.places[place].unit for place in path] for program, path in zip(programs, paths, strict=True)
-    }
-    letters = [units[id(path)] for path in paths]
-    capacities = instance.machine.capacities
-    done = [0] * len(paths)
+    letters = _letters(instance, schedule)
+    latencies = _latencies(instance, schedule, letters)
+    done = [0] * len(letters)
+    is_ready = [False] * len(letters)
     waiting: Counter[str] = Counter()
+    ports = _Ports(instance)
     gate = _Gate(instance, letters, done)
-    arriving: Iterable[int] = range(len(paths))
+    arrivals = defaultdict[int, list[int]](list, {0: list(range(len(letters)))})
     for cycle, executing in enumerate((*schedule.cycles, None)):
-        for warp in gate.passed(arriving):
+        for warp in gate.passed(arrivals.pop(cycle, ())):
+            is_ready[warp] = True
             waiting[letters[warp][done[warp]]] += 1
         if executing is None:
             break
-        used = _used(cycle, executing, letters, done)
-        for unit, capacity in capacities.items():
-            if used[unit] != min(capacity, waiting[unit]):
-                raise InvalidScheduleError(
-                    f"cycle {cycle}: {used[unit]} instructions of class {unit} where work conservation demands"
-                    f" {min(capacity, waiting[unit])} ({waiting[unit]} ready, capacity {capacity})"
-                )
-        if not executing:
-            raise InvalidScheduleError(f"cycle {cycle}: nothing executes")
+        if not gate.unfinished:
+            raise InvalidScheduleError(f"cycle {cycle}: all warps have finished already")
+        used = _used(cycle, executing, letters, done, is_ready)
+        ports.take(cycle, used, waiting)
         waiting -= used
         for warp in executing:
+            is_ready[warp] = False
             done[warp] += 1
-        arriving = executing
-    unfinished = [warp for warp, path in enumerate(paths) if done[warp] < len(path)]
-    if unfinished:
-        raise InvalidScheduleError(f"warp {unfinished[0]} has not finished after {schedule.makespan} cycles")
+            arrivals[cycle + next(latencies[warp])].append(warp)
+    if gate.unfinished:
+        raise InvalidScheduleError(
+            f"{gate.unfinished} of {len(letters)} warps have not finished after {schedule.makespan} cycles"
+        )
     return schedule.makespan
 
 
-def _used(cycle: int, executing: Sequence[int], letters: Sequence[Sequence[str]], done: Sequence[int]) -> Counter[str]:
-    """How many units of each class a cycle uses."""
+def _letters(instance: Instance, schedule: Schedule) -> list[list[str]]:
+    """The class of every place on the path of every warp, barriers included; equal paths are read once."""
+    programs, paths = tuple(instance.programs()), schedule.paths
+    if len(paths) != len(programs):
+        raise InvalidScheduleError(f"{len(paths)} paths for {len(programs)} warps")
+    units: dict[tuple[int, int], list[str]] = {}
+    for program, path in zip(programs, paths, strict=True):
+        if (id(program), id(path)) not in units:
+            _check_path(program, path)
+            units[id(program), id(path)] = [program.places[place].unit for place in path]
+    return [units[id(program), id(path)] for program, path in zip(programs, paths, strict=True)]
+
+
+def _latencies(instance: Instance, schedule: Schedule, letters: list[list[str]]) -> list[Iterator[int]]:
+    """For every warp the latencies of what it executes, in order."""
+    ranges = {unit.name: unit.latency for unit in instance.machine.units}
+    if not schedule.latencies and instance.machine.fixed_latencies:
+        return [(ranges[unit].most for unit in own if unit != BARRIER) for own in letters]
+    if len(schedule.latencies) != len(letters):
+        raise InvalidScheduleError(f"latencies of {len(schedule.latencies)} warps are given, of {len(letters)}")
+    for warp, (own, chosen) in enumerate(zip(letters, schedule.latencies, strict=True)):
+        allowed = [ranges[unit] for unit in own if unit != BARRIER]
+        if len(chosen) != len(allowed):
+            raise InvalidScheduleError(f"warp {warp} has {len(chosen)} latencies for {len(allowed)} instructions")
+        for latency, within in zip(chosen, allowed, strict=True):
+            if not within.least <= latency <= within.most:
+                raise InvalidScheduleError(f"warp {warp} has a latency of {latency}, which is not in {within}")
+    return list(map(iter, schedule.latencies))
+
+
+class _Ports:
+    """Which ports are held, and whether the number of instructions issued is the one that work conservation demands."""
+
+    def __init__(self, instance: Instance) -> None:
+        self._units = instance.machine.units
+        self._width = instance.machine.issue_width
+        self._frees: dict[str, deque[tuple[int, int]]] = {unit.name: deque() for unit in self._units}
+        self._held: Counter[str] = Counter()
+
+    def take(self, cycle: int, used: Counter[str], waiting: Counter[str]) -> None:
+        """Hold a port for everything that is used, after the ports that are free in this cycle again."""
+        demand = 0
+        for unit in self._units:
+            frees = self._frees[unit.name]
+            while frees and frees[0][0] <= cycle:
+                self._held[unit.name] -= frees.popleft()[1]
+            free = unit.capacity - self._held[unit.name]
+            most = min(free, waiting[unit.name])
+            count = used[unit.name]
+            if count > most or (self._width is None and count < most):
+                raise InvalidScheduleError(
+                    f"cycle {cycle}: {count} instructions of class {unit.name} where work conservation demands"
+                    f" {'' if self._width is None else 'at most '}{most}"
+                    f" ({waiting[unit.name]} ready, {free} of {unit.capacity} ports free)"
+                )
+            demand += most
+            if count:
+                self._held[unit.name] += count
+                frees.append((cycle + unit.interval, count))
+        if self._width is not None and used.total() != min(self._width, demand):
+            raise InvalidScheduleError(
+                f"cycle {cycle}: {used.total()} instructions issued where work conservation demands"
+                f" {min(self._width, demand)} (issue width {self._width}, {demand} could be issued)"
+            )
+
+
+def _used(
+    cycle: int,
+    executing: Sequence[int],
+    letters: Sequence[Sequence[str]],
+    done: Sequence[int],
+    is_ready: Sequence[bool],
+) -> Counter[str]:
+    """How many instructions of each class a cycle issues."""
     if len(set(executing)) != len(executing):
         raise InvalidScheduleError(f"cycle {cycle}: a warp executes two instructions")
-    if not all(0 <= warp < len(letters) and done[warp] < len(letters[warp]) for warp in executing):
-        raise InvalidScheduleError(f"cycle {cycle}: a warp executes that does not exist or has finished")
-    used = Counter(letters[warp][done[warp]] for warp in executing)
-    if used[BARRIER]:
-        raise InvalidScheduleError(f"cycle {cycle}: a warp executes that waits at a barrier")
-    return used
+    for warp in executing:
+        if not 0 <= warp < len(letters) or done[warp] == len(letters[warp]):
+            raise InvalidScheduleError(f"cycle {cycle}: a warp executes that does not exist or has finished")
+        if not is_ready[warp]:
+            why = "waits at a barrier" if letters[warp][done[warp]] == BARRIER else "waits for a latency to pass"
+            raise InvalidScheduleError(f"cycle {cycle}: warp {warp} executes, but {why}")
+    return Counter(letters[warp][done[warp]] for warp in executing)
 
 
 class _Gate:
@@ -78,6 +140,7 @@ class _Gate:
         self._block = instance.block_of_warp()
         self._running = Counter(self._block)
         self._waiting: dict[int, list[int]] = {block: [] for block in range(instance.blocks)}
+        self.unfinished = len(letters)
 
     def passed(self, arriving: Iterable[int]) -> list[int]:
         """The warps that are ready now, given those that have come to their next place; the others wait or ended."""
@@ -88,6 +151,7 @@ class _Gate:
                 letters, at = self._letters[warp], self._done[warp]
                 if at == len(letters):
                     self._running[self._block[warp]] -= 1
+                    self.unfinished -= 1
                 elif letters[at] == BARRIER:
                     self._waiting[self._block[warp]].append(warp)
                 else:

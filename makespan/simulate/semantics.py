@@ -1,32 +1,62 @@
 """The definition of a work-conserving cycle, written to be read; everything else is tested against it.
 
-A state says for every warp at which place it stands (`program.end` once it has finished). A warp at a barrier is not
-ready; as soon as all unfinished warps of a block stand at barriers they pass, which takes no time.
+The rules stand in docs/model.md. A warp at a barrier is not ready; as soon as all unfinished warps of a block stand at
+barriers they pass, which takes no time.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import combinations, product
+from typing import NamedTuple
 
 from makespan.instance import Instance
 from makespan.program import BARRIER
 
-State = tuple[int, ...]
+
+class State(NamedTuple):
+    """What the past leaves behind at the beginning of a cycle.
+
+    Args:
+        places: for every warp the place that it executes next; `program.end` if there is none.
+        waits: for every warp the cycles until it may go on, because of the latency of its last instruction.
+        held: for every class, in the order of the machine, the cycles for which each port in use is still held, sorted.
+    """
+
+    places: tuple[int, ...]
+    waits: tuple[int, ...]
+    held: tuple[tuple[int, ...], ...]
 
 
-def starts(instance: Instance) -> Iterator[State]:
-    """Every way in which the warps can begin."""
-    for state in product(*(program.starts for program in instance.programs())):
-        yield from settled(instance, state)
+def starts(instance: Instance, *, pass_barriers: bool = True) -> Iterator[State]:
+    """Every way in which the warps can begin; with `pass_barriers`, after the barriers at which they all begin."""
+    waits, held = (0,) * instance.warps, ((),) * len(instance.machine.units)
+    for places in product(*(program.starts for program in instance.programs())):
+        begun = State(places, waits, held)
+        yield from settled(instance, begun) if pass_barriers else (begun,)
+
+
+def finished(instance: Instance, state: State) -> bool:
+    """Whether no warp has anything left to do or to wait for."""
+    ends = tuple(program.end for program in instance.programs())
+    return state.places == ends and not any(state.waits)
 
 
 def released(instance: Instance, state: State) -> tuple[int, ...]:
     """The warps of one block that all stand at barriers, as no other unfinished warp of it does not; () if none."""
     programs, blocks = tuple(instance.programs()), instance.block_of_warp()
     for block in range(instance.blocks if instance.has_barriers else 0):
-        warps = [w for w, place in enumerate(state) if blocks[w] == block and place != programs[w].end]
-        if warps and all(programs[warp].places[state[warp]].unit == BARRIER for warp in warps):
-            return tuple(warps)
+        unfinished = [
+            warp
+            for warp, (place, wait) in enumerate(zip(state.places, state.waits, strict=True))
+            if blocks[warp] == block and (place != programs[warp].end or wait)
+        ]
+        if unfinished and all(_at_barrier(programs[warp].places, state, warp) for warp in unfinished):
+            return tuple(unfinished)
     return ()
+
+
+def _at_barrier(places: tuple[tuple[str, tuple[int, ...]], ...], state: State, warp: int) -> bool:
+    place = state.places[warp]
+    return not state.waits[warp] and place < len(places) and places[place][0] == BARRIER
 
 
 def settled(instance: Instance, state: State) -> Iterator[State]:
@@ -36,41 +66,61 @@ def settled(instance: Instance, state: State) -> Iterator[State]:
         yield state
         return
     programs = tuple(instance.programs())
-    for targets in product(*(programs[warp].places[state[warp]].successors for warp in warps)):
+    for targets in product(*(programs[warp].places[state.places[warp]].successors for warp in warps)):
         passed = dict(zip(warps, targets, strict=True))
-        yield from settled(instance, tuple(passed.get(warp, place) for warp, place in enumerate(state)))
+        places = tuple(passed.get(warp, place) for warp, place in enumerate(state.places))
+        yield from settled(instance, state._replace(places=places))
 
 
 def ready(instance: Instance, state: State) -> dict[str, list[int]]:
-    """For every unit class the warps whose next instruction needs it."""
+    """For every unit class the warps that could issue an instruction of it now."""
     waiting: dict[str, list[int]] = {unit: [] for unit in instance.machine.capacities}
-    for warp, (program, place) in enumerate(zip(instance.programs(), state, strict=True)):
-        if place != program.end and (unit := program.places[place].unit) != BARRIER:
+    for warp, (program, place) in enumerate(zip(instance.programs(), state.places, strict=True)):
+        if place != program.end and not state.waits[warp] and (unit := program.places[place].unit) != BARRIER:
             waiting[unit].append(warp)
     return waiting
 
 
 def selections(instance: Instance, state: State) -> Iterator[tuple[int, ...]]:
-    """Every set of warps that may execute in this cycle.
+    """Every set of warps that may issue in this cycle; the empty set where none is ready or finds a free port.
 
-    Work conservation: of every class exactly min(capacity, number of ready warps) execute.
+    Work conservation: no ready warp that is left out could be added.
     """
-    capacities = instance.machine.capacities
-    per_class = (
-        combinations(warps, min(capacities[unit], len(warps))) for unit, warps in ready(instance, state).items()
-    )
-    for chosen in product(*per_class):
-        yield tuple(sorted(warp for warps in chosen for warp in warps))
+    waiting = ready(instance, state)
+    most = [
+        min(unit.capacity - len(ports), len(waiting[unit.name]))
+        for unit, ports in zip(instance.machine.units, state.held, strict=True)
+    ]
+    width = instance.machine.issue_width
+    total = sum(most) if width is None else min(width, sum(most))
+    for counts in product(*(range(n + 1) for n in most)):
+        if sum(counts) == total:
+            per_class = (combinations(warps, n) for warps, n in zip(waiting.values(), counts, strict=True))
+            for chosen in product(*per_class):
+                yield tuple(sorted(warp for warps in chosen for warp in warps))
+
+
+def moved(instance: Instance, state: State, moves: Iterable[tuple[int, int, int]]) -> State:
+    """The state after a cycle in which of each (warp, place, latency) the warp issues and goes on to the place."""
+    programs, classes = tuple(instance.programs()), {unit.name: n for n, unit in enumerate(instance.machine.units)}
+    places, waits = list(state.places), [max(0, wait - 1) for wait in state.waits]
+    held = [[left - 1 for left in ports if left > 1] for ports in state.held]
+    for warp, target, latency in moves:
+        number = classes[programs[warp].places[state.places[warp]].unit]
+        if (interval := instance.machine.units[number].interval) > 1:
+            held[number].append(interval - 1)
+        places[warp], waits[warp] = target, latency - 1
+    return State(tuple(places), tuple(waits), tuple(tuple(sorted(ports)) for ports in held))
 
 
 def steps(instance: Instance, state: State) -> Iterator[State]:
     """Every state that may follow `state` one cycle later; none once all warps have finished."""
-    programs = tuple(instance.programs())
-    for executing in selections(instance, state):
-        if not executing:
-            return
-        for targets in product(*(programs[warp].places[state[warp]].successors for warp in executing)):
-            after = list(state)
-            for warp, target in zip(executing, targets, strict=True):
-                after[warp] = target
-            yield from settled(instance, tuple(after))
+    if finished(instance, state):
+        return
+    programs, latencies = tuple(instance.programs()), {unit.name: unit.latency for unit in instance.machine.units}
+    for issuing in selections(instance, state):
+        places = [programs[warp].places[state.places[warp]] for warp in issuing]
+        targets = product(*(place.successors for place in places))
+        cycles = product(*(range(latencies[p.unit].least, latencies[p.unit].most + 1) for p in places))
+        for chosen, times in product(targets, cycles):
+            yield from settled(instance, moved(instance, state, zip(issuing, chosen, times, strict=True)))

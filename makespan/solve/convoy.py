@@ -16,7 +16,8 @@ def applies(instance: Instance) -> bool:
     program = instance.groups[0].program
     unit_capacities = all(instance.machine.capacities[unit] == 1 for unit in program.units)
     return (
-        instance.identical
+        instance.machine.is_basic
+        and instance.identical
         and instance.warps >= 3
         and program.is_chain
         and not program.has_barriers

@@ -86,7 +86,8 @@ class Model:
         cycles: list[list[Move]] = []
         for t in self.cycles:
             crossed = {e: number(self.passed[*e, t]) - number(self.passed[*e, t - 1]) for e in edges}
-            cycles.append([Move(*edge, warps) for edge, warps in crossed.items() if warps])
+            if moves := [Move(*edge, warps) for edge, warps in crossed.items() if warps]:  # none after the end
+                cycles.append(moves)
         starts = [{p: number(self.begins[g, p]) for p in one.starts} for g, one in enumerate(self.programs())]
         return Schedule.from_moves(self.instance, starts, cycles)
 

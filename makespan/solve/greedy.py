@@ -4,13 +4,13 @@ Each warp follows the path that it is given; a rule says which ready warps go fi
 depends on the instance, so all are tried and the longest schedule is kept.
 """
 
-from collections import Counter, deque
-from collections.abc import Callable, Iterable
+from collections import Counter, defaultdict, deque
+from collections.abc import Callable, Iterable, Mapping
 from heapq import heappop, heappush
 from itertools import accumulate
 
 from makespan.instance import Instance
-from makespan.program import Program
+from makespan.program import BARRIER, Program
 from makespan.schedule import Schedule
 from makespan.solve.limits import Limits
 
@@ -26,7 +26,8 @@ RULES: tuple[Rule, ...] = (
 
 def schedules(instance: Instance, limits: Limits) -> list[Schedule]:
     """One schedule per group that holds the laggard and per rule; always at least one."""
-    paths = tuple(path for group in instance.groups for path in [longest_path(group.program)] * group.warps)
+    weights = {unit.name: unit.latency.most for unit in instance.machine.units}
+    paths = tuple(path for group in instance.groups for path in [longest_path(group.program, weights)] * group.warps)
     found: list[Schedule] = []
     for last in accumulate(group.warps for group in instance.groups):
         for rule in RULES:
@@ -36,9 +37,9 @@ def schedules(instance: Instance, limits: Limits) -> list[Schedule]:
     return found
 
 
-def longest_path(program: Program) -> tuple[int, ...]:
-    """A path with the most instructions."""
-    left = program.counts(None, max)
+def longest_path(program: Program, weights: Mapping[str, int]) -> tuple[int, ...]:
+    """A path with the largest sum of weights of classes."""
+    left = program.sums(weights, max)
     path = [max(program.starts, key=left.__getitem__)]
     while (after := max(program.places[path[-1]].successors, key=left.__getitem__)) != program.end:
         path.append(after)
@@ -46,7 +47,8 @@ def longest_path(program: Program) -> tuple[int, ...]:
 
 
 def _run(instance: Instance, paths: tuple[tuple[int, ...], ...], laggard: int, rule: Rule) -> Schedule:
-    capacities = instance.machine.capacities
+    """The schedule of these paths with the largest latencies."""
+    units = {unit.name: unit for unit in instance.machine.units}
     begin = accumulate((group.warps for group in instance.groups), initial=0)
     letters = [
         string
@@ -54,7 +56,9 @@ def _run(instance: Instance, paths: tuple[tuple[int, ...], ...], laggard: int, r
         for string in [[group.program.places[at].unit for at in paths[first]]] * group.warps
     ]
     done = [0] * len(paths)
-    ready: dict[str, list[tuple[tuple[int, ...], int]]] = {unit: [] for unit in capacities}
+    ready: dict[str, list[tuple[tuple[int, ...], int]]] = {unit: [] for unit in units}
+    free = instance.machine.capacities
+    arrivals, releases = defaultdict[int, list[int]](list), defaultdict[int, list[str]](list)
     block_of = instance.block_of_warp()
     gates = {block: _Gate(warps) for block, warps in Counter(block_of).items()}
 
@@ -72,14 +76,29 @@ def _run(instance: Instance, paths: tuple[tuple[int, ...], ...], laggard: int, r
                 coming.append(passing)
 
     come(range(len(paths)))
-    cycles = []
-    while any(ready.values()):
-        moved = [heappop(ready[u])[1] for u, c in capacities.items() for _ in range(min(c, len(ready[u])))]
-        for warp in moved:
+    cycles: list[tuple[int, ...]] = []
+    left = instance.machine.issue_width or len(paths)
+    while arrivals or any(ready.values()):
+        issued: list[int] = []
+        for unit in releases.pop(len(cycles), ()):
+            free[unit] += 1
+        while len(issued) < left and (able := [unit for unit, queue in ready.items() if queue and free[unit]]):
+            unit = min(able, key=lambda unit: ready[unit][0])
+            warp = heappop(ready[unit])[1]
+            issued.append(warp)
             done[warp] += 1
-        come(moved)
-        cycles.append(tuple(sorted(moved)))
-    return Schedule(tuple(cycles), paths)
+            free[unit] -= 1
+            releases[len(cycles) + units[unit].interval].append(unit)
+            arrivals[len(cycles) + units[unit].latency.most].append(warp)
+        cycles.append(tuple(sorted(issued)))
+        come(arrivals.pop(len(cycles), ()))
+    latencies = () if instance.machine.fixed_latencies else _largest(instance, letters)
+    return Schedule(tuple(cycles), paths, latencies)
+
+
+def _largest(instance: Instance, letters: list[list[str]]) -> tuple[tuple[int, ...], ...]:
+    most = {unit.name: unit.latency.most for unit in instance.machine.units}
+    return tuple(tuple(most[unit] for unit in own if unit != BARRIER) for own in letters)
 
 
 class _Gate:

@@ -81,8 +81,9 @@ def shape(instance: Instance, horizon: int) -> Shape:
     """The programme's dimensions.
 
     Raises:
-        UnsupportedError: not one instruction string over C and L, the same for all warps.
+        UnsupportedError: not one instruction string over C and L, the same for all warps, or more than capacities.
     """
+    instance.require_basic("the ILP")
     letters = instance.groups[0].program.letters
     if not instance.identical:
         raise UnsupportedError("the ILP is for warps of one program; backends cpsat and search take different ones")

@@ -116,6 +116,8 @@ def obstacle(instance: Instance) -> str | None:
     """Why the instance cannot be searched, if so."""
     if instance.has_barriers:
         return "warps may wait for each other at a barrier"
+    if beyond := instance.machine.beyond_basic:
+        return f"the machine has {', '.join(beyond)}"
     words = _word_count(instance)
     if words > MOST_WORDS:
         return f"a state takes {words} words of 64 bits, more than {MOST_WORDS}"

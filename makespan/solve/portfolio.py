@@ -111,7 +111,7 @@ def _engines(
     if backend == "search":
         yield "search", _search(instance, known, limits)
         return
-    if instance.has_barriers:  # certificates do not know them: what is left are the bounds that were made first
+    if instance.has_barriers or not instance.machine.is_basic:  # what is left are the bounds that were made first
         if backend == "auto":
             yield "search", _search(instance, known, limits)
         return
@@ -181,8 +181,14 @@ def _refuse_barriers(instance: Instance, backend: str) -> None:
 
 def _count_states(instance: Instance) -> int:
     """How many ways there are to place the warps: no fewer than a search can meet."""
-    crews = ((group.program.end, group.warps // instance.blocks) for group in instance.groups)
-    return prod(comb(end + warps, warps) ** instance.blocks for end, warps in crews)
+    longest = {unit.name: unit.latency.most for unit in instance.machine.units}
+    crews = (
+        (sum(longest.get(place.unit, 1) for place in group.program.places), group.warps // instance.blocks)
+        for group in instance.groups
+    )
+    ports = prod(comb(unit.interval - 1 + unit.capacity, unit.capacity) for unit in instance.machine.units)
+    ways: int = prod(comb(places + warps, warps) ** instance.blocks for places, warps in crews)
+    return ports * ways
 
 
 def _search(instance: Instance, known: Callable[[], _Proof], limits: Limits) -> Iterator[Finding]:
@@ -266,12 +272,27 @@ def fastest_known(instance: Instance) -> Bounds:
 
 def assumptions(instance: Instance) -> tuple[str, ...]:
     """What must hold for the worst case of the instance to be one of its source."""
-    units = ", ".join(f"{unit}={capacity}" for unit, capacity in instance.machine.capacities.items())
-    model: tuple[str, ...] = (
-        f"machine {instance.machine.name!r}: units {units}; an instruction holds one unit of its class for one cycle",
-        "all warps start in cycle 0; a warp executes at most one instruction per cycle, in program order",
-        "the scheduler is work-conserving in every class",
+    machine = instance.machine
+    units = ", ".join(map(str, machine.units))
+    width = f", issue width {machine.issue_width}" if machine.issue_width is not None else ""
+    holds = (
+        "an instruction holds one unit of its class for one cycle"
+        if machine.is_basic
+        else "X=P/I@T is a class X of P ports, which an instruction holds for I cycles; its warp goes on after T cycles"
     )
+    model: tuple[str, ...] = (
+        f"machine {machine.name!r}: units {units}{width}; {holds}",
+        "all warps start in cycle 0; a warp executes at most one instruction per cycle, in program order",
+        "the scheduler is work-conserving"
+        + (
+            " in every class"
+            if machine.is_basic
+            else ": it issues whenever a warp is ready, a port free and a slot left"
+        ),
+        *machine.caveats,
+    )
+    if not machine.fixed_latencies:
+        model += ("each instruction takes any latency of the range of its class",)
     if instance.has_barriers:
         where = "all warps are in one block" if instance.blocks == 1 else f"the warps are in {instance.blocks} blocks"
         model += (f"{where}; at a barrier a warp waits for the others of its block, those that have ended aside",)

@@ -1,8 +1,10 @@
 """Exhaustive search over count states: plain, obviously right, and the oracle of everything faster.
 
 Equal warps of a block are interchangeable, so a state is the sorted tuple of the places of the unfinished warps,
-every place of every group and block having a number of its own. A cycle moves warps to later places only, so visiting
-states in the order of their progress sees each state once, after all states that lead to it.
+every place of every group and block having a number of its own; latencies are places (`bounds.delays`). Where
+intervals are longer than one cycle, the ports that are still held belong to the state. A cycle moves warps to later
+places or, if nobody can issue, only brings the release of ports nearer, so visiting states in the order of their
+progress sees each state once, after all states that lead to it.
 """
 
 import heapq
@@ -11,14 +13,19 @@ from collections.abc import Iterator, Sequence
 from itertools import chain, combinations_with_replacement, product
 from typing import NamedTuple
 
+from makespan.bounds.delays import contracted, expanded
 from makespan.instance import Instance
+from makespan.machine import DELAY
 from makespan.program import BARRIER, Program
 from makespan.result import Bounds, Upper
 from makespan.schedule import Move, Schedule
 from makespan.solve.finding import Finding
 from makespan.solve.limits import Limits
 
-State = tuple[int, ...]
+Held = tuple[tuple[int, ...], ...]
+"""For every class with an interval, the cycles for which each port in use is still held, sorted."""
+
+State = tuple[tuple[int, ...], Held]
 Step = tuple[tuple[int, int], ...]  # (place, successor) of every warp that moves, those past barriers last
 
 _FINISHED = -1
@@ -41,6 +48,9 @@ class _Automaton:
     def __init__(self, instance: Instance) -> None:
         self.instance = instance
         self.capacities = instance.machine.capacities
+        self.width = instance.machine.issue_width
+        self.intervals = {unit.name: unit.interval for unit in instance.machine.units if unit.interval > 1}
+        self.all_free: Held = ((),) * len(self.intervals)
         self.origin: list[tuple[int, int]] = []
         self.unit: list[str] = []
         self.after: list[tuple[int, ...]] = []
@@ -66,27 +76,51 @@ class _Automaton:
             combinations_with_replacement(starts, warps)
             for starts, (_, warps) in zip(self.starts, self.crews, strict=True)
         )
-        return chain.from_iterable(
-            self._settled(tuple(sorted(chain.from_iterable(places)))) for places in product(*ways)
-        )
+        for places in product(*ways):
+            for passes, settled in self._settled(tuple(sorted(chain.from_iterable(places)))):
+                yield passes, (settled, self.all_free)
 
     def steps(self, state: State) -> Iterator[tuple[Step, State]]:
         """Every work-conserving step from `state`, equal ones once."""
+        places, held = state
         ready: dict[str, list[int]] = {unit: [] for unit in (*self.capacities, BARRIER)}
-        for place in state:
+        for place in places:
             ready[self.unit[place]].append(place)
-        for moved in _choices([(ready[unit], min(c, len(ready[unit]))) for unit, c in self.capacities.items()]):
-            rest = list(state)
-            for place in moved:
-                rest.remove(place)
-            for targets in product(*(self.after[place] for place in moved)):
-                arrived = (target for target in targets if target != _FINISHED)
-                step = tuple(zip(moved, targets, strict=True))
-                for passes, after in self._settled(tuple(sorted(chain(rest, arrived)))):
-                    yield step + passes, after
+        in_use = dict(zip(self.intervals, map(len, held), strict=True))
+        most = {unit: min(c - in_use.get(unit, 0), len(ready[unit])) for unit, c in self.capacities.items()}
+        for counts in self._issued(most):
+            after_held = self._held_after(held, counts)
+            for moved in _choices([(ready[unit], count) for unit, count in counts.items()]):
+                rest = list(places)
+                for place in moved:
+                    rest.remove(place)
+                for targets in product(*(self.after[place] for place in moved)):
+                    arrived = (target for target in targets if target != _FINISHED)
+                    step = tuple(zip(moved, targets, strict=True))
+                    for passes, after in self._settled(tuple(sorted(chain(rest, arrived)))):
+                        yield step + passes, (after, after_held if after else self.all_free)
 
-    def _settled(self, state: State) -> Iterator[tuple[Step, State]]:
-        """Every state in which the warps may be once those that can pass their barriers have passed."""
+    def _issued(self, most: dict[str, int]) -> Iterator[dict[str, int]]:
+        """How many warps of each class may move, given how many could; delays need no issue slot."""
+        slots = sum(count for unit, count in most.items() if unit != DELAY)
+        if self.width is None or slots <= self.width:
+            yield most
+            return
+        ways = (range(count, count + 1) if unit == DELAY else range(count + 1) for unit, count in most.items())
+        for counts in product(*ways):
+            chosen = dict(zip(most, counts, strict=True))
+            if sum(counts) - chosen.get(DELAY, 0) == self.width:
+                yield chosen
+
+    def _held_after(self, held: Held, counts: dict[str, int]) -> Held:
+        """The ports in use one cycle later."""
+        return tuple(
+            tuple([left - 1 for left in ports if left > 1] + [interval - 1] * counts[unit])
+            for (unit, interval), ports in zip(self.intervals.items(), held, strict=True)
+        )
+
+    def _settled(self, state: tuple[int, ...]) -> Iterator[tuple[Step, tuple[int, ...]]]:
+        """Every way to stand in which the warps may be once those that can pass their barriers have passed."""
         for gate in self._gates:
             standing = [place for place in state if self.block[place] == gate]
             if standing and all(self.unit[place] == BARRIER for place in standing):
@@ -98,13 +132,14 @@ class _Automaton:
                 return
         yield (), state
 
-    def work(self, state: State) -> int:
-        """An amount that every step lowers."""
-        return sum(self.to_go[place] for place in state)
+    def work(self, state: State) -> tuple[int, int]:
+        """An amount that every step lowers: what the warps have to go, then how long ports are held."""
+        places, held = state
+        return sum(self.to_go[place] for place in places), sum(map(sum, held))
 
     def schedule(self, begin: State, steps: Sequence[Step]) -> Schedule:
         """The schedule that takes `steps`, of which the first one only passes barriers, to the state `begin`."""
-        standing = Counter(begin)
+        standing = Counter(begin[0])
         for place, target in reversed(steps[0]):
             standing[target] -= 1
             standing[place] += 1
@@ -113,7 +148,8 @@ class _Automaton:
             if place != _FINISHED and count:
                 crew, at = self.origin[place]
                 starts[crew][at] = count
-        return Schedule.from_moves(self.instance, starts, (map(self._move, Counter(s).items()) for s in steps))
+        passed = steps if steps[0] else steps[1:]
+        return Schedule.from_moves(self.instance, starts, (map(self._move, Counter(s).items()) for s in passed))
 
     def _move(self, counted: tuple[tuple[int, int], int]) -> Move:
         (place, target), count = counted
@@ -135,8 +171,8 @@ def _choices(queues: Sequence[tuple[Sequence[int], int]]) -> Iterator[tuple[int,
 
 def _distinct(queue: Sequence[int], count: int) -> Iterator[tuple[int, ...]]:
     """Every different way to take `count` of the sorted `queue`."""
-    if count == len(queue):
-        yield tuple(queue)
+    if count in (0, len(queue)):
+        yield tuple(queue[:count])
         return
     if count == 1:
         yield from ((place,) for place in dict.fromkeys(queue))
@@ -149,25 +185,45 @@ def _distinct(queue: Sequence[int], count: int) -> Iterator[tuple[int, ...]]:
 
 def solve(instance: Instance, limits: Limits) -> Finding:
     """Worst and best case by visiting every reachable state; an empty finding when a limit stops it first."""
-    automaton = _Automaton(instance)
+    expansion = expanded(instance)
+    if expansion is None:
+        return Finding()
+    automaton = _Automaton(expansion.instance)
+    labels = _visited(automaton, limits)
+    if labels is None:
+        return Finding()
+    longest, shortest = labels
+    end = (), automaton.all_free
+    worst, best = longest[end].cycles, shortest[end].cycles
+    witness = contracted(expansion, _trace(automaton, longest, end))
+    return Finding(witness, worst, Upper.SEARCH, best_case=Bounds(best, best))
+
+
+def _visited(automaton: _Automaton, limits: Limits) -> tuple[dict[State, _Label], dict[State, _Label]] | None:
+    """The longest and the shortest way to every reachable state; None when a limit stops it."""
     longest: dict[State, _Label] = {}
     shortest: dict[State, _Label] = {}
     most_states = limits.memory_bytes // _BYTES_PER_STATE
-    queue: list[tuple[int, State]] = []
+    queue: list[tuple[int, int, State]] = []
+
+    def push(state: State) -> None:
+        work, held = automaton.work(state)
+        heapq.heappush(queue, (-work, -held, state))
+
     for passes, state in automaton.begin():
         if state not in longest:
-            heapq.heappush(queue, (-automaton.work(state), state))
+            push(state)
             longest[state] = shortest[state] = _Label(0, None, passes)
     taken = 0
     while queue:
-        _, state = heapq.heappop(queue)
+        *_, state = heapq.heappop(queue)
         most, least = longest[state].cycles + 1, shortest[state].cycles + 1
-        for step, after in automaton.steps(state) if state else ():
+        for step, after in automaton.steps(state) if state[0] else ():
             taken += 1
             if taken % _STEPS_PER_LOOK == 0 and (limits.expired or len(longest) > most_states):
-                return Finding()
+                return None
             if after not in longest:
-                heapq.heappush(queue, (-automaton.work(after), after))
+                push(after)
                 longest[after] = _Label(most, state, step)
                 shortest[after] = _Label(least, state, step)
                 continue
@@ -175,13 +231,12 @@ def solve(instance: Instance, limits: Limits) -> Finding:
                 longest[after] = _Label(most, state, step)
             if least < shortest[after].cycles:
                 shortest[after] = _Label(least, state, step)
-    worst, best = longest[()].cycles, shortest[()].cycles
-    return Finding(_trace(automaton, longest), worst, Upper.SEARCH, best_case=Bounds(best, best))
+    return longest, shortest
 
 
-def _trace(automaton: _Automaton, labels: dict[State, _Label]) -> Schedule:
+def _trace(automaton: _Automaton, labels: dict[State, _Label], end: State) -> Schedule:
     steps = []
-    state: State = ()
+    state = end
     while (label := labels[state]).before is not None:
         steps.append(label.step)
         state = label.before

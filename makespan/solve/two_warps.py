@@ -14,6 +14,8 @@ MAX_CELLS = 50_000_000
 def applies(instance: Instance) -> bool:
     """Whether there are two warps with strings, and the grid fits into memory (4 bytes a cell)."""
     ends = [program.end for program in instance.programs()] if instance.warps == 2 else []
+    if not instance.machine.is_basic:
+        return False
     chains = all(group.program.is_chain for group in instance.groups)
     return len(ends) == 2 and chains and (ends[0] + 1) * (ends[1] + 1) <= MAX_CELLS
 

@@ -54,7 +54,7 @@ def theorem_a(instance: Instance) -> int | None:
     phases of the most pairs that a warp can execute in each.
     """
     used = set().union(*(group.program.units for group in instance.groups))
-    if len(used) > 2 or any(instance.machine.capacities[unit] > 1 for unit in used):
+    if not instance.machine.is_basic or len(used) > 2 or any(instance.machine.capacities[unit] > 1 for unit in used):
         return None
     unpaired = [_most_unpaired(group.program) for group in instance.groups]
     everybody = sum(group.warps * count for group, count in zip(instance.groups, unpaired, strict=True))

@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 from makespan.certificate import Certificate, Node, Potential, Table
 from makespan.errors import InputError
 from makespan.instance import MAX_WARPS, Group, Instance
-from makespan.machine import Machine, UnitClass
+from makespan.machine import Machine, UnitClass, class_name
 from makespan.program import MAX_PLACES, Place, Program
 from makespan.result import PhaseBound, Status, Upper
 from makespan.schedule import Schedule
@@ -116,7 +116,8 @@ def bundle(document: object) -> Bundle:
 def _instance(value: object) -> Instance:
     parts = _table(value, "instance", "machine", "blocks", "groups")
     machine = _table(parts["machine"], "machine", "name", "capacity")
-    units = tuple(UnitClass(name, _whole(units, "capacity")) for name, units in _dict(machine["capacity"]).items())
+    capacities = _dict(machine["capacity"]).items()
+    units = tuple(UnitClass(class_name(name), _whole(capacity, "capacity")) for name, capacity in capacities)
     groups = _list(parts["groups"], "groups", most=MAX_WARPS)
     if sum(map(_size, groups)) > MOST_PLACES:
         raise Refused(f"the instance is too large for this checker: over {MOST_PLACES} places")
