@@ -4,12 +4,16 @@ docs/theory.md (theorem B) says what a certificate proves and why. In short: a *
 class up to a threshold; a *node* is a kind, with a label where all classes are saturated; each node has a potential,
 linear in the state; if every cycle lowers the potential by at least d > 0, a state of potential R is at
 most floor(R / d) cycles from its end.
+
+Places are those of the instance with its latencies as delay places (`bounds.delays`), which belong to no class here.
+Where classes have intervals longer than one cycle, kinds also count their free ports, and potentials the held ones.
 """
 
 from dataclasses import dataclass
 
 Kind = tuple[int, ...]
-"""Ready warps per class, counted up to the class's threshold, which then means "that many or more"."""
+"""Ready warps per class, counted up to the class's threshold, which then means "that many or more"; behind them, for
+each class with an interval longer than one cycle, its free ports."""
 
 FINISHED: Kind = ()
 """The label and the node of "all warps have finished"."""
@@ -27,7 +31,8 @@ def rank(kind: Kind, thresholds: Kind) -> int:
 class Node:
     """A kind and, where every class is saturated, the coarse kind of the first later state where not every class is.
 
-    `label` is None where some class is not saturated, and `FINISHED` where the warps finish before such a state.
+    A class is saturated where it has at least as many ready warps as ports; a coarse kind counts ready warps up to
+    the number of ports, and no free ports. `label` is None where some class is not saturated, and `FINISHED` where the warps finish before such a state.
     """
 
     kind: Kind
@@ -42,11 +47,14 @@ class Table:
         others: for every group and place, the contribution of each warp there that does not finish last.
         last: for every place of the last finisher's group, the contribution of that warp.
         constant: contribution of the state as a whole.
+        ports: for every class with an interval longer than one cycle, the contribution of each port that will be held
+            for 1, 2, ..., interval - 1 more cycles; empty if there is no such class.
     """
 
     others: tuple[tuple[int, ...], ...]
     last: tuple[int, ...]
     constant: int
+    ports: tuple[tuple[int, ...], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +62,7 @@ class Potential:
     """Proof of an upper bound for the case that the last finisher belongs to group `last_group`.
 
     Args:
-        classes: unit classes in the order in which kinds count them.
+        classes: unit classes in the order in which kinds count them; delays are none of them.
         thresholds: per class, at least its capacity.
         front: the states after so many cycles are enumerated, and the bound taken from there.
         nodes: the table of every node.
