@@ -32,7 +32,8 @@ class Node:
     """A kind and, where every class is saturated, the coarse kind of the first later state where not every class is.
 
     A class is saturated where it has at least as many ready warps as ports; a coarse kind counts ready warps up to
-    the number of ports, and no free ports. `label` is None where some class is not saturated, and `FINISHED` where the warps finish before such a state.
+    the number of ports, and no free ports. `label` is None where some class is not saturated, and `FINISHED` where the
+    warps finish before such a state.
     """
 
     kind: Kind

@@ -87,7 +87,10 @@ def _described(unit: UnitClass) -> str:
 
 
 def _support(machine: Machine) -> str:
-    return "all" if machine.is_basic else f"none yet: {', '.join(machine.beyond_basic)}"
+    if machine.is_basic:
+        return "all"
+    beyond = ", ".join(machine.beyond_basic)
+    return f"all but {'the ILP' if machine.only_latencies else 'the packed search, the beam and the ILP'}: {beyond}"
 
 
 def _bullets(title: str, texts: Sequence[str]) -> Iterator[str]:

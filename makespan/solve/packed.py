@@ -4,8 +4,10 @@ The table needs no bounds, but proves nothing before it is full. The search over
 and lowers what is proven while it runs. So the search has a first try, unless the table takes no time worth saving.
 """
 
+from dataclasses import replace
 from math import inf
 
+from makespan.bounds.delays import contracted, expanded
 from makespan.certificate import Certificate
 from makespan.errors import BrokenPromiseError, UnsupportedError
 from makespan.instance import Instance
@@ -29,11 +31,23 @@ _STATES_PER_SECOND = 20_000_000
 
 def applies(instance: Instance) -> bool:
     """Whether `solve` takes this instance."""
-    return packed_states.obstacle(instance) is None
+    return _obstacle(instance) is None
+
+
+def _obstacle(instance: Instance) -> str | None:
+    if not instance.machine.only_latencies:
+        return f"the machine has {', '.join(instance.machine.beyond_basic)}"
+    expansion = expanded(instance)
+    return "its latencies are too long" if expansion is None else packed_states.obstacle(expansion.instance)
 
 
 def is_quick(instance: Instance, limits: Limits) -> bool:
     """Whether the exact answer takes about a second, whatever the certificate."""
+    expansion = expanded(instance) if instance.machine.only_latencies else None
+    return expansion is not None and _is_quick(expansion.instance, limits)
+
+
+def _is_quick(instance: Instance, limits: Limits) -> bool:
     return (
         packed_dense.applies(instance, limits.memory_bytes)
         and packed_dense.count_states(instance) <= QUICK_STATES
@@ -44,7 +58,7 @@ def is_quick(instance: Instance, limits: Limits) -> bool:
 def solve(
     instance: Instance, limits: Limits, *, certificate: Certificate | None, incumbent: int, best_case: bool = False
 ) -> Finding:
-    """The worst case, exactly, or what is proven when a limit stops the search.
+    """The worst case, exactly, or what is proven when a limit stops the search; latencies become places.
 
     Args:
         certificate: where there is one, its potentials prune the search over states.
@@ -55,13 +69,21 @@ def solve(
         UnsupportedError: a state does not fit into a key.
         BrokenPromiseError: the certificate proves nothing, or the table contradicts the incumbent.
     """
-    if (reason := packed_states.obstacle(instance)) is not None:
+    expansion = expanded(instance)
+    if (reason := _obstacle(instance)) is not None or expansion is None:
         raise UnsupportedError(f"the packed search cannot take this: {reason}; use backend certificate")
+    found = _solve(expansion.instance, limits, certificate, incumbent, best_case=best_case)
+    return found if found.witness is None else replace(found, witness=contracted(expansion, found.witness))
+
+
+def _solve(
+    instance: Instance, limits: Limits, certificate: Certificate | None, incumbent: int, *, best_case: bool
+) -> Finding:
     if not compiled.is_quick(packed_kernel.advance, limits.remaining):
         limits.progress("search: not compiled yet, and the time left is too short for that; the plain one runs")
         return search.solve(instance, limits)
     packed_states.compile_kernels()
-    seconds = 0.0 if is_quick(instance, limits) else _seconds(instance, limits) * (1 + best_case)
+    seconds = 0.0 if _is_quick(instance, limits) else _seconds(instance, limits) * (1 + best_case)
     remaining = limits.remaining
     spare = remaining - _SLOWER * seconds
     found = Finding()

@@ -136,7 +136,7 @@ def _before_search(instance: Instance, limits: Limits) -> Limits:
 def _race(instance: Instance, known: Callable[[], _Proof], limits: Limits) -> Iterator[tuple[str, Iterable[Finding]]]:
     """Search and CP-SAT: side by side with several threads, else CP-SAT in the time that the search leaves over."""
     if limits.threads == 1 or known().closed:  # CP-SAT knows nothing of the best case
-        yield "search", _search(instance, known, limits)
+        yield "search", _search(instance, known, _for_search(instance, limits))
         if not limits.expired and not known().closed:
             yield "cpsat", _model(instance, "cpsat", known(), limits)
         return
@@ -163,6 +163,13 @@ def _race(instance: Instance, known: Callable[[], _Proof], limits: Limits) -> It
             yield "cpsat", modelled.result()
         finally:
             modelling.interrupt()  # nobody asks any more
+
+
+def _for_search(instance: Instance, limits: Limits) -> Limits:
+    """All the time that is left for the packed search, a share of it for the plain one."""
+    from makespan.solve import packed
+
+    return limits if packed.applies(instance) else limits.part(SHARE_OF_TIME)
 
 
 def _closes(found: Finding, start: _Proof) -> bool:
