@@ -2,12 +2,19 @@
 
     python -m benchmarks.crosscheck --instances 2000 --seconds 8
     python -m benchmarks.crosscheck --file instruction_strings/reference.jsonl --instances 200 --seconds 5
+    python -m benchmarks.crosscheck --general 1000 --seed 1
 
 Strings and automata of up to five instructions on a path, up to three warps in one or two groups, three pairs of
 capacities; or so many instances of a file, evenly spread. The plain search or, for a file, the value that it tells is
-the measure: an engine that calls its answer exact must give the same value, and no
-proven bound may be on the wrong side of it. The integer programmes take equal strings only. One JSON line per engine
-at the end: instances tried, finished, and in disagreement.
+the measure: an engine that calls its answer exact must give the same value, and no proven bound may be on the wrong
+side of it. The integer programmes take equal strings only.
+
+With --general, up to four warps on machines with up to three classes, latencies up to 6 and ranges of them, intervals
+up to 4 and issue widths up to 3. The measure are the shortest and the longest way through all states that the
+definition of the machine reaches, enumerated here; where they are too many, another instance is drawn. Every witness
+must be between these two, and so must the run of every scheduling policy.
+
+One JSON line per engine at the end: instances tried, finished, and in disagreement.
 """
 
 import argparse
@@ -17,12 +24,18 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from itertools import islice
 from pathlib import Path
+from typing import NamedTuple
 
 from makespan import Group, Instance, Limits, Machine, Program, replay
 from makespan.bounds import pessimistic
 from makespan.errors import UnsupportedError
+from makespan.machine import Latency, UnitClass
 from makespan.program import Place
+from makespan.result import Bounds
+from makespan.simulate import POLICIES, Choices, run
+from makespan.simulate.semantics import State, finished, starts, steps
 from makespan.solve import solve
 from makespan.solve.cpsat import solve as cpsat
 from makespan.solve.finding import Finding
@@ -33,6 +46,20 @@ from makespan.strings import read_instances
 
 MACHINES = tuple(Machine.of({"C": c, "L": l}) for c, l in ((1, 1), (2, 1), (2, 2)))  # noqa: E741
 MOST_INSTRUCTIONS, MOST_WARPS = 5, 3
+MOST_STEPS = 10_000
+"""That the definition may take on a general machine, from all states together."""
+
+CHOICES = (Choices(), Choices("least", "shortest"), Choices("random", "random", seed=1))
+"""Latencies and paths with which every policy runs."""
+
+
+class Question(NamedTuple):
+    """An instance with its worst case and, if it is known, its best case, in cycles."""
+
+    instance: Instance
+    worst: int
+    best: int | None = None
+
 
 Engine = Callable[[Instance, Limits], Finding]
 
@@ -72,11 +99,13 @@ ENGINES: dict[str, Engine] = {
     "ilp tightened, highs": alone(ilp, form="tightened", solver="highs"),
 }
 
+GENERAL = {"plain search": plain, **ENGINES}
 
-def program(draw: random.Random) -> Program:
+
+def program(draw: random.Random, classes: str = "CL", most: int = MOST_INSTRUCTIONS) -> Program:
     """A string, or an automaton in which every place is reached."""
-    length = draw.randint(1, MOST_INSTRUCTIONS)
-    letters = "".join(draw.choices("CL", k=length))
+    length = draw.randint(1, most)
+    letters = "".join(draw.choices(classes, k=length))
     if draw.random() < 0.5:
         return Program.chain(letters)
     places, starts, reached = [], {0}, {0}
@@ -97,14 +126,87 @@ def instances(count: int, draw: random.Random) -> Iterator[Instance]:
         yield Instance.merged([(draw.choice(kinds), 1) for _ in range(warps)], MACHINES[number % len(MACHINES)])
 
 
-def judged(instance: Instance, truth: int, found: Finding) -> str:
+def machine(draw: random.Random) -> Machine:
+    """Each of intervals, latencies, ranges of latencies and the issue width in some machines only."""
+    units = []
+    for name in "CLS"[: draw.randint(1, 3)]:
+        least = draw.randint(1, draw.choice((1, 3, 6)))
+        most = draw.choice((least, draw.randint(least, 6)))
+        units.append(UnitClass(name, draw.randint(1, 2), draw.randint(1, draw.choice((1, 4))), Latency(least, most)))
+    return Machine("general", tuple(units), draw.choice((None, 1, 2, 3)))
+
+
+def general_instances(draw: random.Random) -> Iterator[Instance]:
+    """Without end; with many warps the programs are short, for most would have too many states otherwise."""
+    while True:
+        chosen, warps = machine(draw), draw.randint(1, 4)
+        classes = "".join(chosen.capacities)
+        kinds = [program(draw, classes, MOST_INSTRUCTIONS + 2 - warps) for _ in range(draw.choice((1, 1, 2)))]
+        yield Instance.merged([(draw.choice(kinds), 1) for _ in range(warps)], chosen)
+
+
+def extremes(instance: Instance) -> Bounds | None:
+    """Cycles of the shortest and the longest schedule, from all states; None where they are too many."""
+    known: dict[State, tuple[int, int]] = {}
+    reached: dict[State, set[State]] = {}
+    ahead, left = list(starts(instance)), MOST_STEPS
+    while ahead:
+        state = ahead[-1]
+        if state not in reached:
+            following = list(islice(steps(instance, state), left + 1))
+            reached[state], left = set(following), left - len(following)
+        if left < 0:
+            return None
+        after = reached[state]
+        if unknown := after - known.keys():
+            ahead += unknown
+            continue
+        ahead.pop()
+        if state not in known:
+            ways = [known[one] for one in after]
+            ended = finished(instance, state)
+            known[state] = (0, 0) if ended else (1 + min(s for s, _ in ways), 1 + max(l for _, l in ways))  # noqa: E741
+    ways = [known[begin] for begin in starts(instance)]
+    return Bounds(min(shortest for shortest, _ in ways), max(longest for _, longest in ways))
+
+
+def general_questions(count: int, draw: random.Random) -> Iterator[Question]:
+    """So many that are small enough."""
+    pairs = ((instance, extremes(instance)) for instance in general_instances(draw))
+    small = (Question(instance, found.upper, found.lower) for instance, found in pairs if found is not None)
+    return islice(small, count)
+
+
+def judged(question: Question, found: Finding) -> str:
     """`agrees`, `open` (within limits, not finished) or what is wrong."""
-    lower = replay(instance, found.witness) if found.witness is not None else 0
-    if lower > truth:
-        return f"a schedule of {lower} cycles, and the worst case is {truth}"
-    if found.upper is not None and found.upper < truth:
-        return f"an upper bound of {found.upper} cycles, and the worst case is {truth}"
-    return "agrees" if found.upper == truth == lower else "open"
+    if found.witness is not None and (wrong := misplaced(question, replay(question.instance, found.witness))):
+        return f"a schedule of {wrong}"
+    if found.upper is not None and found.upper < question.worst:
+        return f"an upper bound of {found.upper} cycles, and the worst case is {question.worst}"
+    best, claimed = question.best, found.best_case
+    if best is not None and claimed is not None and not claimed.lower <= best <= claimed.upper:
+        return f"a best case of {claimed} cycles, and it is {best}"
+    lower = found.witness.makespan if found.witness is not None else 0
+    return "agrees" if found.upper == question.worst == lower else "open"
+
+
+def misplaced(question: Question, cycles: int) -> str | None:
+    """What is wrong with a schedule of so many cycles."""
+    if cycles > question.worst:
+        return f"{cycles} cycles, and the worst case is {question.worst}"
+    if question.best is not None and cycles < question.best:
+        return f"{cycles} cycles, and the best case is {question.best}"
+    return None
+
+
+def policies_judged(question: Question) -> str:
+    """Whether the runs of all scheduling policies are between best and worst case."""
+    for choices in CHOICES:
+        for policy in POLICIES:
+            schedule = run(question.instance, policy, choices)
+            if wrong := misplaced(question, replay(question.instance, schedule)):
+                return f"a run of {policy} with {choices} of {wrong}"
+    return "agrees"
 
 
 def described(instance: Instance) -> str:
@@ -113,44 +215,65 @@ def described(instance: Instance) -> str:
     def group(item: Group) -> str:
         return f"{item.warps} x {item.program.letters or (item.program.starts, item.program.places)}"
 
-    return f"{instance.machine.capacities}: {'; '.join(map(group, instance.groups))}"
+    machine = f"{' '.join(map(str, instance.machine.units))} width {instance.machine.issue_width}"
+    return f"{machine}: {'; '.join(map(group, instance.groups))}"
+
+
+def asked(given: argparse.Namespace) -> Iterator[Question]:
+    """What the command line asks for."""
+    draw = random.Random(given.seed)
+    if given.general is not None:
+        yield from general_questions(given.general, draw)
+    elif given.file is None:
+        for instance in instances(given.instances, draw):
+            truth = plain(instance, Limits(600)).upper
+            assert truth is not None
+            yield Question(instance, truth)
+    else:
+        named = read_instances(given.file)
+        for known in named[:: max(1, len(named) // given.instances)][: given.instances]:
+            assert known.makespan is not None
+            yield Question(known.instance, known.makespan)
 
 
 def main() -> int:
     """Read the command line, compare, print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--instances", type=int, default=100)
+    parser.add_argument("--general", type=int, metavar="N", help="so many instances on general machines instead")
     parser.add_argument("--seconds", type=float, default=8.0, help="for each engine on each instance")
-    parser.add_argument("--engines", default=",".join(name.replace(", ", "/") for name in ENGINES))
+    parser.add_argument("--engines", help="a,b,... of those that the output names, with / for a comma in a name")
     parser.add_argument("--file", type=Path, help="instances with known worst cases")
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()
-    chosen = {name: ENGINES[name] for name in (part.replace("/", ", ") for part in given.engines.split(","))}
-    counts = {name: Counter[str]() for name in chosen}
-    seconds = dict.fromkeys(chosen, 0.0)
+    served = ENGINES if given.general is None else GENERAL
+    names = list(served) if given.engines is None else [name.replace("/", ", ") for name in given.engines.split(",")]
+
+    def by_engine(engine: Engine) -> Callable[[Question], str]:
+        return lambda question: judged(question, engine(question.instance, Limits(given.seconds)))
+
+    checks = {name: by_engine(served[name]) for name in names}
+    if given.general is not None:
+        checks["policies"] = policies_judged
+    counts = {name: Counter[str]() for name in checks}
+    seconds = dict.fromkeys(checks, 0.0)
     wrong = 0
-    if given.file is None:
-        drawn = instances(given.instances, random.Random(given.seed))
-        questions = ((instance, plain(instance, Limits(600)).upper) for instance in drawn)
-    else:
-        named = read_instances(given.file)
-        spread = named[:: max(1, len(named) // given.instances)][: given.instances]
-        questions = ((known.instance, known.makespan) for known in spread)
-    for instance, truth in questions:
-        assert truth is not None
-        for name, engine in chosen.items():
+    for question in asked(given):
+        for name, check in checks.items():
             began = time.monotonic()
             try:
-                verdict = judged(instance, truth, engine(instance, Limits(given.seconds)))
+                verdict = check(question)
             except UnsupportedError:
                 counts[name]["not served"] += 1
                 continue
+            except Exception as error:  # noqa: BLE001 - also a disagreement, and the others go on
+                verdict = f"an exception, {error!r}"
             finally:
                 seconds[name] += time.monotonic() - began
             counts[name][verdict if verdict in ("agrees", "open") else "wrong"] += 1
             if verdict not in ("agrees", "open"):
                 wrong += 1
-                print(f"{name}: {verdict}: {described(instance)}", file=sys.stderr, flush=True)
+                print(f"{name}: {verdict}: {described(question.instance)}", file=sys.stderr, flush=True)
     for name, count in counts.items():
         print(json.dumps({"engine": name, **count, "seconds": round(seconds[name], 1)}), flush=True)
     return 1 if wrong else 0

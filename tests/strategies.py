@@ -88,15 +88,28 @@ def instances(
 
 @st.composite
 def barrier_instances(
-    draw: st.DrawFn, *, most_warps: int = 4, most: int = 5, most_blocks: int = 2, most_units: int = 2
+    draw: st.DrawFn,
+    *,
+    machine: Machine | None = None,
+    most_warps: int = 4,
+    most: int = 5,
+    most_blocks: int = 2,
+    most_units: int = 2,
 ) -> Instance:
     """Instances with barriers: strings and automata, one block or several."""
-    machine = draw(machines(most_classes=2, most_units=most_units))
-    units = "".join(machine.capacities) + BARRIER
+    chosen = machine or draw(machines(most_classes=2, most_units=most_units))
+    units = "".join(chosen.capacities) + BARRIER
     kinds = draw(st.lists(st.one_of(_chains_with(units, most), _automata_with(units, most)), min_size=1, max_size=2))
     blocks = draw(st.integers(1, most_blocks))
     numbers = draw(st.lists(st.sampled_from(kinds), min_size=1, max_size=most_warps // blocks))
-    return Instance.merged([(kind, blocks) for kind in numbers], machine, blocks=blocks)
+    return Instance.merged([(kind, blocks) for kind in numbers], chosen, blocks=blocks)
+
+
+@st.composite
+def general_barrier_instances(draw: st.DrawFn, *, most_warps: int = 3, most: int = 4) -> Instance:
+    """A few warps with barriers on a general machine."""
+    machine = draw(general_machines(most_classes=2))
+    return draw(barrier_instances(machine=machine, most_warps=most_warps, most=most))
 
 
 def _chains_with(units: str, most: int) -> st.SearchStrategy[Program]:

@@ -9,18 +9,21 @@ from pathlib import Path
 import jsonschema
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from makespan.certificate import FINISHED, Certificate, Node, Potential, Table
 from makespan.errors import InputError
 from makespan.instance import Instance
-from makespan.machine import Machine
+from makespan.machine import Latency, Machine, UnitClass
 from makespan.program import Place, Program
-from makespan.report.bundle import bundle, write
+from makespan.report.bundle import _progressions, bundle, write
 from makespan.report.document import document
-from makespan.result import Result
+from makespan.result import Bounds, Result, Upper
+from makespan.schedule import Schedule
 from makespan.solve import solve
 from makespan.verify import Outcome, digest, parse, verify
-from tests.strategies import instances
+from makespan.verify.reading import _coefficients
+from tests.strategies import general_instances, instances
 
 ROOT = Path(__file__).parents[1]
 SCHEMA = json.loads((ROOT / "docs" / "schema" / "bundle-1.schema.json").read_text())
@@ -36,13 +39,42 @@ def test_a_bundle_by_hand() -> None:
     assert list(content) == ["schema", "instance", "result", "witness", "certificate", "phases", "sha256"]
     assert content["schema"] == "makespan.bundle/1"
     assert content["instance"] == {
-        "machine": {"name": "paper", "capacity": {"C": 1, "L": 1}},
+        "machine": {
+            "name": "paper",
+            "capacity": {"C": 1, "L": 1},
+            "interval": {"C": 1, "L": 1},
+            "latency": {"C": [1, 1], "L": [1, 1]},
+            "issue_width": None,
+        },
         "blocks": 1,
         "groups": [{"warps": 2, "string": "CLLCLL"}],
     }
     assert content["result"] == document(result)
     assert content["witness"]["paths"] is None
+    assert content["witness"]["latencies"] is None
     assert content["certificate"] is None
+
+
+def test_a_general_machine_by_hand() -> None:
+    cached = Machine("m", (UnitClass("C", 2), UnitClass("L", 1, 2, Latency(1, 4))), issue_width=3)
+    witness = Schedule(((0,), (), (), (0, 1), ()), ((0, 1), (0,)), ((3, 2), (1,)))
+    instance = Instance.merged([(Program.chain("LC"), 1), (Program.chain("C"), 1)], cached)
+    result = Result(instance, Bounds(5, 9), witness, Upper.SEARCH, 9, None, "search", 0.0, ())
+    content = bundle(result)
+    said = {
+        "capacity": {"C": 2, "L": 1},
+        "interval": {"C": 1, "L": 2},
+        "latency": {"C": [1, 1], "L": [1, 4]},
+        "issue_width": 3,
+    }
+    assert content["instance"]["machine"] == {"name": "m", **said}
+    assert {key: content["result"][key] for key in said} == said
+    assert content["witness"] == {
+        "paths": None,
+        "latencies": [[1, [3, 2]], [1, [1]]],
+        "cycles": [[1, [0]], [2, []], [1, [0, 1]], [1, []]],
+    }
+    jsonschema.validate(content, SCHEMA)
 
 
 def test_the_digest_is_that_of_the_canonical_json_of_everything_else() -> None:
@@ -69,11 +101,11 @@ def test_equal_cycles_are_written_once() -> None:
 
 
 def test_a_certificate_is_written_in_full() -> None:
-    table = Table(((3, 2),), (5, 4), -1)
+    table = Table(((3, 2),), (5, 4), -1, ())
     nodes = ((Node((1, 0)), table), (Node((1, 1), FINISHED), table))
     certificate = Certificate(7, (Potential(0, ("C", "L"), (1, 1), 2, nodes),))
     written = bundle(replace(solve(Instance.of("CL", 2)), certificate=certificate))["certificate"]
-    row = {"others": [[3, 2]], "last": [5, 4], "constant": -1}
+    row = {"others": [[3, 2]], "last": [5, 4], "constant": -1, "ports": []}
     assert written == {
         "upper": 7,
         "potentials": [
@@ -88,8 +120,33 @@ def test_a_certificate_is_written_in_full() -> None:
     }
 
 
-@given(instances(most_warps=3))
-@settings(max_examples=50)
+@pytest.mark.parametrize(
+    ("row", "written"),
+    [
+        ((1, 2, 3), [1, 2, 3]),
+        ((1, 2, 3, 4), [[1, 1, 4]]),
+        ((7, 7, 7, 7, 7, 9), [[7, 0, 5], 9]),
+        ((0, 9, 8, 7, 6, 6, 6, 6, 5), [0, [9, -1, 4], 6, 6, 6, 5]),
+        ((5,), [5]),
+        ((3, 1, 4, 1, 5), [3, 1, 4, 1, 5]),
+    ],
+)
+def test_long_progressions_are_written_short(row: tuple[int, ...], written: list[int | list[int]]) -> None:
+    table = Table((row,), row, 0, (row,))
+    certificate = Certificate(7, (Potential(0, ("C",), (1,), 0, ((Node((1,)), table),)),))
+    content = bundle(replace(solve(Instance.of("C", 1)), certificate=certificate))
+    (node,) = content["certificate"]["potentials"][0]["nodes"]
+    assert node["others"] == node["ports"] == [written]
+    assert node["last"] == written
+
+
+@given(st.lists(st.integers(-2, 2), min_size=1, max_size=20))
+def test_a_row_is_read_as_it_was_written(row: list[int]) -> None:
+    assert _coefficients(_progressions(row), "others", len(row)) == tuple(row)
+
+
+@given(st.one_of(instances(most_warps=3), general_instances(most_warps=2)))
+@settings(max_examples=50, deadline=None)
 def test_every_bundle_is_valid_by_the_published_schema(instance: Instance) -> None:
     content = bundle(solve(instance))
     jsonschema.validate(content, SCHEMA)

@@ -5,9 +5,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from makespan.bounds.conditions import Question
+from makespan.bounds.delays import expanded
 from makespan.bounds.linear import Programme, Values
 from makespan.instance import Instance
-from makespan.machine import Machine
+from makespan.machine import Latency, Machine, UnitClass
 from makespan.program import Place, Program
 from makespan.result import Bounds, Result, Status, Upper
 from makespan.simulate import replay
@@ -15,7 +16,7 @@ from makespan.solve import Limits, beam, certify, compiled, packed, search, solv
 from makespan.solve.finding import Finding
 from makespan.verify import potential as checker
 from tests.oracle import brute_force
-from tests.strategies import instances, machines
+from tests.strategies import general_instances, instances, machines
 
 WIDE = Machine.of({"C": 2, "L": 1})
 crowded = machines(most_units=2).flatmap(lambda machine: instances(machine=machine, most_warps=5, most=4))
@@ -185,11 +186,58 @@ def test_a_quick_certificate_comes_first_and_large_programs_get_several() -> Non
     assert not finest.few_tables
 
 
-@given(crowded, st.integers(0, 2))
-@settings(max_examples=60)
+@given(st.one_of(crowded, general_instances(most_warps=4)), st.integers(0, 2))
+@settings(max_examples=120)
 def test_abstract_cycles_are_never_counted_too_low(instance: Instance, extra: int) -> None:
-    shape = Question(instance, 0).abstraction(extra)
-    assert certify._cycles(shape) >= len(shape.transitions)
+    expansion = expanded(instance)
+    assert expansion is not None
+    shape = Question(expansion.instance, 0).abstraction(extra)
+    assert shape.most_cycles(10**9) >= len(shape.transitions)
+    assert shape.most_cycles(10) >= min(len(shape.transitions), 10)
+
+
+SLOW = Machine("slow", (UnitClass("C", 2, latency=Latency(2, 2)), UnitClass("L", 1, 2, Latency(3, 5))), issue_width=2)
+
+
+@given(general_instances())
+@settings(max_examples=25, deadline=None)
+def test_certificates_of_general_machines_enclose_the_truth(instance: Instance) -> None:
+    truth = brute_force(instance).upper
+    for found in certify.improve(instance, Limits(60)):
+        assert found.upper is None or found.upper >= truth
+        assert found.witness is None or replay(instance, found.witness) <= truth
+        assert found.certificate is None or checker.bound(instance, found.certificate) == found.upper
+
+
+def test_a_general_machine_gets_a_certificate_that_the_checker_confirms() -> None:
+    machine = Machine("held", (UnitClass("C", 1, latency=Latency(1, 2)), UnitClass("L", 1, interval=2)), issue_width=2)
+    result = solve(Instance.of("CLLCLC", 5, machine), backend="certificate")
+    assert result.upper_evidence is Upper.POTENTIAL
+    assert valid(result)
+    assert result.bounds.upper < result.pessimistic
+
+
+def test_no_beam_starts_on_a_machine_that_it_does_not_know(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(beam, "search", never)
+    found = list(certify.improve(Instance.of("CLC", 3, SLOW), Limits()))
+    assert [finding.witness for finding in found] == [None] * 4
+
+
+def test_levels_of_a_general_machine_begin_with_the_ports() -> None:
+    expansion = expanded(Instance.of("CLC", 3, SLOW))
+    assert expansion is not None
+    quick, *several, finest = certify._levels(expansion.instance)
+    assert quick.few_tables
+    assert [level.extra for level in several] == [(0, 0), (0, 0)]
+    assert finest.extra == (1, 1)
+    assert not finest.one_delay
+
+
+def test_latencies_that_are_too_many_places_leave_no_certificate() -> None:
+    machine = Machine("slow", (UnitClass("C", 1, latency=Latency(10_000, 10_000)),))
+    said: list[str] = []
+    assert list(certify.improve(Instance.of("C" * 200, 1, machine), Limits(progress=said.append))) == []
+    assert said == ["no certificate: the latencies are more places than an instance may have"]
 
 
 def test_too_large_an_abstraction_is_not_enumerated(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -202,6 +250,11 @@ def test_too_large_an_abstraction_is_not_enumerated(monkeypatch: pytest.MonkeyPa
 
 def test_many_units_are_answered_without_a_certificate() -> None:
     machine = Machine.of({"C": 128, "L": 128, "S": 128})
+    assert list(certify.improve(Instance.of("CLSCLS", 200, machine), Limits())) == []
+
+
+def test_many_ports_held_for_long_are_answered_without_a_certificate() -> None:
+    machine = Machine("many", tuple(UnitClass(name, 32, interval=8) for name in "CLS"), issue_width=4)
     assert list(certify.improve(Instance.of("CLSCLS", 200, machine), Limits())) == []
 
 

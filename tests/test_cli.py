@@ -89,12 +89,27 @@ def test_json_says_what_is_proven_and_how(solve: Runner) -> None:
         "warps": 2,
         "blocks": 1,
         "capacity": {"C": 1, "L": 1},
+        "interval": {"C": 1, "L": 1},
+        "latency": {"C": [1, 1], "L": [1, 1]},
+        "issue_width": None,
         "machine": "custom",
         "string": "CLLCLL",
         "groups": [{"program": "CLLCLL", "warps": 2}],
         "backend": "certificate",
         "evidence": {"lower": "witness", "upper": "theorem-a"},
         "interrupted": False,
+        "explanation": {
+            "warp": 1,
+            "together": 1,
+            "cycles": 10,
+            "executing": 6,
+            "starved": [
+                {"unit": "L", "cycles": 3, "by": [{"warp": 0, "cycles": 3}]},
+                {"unit": "C", "cycles": 1, "by": [{"warp": 0, "cycles": 1}]},
+            ],
+            "stalled": [],
+            "barriers": 0,
+        },
     }
 
 
@@ -528,3 +543,21 @@ def test_a_picture_that_cannot_be_written_costs_no_result(solve: Runner, monkeyp
     assert done.code == 2
     assert "exact: the worst case is 3 cycles" in done.out
     assert "a.png: cannot write the picture" in done.err
+
+
+def test_a_timeline_is_text_about_one_instance(solve: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    done = solve("--string", "CLLCLL", "--warps", 2, "--timeline")
+    assert done.out.splitlines()[2:4] == ["warp 0  CLLCLL", "warp 1  -C-L--LCLL"]
+    for others in (("--warps", "2", "--format", "json"), ("--warps", "1..2")):
+        done = solve("--string", "CLLCLL", "--timeline", *others)
+        assert done.code == 2
+        assert "--timeline is text about one instance" in done.err
+
+
+@pytest.mark.parametrize("name", ["a.json", "a.csv", "a.trace.json"])
+def test_a_schedule_can_be_had_as_data(name: str, solve: Runner, tmp_path: Path) -> None:
+    done = solve(*CL2, "--gantt", tmp_path / name)
+    assert done.out.endswith(f"schedule: {tmp_path / name}\n")
+    assert (tmp_path / name).stat().st_size > 0
+    assert solve(*CL2, "--gantt", tmp_path / "a.txt").code == 2

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from makespan.bounds import pessimistic
 from makespan.errors import BrokenPromiseError, InputError, UnsupportedError
 from makespan.instance import Instance
-from makespan.machine import Machine
+from makespan.machine import Latency, Machine, UnitClass
 from makespan.program import Place, Program
 from makespan.result import Upper
 from makespan.schedule import Schedule
@@ -22,13 +22,22 @@ from makespan.solve.cpsat_windows import windows
 from makespan.solve.finding import Finding
 from makespan.strings import NamedInstance
 from tests.oracle import brute_force, obeys
-from tests.strategies import instances, letters, runs
+from tests.strategies import general_machines, instances, letters, runs
 from tests.test_reference import REFERENCE
 
 PAIRS = [{"C": 1, "L": 1}, {"C": 2, "L": 1}, {"C": 2, "L": 2}]
 
 
 FORMS = sorted(cpsat.FORMS)
+
+SLOW = Machine("slow", (UnitClass("C", 1, 1, Latency(2, 2)), UnitClass("L", 1, 2, Latency(2, 5))), issue_width=1)
+
+
+@st.composite
+def general(draw: st.DrawFn, most_warps: int = 3, most: int = 3) -> Instance:
+    """Any intervals up to 4, latencies up to 6 and issue widths up to 3, in three classes."""
+    machine = draw(general_machines(most_interval=4, most_latency=6))
+    return draw(instances(machine=machine, most_warps=most_warps, most=most))
 
 
 def solved(instance: Instance, form: str = "done", hint: Schedule | None = None) -> Finding:
@@ -80,16 +89,73 @@ def test_any_schedule_may_be_the_hint(form: str, instance: Instance, policy: str
     assert solved(instance, form, hint).upper == truth(instance)
 
 
+@given(instance=general())
+@settings(max_examples=120, deadline=None)
+def test_latencies_intervals_and_an_issue_width(instance: Instance) -> None:
+    found = solved(instance)
+    assert found.witness is not None
+    assert obeys(instance, found.witness)
+    assert found.upper == replay(instance, found.witness) == brute_force(instance).upper
+
+
+@given(instance=general(most_warps=4, most=4))
+@settings(max_examples=50, deadline=None)
+def test_more_warps_of_general_machines_against_the_search(instance: Instance) -> None:
+    assert cpsat.solve(instance, Limits(), horizon=truth(instance)).upper == truth(instance)
+
+
+@given(instance=general())
+@settings(max_examples=40, deadline=None)
+def test_a_horizon_below_the_best_case_is_a_broken_promise(instance: Instance) -> None:
+    best = brute_force(instance).lower
+    with pytest.raises(BrokenPromiseError, match=f"no schedule ends within {best - 1} cycles"):
+        cpsat.solve(instance, Limits(), horizon=best - 1)
+
+
+def test_a_witness_tells_latencies_and_the_cycles_in_which_they_pass() -> None:
+    """A hit: the C of one warp takes the issue slot of the other's load in cycle 2. That takes 5, and its C 2 more."""
+    found = solved(Instance.of("LC", 2, SLOW))
+    assert found.upper == 10
+    assert found.witness is not None
+    assert found.witness.cycles == ((0,), (), (0,), (1,), (), (), (), (), (1,), ())
+    assert found.witness.latencies == ((2, 2), (5, 2))
+
+
+def test_what_is_forced_and_impossible_is_a_broken_promise() -> None:
+    """Within 2 cycles both warps would have to issue C at once; the windows leave no variable to say so."""
+    instance = Instance.merged([(Program.chain("CC"), 1), (Program.chain("CL"), 1)])
+    with pytest.raises(BrokenPromiseError, match="no schedule ends within 2 cycles"):
+        cpsat.solve(instance, Limits(), horizon=2)
+
+
+@pytest.mark.parametrize("machine", [SLOW, Machine("wide", (UnitClass("C", 1), UnitClass("L", 1)), issue_width=1)])
+def test_the_form_that_counts_refuses_what_it_does_not_know(machine: Machine) -> None:
+    with pytest.raises(UnsupportedError, match=r"form 'counts' does not know what machine .* an issue width of 1"):
+        cpsat.solve(Instance.of("CL", 2, machine), Limits(), horizon=20, form="counts")
+
+
+@given(data=st.data())
+@settings(max_examples=60, deadline=None)
+def test_a_hint_gives_every_variable_of_a_general_machine_a_value_that_satisfies_the_model(data: st.DataObject) -> None:
+    instance = data.draw(general(most_warps=4, most=4))
+    check_hint(cpsat_model.build, instance, data.draw(runs(instance)))
+
+
 @pytest.mark.parametrize("build", [cpsat_model.build, cpsat_counts.build], ids=["done", "counts"])
 @settings(max_examples=60)
 @given(data=st.data())
 def test_a_hint_gives_every_variable_a_value_that_satisfies_the_model(
     build: Callable[..., cpsat_model.Model | cpsat_counts.Model], data: st.DataObject
 ) -> None:
+    instance = data.draw(instances())
+    check_hint(build, instance, data.draw(runs(instance)))
+
+
+def check_hint(
+    build: Callable[..., cpsat_model.Model | cpsat_counts.Model], instance: Instance, hint: Schedule
+) -> None:
     from ortools.sat.python import cp_model
 
-    instance = data.draw(instances())
-    hint = data.draw(runs(instance))
     model = build(instance, pessimistic(instance), hint=hint)
     assert len(model.problem.proto.solution_hint.vars) == len(model.problem.proto.variables)
     solver = cp_model.CpSolver()
@@ -100,14 +166,19 @@ def test_a_hint_gives_every_variable_a_value_that_satisfies_the_model(
 
 
 @given(data=st.data())
-def test_every_schedule_keeps_to_the_windows_of_its_own_makespan(data: st.DataObject) -> None:
-    instance = data.draw(instances(most_warps=5, most=6))
+@settings(deadline=None)
+@pytest.mark.parametrize("kind", [instances, general])
+def test_every_schedule_keeps_to_the_windows_of_its_own_makespan(
+    kind: Callable[..., st.SearchStrategy[Instance]], data: st.DataObject
+) -> None:
+    instance = data.draw(kind(most_warps=5, most=6))
     schedule = data.draw(runs(instance))
     group = instance.group_of_warp()
     ends: dict[tuple[int, int], list[int]] = {}
     for cycle, warp, place in schedule.ops(instance):
         ends.setdefault((group[warp], place), []).append(cycle + 1)
-    longest = max(group.program.most() for group in instance.groups)
+    least = {unit.name: unit.latency.least for unit in instance.machine.units}
+    longest = max(group.program.heaviest(least) for group in instance.groups)
     found = windows(instance, max(schedule.makespan, longest))
     for (number, place), cycles in ends.items():
         for own, cycle in zip(found[number], cycles, strict=False):
@@ -242,9 +313,12 @@ def test_no_family_of_constraints_can_be_left_out(form: str, family: object, mon
     for model in (cpsat_model, cpsat_counts):
         monkeypatch.setattr(model, "FAMILIES", tuple(f for f in model.FAMILIES if f is not family))
     fork = Program((Place("C", (1, 2)), Place("L", (3,)), Place("C", (3,))))
+    cached = Machine("cached", (UnitClass("C", 1), UnitClass("L", 1, latency=Latency(1, 4))))
+    narrow = Machine("narrow", (UnitClass("C", 1), UnitClass("L", 1)), issue_width=1)
+    general = [Instance.of("LCLC", 3, cached), Instance.of("CL", 2, narrow)] if form == "done" else []
     wrong = 0
     instances = Instance.of("CCLLCC", 3, Machine.of({"C": 2, "L": 1})), Instance.of("CCLLC", 3), Instance.of(fork, 2)
-    for instance in instances:
+    for instance in (*instances, *general):
         horizon = pessimistic(instance) + 1
         try:
             found = cpsat.solve(instance, Limits(), horizon=horizon, form=form)

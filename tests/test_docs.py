@@ -52,7 +52,7 @@ class Shell:
 
 @pytest.fixture
 def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
-    for folder in ("ptx", "instruction_strings"):
+    for folder in ("ptx", "instruction_strings", "examples"):
         shutil.copytree(ROOT / folder, tmp_path / folder)
     monkeypatch.chdir(tmp_path)
     return Shell(capsys)

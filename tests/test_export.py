@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from makespan.cli.export import command
-from makespan.errors import InputError
+from makespan.errors import InputError, UnsupportedError
 from makespan.solve import ilp
 
 EXAMPLE = ["--string", "CLLCLL", "--warps", "2"]
@@ -88,6 +88,30 @@ def test_highspy_reads_the_lp_file(tmp_path: Path) -> None:
     )
     done = [sys.executable, "-c", code, str(tmp_path / "model.lp")]
     assert subprocess.run(done, check=True, capture_output=True, text=True).stdout == "-10\n"
+
+
+GENERAL = """
+name = "slow loads"
+[units]
+C = { capacity = 1, latency = 2 }
+L = { capacity = 1, interval = 2, latency = [2, 5] }
+[issue]
+width = 1
+"""
+
+
+def test_a_machine_with_latencies_intervals_and_an_issue_width_as_a_constraint_programme(tmp_path: Path) -> None:
+    (tmp_path / "slow.toml").write_text(GENERAL)
+    export(tmp_path / "model", "--string", "LC", "--warps", "2", "--machine", f"{tmp_path}/slow.toml", "--model", "cp")
+    assert cp_optimum(tmp_path / "model") == pytest.approx(-10)
+
+
+@pytest.mark.parametrize("model", ["lp", "mps"])
+def test_the_integer_programme_refuses_such_a_machine(tmp_path: Path, model: str) -> None:
+    (tmp_path / "slow.toml").write_text(GENERAL)
+    source = ["--string", "LC", "--warps", "2", "--machine", str(tmp_path / "slow.toml")]
+    with pytest.raises(UnsupportedError, match="does not know what machine 'slow loads' has: an issue width of 1"):
+        export(tmp_path / "model", *source, "--model", model)
 
 
 @pytest.mark.parametrize(

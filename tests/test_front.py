@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from makespan.bounds import front as module
 from makespan.bounds.front import Front, State, front
 from makespan.instance import Instance
-from makespan.machine import Machine
+from makespan.machine import Machine, UnitClass
 from makespan.program import Place, Program
 from makespan.simulate.semantics import starts, steps
 from tests.strategies import instances
@@ -71,6 +71,13 @@ def test_all_starts_belong_to_the_front_even_beyond_the_limit() -> None:
     assert begun is not None
     assert begun.cycles == 0
     assert len(begun.states) == 10  # multisets of three out of three
+
+
+@pytest.mark.parametrize(
+    "machine", [Machine("m", (UnitClass("C", 1, interval=2),)), Machine("m", (UnitClass("C", 2),), issue_width=1)]
+)
+def test_beyond_capacities_the_front_is_that_of_the_starts(machine: Machine) -> None:
+    assert front(Instance.of("CC", 2, machine), 1000) == Front(0, frozenset({(((0, 0), 2),)}))
 
 
 def test_too_many_starts_are_no_front(monkeypatch: pytest.MonkeyPatch) -> None:

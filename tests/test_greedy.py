@@ -4,10 +4,11 @@ import pytest
 from hypothesis import given
 
 from makespan.instance import Instance
+from makespan.machine import Machine
 from makespan.program import Place, Program
 from makespan.simulate import replay
 from makespan.solve import Limits
-from makespan.solve.greedy import longest_path, schedules
+from makespan.solve.greedy import schedules
 from tests.oracle import brute_force, obeys
 from tests.strategies import automata, instances
 
@@ -28,7 +29,8 @@ def test_there_is_a_schedule_even_when_no_time_is_left() -> None:
 
 @given(automata("CLS"))
 def test_the_longest_path_is_a_path_with_the_most_instructions(program: Program) -> None:
-    path = longest_path(program, dict.fromkeys("CLS", 1))
+    machine = Machine.of({"C": 1, "L": 1, "S": 1})
+    path = schedules(Instance.of(program, 1, machine), Limits())[0].paths[0]
     assert len(path) == program.most()
     assert path[0] in program.starts
     assert all(b in program.places[a].successors for a, b in zip(path, (*path[1:], program.end), strict=True))
@@ -40,4 +42,5 @@ def test_one_warp_takes_its_length(string: str) -> None:
 
 
 def test_an_optional_place_lengthens_the_path() -> None:
-    assert longest_path(Program((Place("C", (1, 2)), Place("L", (2,)))), {"C": 1, "L": 1}) == (0, 1)
+    either = Program((Place("C", (1, 2)), Place("L", (2,))))
+    assert schedules(Instance.of(either, 1), Limits())[0].paths == ((0, 1),)

@@ -8,8 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from makespan.bounds import linear, repetition
+from makespan.bounds.delays import expanded
 from makespan.bounds.linear import Programme
 from makespan.bounds.repetition import interpolation
+from makespan.instance import Instance
+from makespan.machine import DELAY, Latency, Machine, UnitClass
 from makespan.program import Place, Program
 
 
@@ -147,3 +150,46 @@ def test_pairs_of_places_that_are_enough_imply_the_others(loop: str, count: int,
         kept = found.ends(places, after)
         differences = own[places] - then[after]
         assert differences[kept].min() == pytest.approx(differences.min())
+
+
+def delayed(string: str, least: int, most: int) -> Program:
+    """A string whose L have latencies, as places."""
+    machine = Machine("slow", (UnitClass("C", 1), UnitClass("L", 1, latency=Latency(least, most))))
+    expansion = expanded(Instance.of(string, 1, machine))
+    assert expansion is not None
+    return expansion.instance.groups[0].program
+
+
+def test_long_delays_share_all_but_their_first_and_last_places() -> None:
+    program = delayed("CLCL", 300, 300)
+    found = interpolation(program)
+    assert found.is_anchor.sum() == 4 + 2 * (1 + 1 + repetition.FREE_DELAYS)
+    for place in np.flatnonzero(found.weight):
+        assert program.places[place].unit == DELAY
+        at = (1 - found.weight[place]) * found.left[place] + found.weight[place] * found.right[place]
+        assert at == pytest.approx(place)
+
+
+@given(st.text("CL", min_size=1, max_size=3), st.integers(1, 9), st.integers(7, 12), st.integers(0, 1 << 32))
+def test_entries_of_a_range_that_are_enough_imply_the_others(string: str, least: int, most: int, seed: int) -> None:
+    program = delayed(string + "L", min(least, most), most)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(repetition, "MERGED_FROM", 1)
+        found = interpolation(program)
+    random = np.random.default_rng(seed)
+    own, then = (
+        table[found.left] + found.weight * (table[found.right] - table[found.left])
+        for table in (np.append(random.normal(size=program.end), 0.0), np.append(random.normal(size=program.end), 0.0))
+    )
+    for unit in "L~":
+        edges = [(p, q) for p, place in enumerate(program.places) if place.unit == unit for q in place.successors]
+        before, after = (np.array(side) for side in zip(*edges, strict=True))
+        kept = found.ends(before, after)
+        differences = own[before] - then[after]
+        assert differences[kept].min() == pytest.approx(differences.min())
+
+
+def test_a_range_of_latencies_is_a_few_rows() -> None:
+    found = interpolation(delayed("L", 1, 500))
+    entries = np.arange(1, 501)
+    assert found.ends(np.zeros(500, dtype=np.int64), entries).sum() == 2 + repetition.FREE_DELAYS + 1

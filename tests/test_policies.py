@@ -1,35 +1,393 @@
-"""Policies are schedulers: work-conserving, and never outside the extremes."""
+"""Policies are schedulers: work-conserving, never outside the extremes, and the quick ones are the plain ones."""
+
+import os
+import random
+import re
+import secrets
+import subprocess
+import sys
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from makespan.errors import InputError
 from makespan.instance import Instance
-from makespan.simulate import POLICIES, replay, run
+from makespan.machine import Latency, Machine, UnitClass
+from makespan.program import Place, Program
+from makespan.schedule import Schedule
+from makespan.simulate import POLICIES, Choices, replay, run, runner
+from makespan.simulate.choices import LATENCIES, PATHS, Draws, Routes, routes
+from makespan.simulate.policies import Adversarial, Ranked, simulated
+from makespan.simulate.runner import Runner
+from makespan.simulate.semantics import State, finished, moved, ready, released
+from makespan.simulate.statistics import statistics
 from tests.oracle import brute_force, obeys
-from tests.strategies import instances
+from tests.strategies import barrier_instances, general_instances, general_machines, instances, runs
+
+SEED = int(os.environ.get("MAKESPAN_SEED", "0")) or secrets.randbits(32)
+LOADS = Machine("loads", (UnitClass("C", 1), UnitClass("L", 1, 2, Latency(3, 3))))
+WITHOUT_NUMBA = """
+import sys
+sys.modules["numba"] = None
+from makespan import Instance, Latency, Machine, UnitClass
+from makespan.simulate import POLICIES
+from makespan.simulate.runner import Runner
+machine = Machine("m", (UnitClass("C", 2), UnitClass("L", 1, 2, Latency(3, 9))), 2)
+ready = Runner(Instance.of("CCL|LCC", 70, machine, blocks=2))
+print(*(ready.makespan(policy) for policy in POLICIES))
+"""
+
+
+def all_choices() -> st.SearchStrategy[Choices]:
+    """What no policy decides."""
+    return st.builds(
+        Choices, st.sampled_from(LATENCIES), st.sampled_from(PATHS), st.integers(0, 2**64 - 1), st.integers(1, 5)
+    )
+
+
+@st.composite
+def whole_instances(draw: st.DrawFn) -> Instance:
+    """Everything at once: a general machine, automata, barriers and blocks."""
+    machine = draw(general_machines(most_interval=5, most_latency=9))
+    shapes = draw(barrier_instances(most_warps=8, most=6, most_units=1))
+    if not shapes.machine.capacities.keys() <= machine.capacities.keys():
+        machine = Machine("general", (*machine.units, UnitClass("L", 1, 3, Latency(2, 6))), machine.issue_width)
+    return Instance(shapes.groups, machine, shapes.blocks)
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-@given(instance=instances())
-def test_a_policy_lies_between_best_and_worst_case(policy: str, instance: Instance) -> None:
-    schedule = run(instance, policy)
+@given(instance=instances(), choices=all_choices())
+def test_a_policy_lies_between_best_and_worst_case(policy: str, instance: Instance, choices: Choices) -> None:
+    schedule = run(instance, policy, choices)
     extremes = brute_force(instance)
     assert obeys(instance, schedule)
     assert extremes.lower <= replay(instance, schedule) <= extremes.upper
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@given(instance=general_instances(), choices=all_choices())
+def test_so_does_it_on_the_general_machine(policy: str, instance: Instance, choices: Choices) -> None:
+    schedule = run(instance, policy, choices)
+    extremes = brute_force(instance)
+    assert obeys(instance, schedule)
+    assert extremes.lower <= replay(instance, schedule) <= extremes.upper
+
+
+@settings(max_examples=400)
+@given(st.one_of(general_instances(most_warps=6, most=6), whole_instances()), all_choices(), st.randoms())
+def test_compiled_runs_are_the_plain_ones(instance: Instance, choices: Choices, chance: random.Random) -> None:
+    chosen = routes(instance, choices)
+    quick = Runner(instance, chosen)
+    for name, policy in POLICIES.items():
+        schedule = simulated(instance, policy(instance, choices), chosen)
+        assert quick.schedule(name, choices) == schedule
+        assert quick.makespan(name, choices) == schedule.makespan == replay(instance, schedule)
+    order = chance.sample(range(instance.warps), instance.warps)
+    schedule = simulated(instance, Ranked(order), chosen)
+    assert quick.ranked_schedule(order) == schedule
+    assert quick.ranked(order) == schedule.makespan
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_hundred_warps_in_several_words_of_bits(policy: str) -> None:
+    machine = Machine("m", (UnitClass("C", 3), UnitClass("L", 2, 5, Latency(2, 40))), 3)
+    instance, choices = Instance.of("CLLC|LC", 136, machine, blocks=2), Choices("random", seed=5, group_size=12)
+    chosen = routes(instance, choices)
+    plain = simulated(instance, POLICIES[policy](instance, choices), chosen)
+    assert Runner(instance, chosen).schedule(policy, choices) == plain
+    assert run(instance, policy, choices) == plain
+
+
+def test_without_a_compiler_the_same_code_runs_as_it_is() -> None:
+    machine = Machine("m", (UnitClass("C", 2), UnitClass("L", 1, 2, Latency(3, 9))), 2)
+    compiled = Runner(Instance.of("CCL|LCC", 70, machine, blocks=2))
+    done = subprocess.run([sys.executable, "-W", "error", "-c", WITHOUT_NUMBA], check=True, capture_output=True)
+    assert done.stdout.split() == [b"%d" % compiled.makespan(policy) for policy in POLICIES]
+
+
+def test_small_and_large_instances_take_different_ways(monkeypatch: pytest.MonkeyPatch) -> None:
+    instance = Instance.of("CLC", 5)
+    plain = run(instance, "gto")
+    monkeypatch.setattr(runner, "SMALL", 0)
+    monkeypatch.setattr(runner, "simulated", None)
+    assert run(instance, "gto") == plain
 
 
 def test_oldest_first_always_takes_the_smallest_number() -> None:
     assert run(Instance.of("CC", 2), "oldest").cycles == ((0,), (0,), (1,), (1,))
 
 
+def test_youngest_first_always_takes_the_largest_number() -> None:
+    assert run(Instance.of("CC", 2), "youngest").cycles == ((1,), (1,), (0,), (0,))
+
+
 def test_loose_round_robin_passes_the_turn_on() -> None:
     assert run(Instance.of("CC", 3), "lrr").cycles == ((0,), (1,), (2,), (0,), (1,), (2,))
 
 
-def test_loose_round_robin_keeps_a_turn_per_class() -> None:
-    assert run(Instance.of("CLC", 2), "lrr").cycles == ((0,), (0, 1), (0, 1), (1,))
+def test_loose_round_robin_has_one_turn_for_all_classes() -> None:
+    """In cycle 0 warp 3 issues last, its L, so 0 is next; with a turn for each class 1 would be."""
+    programs = [(Program.chain("CC"), 3), (Program.chain("LC"), 1)]
+    instance = Instance.merged(programs, Machine("m", (UnitClass("C", 1), UnitClass("L", 1))))
+    assert run(instance, "lrr").cycles == ((0, 3), (0,), (1,), (2,), (3,), (1,), (2,))
+
+
+def test_the_greedy_warp_goes_on_before_older_ones() -> None:
+    """Warp 0 waits for its load; 1 becomes greedy, and stays so when 0 is ready again."""
+    programs = [(Program.chain("LCC"), 1), (Program.chain("CCCCC"), 2)]
+    instance = Instance.merged(programs, Machine("m", (UnitClass("C", 1), UnitClass("L", 1, 1, Latency(3, 3))), 1))
+    assert [warp for warps in run(instance, "gto").cycles for warp in warps] == [0, 1, 1, 1, 1, 1, 0, 0, 2, 2, 2, 2, 2]
+    assert [warp for warps in run(instance, "oldest").cycles for warp in warps] == [
+        0, 1, 1, 0, 0, 1, 1, 1, 2, 2, 2, 2, 2,
+    ]  # fmt: skip
+
+
+def test_two_level_stays_in_a_fetch_group_while_a_warp_of_it_is_ready() -> None:
+    cycles = run(Instance.of("CC", 4), "two-level", Choices(group_size=2)).cycles
+    assert cycles == ((0,), (1,), (0,), (1,), (2,), (3,), (2,), (3,))
+
+
+def test_two_level_passes_on_while_everybody_waits() -> None:
+    """In cycle 1 only 2 is ready, for a port that 0 holds: its group takes over, and keeps the turn when 0 is back."""
+    machine = Machine("m", (UnitClass("C", 1, 3, Latency(3, 3)), UnitClass("L", 1, 1, Latency(3, 3))))
+    instance = Instance.merged([(Program.chain("CC"), 1), (Program.chain("LC"), 1), (Program.chain("C"), 1)], machine)
+    choices = Choices(group_size=2)
+    plain = simulated(instance, POLICIES["two-level"](instance, choices), routes(instance, choices))
+    assert [warp for warps in plain.cycles for warp in warps] == [0, 1, 2, 0, 1]
+    assert Runner(instance).schedule("two-level", choices) == plain
+
+
+def test_random_policies_differ_by_their_seed_only() -> None:
+    instance = Instance.of("CLCCLL", 6)
+    assert run(instance, "random", Choices(seed=1)) == run(instance, "random", Choices(seed=1))
+    assert len({run(instance, "random", Choices(seed=seed)).cycles for seed in range(5)}) == 5
+
+
+def test_random_numbers_are_those_of_splitmix64() -> None:
+    """Source: the first outputs of the reference implementation (Vigna, splitmix64.c) for the seed 1234567."""
+    draws = Draws(1234567)
+    expected = [6457827717110365317, 3203168211198807973, 9817491932198370423, 4593380528125082431]
+    assert [draws.below(2**64) for _ in expected] == expected
+
+
+def test_the_adversary_repeats_its_witness() -> None:
+    @given(st.data(), general_instances())
+    def repeats(data: st.DataObject, instance: Instance) -> None:
+        witness = data.draw(runs(instance))
+        fixed = [unit.latency.most for unit in instance.machine.units]
+        names = list(instance.machine.capacities)
+        latencies = witness.latencies or tuple(
+            tuple(fixed[names.index(program.places[place].unit)] for place in path)
+            for program, path in zip(instance.programs(), witness.paths, strict=True)
+        )
+        assert simulated(instance, Adversarial(witness), Routes(witness.paths, latencies)) == witness
+
+    repeats()
+
+
+def test_what_no_policy_decides_is_said_by_the_choices() -> None:
+    cached = Machine("cached", (UnitClass("C", 1), UnitClass("L", 1, 1, Latency(2, 9))))
+    program = Program((Place("C", (1, 2)), Place("C", (3,)), Place("L", (3,)), Place("C", (4,))))
+    instance = Instance.of(program, 1, cached)
+    assert run(instance, "lrr").paths == ((0, 2, 3),)
+    assert run(instance, "lrr").latencies == ((1, 9, 1),)
+    assert run(instance, "lrr", Choices("least", "longest")).makespan == 4
+    assert run(instance, "lrr", Choices(path="shortest")).paths == ((0, 1, 3),)
+    assert run(instance, "lrr", Choices(path="first")).paths == ((0, 1, 3),)
+    drawn = [run(instance, "lrr", Choices("random", "random", seed)) for seed in range(200)]
+    assert {schedule.paths[0] for schedule in drawn} == {(0, 1, 3), (0, 2, 3)}
+    assert {latencies[1] for schedule in drawn for latencies in schedule.latencies} == {1, *range(2, 10)}
+
+
+def test_random_latencies_do_not_depend_on_the_policy() -> None:
+    cached = Machine("cached", (UnitClass("C", 1), UnitClass("L", 1, 1, Latency(1, 9))))
+    found = {run(Instance.of("LCLLC", 6, cached), policy, Choices("random", seed=3)).latencies for policy in POLICIES}
+    assert len(found) == 1
+    assert len(set(*found)) == 6
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"latency": "mean"}, "unknown choice of latencies 'mean'; known: most, least, random"),
+        ({"path": "widest"}, "unknown choice of paths 'widest'; known: longest, shortest, first, random"),
+        ({"seed": -1}, "a seed is a whole number from 0"),
+        ({"group_size": 0}, "a fetch group has at least 1 warp, not 0"),
+    ],
+)
+def test_a_choice_that_does_not_exist_is_refused(wrong: dict[str, object], message: str) -> None:
+    with pytest.raises(InputError, match=re.escape(message)):
+        Choices(**wrong)  # type: ignore[arg-type]
 
 
 def test_a_policy_that_nobody_knows_is_a_key_error() -> None:
     with pytest.raises(KeyError, match="magic"):
         run(Instance.of("C", 1), "magic")
+
+
+def test_an_order_of_warps_is_a_policy() -> None:
+    instance = Instance.of("CLLC", 3)
+    assert runner.makespan(instance, [2, 1, 0]) == run(instance, "youngest").makespan
+    assert Runner(instance).ranked_schedule([2, 1, 0]) == run(instance, "youngest")
+    for wrong in ([0, 1], [0, 1, 1], [1, 2, 3]):
+        with pytest.raises(InputError, match=r"an order of 3 warps has each of 0\.\.2 once"):
+            runner.makespan(instance, wrong)
+
+
+def test_an_order_may_come_with_latencies() -> None:
+    cached = Machine("cached", (UnitClass("C", 1), UnitClass("L", 1, 1, Latency(1, 4))))
+    instance = Instance.of("LC", 2, cached)
+    assert runner.makespan(instance, [0, 1]) == 6
+    assert runner.makespan(instance, [0, 1], [(1, 1), (1, 1)]) == 3
+    for wrong, message in (
+        ([(1, 1)], "latencies of 1 warps are given, of 2"),
+        ([(1, 1), (1,)], "warp 1 has 1 latencies for 2 instructions"),
+        ([(1, 1), (5, 1)], r"warp 1 has a latency of 5, which is not in 1\.\.4"),
+    ):
+        with pytest.raises(InputError, match=message):
+            runner.makespan(instance, [0, 1], wrong)
+
+
+def test_statistics_of_a_schedule_by_hand() -> None:
+    """Cycles: 0 L0 | 1 - | 2 L1 | 3 C0 | 4 - | 5 C1; the port of L is held in 0, 1 and 2, 3."""
+    instance = Instance.of("LC", 2, LOADS)
+    counts = statistics(instance, run(instance, "oldest"))
+    assert counts.makespan == 6
+    assert counts.issues == {0: 2, 1: 4}
+    assert counts.issue_slots is None
+    assert counts.classes["L"].port_cycles == 4
+    assert counts.classes["C"].port_cycles == 2
+    assert counts.classes["C"].offered == counts.classes["L"].offered == 6
+    ways = counts.warps
+    assert (ways.issuing, ways.latency, ways.ports, ways.issue_slot) == (4, 4, {"C": 0, "L": 2}, 0)
+    assert (ways.barrier, ways.finished, ways.total) == (0, 2, 12)
+
+
+@settings(max_examples=200)
+@given(st.data(), st.one_of(general_instances(most_warps=4, most=4), whole_instances()))
+def test_statistics_are_what_a_look_at_every_state_counts(data: st.DataObject, instance: Instance) -> None:
+    schedule = data.draw(runs(instance))
+    counts = statistics(instance, schedule)
+    ways = counts.warps
+    expected = _look_at_every_state(instance, schedule)
+    assert ways.total == instance.warps * schedule.makespan
+    assert {
+        "issuing": ways.issuing, "latency": ways.latency, "slot": ways.issue_slot, "barrier": ways.barrier,
+        "finished": ways.finished,
+        **{f"port {name}": cycles for name, cycles in ways.ports.items()},
+        **{f"held {name}": use.port_cycles for name, use in counts.classes.items()},
+    } == expected  # fmt: skip
+    assert sum(counts.issues.values()) == schedule.makespan
+    assert sum(issues * cycles for issues, cycles in counts.issues.items()) == ways.issuing
+    assert sum(use.instructions for use in counts.classes.values()) == ways.issuing
+
+
+def _look_at_every_state(instance: Instance, schedule: Schedule) -> dict[str, int]:
+    """Step through a schedule with the definition, and ask of every warp in every cycle what it is doing."""
+    programs, units = tuple(instance.programs()), instance.machine.units
+    ends = [(*path[1:], program.end) for path, program in zip(schedule.paths, programs, strict=True)]
+    targets = list(map(iter, ends))
+    most = {unit.name: unit.latency.most for unit in units}
+    latencies = list(map(iter, schedule.latencies)) or None
+    found = dict.fromkeys(("issuing", "latency", "slot", "barrier", "finished"), 0)
+    found |= {f"{what} {unit.name}": 0 for what in ("port", "held") for unit in units}
+
+    def settle(state: State) -> State:
+        while passing := released(instance, state):
+            places = list(state.places)
+            for warp in passing:
+                places[warp] = next(targets[warp])
+            state = state._replace(places=tuple(places))
+        return state
+
+    begin = State(tuple(path[0] for path in schedule.paths), (0,) * instance.warps, ((),) * len(units))
+    state = settle(begin)
+    for executing in schedule.cycles:
+        waiting = ready(instance, state)
+        letters = {warp: unit for unit, warps in waiting.items() for warp in warps}
+        held = {
+            unit.name: len(ports) + sum(letters[warp] == unit.name for warp in executing)
+            for unit, ports in zip(units, state.held, strict=True)
+        }
+        for unit in units:
+            found[f"held {unit.name}"] += held[unit.name]
+        capacities = instance.machine.capacities
+        for warp, program in enumerate(programs):
+            if warp in executing:
+                found["issuing"] += 1
+            elif state.waits[warp]:
+                found["latency"] += 1
+            elif state.places[warp] == program.end:
+                found["finished"] += 1
+            elif warp in letters:
+                unit_name = letters[warp]
+                full = held[unit_name] == capacities[unit_name]
+                found[f"port {unit_name}" if full else "slot"] += 1
+            else:
+                found["barrier"] += 1
+        moves = [(w, next(targets[w]), next(latencies[w]) if latencies else most[letters[w]]) for w in executing]
+        state = settle(moved(instance, state, moves))
+    assert finished(instance, state)
+    return found
+
+
+@pytest.mark.soak
+def test_ten_thousand_instances_enclose_every_policy() -> None:
+    """Base and general machine, with and without barriers; the plain search is the truth. MAKESPAN_SEED repeats one."""
+    from makespan.solve import Limits, search
+
+    print(f"MAKESPAN_SEED={SEED}")
+    draw = random.Random(SEED)
+    for _ in range(10_000):
+        instance = _drawn_instance(draw)
+        found = search.solve(instance, Limits(600))
+        assert found.upper is not None
+        assert found.best_case is not None
+        assert found.best_case.lower == found.best_case.upper
+        choices = Choices(draw.choice(LATENCIES), draw.choice(PATHS), draw.getrandbits(64), draw.randint(1, 5))
+        quick = Runner(instance, routes(instance, choices))
+        for policy in POLICIES:
+            schedule = quick.schedule(policy, choices)
+            assert replay(instance, schedule) == schedule.makespan, (instance, policy, choices)
+            assert found.best_case.lower <= schedule.makespan <= found.upper, (instance, policy, choices)
+
+
+def _drawn_instance(draw: random.Random) -> Instance:
+    """Half of them on the base machine; small enough for the plain search."""
+    while True:
+        general = draw.random() < 0.5
+        units = [_drawn_unit(draw, name, general) for name in "CLS"[: draw.randint(1, 3)]]
+        width = draw.choice([None, None, 1, 2, 3]) if general else None
+        letters = "".join(unit.name for unit in units) + ("|" if draw.random() < 0.3 else "")
+        blocks = draw.choice([1, 1, 2])
+        most, sizes = (3, 4) if general else (5, 6)
+        groups = [
+            (
+                _drawn_program(draw, letters, draw.randint(1, sizes)),
+                blocks * draw.randint(1, max(1, most // blocks - 1)),
+            )
+            for _ in range(draw.choice([1, 1, 2]))
+        ]
+        try:
+            return Instance.merged(groups, Machine("drawn", tuple(units), width), blocks=blocks)
+        except InputError:  # a path of barriers only
+            continue
+
+
+def _drawn_unit(draw: random.Random, name: str, general: bool) -> UnitClass:
+    if not general:
+        return UnitClass(name, draw.randint(1, 3))
+    least = draw.choice([1, 1, 2, 4])
+    latency = Latency(least, least + draw.choice([0, 0, 1, 2]))
+    return UnitClass(name, draw.randint(1, 2), draw.choice([1, 1, 2, 3]), latency)
+
+
+def _drawn_program(draw: random.Random, letters: str, size: int) -> Program:
+    """A string, or an automaton in which some places may be passed over."""
+    skips = draw.random() < 0.4
+    after = [(n + 1, n + 2) if skips and n + 2 <= size and draw.random() < 0.4 else (n + 1,) for n in range(size)]
+    try:
+        return Program(tuple(Place(draw.choice(letters), targets) for targets in after))
+    except InputError:
+        return Program.chain(draw.choice(letters.replace("|", "")) * size)

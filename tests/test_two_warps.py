@@ -1,17 +1,21 @@
-"""Two warps: the grid against the oracle, for every short string."""
+"""Two warps: the grid against the oracle, for every short string, and the table of events on general machines."""
 
 from itertools import combinations, product
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from makespan.instance import Instance
-from makespan.machine import PAPER, Machine
+from makespan.machine import PAPER, Latency, Machine, UnitClass
 from makespan.program import Place, Program
+from makespan.result import Bounds
 from makespan.simulate import replay
 from makespan.solve import Limits, search, two_warps
-from tests.oracle import brute_force
-from tests.strategies import instances
+from makespan.solve.finding import Finding
+from makespan.verify import two_warps as check
+from tests.oracle import brute_force, obeys
+from tests.strategies import automata, chains, general_instances, general_machines, instances
 
 CAPACITIES = ({"C": 1, "L": 1}, {"C": 2, "L": 1}, {"C": 1, "L": 2}, {"C": 2, "L": 2})
 
@@ -66,3 +70,140 @@ def test_the_grid_is_for_two_strings_that_fit(instance: Instance, applies: bool)
 def test_two_warps_can_take_less_than_theorem_a_says() -> None:
     """CLCLCL: 7 cycles, where the theorem's bound is 12 - 3 = 9."""
     assert two_warps.solve(Instance.of("CLCLCL", 2, PAPER), Limits()).upper == 7
+
+
+def has_events(instance: Instance) -> bool:
+    return not instance.machine.is_basic and two_warps.applies(instance)
+
+
+@st.composite
+def pairs(draw: st.DrawFn, *, machine: st.SearchStrategy[Machine], most: int) -> Instance:
+    """Two warps, of equal or different programs."""
+    chosen = draw(machine)
+    units = "".join(chosen.capacities)
+    program = chains(units, most) | automata(units, most)
+    first = draw(program)
+    second = draw(st.just(first) | program)
+    return Instance.merged([(first, 1), (second, 1)], chosen)
+
+
+@st.composite
+def slow_machines(draw: st.DrawFn) -> Machine:
+    """Latencies up to 600 cycles, fixed or ranges."""
+    units = []
+    for name in "CL":
+        least = draw(st.integers(1, 12) | st.integers(1, 600))
+        most = draw(st.just(least) | st.integers(least, least + 30))
+        units.append(UnitClass(name, draw(st.integers(1, 3)), draw(st.integers(1, 6)), Latency(least, most)))
+    return Machine("slow", tuple(units), draw(st.none() | st.integers(1, 2)))
+
+
+def check_against_brute_force(instance: Instance) -> None:
+    truth = brute_force(instance)
+    found = two_warps.solve(instance, Limits())
+    assert found.witness is not None
+    assert (found.upper, found.best_case) == (truth.upper, Bounds(truth.lower, truth.lower))
+    assert replay(instance, found.witness) == truth.upper
+    assert obeys(instance, found.witness)
+
+
+@settings(max_examples=600)
+@given(general_instances(most_warps=2).filter(has_events))
+def test_events_are_brute_force(instance: Instance) -> None:
+    check_against_brute_force(instance)
+
+
+@settings(max_examples=600)
+@given(pairs(machine=general_machines(most_units=3, most_interval=6, most_latency=5), most=4).filter(has_events))
+def test_events_are_brute_force_where_ports_are_held_for_longer_than_latencies(instance: Instance) -> None:
+    check_against_brute_force(instance)
+
+
+@settings(max_examples=300)
+@given(pairs(machine=general_machines(most_units=3, most_interval=6, most_latency=5), most=4))
+def test_the_second_formulation_is_brute_force(instance: Instance) -> None:
+    longest, shortest = check.two_warps(instance), check.two_warps(instance, min)
+    if longest is not None and shortest is not None:
+        assert Bounds(shortest, longest) == brute_force(instance)
+
+
+@settings(max_examples=60)
+@given(pairs(machine=slow_machines(), most=8).filter(has_events))
+def test_both_formulations_agree_on_latencies_of_hundreds_of_cycles(instance: Instance) -> None:
+    found = two_warps.solve(instance, Limits())
+    assert found.witness is not None
+    assert found.best_case is not None
+    longest, shortest = check.two_warps(instance), check.two_warps(instance, min)
+    assert found.upper == longest == replay(instance, found.witness)
+    assert found.best_case == Bounds(shortest or 0, shortest or 0)
+
+
+LOADS = Machine("loads", (UnitClass("C", 1, 1, Latency(4, 20)), UnitClass("L", 1, 4, Latency(400, 600))))
+
+
+def test_loads_of_400_to_600_cycles_are_solved_exactly() -> None:
+    """Two warps of 40 instructions; the whole range of every latency is open to the adversary."""
+    instance = Instance.of("CLLCCLCLLC" * 4, 2, LOADS)
+    found = two_warps.solve(instance, Limits())
+    assert found.witness is not None
+    assert found.upper == replay(instance, found.witness)
+    assert found.best_case is not None
+    assert found.best_case.lower < found.upper
+
+
+@pytest.mark.parametrize(
+    ("string", "machine", "cycles"),
+    [
+        ("C", Machine("interval", (UnitClass("C", 1, 5),)), 6),  # the second waits for five cycles
+        ("CC", Machine("own port", (UnitClass("C", 1, 5),)), 16),  # all four, one after another
+        ("C", Machine("two ports", (UnitClass("C", 2, 5),)), 1),
+        ("CC", Machine("two ports", (UnitClass("C", 2, 5),)), 6),  # both warps wait for both ports
+        ("C", Machine("narrow", (UnitClass("C", 2),), issue_width=1), 2),
+        ("L", Machine("slow", (UnitClass("L", 1, 1, Latency(400, 600)),)), 601),
+    ],
+)
+def test_small_machines_by_hand(string: str, machine: Machine, cycles: int) -> None:
+    instance = Instance.of(string, 2, machine)
+    assert two_warps.solve(instance, Limits()).upper == cycles == check.two_warps(instance)
+
+
+def test_nothing_is_said_without_time_or_memory() -> None:
+    instance = Instance.of("CL" * 20, 2, LOADS)
+    assert two_warps.solve(instance, Limits(seconds=0)) == Finding()
+    assert two_warps.solve(instance, Limits(memory_bytes=1 << 10)) == Finding()
+
+
+def test_the_best_case_is_left_out_where_nobody_asks() -> None:
+    found = two_warps.solve(Instance.of("CL", 2, LOADS), Limits(), best_case=False)
+    assert found.best_case is None
+    assert found.upper is not None
+
+
+@pytest.mark.parametrize(
+    "instance",
+    [
+        Instance.of("CL", 1, LOADS),
+        Instance.of("CL", 3, LOADS),
+        Instance.of("C|L", 2, LOADS),
+        Instance.of("C" * 3000, 2, Machine("long", (UnitClass("C", 1, 1, Latency(600, 600)),))),
+        Instance.of("C", 2, Machine("ports", (UnitClass("C", 60, 60),))),
+    ],
+    ids=["one warp", "three warps", "barriers", "too large", "too many ways to hold ports"],
+)
+def test_events_are_for_two_warps_that_fit(instance: Instance) -> None:
+    assert not two_warps.applies(instance)
+
+
+@pytest.mark.parametrize(
+    "instance",
+    [
+        Instance.of("CL", 3, LOADS),
+        Instance.of("C|L", 2, LOADS),
+        Instance.of("C" * 3000, 2, LOADS),
+        Instance.of("CCCL" * 200, 2, LOADS),
+        Instance.of("C", 2, Machine("ports", (UnitClass("C", 60, 60),))),
+    ],
+    ids=["three warps", "barriers", "too large", "too much work", "too many ways to hold ports"],
+)
+def test_the_second_formulation_says_when_it_does_not_know(instance: Instance) -> None:
+    assert check.two_warps(instance) is None

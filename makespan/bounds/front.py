@@ -21,15 +21,17 @@ class Front(NamedTuple):
 
 
 def front(instance: Instance, most_states: int) -> Front | None:
-    """The latest front of at most `most_states` states; None when the starts alone are too many."""
-    instance.require_basic("a front of more than the first state")
+    """The latest front of at most `most_states` states; None when the starts alone are too many.
+
+    With intervals or an issue width it is that of the starts, whatever `most_states` is.
+    """
     layer: set[State] = set()
     for state in _starts(instance):
         layer.add(state)
         if len(layer) > MAX_STARTS:
             return None
     cycles = 0
-    while True:
+    while instance.machine.is_basic:
         after: set[State] = set()
         for state in layer:
             after.update(_steps(instance, state))
@@ -38,6 +40,7 @@ def front(instance: Instance, most_states: int) -> Front | None:
         if not any(after) or () in layer:
             return Front(cycles, frozenset(layer))
         layer, cycles = after, cycles + 1
+    return Front(0, frozenset(layer))
 
 
 def _starts(instance: Instance) -> Iterator[State]:

@@ -43,13 +43,15 @@ class Programme:
 
     def at_least(self, terms: Iterable[Term], constant: float) -> None:
         """One row for every index of the arrays: the sum of coefficient times variable is at least `constant`."""
-        wide = [np.broadcast_arrays(*term) for term in terms]
-        size = max(len(columns) for columns, _ in wide)
+        wide = list(terms)
+        size = max(max(np.size(columns), np.size(values)) for columns, values in wide)
         rows = np.arange(self.rows, self.rows + size)
         for columns, values in wide:
-            every = np.broadcast_to(columns, size)
+            every = columns if len(columns) == size else np.broadcast_to(columns, size)
+            factors = np.full(size, values) if isinstance(values, float) else np.broadcast_to(values, size)
             used = every >= 0
-            self._blocks.append((rows[used], every[used], np.broadcast_to(values, size)[used]))
+            whole = bool(used.all())
+            self._blocks.append((rows, every, factors) if whole else (rows[used], every[used], factors[used]))
         self._constants.append(np.full(size, float(constant)))
         self.rows += size
 

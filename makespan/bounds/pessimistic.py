@@ -1,11 +1,12 @@
 """The pessimistic bound M^L + M^C, for any machine, strings and automata."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import zip_longest
+from typing import NamedTuple
 
 from makespan.bounds.phases import segments_of, sums
 from makespan.instance import Instance
-from makespan.machine import UnitClass
+from makespan.machine import Machine, UnitClass
 
 
 def pessimistic(instance: Instance) -> int:
@@ -15,8 +16,9 @@ def pessimistic(instance: Instance) -> int:
     a class X all of whose ports are held, or `issue width` instructions of *other* warps are issued. Of the ports of X,
     the others hold one for `interval` cycles with each of their instructions, and z itself, while it waits, for
     `interval - latency` at most. So it waits for X at most floor((interval N_X + own) / capacity) cycles, and not at
-    all for a class that it does not use or of which so many ports cannot be held at the same time; and it waits at
-    most floor(N / issue width) cycles for an issue slot, where N counts all instructions of the others.
+    all for a class that it does not use or of which so many ports cannot be held at the same time; and for an issue
+    slot at most floor(N / issue width) cycles, where N counts instructions of the others whose ports z does not wait
+    for in the same cycle.
 
     Source: Berezovskyi, Bletsas and Andersson, ECRTS 2012 (M = M^L + M^C); generalised to different
     warps as the maximum over z, to automata by the most that any path holds, and to intervals, latencies and an
@@ -29,27 +31,64 @@ def pessimistic(instance: Instance) -> int:
     most = [{unit.name: group.program.most(unit.name) for unit in machine.units} for group in instance.groups]
 
     def with_last(last: int) -> int:
-        total = instance.groups[last].program.heaviest(latencies)
         others = [group.warps - (number == last) for number, group in enumerate(instance.groups)]
-        for unit in machine.units:
-            if own := most[last][unit.name]:
-                users = sum(warps for warps, counts in zip(others, most, strict=True) if counts[unit.name])
-                work = sum(warps * counts[unit.name] for warps, counts in zip(others, most, strict=True))
-                total += _waiting(unit, users, work, own)
-        if machine.issue_width is not None and sum(others) >= machine.issue_width:
-            everything = (warps * group.program.most() for warps, group in zip(others, instance.groups, strict=True))
-            total += sum(everything) // machine.issue_width
-        return total
+        rivals = {
+            name: Rivals(
+                sum(warps for warps, counts in zip(others, most, strict=True) if counts[name]),
+                sum(warps * counts[name] for warps, counts in zip(others, most, strict=True)),
+                most[last][name],
+                most[last][name] > 0,
+            )
+            for name in machine.capacities
+        }
+        return instance.groups[last].program.heaviest(latencies) + waiting(machine, rivals, sum(others))
 
     return max(map(with_last, range(len(instance.groups))))
 
 
-def _waiting(unit: UnitClass, users: int, work: int, own: int) -> int:
+class Rivals(NamedTuple):
+    """For one class: the warps besides z that use it, their instructions of it, those of z, and if z waits for it."""
+
+    users: int
+    work: int
+    own: int
+    matters: bool
+
+
+def waiting(machine: Machine, rivals: Mapping[str, Rivals], others: int) -> int:
+    """The most cycles for which z can wait, given its rivals by class and how many warps there are besides it.
+
+    An instruction that takes an issue slot from z in a cycle does not in the same cycle hold a port that z waits for.
+    So of a class that has no more ports than there are issue slots, z is worse off when it waits for ports, and only
+    what these leave over takes slots.
+    """
+    total, slots = 0, 0
+    width = machine.issue_width
+    for unit in machine.units:
+        users, work, own, matters = rivals[unit.name]
+        if not matters or not _can_hold_all(unit, users):
+            slots += work
+            continue
+        held = _port_cycles(unit, work, own)
+        total += held // unit.capacity
+        slots += work if width is not None and unit.capacity > width else min(work, held % unit.capacity)
+    return total if width is None or others < width else total + slots // width
+
+
+def cycles_without_port(unit: UnitClass, users: int, work: int, own: int) -> int:
     """Cycles for which all ports can be held against a warp with `own` instructions, by it and `users` others."""
+    return _port_cycles(unit, work, own) // unit.capacity if _can_hold_all(unit, users) else 0
+
+
+def _can_hold_all(unit: UnitClass, users: int) -> bool:
+    """Whether so many warps, and one that waits for a port, can hold all ports at the same time."""
     at_once = -(-unit.interval // unit.latency.least)  # ports that one warp can hold
-    if users * at_once + at_once - 1 < unit.capacity:
-        return 0
-    return (unit.interval * work + max(0, unit.interval - unit.latency.least) * own) // unit.capacity
+    return users * at_once + at_once - 1 >= unit.capacity
+
+
+def _port_cycles(unit: UnitClass, work: int, own: int) -> int:
+    """For how long others' instructions hold ports, and one's own while it waits."""
+    return unit.interval * work + max(0, unit.interval - unit.latency.least) * own
 
 
 def _with_barriers(instance: Instance) -> int:
@@ -70,14 +109,12 @@ def _with_barriers(instance: Instance) -> int:
         rows = [sums(group.program, own, weights, choose) for group, own in cut]
         return sum(map(choose, zip_longest(*rows, fillvalue=0)))
 
-    total = chain({unit.name: unit.latency.most for unit in machine.units}, max)
-    for unit in machine.units:
-        users = sum(group.warps for group, _ in cut if unit.name in group.program.units)
-        work = sum(group.warps * group.program.most(unit.name) for group, _ in cut)
-        own = chain({unit.name: 1}, min)
-        if users:
-            total += _waiting(unit, users - 1, work - own, own)
-    if machine.issue_width is not None:
-        work = sum(group.warps * group.program.most() for group in instance.groups)
-        total += (work - chain(dict.fromkeys(machine.capacities, 1), min)) // machine.issue_width
-    return total
+    def rivals(name: str) -> Rivals:
+        users = sum(group.warps for group in instance.groups if name in group.program.units)
+        work = sum(group.warps * group.program.most(name) for group in instance.groups)
+        own = chain({name: 1}, min)
+        return Rivals(max(0, users - 1), work - own, own, users > 0)
+
+    found = {name: rivals(name) for name in machine.capacities}
+    longest = {unit.name: unit.latency.most for unit in machine.units}
+    return chain(longest, max) + waiting(machine, found, instance.warps - 1)

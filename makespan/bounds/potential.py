@@ -11,24 +11,15 @@ from functools import cache
 
 import numpy as np
 
-from makespan.bounds.conditions import Conditions, Question, Slot, Stopped, conditions
+from makespan.bounds.conditions import Conditions, Edges, Pairs, Ports, Question, Slot, Stopped, conditions
 from makespan.bounds.front import Front, State
 from makespan.bounds.kinds import Abstraction, Crossing
 from makespan.bounds.linear import Programme, Term
-from makespan.bounds.repetition import Interpolation
+from makespan.bounds.tables import Arrays, Mode, Tables
 from makespan.certificate import Kind, Node, Potential, Table
-
-SCALE = 1 << 20
-"""Potentials are stored in units of 1/SCALE cycle."""
 
 LARGEST = float(1 << 30)
 """Potentials beyond so many cycles come from a solver in trouble; below, all sums fit into 64 bits."""
-
-Mode = Hashable
-"""Nodes of the same mode share one table: fewer modes make a smaller programme and a looser bound."""
-
-Arrays = tuple[tuple[np.ndarray, ...], np.ndarray, int]
-"""Per group and place, per place of the last finisher, and the constant; one more entry stands for "finished"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,16 +37,22 @@ def synthesise(
     seconds: float,
     mode: Callable[[Node], Mode] = lambda node: node,
     stop: Callable[[], bool] = lambda: False,
+    *,
+    one_delay: bool = True,
 ) -> Proof | None:
-    """The least bound that a potential of this shape proves; None when the time does not suffice, or at `stop`."""
+    """The least bound that a potential of this shape proves; None when the time does not suffice, or at `stop`.
+
+    With `one_delay` all tables have the same numbers for delays of others: a smaller programme, a looser bound.
+    """
     programme = Programme()
     try:
         required = conditions(question, shape, stop)
-        tables = _Tables(question, shape, required, programme, mode)
+        tables = Tables(question, shape, required, programme, mode, one_delay=one_delay)
         _require_decrease(required, tables, _Minima(question, tables, programme), programme, mode, stop)
     except Stopped:
         return None
     _require_dominance(question, tables, programme)
+    _require_descent(question, tables, programme)
     bound = programme.new(1)
     _require_bound(question, shape, states, tables, programme, mode, bound)
     solution = programme.minimise(int(bound[0]), seconds, stop)
@@ -70,142 +67,38 @@ def synthesise(
     return Proof(states.cycles + upper, _potential(question, shape, states, nodes))
 
 
-class _Tables:
-    """The variables of every mode, shared where the conditions force equality."""
-
-    def __init__(
-        self,
-        question: Question,
-        shape: Abstraction,
-        required: Conditions,
-        programme: Programme,
-        mode: Callable[[Node], Mode],
-    ) -> None:
-        self.question = question
-        modes = list(dict.fromkeys(mode(node) for kind in shape.kinds for node in shape.nodes_of(kind)))
-        ordered = {(mode(d.before), mode(d.after), d.unit) for d in required.dominances}
-        self.order = [
-            _Order(modes, {(before, after) for before, after, on in ordered if on == unit and before != after})
-            for unit in range(len(question.classes))
-        ]
-        self.others: dict[Mode, tuple[np.ndarray, ...]] = {}
-        for one in modes:
-            self.others[one] = tuple(self._shared(one, group, programme) for group in range(len(question.units)))
-        self.last = {one: self._anchored(question.last, programme) for one in modes}
-        self.constant = {one: programme.new(1) for one in modes}
-
-    def _shared(self, mode: Mode, group: int, programme: Programme) -> np.ndarray:
-        """Own variables on the classes that this mode represents, its representative's elsewhere."""
-        unit = self.question.units[group]
-        columns = np.full(len(unit), -1)
-        for number, order in enumerate(self.order):
-            representative = order.representative[mode]
-            chosen = unit == number
-            known = self.others.get(representative)
-            own = chosen & self.question.interpolations[group].is_anchor
-            columns[own] = programme.new(int(own.sum())) if known is None else known[group][own]
-        return columns
-
-    def of_others(self, mode: Mode | None, group: int, places: np.ndarray, sign: float = 1.0) -> list[Term]:
-        """The others' table at these places as terms of a row; nothing for the end of all warps."""
-        return [] if mode is None else self._interpolated(self.others[mode][group], group, places, sign)
-
-    def of_last(self, mode: Mode | None, places: np.ndarray, sign: float = 1.0) -> list[Term]:
-        """The last finisher's table likewise."""
-        return [] if mode is None else self._interpolated(self.last[mode], self.question.last, places, sign)
-
-    def _interpolated(self, columns: np.ndarray, group: int, places: np.ndarray, sign: float) -> list[Term]:
-        merged = self.question.interpolations[group]
-        weight = merged.weight[places]
-        left = (columns[merged.left[places]], sign * (1.0 - weight))
-        return [left, (columns[merged.right[places]], sign * weight)] if weight.any() else [left]
-
-    def _anchored(self, group: int, programme: Programme) -> np.ndarray:
-        own = self.question.interpolations[group].is_anchor
-        columns = np.full(len(own), -1)
-        columns[own] = programme.new(int(own.sum()))
-        return columns
-
-    def values(self, solution: np.ndarray) -> dict[Mode, Arrays]:
-        """The solution in integers, with every dominance restored that rounding may have broken."""
-        scaled = np.append(solution * SCALE, 0.0)
-        merged = self.question.interpolations
-        others = {
-            mode: tuple(_whole(scaled, columns, merged[group]) for group, columns in enumerate(groups))
-            for mode, groups in self.others.items()
-        }
-        last = {mode: _whole(scaled, columns, merged[self.question.last]) for mode, columns in self.last.items()}
-        for number, order in enumerate(self.order):
-            for equal, below in order.repairs:
-                for group, unit in enumerate(self.question.units):
-                    chosen = unit == number
-                    highest = np.max([others[mode][group][chosen] for mode in (*equal, *below)], axis=0)
-                    for mode in equal:
-                        others[mode][group][chosen] = highest
-        return {mode: (others[mode], last[mode], round(scaled[self.constant[mode][0]])) for mode in others}
-
-
-def _whole(scaled: np.ndarray, columns: np.ndarray, merged: Interpolation) -> np.ndarray:
-    """A table in integers, from the variables of its anchors."""
-    left, right = scaled[columns[merged.left]], scaled[columns[merged.right]]
-    table: np.ndarray = np.rint(left + merged.weight * (right - left)).astype(np.int64)
-    return table
-
-
-class _Order:
-    """Which mode's table must be at least which other's, on the places of one class."""
-
-    def __init__(self, modes: list[Mode], above: set[tuple[Mode, Mode]]) -> None:
-        import networkx as nx
-
-        graph = nx.DiGraph()
-        graph.add_nodes_from(modes)
-        graph.add_edges_from(sorted(above, key=lambda pair: (modes.index(pair[0]), modes.index(pair[1]))))
-        parts = list(nx.strongly_connected_components(graph))  # each part after the parts that it dominates
-        rank = {mode: number for number, mode in enumerate(modes)}
-        self.representative = {mode: min(part, key=rank.__getitem__) for part in parts for mode in part}
-        self.repairs = [
-            (part, below) for part in parts if (below := {after for mode in part for after in graph[mode]} - part)
-        ]
-        self.pairs = {
-            (self.representative[before], self.representative[after])
-            for before, after in graph.edges
-            if self.representative[before] != self.representative[after]
-        }
-
-
 class _Minima:
     """Variables for the smallest difference of two tables over places, each made when it is first asked for."""
 
-    def __init__(self, question: Question, tables: _Tables, programme: Programme) -> None:
+    def __init__(self, question: Question, tables: Tables, programme: Programme) -> None:
         self.question, self.tables, self.programme = question, tables, programme
         self._known: dict[Hashable, np.ndarray] = {}
 
     def moved(self, before: Mode, after: Mode | None, crossing: Crossing) -> np.ndarray:
         """The least that one of the others gives up when it makes this crossing."""
-        edges = _crossing_edges(self.question, crossing)
+        edges = _crossing_edges(self.question, crossing, self.question.enough)
         return self._least((before, after, crossing), (self._others(before, after, group, *e) for group, e in edges))
 
     def unmoved(self, before: Mode, after: Mode | None, unit: int) -> np.ndarray:
         """The least that one of the others gives up when it stays at a place of this class."""
-        standing = _standing(self.question, unit)
-        return self._least(
-            (before, after, unit), (self._others(before, after, group, on, on) for group, on in standing)
-        )
+        edges = _crossing_edges(self.question, unit, self.question.enough)
+        return self._least((before, after, unit), (self._others(before, after, group, *e) for group, e in edges))
+
+    def kept(self, before: Mode, after: Mode | None, number: int) -> np.ndarray:
+        """The least that a port of a timed class gives up that will be held for longer."""
+        longer: list[Term] = [(self.tables.ports[before][number][1:], 1.0)]
+        if after is not None:
+            longer.append((self.tables.ports[after][number][:-1], -1.0))
+        return self._least(("kept", before, after, number), [longer])
 
     def last(self, before: Mode, after: Mode | None, slot: Slot) -> np.ndarray:
         """The least that the last finisher gives up in this slot."""
-        p, q = self._enough(self.question.last, *_slot_edges(self.question, slot))
+        p, q = self.question.enough[self.question.last][slot]
         terms = self.tables.of_last(before, p) + self.tables.of_last(after, q, -1.0)
         return self._least(("last", before, after, slot), [terms])
 
     def _others(self, before: Mode, after: Mode | None, group: int, p: np.ndarray, q: np.ndarray) -> list[Term]:
-        p, q = self._enough(group, p, q)
         return self.tables.of_others(before, group, p) + self.tables.of_others(after, group, q, -1.0)
-
-    def _enough(self, group: int, p: np.ndarray, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        kept = self.question.interpolations[group].ends(p, q)
-        return p[kept], q[kept]
 
     def _least(self, key: Hashable, differences: Iterable[list[Term]]) -> np.ndarray:
         if key not in self._known:
@@ -217,62 +110,74 @@ class _Minima:
 
 def _require_decrease(
     required: Conditions,
-    tables: _Tables,
+    tables: Tables,
     minima: _Minima,
     programme: Programme,
     mode: Callable[[Node], Mode],
     stop: Callable[[], bool],
 ) -> None:
-    """One row per requirement; raises `Stopped` when `stop` says so."""
-    for before_node, after_node, slot, others in required.requirements:
+    """One row per requirement, those that modes make equal once; raises `Stopped` when `stop` says so."""
+    different = dict.fromkeys(
+        (mode(before), None if after is None else mode(after), slot, others)
+        for before, after, slot, others in required.requirements
+    )
+    for before, after, slot, others in different:
         if stop():
             raise Stopped
-        before, after = mode(before_node), None if after_node is None else mode(after_node)
-        terms = [(tables.constant[before], 1.0)]
+        terms: list[Term] = [(tables.constant[before], 1.0)]
         if after is not None:
             terms.append((tables.constant[after], -1.0))
         terms += [(minima.moved(before, after, crossing), float(count)) for crossing, count in others.moved]
         terms += [(minima.unmoved(before, after, unit), float(n)) for unit, n in enumerate(others.unmoved) if n]
+        terms += _port_terms(tables, minima, before, after, others.ports)
         terms.append((minima.last(before, after, slot), 1.0))
         programme.at_least(terms, 1.0)
 
 
-def _crossing_edges(question: Question, crossing: Crossing) -> list[tuple[int, tuple[np.ndarray, np.ndarray]]]:
-    """The edges of a crossing in every group that has other warps."""
-    return [
-        (group, edges[crossing])
-        for group, edges in enumerate(question.edges)
-        if question.others[group] and crossing in edges
-    ]
+def _port_terms(
+    tables: Tables, minima: _Minima, before: Mode, after: Mode | None, ports: tuple[Ports, ...]
+) -> list[Term]:
+    """What the held ports give up in a cycle, and what those that are taken bring."""
+    terms: list[Term] = []
+    for number, (released, kept, taken) in enumerate(ports):
+        if released:
+            terms.append((tables.ports[before][number][:1], float(released)))
+        if kept:
+            terms.append((minima.kept(before, after, number), float(kept)))
+        if taken and after is not None:
+            terms.append((tables.ports[after][number][-1:], -float(taken)))
+    return terms
 
 
-def _standing(question: Question, unit: int) -> list[tuple[int, np.ndarray]]:
-    """Which places of every group that has other warps are of this class."""
-    found = [(group, np.flatnonzero(own == unit)) for group, own in enumerate(question.units) if question.others[group]]
-    return [(group, on) for group, on in found if len(on)]
+def _crossing_edges(question: Question, slot: Slot, edges: tuple[Edges, ...]) -> list[tuple[int, Pairs]]:
+    """The edges of a crossing, or of staying, in every group that has other warps."""
+    return [(group, own[slot]) for group, own in enumerate(edges) if question.others[group] and slot in own]
 
 
-def _slot_edges(question: Question, slot: Slot) -> tuple[np.ndarray, np.ndarray]:
-    """Where the last finisher may be before and after a cycle in this slot."""
-    if isinstance(slot, tuple):
-        return question.edges[question.last][slot]
-    on = np.flatnonzero(question.units[question.last] == slot)
-    return on, on
-
-
-def _require_dominance(question: Question, tables: _Tables, programme: Programme) -> None:
+def _require_dominance(question: Question, tables: Tables, programme: Programme) -> None:
     for unit, order in enumerate(tables.order):
         for before, after in order.pairs:
-            for group, on in _standing(question, unit):
-                own = tables.of_others(before, group, on)
-                programme.at_least(own + tables.of_others(after, group, on, -1.0), 0.0)
+            _require_no_rise(question, tables, programme, before, after, unit)
+
+
+def _require_descent(question: Question, tables: Tables, programme: Programme) -> None:
+    for before, after, crossing in tables.descents:
+        _require_no_rise(question, tables, programme, before, after, crossing)
+
+
+def _require_no_rise(
+    question: Question, tables: Tables, programme: Programme, before: Mode, after: Mode | None, slot: Slot
+) -> None:
+    for group, (p, q) in _crossing_edges(question, slot, question.enough):
+        own = tables.of_others(before, group, p)
+        programme.at_least(own + tables.of_others(after, group, q, -1.0), 0.0)
 
 
 def _require_bound(
     question: Question,
     shape: Abstraction,
     states: Front,
-    tables: _Tables,
+    tables: Tables,
     programme: Programme,
     mode: Callable[[Node], Mode],
     bound: np.ndarray,
@@ -292,56 +197,71 @@ def _require_bound(
 
 
 def kind_of(question: Question, shape: Abstraction, state: State) -> Kind:
-    """Ready warps per class, cut at the thresholds."""
+    """Ready warps per class, cut at the thresholds, and behind them all ports of the timed classes: they are free."""
     counts = [0] * len(question.classes)
     for (group, place), count in state:
-        counts[question.units[group][place]] += count
-    return tuple(map(min, counts, shape.thresholds))
+        if (unit := int(question.units[group][place])) >= 0:
+            counts[unit] += count
+    return *map(min, counts, shape.thresholds), *(shape.sigma[unit] for unit, _ in shape.timed)
 
 
 def least_decrease(question: Question, required: Conditions, nodes: dict[Node, Arrays]) -> int:
     """The smallest decrease of the potential in one cycle, over all requirements; exact."""
-    nothing: Arrays = (tuple(map(np.zeros_like, question.units)), np.zeros_like(question.units[question.last]), 0)
+    nothing = _nothing(question)
 
     @cache
-    def moved(before: Node, after: Node | None, crossing: Crossing) -> int:
-        own, then = nodes[before][0], (nodes[after] if after else nothing)[0]
-        return min(int((own[g][p] - then[g][q]).min()) for g, (p, q) in _crossing_edges(question, crossing))
-
-    @cache
-    def unmoved(before: Node, after: Node | None, unit: int) -> int:
-        own, then = nodes[before][0], (nodes[after] if after else nothing)[0]
-        return min(int((own[g][on] - then[g][on]).min()) for g, on in _standing(question, unit))
+    def others_least(before: Node, after: Node | None, slot: Slot) -> int:
+        own, then = nodes[before].others, (nodes[after] if after else nothing).others
+        return min(int((own[g][p] - then[g][q]).min()) for g, (p, q) in _crossing_edges(question, slot, question.edges))
 
     @cache
     def last(before: Node, after: Node | None, slot: Slot) -> int:
-        p, q = _slot_edges(question, slot)
-        return int((nodes[before][1][p] - (nodes[after] if after else nothing)[1][q]).min())
+        p, q = question.edges[question.last][slot]
+        return int((nodes[before].last[p] - (nodes[after] if after else nothing).last[q]).min())
+
+    def ports(before: Node, after: Node | None, counts: tuple[Ports, ...]) -> int:
+        own, then = nodes[before].ports, (nodes[after] if after else nothing).ports
+        return sum(
+            released * int(was[0])
+            + (kept * int((was[1:] - becomes[:-1]).min()) if kept else 0)
+            - taken * int(becomes[-1])
+            for (released, kept, taken), was, becomes in zip(counts, own, then, strict=True)
+        )
 
     return min(
-        nodes[before][2]
-        - (nodes[after] if after else nothing)[2]
-        + sum(count * moved(before, after, crossing) for crossing, count in others.moved)
-        + sum(count * unmoved(before, after, unit) for unit, count in enumerate(others.unmoved) if count)
+        nodes[before].constant
+        - (nodes[after] if after else nothing).constant
+        + sum(count * others_least(before, after, crossing) for crossing, count in others.moved)
+        + sum(count * others_least(before, after, unit) for unit, count in enumerate(others.unmoved) if count)
+        + ports(before, after, others.ports)
         + last(before, after, slot)
         for before, after, slot, others in required.requirements
     )
 
 
+def _nothing(question: Question) -> Arrays:
+    """The table of the end of all warps."""
+    others = tuple(map(np.zeros_like, question.units))
+    return Arrays(others, others[question.last], 0, tuple(np.zeros(i - 1, dtype=np.int64) for _, i in question.timed))
+
+
 def dominates(question: Question, required: Conditions, nodes: dict[Node, Arrays]) -> bool:
-    """Whether the others' tables never grow where any number of warps may stay; exact."""
-    return all(
-        bool((nodes[before][0][group][on] >= nodes[after][0][group][on]).all())
-        for before, after, unit in required.dominances
-        for group, on in _standing(question, unit)
-    )
+    """Whether the others' tables never grow where any number of warps may stay, or leave delays; exact."""
+    nothing = _nothing(question)
+
+    def falls(before: Node, after: Node | None, slot: Slot) -> bool:
+        own, then = nodes[before].others, (nodes[after] if after else nothing).others
+        edges = _crossing_edges(question, slot, question.edges)
+        return all(bool((own[group][p] >= then[group][q]).all()) for group, (p, q) in edges)
+
+    return all(falls(*d) for d in required.dominances) and all(falls(*d) for d in required.descents)
 
 
 def _bound_from(question: Question, shape: Abstraction, state: State, nodes: dict[Node, Arrays], step: int) -> int:
     """The most cycles left from a state in which the last finisher is not finished; 0 if all are."""
     most = 0
     for node in shape.nodes_of(kind_of(question, shape, state)) if state else ():
-        others, last, constant = nodes[node]
+        others, last, constant, _ = nodes[node]  # no port is held
         total = constant + sum(count * int(others[group][place]) for (group, place), count in state)
         ends = [int(last[p]) - int(others[g][p]) for (g, p), _ in state if g == question.last]
         most = max([most, *((total + end) // step for end in ends)])
@@ -350,7 +270,15 @@ def _bound_from(question: Question, shape: Abstraction, state: State, nodes: dic
 
 def _potential(question: Question, shape: Abstraction, states: Front, nodes: dict[Node, Arrays]) -> Potential:
     tables = tuple(
-        (node, Table(tuple(tuple(g[:-1].tolist()) for g in others), tuple(last[:-1].tolist()), constant))
-        for node, (others, last, constant) in nodes.items()
+        (
+            node,
+            Table(
+                tuple(tuple(own[:-1].tolist()) for own in table.others),
+                tuple(table.last[:-1].tolist()),
+                table.constant,
+                tuple(tuple(own.tolist()) for own in table.ports),
+            ),
+        )
+        for node, table in nodes.items()
     )
     return Potential(question.last, question.classes, shape.thresholds, states.cycles, tables)

@@ -46,6 +46,7 @@ def _run_every_kernel() -> None:
     from makespan.bounds.front import Front, front
     from makespan.bounds.potential import synthesise
     from makespan.instance import Instance
+    from makespan.simulate.runner import Runner
     from makespan.solve import Limits, beam, packed_dense, packed_states
 
     instance = Instance.of("CCLLC", warps=3)
@@ -58,3 +59,4 @@ def _run_every_kernel() -> None:
     table = packed_dense.Table(instance, 1)
     table.fill(Limits())
     table.witness()
+    Runner(instance).makespan("lrr")

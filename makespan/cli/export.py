@@ -31,7 +31,8 @@ def command(
 ) -> None:
     """Write the model whose optimum is the worst case.
 
-    lp and mps minimise the negative makespan: MPS has no common way to say "maximise". cp maximises the makespan.
+    lp and mps minimise the negative makespan: MPS has no common way to say "maximise". cp maximises the makespan, and
+    takes machines with latencies, intervals and an issue width.
     """
     asked = instances(**source)
     if len(asked) > 1:

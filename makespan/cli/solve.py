@@ -1,6 +1,7 @@
 """`makespan solve`: the worst case, its proof, and a picture."""
 
 import json
+import shutil
 import signal
 import time
 from collections.abc import Iterator
@@ -18,7 +19,11 @@ from makespan.errors import InputError
 from makespan.report import text
 from makespan.report.bundle import write as write_bundle
 from makespan.report.document import document
+from makespan.report.explain import explain, explanation_document
 from makespan.report.files import check_writable
+from makespan.report.plot import PICTURES
+from makespan.report.schedule_file import check_schedule_path, write_schedule
+from makespan.report.timeline import timeline as draw_timeline
 from makespan.result import Result, Status
 from makespan.solve import Limits, solve
 from makespan.strings import NamedInstance
@@ -41,7 +46,8 @@ _SECONDS_PER_PROGRESS_LINE = 2.0
 )
 @click.option("--format", "output", type=click.Choice(["text", "json", "csv"]), default="text", show_default=True)
 @click.option("--bundle", type=click.Path(path_type=Path), help="leave the evidence, for 'makespan verify'")
-@click.option("--gantt", type=click.Path(path_type=Path), help="draw the witness: .png, .svg or .pdf")
+@click.option("--gantt", type=click.Path(path_type=Path), help="the witness as .png .svg .pdf .json .csv .trace.json")
+@click.option("--timeline", is_flag=True, help="the witness as letters, cycle by cycle")
 def command(
     backend: str,
     best_case: bool,
@@ -51,6 +57,7 @@ def command(
     seed: int,
     output: str,
     gantt: Path | None,
+    timeline: bool,
     bundle: Path | None,
     **source: Any,
 ) -> int:
@@ -60,11 +67,12 @@ def command(
     """
     asked = instances(**source)
     _check_outputs(gantt, bundle, len(asked))
+    _check_timeline(timeline, output, len(asked))
     codes = []
     if output == "csv":
         click.echo("warps,status,lower,upper,pessimistic,best_case,backend,seconds")
     for question in asked:
-        limits = Limits(time_limit, memory_limit, threads, seed, progress=_progress())
+        limits = Limits(time_limit, memory_limit, threads, seed, progress=progress())
         result = _solve(question, backend, limits, best_case=best_case)
         try:
             if gantt is not None:
@@ -72,9 +80,11 @@ def command(
             if bundle is not None:
                 write_bundle(result, bundle)
         finally:  # neither a file that fails nor a reader that leaves costs the other
+            if timeline:
+                click.echo(_timeline(result))
             click.echo(_render(question, result, output, many=len(asked) > 1))
         codes.append(_exit_code(question, result))
-        for name, path in (("picture", gantt), ("bundle", bundle)):
+        for name, path in (("schedule" if _is_data(gantt) else "picture", gantt), ("bundle", bundle)):
             if path is not None:
                 click.echo(f"{name}: {path}", err=output != "text")
         if result.interrupted:
@@ -83,12 +93,12 @@ def command(
 
 
 def _solve(question: NamedInstance, backend: str, limits: Limits, *, best_case: bool) -> Result:
-    with _interruptible(limits):
+    with interruptible(limits):
         return solve(question.instance, backend=backend, best_case=best_case, limits=limits)
 
 
 @contextmanager
-def _interruptible(limits: Limits) -> Iterator[None]:
+def interruptible(limits: Limits) -> Iterator[None]:
     """The first Ctrl-C asks the engines to stop and keep what they have proven; the second one kills."""
 
     def interrupt(number: int, frame: FrameType | None) -> None:
@@ -104,7 +114,7 @@ def _interruptible(limits: Limits) -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-def _progress() -> Any:
+def progress() -> Any:
     """A printer of progress on stderr, silent for quick work and at most one line every two seconds."""
     last = time.monotonic()
 
@@ -121,7 +131,8 @@ def _render(question: NamedInstance, result: Result, output: str, *, many: bool)
     if output == "json":
         named = {"name": question.name} if question.name else {}
         expected = {"expected": question.makespan} if question.makespan is not None else {}
-        return json.dumps({**document(result), **named, **expected})
+        explained = {"explanation": explanation_document(explain(result.instance, result.witness))}
+        return json.dumps({**document(result), **explained, **named, **expected})
     if output == "csv":
         best = "" if result.best_case is None else text.interval(result.best_case)
         b = result.bounds
@@ -149,14 +160,24 @@ def _check_outputs(gantt: Path | None, bundle: Path | None, instances: int) -> N
     if instances > 1 and (gantt or bundle):
         raise InputError("--gantt and --bundle are for one instance; this is a range or a file of several")
     if gantt is not None:
-        from makespan.report.plot import check_picture_path
-
-        check_picture_path(gantt)
+        check_schedule_path(gantt)
     if bundle is not None:
         check_writable(bundle, "the bundle")
 
 
-def _draw(result: Result, path: Path) -> None:
-    from makespan.report.plot import draw_gantt
+def _check_timeline(asked: bool, output: str, instances: int) -> None:
+    if asked and (output != "text" or instances > 1):
+        raise InputError("--timeline is text about one instance: leave out --format, a range and a file of several")
 
-    draw_gantt(result.instance, result.witness, path, title=text.verdict(result), subtitle=text.subject(result))
+
+def _draw(result: Result, path: Path) -> None:
+    title, subtitle = text.verdict(result), text.subject(result)
+    write_schedule(result.instance, result.witness, path, title=title, subtitle=subtitle)
+
+
+def _is_data(path: Path | None) -> bool:
+    return path is not None and path.suffix.lower() not in PICTURES
+
+
+def _timeline(result: Result) -> str:
+    return draw_timeline(result.instance, result.witness, width=shutil.get_terminal_size().columns)

@@ -9,17 +9,18 @@ from typing import Any
 
 from makespan.certificate import Certificate, Potential
 from makespan.instance import Group, Instance
-from makespan.report.document import document
+from makespan.report.document import document, of_machine
 from makespan.report.files import write_whole
 from makespan.result import PhaseBound, Result
 from makespan.schedule import Schedule
 
 SCHEMA = "makespan.bundle/1"
+LEAST_PROGRESSION = 4
+"""So many numbers in arithmetic progression are written as [first, step, count]; delays bring long ones."""
 
 
 def bundle(result: Result) -> dict[str, Any]:
     """Instance, claim and evidence as plain data, with the SHA-256 of the canonical JSON of all that."""
-    result.instance.require_basic("a bundle")
     content: dict[str, Any] = {
         "schema": SCHEMA,
         "instance": _instance(result.instance),
@@ -46,7 +47,7 @@ def _canonical(content: dict[str, Any]) -> bytes:
 
 
 def _instance(instance: Instance) -> dict[str, Any]:
-    machine = {"name": instance.machine.name, "capacity": instance.machine.capacities}
+    machine = {"name": instance.machine.name, **of_machine(instance.machine)}
     return {"machine": machine, "blocks": instance.blocks, "groups": [_group(group) for group in instance.groups]}
 
 
@@ -60,12 +61,33 @@ def _group(group: Group) -> dict[str, Any]:
 
 def _witness(instance: Instance, witness: Schedule) -> dict[str, Any]:
     chains = all(group.program.is_chain for group in instance.groups)
-    return {"paths": None if chains else _runs(witness.paths), "cycles": _runs(witness.cycles)}
+    return {
+        "paths": None if chains else _runs(witness.paths),
+        "latencies": None if instance.machine.fixed_latencies else _runs(witness.latencies),
+        "cycles": _runs(witness.cycles),
+    }
 
 
 def _runs(rows: Sequence[tuple[int, ...]]) -> list[list[Any]]:
     """Rows with how often each occurs one after another."""
     return [[len(list(equal)), list(row)] for row, equal in groupby(rows)]
+
+
+def _progressions(row: Sequence[int]) -> list[int | list[int]]:
+    """The numbers of a row, stretches in arithmetic progression as [first, step, count]."""
+    found: list[int | list[int]] = []
+    at = 0
+    while at < len(row):
+        end = at + 2
+        while end < len(row) and row[end] - row[end - 1] == row[at + 1] - row[at]:
+            end += 1
+        if end - at >= LEAST_PROGRESSION:
+            found.append([row[at], row[at + 1] - row[at], end - at])
+            at = end
+        else:
+            found.append(row[at])
+            at += 1
+    return found
 
 
 def _certificate(certificate: Certificate) -> dict[str, Any]:
@@ -87,9 +109,10 @@ def _potential(potential: Potential) -> dict[str, Any]:
             {
                 "kind": list(node.kind),
                 "label": None if node.label is None else list(node.label),
-                "others": [list(row) for row in table.others],
-                "last": list(table.last),
+                "others": [_progressions(row) for row in table.others],
+                "last": _progressions(table.last),
                 "constant": table.constant,
+                "ports": [_progressions(row) for row in table.ports],
             }
             for node, table in potential.nodes
         ],

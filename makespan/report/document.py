@@ -3,6 +3,7 @@
 import platform
 from typing import Any
 
+from makespan.machine import Machine
 from makespan.result import Bounds, Result
 from makespan.version import __version__
 
@@ -21,7 +22,7 @@ def document(result: Result) -> dict[str, Any]:
         "best_case": _value(result.best_case),
         "warps": instance.warps,
         "blocks": instance.blocks,
-        "capacity": instance.machine.capacities,
+        **of_machine(instance.machine),
         "machine": instance.machine.name,
         "string": instance.groups[0].program.letters if instance.identical else None,
         "groups": [
@@ -34,6 +35,16 @@ def document(result: Result) -> dict[str, Any]:
         "history": [{**step._asdict(), "evidence": str(step.evidence)} for step in result.history],
         "assumptions": list(result.assumptions),
         "versions": {"makespan": __version__, "python": platform.python_version()},
+    }
+
+
+def of_machine(machine: Machine) -> dict[str, Any]:
+    """What a machine is, but for its name: by class, and its issue width or None."""
+    return {
+        "capacity": machine.capacities,
+        "interval": {unit.name: unit.interval for unit in machine.units},
+        "latency": {unit.name: [unit.latency.least, unit.latency.most] for unit in machine.units},
+        "issue_width": machine.issue_width,
     }
 
 

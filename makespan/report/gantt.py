@@ -1,46 +1,29 @@
 """A schedule as the rows of a Gantt chart: plain data, which `report.plot` and others only draw."""
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from heapq import merge
-from itertools import accumulate, count, groupby
-from operator import attrgetter
+from itertools import count
 from typing import NamedTuple
 
 from makespan.instance import Instance
-from makespan.program import BARRIER
-from makespan.schedule import Schedule
-
-
-class Bar(NamedTuple):
-    """`warp` executes on unit `unit`, number `port`, from `first_cycle` on; `place` is the first executed."""
-
-    first_cycle: int
-    cycles: int
-    warp: int
-    place: int
-    unit: str
-    port: int
-
-
-class Wait(NamedTuple):
-    """`warp` is ready for a unit of class `unit`, but others execute; or it waits at a barrier, where `unit` is |."""
-
-    first_cycle: int
-    cycles: int
-    warp: int
-    unit: str
+from makespan.report.activity import Bar, Edges, Gap, Wait, Why, parts
 
 
 class Span(NamedTuple):
-    """A stretch of one row; `label` is what to write into it where there is room."""
+    """A stretch of one row.
+
+    Args:
+        unit: the class that the row has to do with in these cycles, | at a barrier.
+        why: why the warp issues nothing, or the port is idle; None for a warp that issues, or a port that is held.
+        label: what to write into it where there is room.
+    """
 
     row: int
     first_cycle: int
     cycles: int
     unit: str
-    waits: bool
+    why: Why | None
     label: str
 
 
@@ -86,156 +69,90 @@ def round_numbers() -> Iterator[int]:
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """Rows of a chart from top to bottom; where a row has no span, the unit is idle or the warp has finished.
+    """Rows of a chart from top to bottom; where a row has no span, the port is idle or the warp has finished.
 
     Args:
         kind: "units" or "warps".
         names: what stands beside each row.
         depths: how many ports or warps each row stands for; the spans of a row may overlap that often.
-        spans: what the rows show.
+        spans: what the rows show; waits of ready warps are whole.
+        full: when waits of ready warps are for a port, and else for an issue slot; without the class: always.
     """
 
     kind: str
     names: tuple[str, ...]
     depths: tuple[int, ...]
     spans: tuple[Span, ...]
+    full: Edges
 
-
-def bars(instance: Instance, schedule: Schedule) -> tuple[Bar, ...]:
-    """One bar of one cycle per warp-instruction, by cycle and then by warp.
-
-    Units of a class are interchangeable: a warp that goes on executing keeps its port, others take the
-    lowest free ones.
-
-    >>> instance = Instance.of("CL", 2)
-    >>> schedule = Schedule.of_chains(instance, [(0,), (0, 1), (1,)])
-    >>> [(bar.first_cycle, bar.warp, bar.unit) for bar in bars(instance, schedule)]
-    [(0, 0, 'C'), (1, 0, 'L'), (1, 1, 'C'), (2, 1, 'L')]
-    """
-    per_group = [[place.unit for place in group.program.places] for group in instance.groups]
-    unit_of = [per_group[group] for group in instance.group_of_warp()]
-    held: dict[str, dict[int, int]] = {}
-    found = []
-    for _, ops in groupby(schedule.ops(instance), attrgetter("cycle")):
-        executing = [(cycle, 1, warp, place, unit_of[warp][place]) for cycle, warp, place in ops]
-        warps: dict[str, list[int]] = {}
-        for _, _, warp, _, unit in executing:
-            warps.setdefault(unit, []).append(warp)
-        held = {unit: _ports(held.get(unit, {}), together) for unit, together in warps.items()}
-        found += [Bar(*op, held[op[4]][op[2]]) for op in executing]
-    return tuple(found)
-
-
-def _ports(before: Mapping[int, int], warps: Sequence[int]) -> dict[int, int]:
-    """The port of every executing warp of one class, given those of the cycle before."""
-    kept = {warp: before[warp] for warp in warps if warp in before}
-    taken = set(kept.values())
-    free = (port for port in count() if port not in taken)
-    return {warp: kept[warp] if warp in kept else next(free) for warp in warps}
-
-
-def runs(bars: Iterable[Bar]) -> tuple[Bar, ...]:
-    """Bars of one warp on one port in consecutive cycles put together, by first cycle and then by warp.
-
-    >>> runs([Bar(0, 1, 7, 0, "C", 0), Bar(1, 1, 7, 1, "C", 0), Bar(2, 1, 7, 2, "L", 0)])[0]
-    Bar(first_cycle=0, cycles=2, warp=7, place=0, unit='C', port=0)
-    """
-    latest: dict[int, Bar] = {}
-    found = []
-    for bar in bars:
-        before = latest.get(bar.warp)
-        if before is not None:
-            first, cycles, warp, place, unit, port = before
-            if (first + cycles, unit, port) == (bar.first_cycle, bar.unit, bar.port):
-                latest[warp] = Bar(first, cycles + bar.cycles, warp, place, unit, port)
+    def pieces(self) -> Iterator[Span]:
+        """The spans with waits of ready warps cut into those for a port and those for an issue slot."""
+        for span in self.spans:
+            if span.why is not Why.PORT or span.unit not in self.full:
+                yield span
                 continue
-            found.append(before)
-        latest[bar.warp] = bar
-    return tuple(sorted([*found, *latest.values()], key=lambda bar: (bar.first_cycle, bar.warp)))
+            for first, cycles, port in parts(span.first_cycle, span.cycles, self.full[span.unit]):
+                yield span._replace(first_cycle=first, cycles=cycles, why=Why.PORT if port else Why.SLOT)
 
 
-def held(instance: Instance, schedule: Schedule) -> tuple[Wait, ...]:
-    """How long every warp waits at barriers, by first cycle and then by warp.
-
-    The k-th barrier of a block opens when all of its warps have come to theirs, or have finished.
-
-    >>> instance = Instance.of("C|L", 2)
-    >>> held(instance, Schedule(((0,), (1,), (0,), (1,)), ((0, 1, 2), (0, 1, 2))))
-    (Wait(first_cycle=1, cycles=1, warp=0, unit='|'),)
-    """
-    if not instance.has_barriers:
-        return ()
-    executed: list[list[int]] = [[] for _ in schedule.paths]
-    for cycle, warp, _ in schedule.ops(instance):
-        executed[warp].append(cycle)
-    arrivals: list[list[int]] = []  # of every warp, at its barriers and at its end
-    for program, path, cycles in zip(instance.programs(), schedule.paths, executed, strict=True):
-        done = accumulate((program.places[place].unit != BARRIER for place in path), initial=0)
-        at = [so_far for so_far, place in zip(done, path, strict=False) if program.places[place].unit == BARRIER]
-        arrivals.append([cycles[so_far - 1] + 1 if so_far else 0 for so_far in (*at, len(cycles))])
-    blocks = instance.block_of_warp()
-    opens: dict[tuple[int, int], int] = {}
-    for number in range(max(map(len, arrivals)) - 1):
-        for warp, times in enumerate(arrivals):
-            key = blocks[warp], number
-            opens[key] = max(opens.get(key, 0), times[min(number, len(times) - 1)])
-    found = (
-        Wait(since, opens[blocks[warp], number] - since, warp, BARRIER)
-        for warp, times in enumerate(arrivals)
-        for number, came in enumerate(times[:-1])
-        for since in [max(came, opens.get((blocks[warp], number - 1), 0))]  # barriers may stand in a row
-    )
-    return tuple(sorted(wait for wait in found if wait.cycles))
-
-
-def waits(bars: Iterable[Bar], gates: Iterable[Wait] = ()) -> tuple[Wait, ...]:
-    """What every warp waits for before each of its bars or runs; all warps are ready from cycle 0 on.
-
-    Args:
-        bars: all bars of a schedule in order of time.
-        gates: what `held` says of the schedule.
-    """
-    free: dict[int, int] = {}
-    found: list[Wait] = []
-    told: Iterator[Bar | Wait] = merge(bars, gates, key=attrgetter("first_cycle"))
-    for entry in told:
-        since = free.get(entry.warp, 0)
-        if entry.first_cycle > since:
-            found.append(Wait(since, entry.first_cycle - since, entry.warp, entry.unit))
-        if isinstance(entry, Wait):
-            found.append(entry)
-        free[entry.warp] = entry.first_cycle + entry.cycles
-    return tuple(found)
-
-
-def units_panel(instance: Instance, bars: Iterable[Bar], *, most_rows: int) -> Panel:
-    """One lane per port, labelled with the executing warps; one lane per class beyond `most_rows` ports."""
+def units_panel(
+    instance: Instance, bars: Iterable[Bar], gaps: Iterable[Gap], makespan: int, *, most_rows: int
+) -> Panel:
+    """One lane per port, labelled with the warps that hold it; one lane per class beyond `most_rows` ports."""
     capacities = instance.machine.capacities
     if sum(capacities.values()) > most_rows:
         names = [f"{unit} x{capacity}" if capacity > 1 else unit for unit, capacity in capacities.items()]
-        lane = {unit: row for row, unit in enumerate(capacities)}
-        spans = tuple(Span(lane[b.unit], b.first_cycle, b.cycles, b.unit, False, str(b.warp)) for b in bars)
-        return Panel("units", tuple(names), tuple(capacities.values()), spans)
-    ports = [(unit, port) for unit, capacity in capacities.items() for port in range(capacity)]
-    row = {key: number for number, key in enumerate(ports)}
-    spans = tuple(Span(row[b.unit, b.port], b.first_cycle, b.cycles, b.unit, False, str(b.warp)) for b in bars)
-    return Panel("units", tuple(f"{unit}{port}" for unit, port in ports), (1,) * len(ports), spans)
+        depths = tuple(capacities.values())
+        row = {(u, port): number for number, (u, most) in enumerate(capacities.items()) for port in range(most)}
+    else:
+        names = [f"{unit}{port}" for unit, capacity in capacities.items() for port in range(capacity)]
+        depths = (1,) * len(names)
+        row = {key: number for number, key in enumerate((u, port) for u in capacities for port in range(capacities[u]))}
+    spans = [
+        Span(row[unit, port], first, min(cycles, makespan - first), unit, None, str(warp))
+        for first, cycles, warp, _, unit, port, _ in bars
+    ]
+    spans += [Span(row[g.unit, g.port], g.first_cycle, g.cycles, g.unit, g.why, "") for g in gaps if g.why is Why.SLOT]
+    return Panel("units", tuple(names), depths, tuple(spans), {})
 
 
-def warps_panel(instance: Instance, bars: Sequence[Bar], gates: Sequence[Wait] = (), *, most_rows: int) -> Panel:
+def warps_panel(
+    instance: Instance, bars: Iterable[Bar], waits: Iterable[Wait], full: Edges, *, most_rows: int
+) -> Panel:
     """One row per warp, labelled with the executed places; neighbours share a row beyond `most_rows` warps."""
     warps = instance.warps
     depth = -(-warps // most_rows)
     firsts = range(0, warps, depth)
     depths = tuple(min(depth, warps - first) for first in firsts)
-    return Panel("warps", tuple(map(_warp_name, firsts, depths)), depths, tuple(_warp_spans(bars, gates, depth)))
+    spans = [Span(warp // depth, first, cycles, unit, why, "") for first, cycles, warp, unit, why in waits]
+    spans += [Span(bar.warp // depth, bar.first_cycle, 1, bar.unit, None, str(bar.place)) for bar in bars]
+    return Panel("warps", tuple(map(_warp_name, firsts, depths)), depths, tuple(spans), full)
 
 
-def _warp_spans(bars: Sequence[Bar], gates: Sequence[Wait], depth: int) -> Iterator[Span]:
-    for wait in waits(bars, gates):
-        yield Span(wait.warp // depth, wait.first_cycle, wait.cycles, wait.unit, True, "")
-    for bar in bars:
-        yield Span(bar.warp // depth, bar.first_cycle, bar.cycles, bar.unit, False, str(bar.place))
+def shows(panels: Sequence[Panel]) -> frozenset[tuple[Why | None, str]]:
+    """What occurs in the panels and needs an explanation; of classes, too, but for those who lack an issue slot."""
+    whole = {(span.why, span.unit) for panel in panels for span in panel.spans}
+    found = {key for key in whole if key[0] is not Why.PORT}
+    for panel in panels:
+        for unit in {unit for why, unit in whole if why is Why.PORT}:
+            found |= _kinds_of_waits(panel, unit)
+    return frozenset(found)
+
+
+def _kinds_of_waits(panel: Panel, unit: str) -> set[tuple[Why | None, str]]:
+    """Whether ready warps wait for a port of `unit`, or for an issue slot, or some for this and some for that."""
+    found: set[tuple[Why | None, str]] = set()
+    edges = panel.full.get(unit)
+    for span in panel.spans:
+        if span.why is Why.PORT and span.unit == unit:
+            if edges is None:
+                return {(Why.PORT, unit)}
+            found |= {
+                (Why.PORT if port else Why.SLOT, unit) for *_, port in parts(span.first_cycle, span.cycles, edges)
+            }
+            if len(found) == 2:
+                break
+    return found
 
 
 def _warp_name(first: int, depth: int) -> str:

@@ -1,6 +1,12 @@
 """A result in the words of a terminal."""
 
+import textwrap
+
+from makespan.instance import Instance
+from makespan.report.explain import explain, words
 from makespan.result import Bounds, Result, Status
+
+_WIDTH = 110
 
 
 def verdict(result: Result) -> str:
@@ -21,6 +27,7 @@ def report(result: Result) -> str:
     """The whole report; the verdict comes last, where the eye is."""
     lines = [subject(result), "assumptions:"]
     lines += [f"  - {note}" for note in result.assumptions]
+    lines += _explained(result)
     lines += [
         f"at least   {result.bounds.lower:>9}  a schedule that takes so long, replayed",
         f"at most    {result.bounds.upper:>9}  proven by {result.upper_evidence}",
@@ -32,13 +39,25 @@ def report(result: Result) -> str:
     return "\n".join(lines)
 
 
+def _explained(result: Result) -> list[str]:
+    """Why the schedule found takes so long, in lines; a warp and its cycles stay together."""
+    sentence = words(explain(result.instance, result.witness)).replace(": ", ":\N{NO-BREAK SPACE}")
+    lines = textwrap.wrap(sentence, _WIDTH, subsequent_indent="  ", break_on_hyphens=False)
+    return [line.replace("\N{NO-BREAK SPACE}", " ") for line in lines]
+
+
 def subject(result: Result) -> str:
     """One line: which warps on which machine."""
-    instance = result.instance
-    units = ", ".join(f"{unit}={capacity}" for unit, capacity in instance.machine.capacities.items())
+    return question(result.instance)
+
+
+def question(instance: Instance) -> str:
+    """One line: which warps on which machine."""
+    units = ", ".join(map(str, instance.machine.units))
+    width = "" if instance.machine.issue_width is None else f", issue width {instance.machine.issue_width}"
     warps = " + ".join(f"{group.warps} x {group.program}" for group in instance.groups)
     blocks = f" in {instance.blocks} blocks" if instance.blocks > 1 else ""
-    return f"{warps}{blocks} on machine {instance.machine.name} ({units})"
+    return f"{warps}{blocks} on machine {instance.machine.name} ({units}{width})"
 
 
 def row(result: Result, name: str = "") -> str:

@@ -1,15 +1,17 @@
 """Certificates and the witnesses that follow them, coarse and quick first, finer while time lasts."""
 
 from collections.abc import Callable, Iterator
-from math import comb, prod
 from typing import NamedTuple
 
 from makespan.bounds.conditions import Question
+from makespan.bounds.delays import expanded
 from makespan.bounds.front import Front, front
 from makespan.bounds.kinds import Abstraction
-from makespan.bounds.potential import Mode, Proof, synthesise
+from makespan.bounds.potential import Proof, synthesise
+from makespan.bounds.tables import Mode
 from makespan.certificate import Certificate, Node
 from makespan.instance import Instance
+from makespan.machine import DELAY
 from makespan.result import Upper
 from makespan.solve import beam, beam_kernel, compiled
 from makespan.solve.finding import Finding
@@ -33,22 +35,40 @@ SHARE_OF_TIME = 0.6
 
 
 class _Level(NamedTuple):
-    """How fine a certificate is: thresholds above the capacities, states of the front, one table per node or few."""
+    """How fine a certificate is.
+
+    Args:
+        extra: thresholds above the capacities.
+        front_states: at most so many in the front.
+        few_tables: one table per class instead of one per node.
+        one_port_state: the same table for nodes that differ in their free ports only.
+        one_delay: the same numbers for delays in all tables.
+    """
 
     extra: tuple[int, ...]
     front_states: int
     few_tables: bool = False
+    one_port_state: bool = False
+    one_delay: bool = True
 
 
 def improve(instance: Instance, limits: Limits) -> Iterator[Finding]:
-    """Ever better certificates, each with a quick witness, then wider beams; ends when nothing finer is left."""
+    """Ever better certificates, each with a quick witness, then wider beams; ends when nothing finer is left.
+
+    Certificates are about the instance with its latencies as places; there are none if these are too many.
+    """
+    expansion = expanded(instance)
+    if expansion is None:
+        limits.progress("no certificate: the latencies are more places than an instance may have")
+        return
+    whole = expansion.instance
     best: Certificate | None = None
     fronts: dict[int, Front | None] = {}
-    for level in _levels(instance):
+    for level in _levels(whole):
         if level.front_states not in fronts:
-            fronts[level.front_states] = front(instance, level.front_states)
+            fronts[level.front_states] = front(whole, level.front_states)
         states = fronts[level.front_states]
-        certificate = None if states is None else _certificate(instance, level, states, limits)
+        certificate = None if states is None else _certificate(whole, level, states, limits)
         if certificate is not None:
             best = certificate
             limits.progress(f"certificate: at most {best.upper} cycles")
@@ -62,7 +82,9 @@ def improve(instance: Instance, limits: Limits) -> Iterator[Finding]:
 def _witnesses(
     instance: Instance, certificate: Certificate, size: tuple[int, int], limits: Limits
 ) -> Iterator[Finding]:
-    """What a beam of this size finds for every group that may hold the laggard."""
+    """What a beam of this size finds for every group that may hold the laggard; it knows basic machines only."""
+    if not instance.machine.is_basic:
+        return
     if not compiled.is_quick(beam_kernel.advance, limits.remaining):
         limits.progress("no beam search: its code is not compiled yet, and the time left is too short for that")
         return
@@ -74,11 +96,14 @@ def _witnesses(
 
 
 def _levels(instance: Instance) -> list[_Level]:
-    classes = len(set().union(*(group.program.units for group in instance.groups)))
+    classes = len(set().union(*(group.program.units for group in instance.groups)) - {DELAY})
     places = sum(group.program.end for group in instance.groups)
     none, first, all_of = (0,) * classes, (1, *(0,) * (classes - 1)), (1,) * classes
     quick = _Level(none, 1, few_tables=True)
-    finest = _Level(all_of, FRONT_STATES if places <= FRONT_PLACES and instance.warps <= FRONT_WARPS else 1)
+    states = FRONT_STATES if places <= FRONT_PLACES and instance.warps <= FRONT_WARPS else 1
+    finest = _Level(all_of, states, one_delay=places > FRONT_PLACES)
+    if not instance.machine.is_basic or DELAY in instance.machine.capacities:
+        return [quick, _Level(none, 1, one_port_state=True), _Level(none, 1), finest]
     return [quick, finest] if places <= SMALL_PLACES else [quick, _Level(none, 1), _Level(first, 1), finest]
 
 
@@ -88,10 +113,11 @@ def _certificate(instance: Instance, level: _Level, states: Front, limits: Limit
     for last in range(len(instance.groups)):
         question = Question(instance, last)
         shape = question.abstraction(level.extra)
-        if _cycles(shape) > MOST_CYCLES or limits.expired:
+        if shape.most_cycles(MOST_CYCLES) > MOST_CYCLES or limits.expired:
             return None
-        mode = _saturated(shape) if level.few_tables else _own
-        proof = synthesise(question, shape, states, limits.remaining * SHARE_OF_TIME, mode, lambda: limits.expired)
+        mode = _saturated(shape) if level.few_tables else _by_ready(shape) if level.one_port_state else _own
+        seconds = limits.remaining * SHARE_OF_TIME
+        proof = synthesise(question, shape, states, seconds, mode, lambda: limits.expired, one_delay=level.one_delay)
         if proof is None:
             return None
         proofs.append(proof)
@@ -102,6 +128,11 @@ def _own(node: Node) -> Mode:
     return node
 
 
+def _by_ready(shape: Abstraction) -> Callable[[Node], Mode]:
+    """One table for every number of ready warps and label, whatever the free ports."""
+    return lambda node: (node.kind[: len(shape.sigma)], node.label)
+
+
 def _saturated(shape: Abstraction) -> Callable[[Node], Mode]:
     """One table per class: that of the first class that is saturated in the node or, if all are, after it."""
 
@@ -110,18 +141,3 @@ def _saturated(shape: Abstraction) -> Callable[[Node], Mode]:
         return next((unit for unit, (n, s) in enumerate(zip(kind, shape.sigma, strict=False)) if n >= s), 0)
 
     return mode
-
-
-def _cycles(shape: Abstraction) -> int:
-    """At least as many as there are abstract cycles, as far as `MOST_CYCLES`."""
-    kinds = prod(threshold + 1 for threshold in shape.thresholds)
-    if kinds > MOST_CYCLES:
-        return kinds
-    next_classes = [sum(before == unit for before, _ in shape.crossings) for unit in range(len(shape.sigma))]
-    return sum(
-        prod(
-            comb(moved + n - 1, n - 1) * (moved + 1 if count == threshold else 1)
-            for moved, n, count, threshold in zip(shape.coarse(kind), next_classes, kind, shape.thresholds, strict=True)
-        )
-        for kind in shape.kinds
-    )

@@ -1,34 +1,5 @@
-"""Numba where it is installed; without it the same functions run as plain Python, slower but identical."""
+"""The compiler of inner loops, by the name under which the engines know it."""
 
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any, TypeVar, cast
+from makespan.compiled import COMPILE_SECONDS, compiled, is_quick
 
-Function = TypeVar("Function", bound=Callable[..., Any])
-
-COMPILE_SECONDS = 20.0
-"""What it takes at most to compile a kernel on a slow machine; it happens once per installation."""
-
-try:
-    import numba
-except ImportError:
-
-    def compiled(function: Function) -> Function:
-        """The function as it is."""
-        return function
-
-    def is_quick(function: Callable[..., Any], seconds: float) -> bool:
-        """Nothing has to be compiled."""
-        del function, seconds
-        return True
-else:
-
-    def compiled(function: Function) -> Function:
-        """The function in machine code, kept on disk, and without the interpreter lock."""
-        return cast(Function, numba.njit(nogil=True, cache=True)(function))
-
-    def is_quick(function: Callable[..., Any], seconds: float) -> bool:
-        """Whether `function` is compiled already, in memory or on disk, or can be within `seconds`."""
-        kernel = cast(Any, function)
-        kept = Path(kernel.stats.cache_path).glob(f"{kernel.__module__.rpartition('.')[2]}.{kernel.__name__}-*.nbi")
-        return bool(kernel.signatures) or seconds > COMPILE_SECONDS or any(kept)
+__all__ = ["COMPILE_SECONDS", "compiled", "is_quick"]

@@ -80,7 +80,8 @@ def solve(
         raise InputError(f"unknown form {form!r} of the CP-SAT model; known: {', '.join(FORMS)}")
     if instance.has_barriers:
         raise UnsupportedError("CP-SAT does not take barriers; backend search does")
-    instance.require_basic(f"CP-SAT's form {form!r}")
+    if form == "counts":
+        instance.require_basic("CP-SAT's form 'counts'")
     if hint is not None and hint.makespan > horizon:
         raise BrokenPromiseError(f"a schedule of {hint.makespan} cycles exceeds the upper bound of {horizon}")
     chosen = FORMS[form]

@@ -5,13 +5,13 @@ depends on the instance, so all are tried and the longest schedule is kept.
 """
 
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from heapq import heappop, heappush
 from itertools import accumulate
 
 from makespan.instance import Instance
-from makespan.program import BARRIER, Program
 from makespan.schedule import Schedule
+from makespan.simulate.choices import Choices, Routes, routes
 from makespan.solve.limits import Limits
 
 Rule = Callable[[int, int, bool], tuple[int, ...]]
@@ -26,28 +26,19 @@ RULES: tuple[Rule, ...] = (
 
 def schedules(instance: Instance, limits: Limits) -> list[Schedule]:
     """One schedule per group that holds the laggard and per rule; always at least one."""
-    weights = {unit.name: unit.latency.most for unit in instance.machine.units}
-    paths = tuple(path for group in instance.groups for path in [longest_path(group.program, weights)] * group.warps)
+    chosen = routes(instance, Choices())
     found: list[Schedule] = []
     for last in accumulate(group.warps for group in instance.groups):
         for rule in RULES:
             if found and limits.expired:
                 return found
-            found.append(_run(instance, paths, last - 1, rule))
+            found.append(_run(instance, chosen, last - 1, rule))
     return found
 
 
-def longest_path(program: Program, weights: Mapping[str, int]) -> tuple[int, ...]:
-    """A path with the largest sum of weights of classes."""
-    left = program.sums(weights, max)
-    path = [max(program.starts, key=left.__getitem__)]
-    while (after := max(program.places[path[-1]].successors, key=left.__getitem__)) != program.end:
-        path.append(after)
-    return tuple(path)
-
-
-def _run(instance: Instance, paths: tuple[tuple[int, ...], ...], laggard: int, rule: Rule) -> Schedule:
-    """The schedule of these paths with the largest latencies."""
+def _run(instance: Instance, chosen: Routes, laggard: int, rule: Rule) -> Schedule:
+    """The schedule of the longest paths with the largest latencies."""
+    paths = chosen.paths
     units = {unit.name: unit for unit in instance.machine.units}
     begin = accumulate((group.warps for group in instance.groups), initial=0)
     letters = [
@@ -92,13 +83,7 @@ def _run(instance: Instance, paths: tuple[tuple[int, ...], ...], laggard: int, r
             arrivals[len(cycles) + units[unit].latency.most].append(warp)
         cycles.append(tuple(sorted(issued)))
         come(arrivals.pop(len(cycles), ()))
-    latencies = () if instance.machine.fixed_latencies else _largest(instance, letters)
-    return Schedule(tuple(cycles), paths, latencies)
-
-
-def _largest(instance: Instance, letters: list[list[str]]) -> tuple[tuple[int, ...], ...]:
-    most = {unit.name: unit.latency.most for unit in instance.machine.units}
-    return tuple(tuple(most[unit] for unit in own if unit != BARRIER) for own in letters)
+    return Schedule(tuple(cycles), paths, () if instance.machine.fixed_latencies else chosen.latencies)
 
 
 class _Gate:

@@ -12,11 +12,13 @@ from math import prod
 import numpy as np
 
 from makespan.bounds.conditions import Question, conditions
-from makespan.bounds.potential import Arrays, dominates
+from makespan.bounds.potential import dominates
 from makespan.bounds.potential import least_decrease as measured_decrease
+from makespan.bounds.tables import Arrays
 from makespan.certificate import Certificate, Potential, Table, rank
 from makespan.errors import BrokenPromiseError
 from makespan.instance import Instance
+from makespan.machine import DELAY
 from makespan.program import Program
 from makespan.solve import packed_kernel as kernel
 
@@ -47,8 +49,9 @@ def best_case(instance: Instance) -> kernel.Estimate:
 
 
 def classes(instance: Instance) -> tuple[str, ...]:
-    """The unit classes that some warp uses, in the order in which potentials count them."""
-    return Question(instance, 0).classes
+    """The unit classes that some warp uses, in the order in which potentials count them; delays come last."""
+    delays = (DELAY,) if any(DELAY in group.program.units for group in instance.groups) else ()
+    return (*Question(instance, 0).classes, *delays)
 
 
 def least_decrease(instance: Instance, potential: Potential, stop: Callable[[], bool] = _never) -> int:
@@ -78,7 +81,7 @@ def least_decrease(instance: Instance, potential: Potential, stop: Callable[[], 
 
 def _arrays(table: Table) -> Arrays:
     others = tuple(np.array([*own, 0], dtype=np.int64) for own in table.others)
-    return others, np.array([*table.last, 0], dtype=np.int64), table.constant
+    return Arrays(others, np.array([*table.last, 0], dtype=np.int64), table.constant)
 
 
 def _fits(instance: Instance, certificate: Certificate) -> bool:
@@ -97,12 +100,13 @@ def _estimate(
     thresholds, ranks, sizes, tables, steps = [], [0], [], [], []
     for group in range(len(programs)):
         potential = potentials.get(group)
-        limit = potential.thresholds if potential else (0,) * len(units)
+        counted = potential.thresholds if potential else ()
+        limit = (*counted, *(0 for _ in units[len(counted) :]))  # potentials count no delays
         kinds = prod(threshold + 1 for threshold in limit)
-        nodes = sorted(potential.nodes, key=lambda item: rank(item[0].kind, limit)) if potential else []
+        nodes = sorted(potential.nodes, key=lambda item: rank(item[0].kind, counted)) if potential else []
         of_kind = [0] * kinds
         for node, _ in nodes:
-            of_kind[rank(node.kind, limit)] += 1
+            of_kind[rank(node.kind, counted)] += 1
         thresholds.append(limit)
         ranks.append(ranks[-1] + kinds)
         sizes += of_kind

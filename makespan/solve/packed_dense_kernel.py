@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from makespan.solve.compiled import compiled
+from makespan.compiled import compiled
 
 Ints = NDArray[np.int64]
 Values = NDArray[np.int16]

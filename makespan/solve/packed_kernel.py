@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from makespan.solve.compiled import compiled
+from makespan.compiled import compiled
 
 Ints = NDArray[np.int64]
 Short = NDArray[np.int32]

@@ -48,7 +48,7 @@ from makespan.errors import BrokenPromiseError, UnsupportedError
 from makespan.instance import Group, Instance
 from makespan.result import Bounds, Upper
 from makespan.schedule import Move, Schedule
-from makespan.simulate import POLICIES, run
+from makespan.simulate import shortest
 from makespan.solve import packed_bounds
 from makespan.solve import packed_kernel as kernel
 from makespan.solve.finding import Finding
@@ -309,7 +309,7 @@ class _Answer(NamedTuple):
 def _shortest(problem: Problem, limits: Limits) -> Bounds:
     """The best case, between the work to be done and the fastest policy or witness."""
     instance = problem.instance
-    known = min(run(instance, policy).makespan for policy in POLICIES)
+    known = shortest(instance).makespan
     task = Task(problem, -1, packed_bounds.best_case(instance), limits)
     found = _largest(task, -known, -least_possible(instance))
     least = max(least_possible(instance), -found.most if found.most is not None else 0)

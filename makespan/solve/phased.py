@@ -118,15 +118,19 @@ def _joined(instance: Instance, cut: Sequence[Phase], witnesses: Sequence[Schedu
         return None
     programs = tuple(instance.programs())
     paths: list[list[int]] = [[] for _ in programs]
+    latencies: list[list[int]] = [[] for _ in programs]
     cycles: list[tuple[int, ...]] = []
     for phase, witness in zip(cut, witnesses, strict=True):
         crew = _crew(instance, phase)
         for (warp, places), path in zip(crew, witness.paths, strict=True):
             visited = [places[at] for at in path]
             paths[warp] += [*_gap(programs[warp], paths[warp], visited[0]), *visited]
+        for (warp, _), chosen in zip(crew, witness.latencies or [()] * len(crew), strict=True):
+            latencies[warp] += chosen
         cycles += (tuple(sorted(crew[number][0] for number in executing)) for executing in witness.cycles)
     whole = ((*path, *_gap(program, path, program.end)) for program, path in zip(programs, paths, strict=True))
-    return Schedule(tuple(cycles), tuple(whole))
+    every = () if instance.machine.fixed_latencies else tuple(map(tuple, latencies))
+    return Schedule(tuple(cycles), tuple(whole), every)
 
 
 def _joinable(cut: Sequence[Phase]) -> bool:

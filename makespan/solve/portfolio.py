@@ -11,7 +11,7 @@ from makespan.errors import UnsupportedError
 from makespan.instance import Instance
 from makespan.result import Bounds, Result, Status, Step, Upper
 from makespan.schedule import Schedule
-from makespan.simulate import POLICIES, replay, run
+from makespan.simulate import Choices, replay, shortest
 from makespan.solve.finding import Finding
 from makespan.solve.limits import Limits
 
@@ -111,11 +111,11 @@ def _engines(
     if backend == "search":
         yield "search", _search(instance, known, limits)
         return
-    if instance.has_barriers or not instance.machine.is_basic:  # what is left are the bounds that were made first
+    if instance.has_barriers:  # what is left are the bounds that were made first
         if backend == "auto":
             yield "search", _search(instance, known, limits)
         return
-    yield "certificate", _constructions(instance, limits)
+    yield "certificate", _constructions(instance, known(), limits)
     small = _count_states(instance) <= SMALL_STATES
     if backend == "auto" and small:
         yield "search", _search(instance, known, limits)
@@ -235,12 +235,12 @@ def _improve(instance: Instance, limits: Limits) -> Iterator[Finding]:
     yield from certify.improve(instance, limits)
 
 
-def _constructions(instance: Instance, limits: Limits) -> Iterator[Finding]:
-    """The exact grid for two warps."""
+def _constructions(instance: Instance, known: _Proof, limits: Limits) -> Iterator[Finding]:
+    """Two warps, exactly."""
     from makespan.solve import two_warps
 
     if two_warps.applies(instance):
-        yield two_warps.solve(instance, limits)
+        yield two_warps.solve(instance, limits, best_case=known.best_case is not None)
 
 
 def _bounded(instance: Instance, worst_bound: int, limits: Limits) -> _Proof:
@@ -274,7 +274,7 @@ def _add(instance: Instance, proof: _Proof, found: Finding, engine: str) -> _Pro
 
 def fastest_known(instance: Instance) -> Bounds:
     """The best case, between the work to be done and the fastest policy."""
-    return Bounds(least_possible(instance), min(replay(instance, run(instance, policy)) for policy in POLICIES))
+    return Bounds(least_possible(instance), replay(instance, shortest(instance, Choices("least", "shortest"))))
 
 
 def assumptions(instance: Instance) -> tuple[str, ...]:

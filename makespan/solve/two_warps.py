@@ -1,10 +1,11 @@
-"""Two warps with instruction strings: the exact worst case by a grid of O(|s1| |s2|) cells."""
+"""Two warps: the exact worst case, on basic machines by a grid of pairs of places, on others by a table of events."""
 
 import numpy as np
 
 from makespan.instance import Instance
 from makespan.result import Upper
 from makespan.schedule import Schedule
+from makespan.solve import two_warps_events
 from makespan.solve.finding import Finding
 from makespan.solve.limits import Limits
 
@@ -12,17 +13,24 @@ MAX_CELLS = 50_000_000
 
 
 def applies(instance: Instance) -> bool:
-    """Whether there are two warps with strings, and the grid fits into memory (4 bytes a cell)."""
-    ends = [program.end for program in instance.programs()] if instance.warps == 2 else []
-    if not instance.machine.is_basic:
+    """Whether there are two warps, on a basic machine with strings, and the table fits (four bytes an entry)."""
+    if instance.warps != 2 or instance.has_barriers:
         return False
-    chains = all(group.program.is_chain for group in instance.groups)
-    return len(ends) == 2 and chains and (ends[0] + 1) * (ends[1] + 1) <= MAX_CELLS
+    if not instance.machine.is_basic:
+        return two_warps_events.applies(instance)
+    first, second = instance.programs()
+    return first.is_chain and second.is_chain and (first.end + 1) * (second.end + 1) <= MAX_CELLS
 
 
-def solve(instance: Instance, limits: Limits) -> Finding:
-    """The exact worst case of two strings, any capacities."""
-    del limits  # the largest grid takes about a second
+def solve(instance: Instance, limits: Limits, *, best_case: bool = True) -> Finding:
+    """The exact worst case; nothing where limits do not suffice. The best case only on machines that are not basic."""
+    if instance.machine.is_basic:
+        return _by_grid(instance)
+    return two_warps_events.solve(instance, limits, best_case=best_case)
+
+
+def _by_grid(instance: Instance) -> Finding:
+    """Two strings, any capacities; the largest grid takes about a second."""
     first, second = (program.letters or "" for program in instance.programs())
     capacities = instance.machine.capacities
     contested = np.array([[a == b and capacities[a] == 1 for b in sorted(capacities)] for a in sorted(capacities)])

@@ -1,45 +1,37 @@
 """Upper bounds that follow from the instance alone, and the exact value of two warps. docs/theory.md has the proofs."""
 
-from collections.abc import Callable, Iterable
-
 from makespan.instance import Instance
 from makespan.program import BARRIER, Program
 from makespan.verify import phases
+from makespan.verify.paths import Choose, instructions, total
+from makespan.verify.two_warps import two_warps as beyond_basic
+from makespan.verify.waiting import Share, most_waiting
 
 MOST_PAIRS = 40_000_000
-_Choose = Callable[[Iterable[int]], int]
-
-
-def total(program: Program, unit: str | None = None, choose: _Choose = max) -> int:
-    """The largest (or smallest) number of instructions, of class `unit` or of any, on a path."""
-    ahead = [0] * (program.end + 1)
-    for number in range(program.end - 1, -1, -1):
-        place = program.places[number]
-        counts = place.unit != BARRIER if unit is None else place.unit == unit
-        ahead[number] = counts + choose(ahead[after] for after in place.successors)
-    return choose(ahead[start] for start in program.starts)
 
 
 def pessimistic(instance: Instance) -> int:
-    """M^L + M^C: the last finisher z executes, or it waits for a class that others saturate.
+    """M^L + M^C: in every cycle a latency of the last finisher z passes, or z waits for ports or for an issue slot.
 
-    In each cycle in which z waits for X, `sigma_X` of the others' X-instructions execute, of as many different warps;
-    so there are at most floor(their total / sigma_X) such cycles, none where fewer than `sigma_X` others use X, and
-    none where z does not use X. With barriers, see `phases.pessimistic`.
+    Theorem 1' of docs/theory.md: `waiting` bounds the latter. With barriers, see `phases.pessimistic`.
     """
     if instance.has_barriers:
         return phases.pessimistic(instance)
-    capacities = instance.machine.capacities
-    most = [{unit: total(group.program, unit) for unit in capacities} for group in instance.groups]
+    machine = instance.machine
+    longest = {unit.name: unit.latency.most for unit in machine.units}
+    most = [{unit: total(group.program, {unit: 1}) for unit in machine.capacities} for group in instance.groups]
     counted = list(zip(instance.groups, most, strict=True))
-    users = {unit: sum(group.warps for group, own in counted if own[unit]) for unit in capacities}
-    work = {unit: sum(group.warps * own[unit] for group, own in counted) for unit in capacities}
+    users = {unit: sum(group.warps for group, own in counted if own[unit]) for unit in longest}
+    work = {unit: sum(group.warps * own[unit] for group, own in counted) for unit in longest}
     return max(
-        total(group.program)
-        + sum(
-            (work[unit] - own[unit]) // capacity
-            for unit, capacity in capacities.items()
-            if own[unit] and users[unit] - 1 >= capacity
+        total(group.program, longest)
+        + most_waiting(
+            machine,
+            instance.warps - 1,
+            {
+                unit: Share(users[unit] - (count > 0), work[unit] - count, count, count > 0)
+                for unit, count in own.items()
+            },
         )
         for group, own in counted
     )
@@ -61,7 +53,7 @@ def theorem_a(instance: Instance) -> int | None:
     if instance.has_barriers:
         chain = phases.most_pairs(instance)
         return None if chain is None else everybody + chain
-    return everybody + max(total(g.program) - count for g, count in zip(instance.groups, unpaired, strict=True))
+    return everybody + max(instructions(g.program) - count for g, count in zip(instance.groups, unpaired, strict=True))
 
 
 def _most_unpaired(program: Program) -> int:
@@ -83,10 +75,12 @@ def _most_unpaired(program: Program) -> int:
     return max(ahead[start][None] for start in program.starts)
 
 
-def two_warps(instance: Instance, choose: _Choose = max) -> int | None:
+def two_warps(instance: Instance, choose: Choose = max) -> int | None:
     """The longest (or shortest) schedule of two warps, exactly, by their pairs of places; None if they are too many."""
     if instance.warps != 2 or instance.has_barriers:
         return None
+    if not instance.machine.is_basic:
+        return beyond_basic(instance, choose)
     first, second = instance.programs()
     if _edges(first) * second.end + _edges(second) * first.end > MOST_PAIRS:
         return None
@@ -99,7 +93,7 @@ def _edges(program: Program) -> int:
     return sum(len(place.successors) for place in program.places)
 
 
-def _pairs(first: Program, second: Program, alone: set[str], choose: _Choose) -> int:
+def _pairs(first: Program, second: Program, alone: set[str], choose: Choose) -> int:
     """Cycles that remain from every pair of places, both from the end; row p holds those of the first warp at p."""
     rows: list[list[int]] = [[]] * (first.end + 1)
     rows[first.end] = _alone(second, choose)
@@ -123,7 +117,7 @@ def _pairs(first: Program, second: Program, alone: set[str], choose: _Choose) ->
     return choose(rows[p][q] for p in first.starts for q in second.starts)
 
 
-def _alone(program: Program, choose: _Choose) -> list[int]:
+def _alone(program: Program, choose: Choose) -> list[int]:
     """Cycles that remain from every place, with nobody else."""
     ahead = [0] * (program.end + 1)
     for number in range(program.end - 1, -1, -1):
@@ -132,9 +126,19 @@ def _alone(program: Program, choose: _Choose) -> list[int]:
 
 
 def best_case_floor(instance: Instance) -> int:
-    """No schedule is shorter than a warp's shortest path, nor than the work of a class on all its units."""
-    shortest = [total(group.program, choose=min) for group in instance.groups]
-    for unit, capacity in instance.machine.capacities.items():
-        work = sum(group.warps * total(group.program, unit, min) for group in instance.groups)
-        shortest.append(-(-work // capacity))
+    """No schedule is shorter than a warp's shortest path, nor than the work of a class on all its ports, nor of all.
+
+    The last of N instructions is issued on some port after ceil(N / ports) - 1 others, each of which held it for an
+    interval, or after ceil(N / issue width) - 1 full cycles; then its latency passes.
+    """
+    machine = instance.machine
+    latencies = {unit.name: unit.latency.least for unit in machine.units}
+    shortest = [total(group.program, latencies, min) for group in instance.groups]
+    for unit in machine.units:
+        work = sum(group.warps * total(group.program, {unit.name: 1}, min) for group in instance.groups)
+        if work:
+            shortest.append((-(-work // unit.capacity) - 1) * unit.interval + unit.latency.least)
+    if machine.issue_width is not None:
+        work = sum(group.warps * instructions(group.program, min) for group in instance.groups)
+        shortest.append(-(-work // machine.issue_width) - 1 + min(latencies.values()))
     return max(shortest)

@@ -1,11 +1,13 @@
 """Barriers, for the checker: the phases of an instance, each a question of its own, and M^L + M^C with barriers."""
 
-from collections.abc import Iterable, Iterator
-from itertools import count
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import count, zip_longest
 
 from makespan.instance import Instance
 from makespan.program import BARRIER, Place, Program
+from makespan.verify.paths import Choose, total
 from makespan.verify.refusal import TooMuchWork, Work
+from makespan.verify.waiting import Share, most_waiting
 
 MOST_VISITS = 8_000_000
 
@@ -17,9 +19,11 @@ def questions(instance: Instance) -> list[Instance] | None:
     """One instance per phase that has instructions, in order; their worst cases add up to an upper bound.
 
     It needs one block, and that in every phase each group's warps all have something to execute or all have not: then
-    the warps that take part begin it together, anywhere that their programs allow.
+    the warps that take part begin it together, anywhere that their programs allow. And all ports must be free again
+    when a barrier opens: those of the last instructions before it are if no class has an interval that is longer than
+    the latency.
     """
-    if instance.blocks != 1:
+    if instance.blocks != 1 or any(unit.interval > unit.latency.least for unit in instance.machine.units):
         return None
     try:
         cut = [list(_phases(group.program, Work(MOST_VISITS))) for group in instance.groups]
@@ -44,32 +48,33 @@ def questions(instance: Instance) -> list[Instance] | None:
 def pessimistic(instance: Instance) -> int:
     """M^L + M^C along a chain of warps, each the last to come to the barrier at which the next one takes over.
 
-    The last of the chain is the warp that finishes last. In every cycle the chain executes or waits for a class all of
-    whose units others use; in phase k it executes no more than the longest, and of a class no less than the smallest,
+    The last of the chain is the warp that finishes last. In every cycle a latency of the chain passes or it waits for
+    a port or an issue slot; in phase k it executes no more than the longest, and of a class no less than the smallest,
     share of any group in that phase.
     """
-    everything = sum(group.warps * _most(group.program, None) for group in instance.groups)
+    machine = instance.machine
     try:
         cut = [list(_phases(group.program, Work(MOST_VISITS))) for group in instance.groups]
-    except TooMuchWork:
-        return everything  # in every cycle something executes
-    shares = [
-        [_share(group.program, phase, None) for phase in own] for group, own in zip(instance.groups, cut, strict=True)
-    ]
-    longest = max(map(len, cut))
-    bound = sum(max(own[k][1] for own in shares if k < len(own)) for k in range(longest))
-    for unit, capacity in instance.machine.capacities.items():
-        users = [group.warps for group in instance.groups if unit in group.program.units]
-        if sum(users) <= capacity:
-            continue
-        work = sum(group.warps * _most(group.program, unit) for group in instance.groups)
-        own = [
-            [_share(g.program, phase, unit)[0] for phase in phases]
-            for g, phases in zip(instance.groups, cut, strict=True)
+    except TooMuchWork:  # in every cycle a latency passes, or a port is held
+        longest = {unit.name: max(unit.latency.most, unit.interval) for unit in machine.units}
+        return sum(group.warps * total(group.program, longest) for group in instance.groups)
+
+    def along(weights: Mapping[str, int], choose: Choose) -> int:
+        """The sum over the phases of the largest or smallest share of a group."""
+        rows = [
+            [_share(group.program, phase, weights, choose) for phase in own]
+            for group, own in zip(instance.groups, cut, strict=True)
         ]
-        chain = sum(min(row[k] if k < len(row) else 0 for row in own) for k in range(longest))
-        bound += (work - chain) // capacity
-    return bound
+        return sum(map(choose, zip_longest(*rows, fillvalue=0)))
+
+    shares = {}
+    for unit in machine.capacities:
+        one = {unit: 1}
+        users = sum(group.warps for group in instance.groups if unit in group.program.units)
+        work, own = sum(group.warps * total(group.program, one) for group in instance.groups), along(one, min)
+        shares[unit] = Share(max(users - 1, 0), work - own, own, users > 0)
+    longest = {unit.name: unit.latency.most for unit in machine.units}
+    return along(longest, max) + most_waiting(machine, instance.warps - 1, shares)
 
 
 def most_pairs(instance: Instance) -> int | None:
@@ -134,22 +139,11 @@ def _piece(program: Program, begins: Iterable[int], inside: Iterable[int]) -> Pr
     return Program(tuple(places), tuple(names[at] for at in begins))
 
 
-def _share(program: Program, phase: _Phase, unit: str | None) -> tuple[int, int]:
-    """The fewest and the most instructions, of a class or of any, that a warp executes in a phase."""
+def _share(program: Program, phase: _Phase, weights: Mapping[str, int], choose: Choose) -> int:
+    """The largest or smallest sum of the weights of what a warp executes in a phase."""
     begins, inside = phase
-    few, many = dict[int, int](), dict[int, int]()
+    ahead = dict[int, int]()
     for at in reversed(inside):
         own, successors = program.places[at]
-        one = unit is None or own == unit
-        few[at] = one + min(few.get(after, 0) for after in successors)
-        many[at] = one + max(many.get(after, 0) for after in successors)
-    return min(few.get(at, 0) for at in begins), max(many.get(at, 0) for at in begins)
-
-
-def _most(program: Program, unit: str | None) -> int:
-    ahead = [0] * (program.end + 1)
-    for at in range(program.end - 1, -1, -1):
-        own, successors = program.places[at]
-        counts = own != BARRIER if unit is None else own == unit
-        ahead[at] = counts + max(ahead[after] for after in successors)
-    return max(ahead[start] for start in program.starts)
+        ahead[at] = weights.get(own, 0) + choose(ahead.get(after, 0) for after in successors)
+    return choose(ahead.get(at, 0) for at in begins)

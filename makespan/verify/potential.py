@@ -23,31 +23,71 @@ d as a minimum over *abstract* cycles, which are at least those that occur; too 
 * Staying full, the label is kept, because it describes the same later state. A cycle that leaves fullness enters the
   kind that the label says. Entering fullness, every label that can occur is checked.
 
-Glossary: x, y classes (y may be `FINISH` or `STAY`); u, v nodes before and after a cycle; a *move* is a pair (x, y).
+Beyond capacities (docs/theory.md, 9), latencies are places (`delays`). Classes and kinds know nothing of those who
+stand on delays, so that "nobody is ready" is a kind, too, and not the end. Of a class with an interval longer than one
+cycle the kind also knows how many ports are free, exactly, and R adds ports_u[class][h-1] for each port that is held
+for h more cycles; at the end no port counts. Then also:
+
+* What moves is any choice within ready warps, free ports and issue width that is as large as it can be.
+* Every warp on a delay moves, to the next delay, to the end, or to a place of some class. As many of the latter as
+  the next count can tell apart are enumerated; all other moves from delays any number of warps may make, so their
+  smallest terms must not be negative, or the certificate is refused.
+* Any of the held ports may be released, all if the interval is 2; the others go from h to h - 1, each with at least
+  the smallest such term. Who issues takes a port with h = interval - 1.
+
+Glossary: x, y classes (y may be `FINISH`, `STAY` or `DELAYED`, x may be `DELAYED`); u, v nodes before and after a
+cycle; a *move* is a pair (x, y).
 """
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import combinations_with_replacement, product
-from operator import itemgetter, sub
+from operator import itemgetter, mul, sub
 from typing import NamedTuple
 
 from makespan.certificate import FINISHED, Certificate, Kind, Node, Potential, Table
 from makespan.instance import Instance
+from makespan.machine import DELAY
+from makespan.verify.delays import expanded
 from makespan.verify.refusal import Refused, TooMuchWork, Work
 from makespan.verify.states import Standing, Walker, front
 
 MOST_FRONT_STATES, MOST_FRONT_STEPS, MOST_DECREASES = 20_000, 5_000_000, 2_000_000
-FINISH, STAY = -1, -2
+MOST_DIFFERENCES = 1_000_000_000
+FINISH, STAY, DELAYED = -1, -2, -3
 Move = tuple[int, int]
 _END = Node(FINISHED)
+_ON, _OFF = (DELAYED, DELAYED), (DELAYED, FINISH)
+
+
+class Slow(NamedTuple):
+    """A class with an interval longer than one cycle: its number, and for how long a port is held after the issue."""
+
+    x: int
+    held: int
+
+
+class Passing(NamedTuple):
+    """What happens to the ports of a slow class in a cycle."""
+
+    released: int
+    kept: int
+    taken: int
 
 
 class Cycle(NamedTuple):
-    """An abstract cycle: how many warps do what, which classes may hold more that stay, and the next kind."""
+    """An abstract cycle.
+
+    Args:
+        moves: how many warps do what.
+        more: what further warps may do, any number of them.
+        ports: of every slow class.
+        after: the next kind.
+    """
 
     moves: tuple[tuple[Move, int], ...]
-    more: tuple[int, ...]
+    more: tuple[Move, ...]
+    ports: tuple[Passing, ...]
     after: Kind
 
 
@@ -60,40 +100,52 @@ def bound(instance: Instance, certificate: Certificate) -> int:
     groups = sorted(potential.last_group for potential in certificate.potentials)
     if groups != list(range(len(instance.groups))):
         raise Refused(f"the certificate has potentials for groups {groups} of {len(instance.groups)} groups")
+    if instance.has_barriers:
+        raise Refused("a certificate knows no barriers")
     try:
+        whole = expanded(instance)
         steps, work = Work(MOST_FRONT_STEPS), Work(MOST_DECREASES)
-        return max(_Check(instance, potential, steps, work).bound() for potential in certificate.potentials)
+        return max(_Check(whole, potential, steps, work).bound() for potential in certificate.potentials)
     except TooMuchWork:
         raise Refused("the certificate is too large for this checker") from None
 
 
 class _Check:
-    """One potential: z belongs to `last_group`."""
+    """One potential: z belongs to `last_group`.
+
+    Args:
+        instance: with its latencies as places.
+    """
 
     def __init__(self, instance: Instance, potential: Potential, steps: Work, work: Work) -> None:
         work.spend(sum(group.program.end for group in instance.groups))
         self.instance, self.potential = instance, potential
         self.steps, self.work = steps, work
         self.classes = potential.classes
-        used = set().union(*(group.program.units for group in instance.groups))
+        used = set().union(*(group.program.units for group in instance.groups)) - {DELAY}
         if len(set(self.classes)) != len(self.classes) or set(self.classes) != used:
             raise Refused(f"potential: the classes are not {', '.join(sorted(used))}, each once")
         self.capacities = tuple(instance.machine.capacities[name] for name in self.classes)
         self.thresholds = potential.thresholds
         if len(self.thresholds) != len(used) or any(map(int.__lt__, self.thresholds, self.capacities)):
             raise Refused("potential: a threshold for each class, at least its capacity, is needed")
-        nothing = tuple((0,) * group.program.end for group in instance.groups)
-        self.tables = {**dict(potential.nodes), _END: Table(nothing, nothing[potential.last_group], 0)}
+        intervals = {unit.name: unit.interval for unit in instance.machine.units}
+        self.slow = [Slow(x, intervals[name] - 1) for x, name in enumerate(self.classes) if intervals[name] > 1]
+        self.tables = {**dict(potential.nodes), _END: self._nothing()}
         self.terms = _Terms(instance, potential)
 
     def bound(self) -> int:
         """Cycles that no schedule exceeds in which a warp of `last_group` finishes last."""
         walker = Walker(self.instance, self.steps)
         states, ended = front(walker, self.potential.front, MOST_FRONT_STATES)
-        standing = [where for where in (tuple(walker.standing(state)) for state in states) if self._places(where)]
+        standing = [
+            (where, [tuple(held[self.classes[x]]) for x, _ in self.slow])
+            for where, held in ((tuple(walker.standing(state)), walker.held(state)) for state in states)
+            if self._places(where)
+        ]
         if not standing:
             return ended  # no state is left in which z could be unfinished
-        cycles = self._cycles({self._kind(where) for where in standing})
+        cycles = self._cycles({self._kind(*state) for state in standing})
         labels = self._labels(cycles)
         decreases = self._all_decreases(cycles, labels)
         least, u, v = min(decreases, key=itemgetter(0), default=(None, _END, _END))
@@ -102,22 +154,26 @@ class _Check:
         if least <= 0:
             raise Refused(f"potential: it does not fall in a cycle from {_name(u)} to {_name(v)}")
         largest = max(
-            self._value(Node(kind, label), where)
-            for where in standing
-            for kind in [self._kind(where)]
+            self._value(Node(kind, label), *state)
+            for state in standing
+            for kind in [self._kind(*state)]
             for label in labels.get(kind, {None})
         )
         return max(ended, self.potential.front + largest // least)
 
     # Kinds
 
-    def _kind(self, where: Iterable[Standing]) -> Kind:
+    def _kind(self, where: Iterable[Standing], held: Iterable[tuple[int, ...]]) -> Kind:
         ready = dict.fromkeys(self.classes, 0)
         for group, place, count in where:
-            ready[self.instance.groups[group].program.places[place].unit] += count
-        return tuple(map(min, ready.values(), self.thresholds))
+            unit = self.instance.groups[group].program.places[place].unit
+            if unit != DELAY:
+                ready[unit] += count
+        free = (self.capacities[slow.x] - sum(ports) for slow, ports in zip(self.slow, held, strict=True))
+        return (*map(min, ready.values(), self.thresholds), *free)
 
     def _coarse(self, kind: Kind) -> Kind:
+        """Without the free ports, which stand behind the counts."""
         return tuple(map(min, kind, self.capacities))
 
     def _full(self, kind: Kind) -> bool:
@@ -137,23 +193,84 @@ class _Check:
         return found
 
     def _cycles_of(self, kind: Kind) -> Iterator[Cycle]:
-        classes, moved = range(len(kind)), self._coarse(kind)
-        ways = [combinations_with_replacement(self.terms.next[x], moved[x]) for x in classes]
+        for issued in self._issues(kind):
+            ports = [(passing, self._free(passing)) for passing in self._ports(kind, issued)]
+            for moves, ready in self._moves(kind, issued):
+                yield from self._ended(kind, moves, ready, ports)
+
+    def _issues(self, kind: Kind) -> Iterator[tuple[int, ...]]:
+        """How many warps of each class may move: the port counts are exact, and no threshold is below the capacity."""
+        free = list(self.capacities)
+        for slow, ports in zip(self.slow, kind[len(self.classes) :], strict=True):
+            free[slow.x] = ports
+        most = tuple(map(min, kind, free))
+        width = self.instance.machine.issue_width
+        if width is None or width >= sum(most):
+            yield most
+            return
+        for issued in product(*(range(count + 1) for count in most)):
+            self.work.spend()
+            if sum(issued) == width:
+                yield issued
+
+    def _ports(self, kind: Kind, issued: tuple[int, ...]) -> list[tuple[Passing, ...]]:
+        """What may happen to the ports of all slow classes."""
+        found: list[tuple[Passing, ...]] = [()]
+        for slow, free in zip(self.slow, kind[len(self.classes) :], strict=True):
+            held = self.capacities[slow.x] - free
+            least = held if slow.held == 1 else 0
+            self.work.spend(len(found) * (held + 1 - least))
+            ways = [Passing(count, held - count, issued[slow.x]) for count in range(least, held + 1)]
+            found = [(*before, way) for before in found for way in ways]
+        return found
+
+    def _free(self, passing: tuple[Passing, ...]) -> Kind:
+        """The free ports of the slow classes after a cycle."""
+        gone = zip(self.slow, passing, strict=True)
+        return tuple(self.capacities[slow.x] - ports.kept - ports.taken for slow, ports in gone)
+
+    def _moves(self, kind: Kind, issued: tuple[int, ...]) -> Iterator[tuple[dict[Move, int], list[int]]]:
+        """Who moves, delayed warps included, and how many stay."""
+        classes = range(len(issued))
+        ways = [combinations_with_replacement(self.terms.next[x], issued[x]) for x in classes]
         for chosen in product(*(self._limited(way) for way in ways)):
-            self.work.spend(sum(moved))
+            self.work.spend(sum(issued))
             moves = Counter((x, y) for x, way in enumerate(chosen) for y in way)
             arrived = [sum(count for (_, y), count in moves.items() if y == x) for x in classes]
-            for stay in product(*(self._stays(kind, x, moved[x], arrived[x]) for x in classes)):
-                self.work.spend(1 + len(moves))
-                spare = self.instance.warps - sum(moved) - sum(stay)
-                if spare < 0:
-                    continue  # needs more warps than there are
-                ready = [arrived[x] + stay[x] for x in classes]
-                # `_stays` ends where an open class is sure to be open again: there, more may stay
-                open_ = [x for x in classes if kind[x] == self.thresholds[x] <= ready[x]]
-                counts = {**moves, **{(x, STAY): stay[x] for x in classes if stay[x]}}
-                after = tuple(map(min, ready, self.thresholds))
-                yield Cycle(tuple(counts.items()), tuple(open_ if spare else ()), after if any(after) else FINISHED)
+            for delayed in product(*(self._arrivals(kind, x, issued[x], arrived[x]) for x in classes)):
+                back = {(DELAYED, x): count for x, count in enumerate(delayed) if count}
+                there = [come + more for come, more in zip(arrived, delayed, strict=True)]
+                for stay in product(*(self._stays(kind, x, issued[x], there[x]) for x in classes)):
+                    self.work.spend(1 + len(moves) + len(back))
+                    staying = {(x, STAY): stay[x] for x in classes if stay[x]}
+                    yield {**moves, **back, **staying}, [come + more for come, more in zip(there, stay, strict=True)]
+
+    def _ended(
+        self, kind: Kind, moves: dict[Move, int], ready: list[int], ports: list[tuple[tuple[Passing, ...], Kind]]
+    ) -> Iterator[Cycle]:
+        """The cycles in which these warps move, and so many are ready afterwards."""
+        spare = self.instance.warps - sum(moves.values())
+        if spare < 0:
+            return  # needs more warps than there are
+        self.work.spend(len(ports) - 1)
+        counts, after = tuple(moves.items()), tuple(map(min, ready, self.thresholds))
+        # counts end where a next count is sure to be open: there, more may stay or come from delays
+        full = [x for x, count in enumerate(ready) if count >= self.thresholds[x]]
+        more = [(x, STAY) for x in full if kind[x] == self.thresholds[x]]
+        more += [move for move in (*((DELAYED, x) for x in full), _ON, _OFF) if move in self.terms.delayed]
+        more = more if spare else []
+        delayed = any(y == DELAYED for _, y in moves)  # and not ready after the cycle
+        for passing, free in ports:
+            if not any(ready) and not delayed:
+                yield Cycle(counts, (_OFF,) if _OFF in more else (), passing, FINISHED)
+            if any(ready) or delayed or _ON in more:
+                yield Cycle(counts, tuple(more), passing, (*after, *free))
+
+    def _arrivals(self, kind: Kind, x: int, moved: int, arrived: int) -> range:
+        """How many warps may come to class x from delays; the last number stands for all from there on."""
+        if (DELAYED, x) not in self.terms.delayed:
+            return range(1)
+        return range(max(0, self.thresholds[x] - arrived - (kind[x] - moved)) + 1)
 
     def _stays(self, kind: Kind, x: int, moved: int, arrived: int) -> range:
         """How many warps of class x may stay; the last number of an open class stands for all from there on."""
@@ -204,23 +321,45 @@ class _Check:
 
     def _decreases(self, u: Node, v: Node, cycle: Cycle) -> Iterator[int]:
         """A lower bound of the decrease, for every role that z can have in the cycle."""
-        others, last, constant = self.terms.least(u, self._table(u), v, self._table(v))
+        before, after = self._table(u), self._table(v)
+        others, last = self.terms.least(u, before, v, after)
+        constant = before.constant - after.constant
+        if cycle.ports:
+            constant += self._passed(before, after, cycle.ports)
         counts = dict(cycle.moves)
-        for role in {**counts, **{(x, STAY): 0 for x in cycle.more}}:
+        raising = next((move for move in cycle.more if others.get(move, 0) < 0), None)
+        for role in {**counts, **dict.fromkeys(cycle.more, 0)}:
             self.work.spend()
-            if role not in last or (role[1] == FINISH and v != _END):
+            if role not in last or (role[1] == FINISH) != (v == _END):
                 continue
             rest = [(move, count - (move == role)) for move, count in cycle.moves if count - (move == role)]
             if any(move not in others for move, _ in rest):
                 continue  # only z could do that
-            if any(others.get((x, STAY), 0) < 0 for x in cycle.more):
-                raise Refused(f"potential: warps that stay raise it in a cycle from {_name(u)} to {_name(v)}")
+            if raising is not None:
+                who = "on delays" if raising[0] == DELAYED else "that stay"
+                raise Refused(f"potential: warps {who} raise it in a cycle from {_name(u)} to {_name(v)}")
             yield constant + last[role] + sum(count * others[move] for move, count in rest)
+
+    def _passed(self, before: Table, after: Table, ports: Iterable[Passing]) -> int:
+        """A lower bound of what the ports contribute."""
+        total = 0
+        for (released, kept, taken), was, then in zip(ports, before.ports, after.ports, strict=True):
+            total += released * was[0] - taken * then[-1]
+            if kept:
+                total += kept * min(map(sub, was[1:], then))
+        return total
 
     def _table(self, node: Node) -> Table:
         if node not in self.tables:
             raise Refused(f"potential: it has no table for {_name(node)}")
+        if [len(row) for row in self.tables[node].ports] != [slow.held for slow in self.slow]:
+            raise Refused(f"potential: it needs a term for every port that can be held, in {_name(node)}")
         return self.tables[node]
+
+    def _nothing(self) -> Table:
+        """The table of the end."""
+        others = tuple((0,) * group.program.end for group in self.instance.groups)
+        return Table(others, others[self.potential.last_group], 0, tuple((0,) * slow.held for slow in self.slow))
 
     # Values
 
@@ -228,19 +367,20 @@ class _Check:
         """Where z may stand."""
         return [place for group, place, _ in where if group == self.potential.last_group]
 
-    def _value(self, node: Node, where: tuple[Standing, ...]) -> int:
+    def _value(self, node: Node, where: tuple[Standing, ...], held: Iterable[tuple[int, ...]]) -> int:
         """The largest R of a state over the places of z."""
         table = self._table(node)
         everybody = sum(count * table.others[group][place] for group, place, count in where)
+        ports = sum(sum(map(mul, row, counts)) for row, counts in zip(table.ports, held, strict=True))
         own = table.others[self.potential.last_group]
-        return table.constant + everybody + max(table.last[place] - own[place] for place in self._places(where))
+        return table.constant + everybody + ports + max(table.last[place] - own[place] for place in self._places(where))
 
 
 class _Terms:
-    """The smallest terms of movers and of warps that stay, by move and pair of nodes."""
+    """The smallest terms of movers and of warps that stay, by move and pair of tables."""
 
     def __init__(self, instance: Instance, potential: Potential) -> None:
-        number = {name: x for x, name in enumerate(potential.classes)}
+        number = {DELAY: DELAYED, **{name: x for x, name in enumerate(potential.classes)}}
         self._others: dict[Move, list[tuple[int, int]]] = {}  # indices into all rows of `others`, joined
         self._last: dict[Move, list[tuple[int, int]]] = {}  # indices into `last`
         first = 0
@@ -249,38 +389,49 @@ class _Terms:
             for p, (unit, successors) in enumerate(program.places):
                 x = number[unit]
                 steps = [((x, FINISH if q == program.end else number[program.places[q].unit]), q) for q in successors]
-                for move, q in (*steps, ((x, STAY), p)):
+                for move, q in (*steps, ((x, STAY), p)) if x != DELAYED else steps:
                     if holds_z:
                         self._last.setdefault(move, []).append((p, q))
                     if warps > holds_z:
                         self._others.setdefault(move, []).append((first + p, first + q))
             first += program.end + 1
         moves = sorted({*self._others, *self._last})
-        self.next = [[y for before, y in moves if before == x and y != STAY] for x in range(len(number))]
-        self._columns: dict[tuple[Node, int], dict[tuple[bool, Move], list[int]]] = {}
-        self._found: dict[tuple[Node, Node], tuple[dict[Move, int], dict[Move, int], int]] = {}
+        self.next = [[y for before, y in moves if before == x and y != STAY] for x in range(len(potential.classes))]
+        self.delayed = {move for move in moves if move[0] == DELAYED}
+        self._work = Work(MOST_DIFFERENCES)
+        self._size = sum(map(len, (*self._others.values(), *self._last.values())))
+        self._tables: dict[tuple[object, object], int] = {}  # numbers of those that differ in more than a constant
+        self._numbers: dict[Node, int] = {}
+        self._columns: dict[tuple[int, int], dict[tuple[bool, Move], list[int]]] = {}
+        self._found: dict[tuple[int, int], tuple[dict[Move, int], dict[Move, int]]] = {}
 
-    def least(self, u: Node, before: Table, v: Node, after: Table) -> tuple[dict[Move, int], dict[Move, int], int]:
-        """Smallest terms of any other warp and of z, and the term of the constants, from node u to v."""
-        if (u, v) not in self._found:
-            left, right = self._column(u, before, 0), self._column(v, after, 1)
+    def least(self, u: Node, before: Table, v: Node, after: Table) -> tuple[dict[Move, int], dict[Move, int]]:
+        """Smallest terms of any other warp and of z, from node u to v."""
+        pair = self._number(u, before), self._number(v, after)
+        if pair not in self._found:
+            self._work.spend(self._size)
+            left, right = self._column(pair[0], before, 0), self._column(pair[1], after, 1)
             least = {move: min(map(sub, left[move], right[move])) for move in left}
-            self._found[u, v] = (
+            self._found[pair] = (
                 {move: least[False, move] for move in self._others},
                 {move: least[True, move] for move in self._last},
-                before.constant - after.constant,
             )
-        return self._found[u, v]
+        return self._found[pair]
 
-    def _column(self, node: Node, table: Table, side: int) -> dict[tuple[bool, Move], list[int]]:
+    def _number(self, node: Node, table: Table) -> int:
+        if node not in self._numbers:
+            self._numbers[node] = self._tables.setdefault((table.others, table.last), len(self._tables))
+        return self._numbers[node]
+
+    def _column(self, number: int, table: Table, side: int) -> dict[tuple[bool, Move], list[int]]:
         """The coefficients at all beginnings (`side` 0) or ends (1) of every move; 0 for a finished warp."""
-        if (node, side) not in self._columns:
+        if (number, side) not in self._columns:
             others, last = [c for row in table.others for c in (*row, 0)], (*table.last, 0)
-            self._columns[node, side] = {
+            self._columns[number, side] = {
                 **{(False, move): [others[ends[side]] for ends in edges] for move, edges in self._others.items()},
                 **{(True, move): [last[ends[side]] for ends in edges] for move, edges in self._last.items()},
             }
-        return self._columns[node, side]
+        return self._columns[number, side]
 
 
 def _name(node: Node) -> str:

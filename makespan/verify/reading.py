@@ -8,22 +8,25 @@ import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain, repeat
 from typing import Any, NoReturn
 
 from makespan.certificate import Certificate, Node, Potential, Table
 from makespan.errors import InputError
-from makespan.instance import MAX_WARPS, Group, Instance
-from makespan.machine import Machine, UnitClass, class_name
+from makespan.instance import MAX_CYCLES, MAX_WARPS, Group, Instance
+from makespan.machine import MAX_ISSUE_WIDTH, MAX_LATENCY, Latency, Machine, UnitClass, class_name
 from makespan.program import MAX_PLACES, Place, Program
 from makespan.result import PhaseBound, Status, Upper
 from makespan.schedule import Schedule
-from makespan.verify import phases
+from makespan.verify import delays, phases
 from makespan.verify.refusal import Refused
 
 SCHEMA, RESULT_SCHEMA = "makespan.bundle/1", "makespan.result/1"
 MOST_BYTES = 128 << 20
 MOST_PLACES = 2_000_000
 MOST_INSTRUCTIONS = 10_000_000  # warp-instructions of a witness
+MOST_COEFFICIENTS = 20_000_000  # of a potential
+LEAST_PROGRESSION = 4
 _MOST_DIGITS = 100
 _MOST_CYCLES = 10**12
 _MOST_TEXT = 1_000_000
@@ -115,14 +118,28 @@ def bundle(document: object) -> Bundle:
 
 def _instance(value: object) -> Instance:
     parts = _table(value, "instance", "machine", "blocks", "groups")
-    machine = _table(parts["machine"], "machine", "name", "capacity")
-    capacities = _dict(machine["capacity"]).items()
-    units = tuple(UnitClass(class_name(name), _whole(capacity, "capacity")) for name, capacity in capacities)
     groups = _list(parts["groups"], "groups", most=MAX_WARPS)
     if sum(map(_size, groups)) > MOST_PLACES:
         raise Refused(f"the instance is too large for this checker: over {MOST_PLACES} places")
     blocks = _whole(parts["blocks"], "blocks", 1, MAX_WARPS)
-    return Instance(tuple(map(_group, groups)), Machine(_text(machine["name"], "machine name"), units), blocks)
+    return Instance(tuple(map(_group, groups)), _machine(parts["machine"]), blocks)
+
+
+def _machine(value: object) -> Machine:
+    parts = _table(value, "machine", "name", "capacity", "interval", "latency", "issue_width")
+    names = list(map(class_name, _dict(parts["capacity"])))
+    capacities, intervals, latencies = (_table(parts[key], key, *names) for key in ("capacity", "interval", "latency"))
+    units = []
+    for name in names:
+        least, most = (_whole(side, "latency") for side in _list(latencies[name], "latency", 2, 2))
+        capacity, interval = _whole(capacities[name], "capacity"), _whole(intervals[name], "interval")
+        units.append(UnitClass(name, capacity, interval, Latency(least, most)))
+    width = parts["issue_width"]
+    return Machine(
+        _text(parts["name"], "machine name"),
+        tuple(units),
+        None if width is None else _whole(width, "issue_width", 1, MAX_ISSUE_WIDTH),
+    )
 
 
 def _size(value: object) -> int:
@@ -153,27 +170,16 @@ def _place(value: object) -> Place:
 
 
 def _claim(value: object, instance: Instance) -> Claim:
-    keys = (
-        "schema status lower upper pessimistic best_case warps blocks capacity machine string groups backend evidence"
+    determined = _determined(instance)
+    claimed = (
+        "status lower upper pessimistic best_case backend evidence seconds interrupted history assumptions versions"
     )
-    result = _table(value, "result", *keys.split(), "seconds", "interrupted", "history", "assumptions", "versions")
+    result = _table(value, "result", *determined, *claimed.split())
     lower, upper = (_whole(result[side], side, 1) for side in ("lower", "upper"))
     if lower > upper:
         raise Refused(f"lower {lower} exceeds upper {upper}")
-    groups = [
-        {"program": group.program.letters or str(group.program), "warps": group.warps} for group in instance.groups
-    ]
-    determined = {
-        "schema": RESULT_SCHEMA,
-        "status": str(Status.EXACT if lower == upper else Status.BOUNDED),
-        "warps": instance.warps,
-        "blocks": instance.blocks,
-        "capacity": instance.machine.capacities,
-        "machine": instance.machine.name,
-        "string": instance.groups[0].program.letters if instance.identical else None,
-        "groups": groups,
-    }
-    for key, expected in determined.items():
+    status = str(Status.EXACT if lower == upper else Status.BOUNDED)
+    for key, expected in {**determined, "status": status}.items():
         if not _same(result[key], expected):
             raise Refused(f"result: {key} does not follow from the instance and the bounds")
     _remarks(result)
@@ -182,6 +188,25 @@ def _claim(value: object, instance: Instance) -> Claim:
         raise Refused(f"unknown evidence: {evidence['lower']!r:.40}")
     pessimistic = _whole(result["pessimistic"], "pessimistic", 1)
     return Claim(lower, upper, _evidence(evidence["upper"]), pessimistic, _best_case(result["best_case"]))
+
+
+def _determined(instance: Instance) -> dict[str, object]:
+    """What a result says of its instance."""
+    machine = instance.machine
+    return {
+        "schema": RESULT_SCHEMA,
+        "warps": instance.warps,
+        "blocks": instance.blocks,
+        "capacity": machine.capacities,
+        "interval": {unit.name: unit.interval for unit in machine.units},
+        "latency": {unit.name: [unit.latency.least, unit.latency.most] for unit in machine.units},
+        "issue_width": machine.issue_width,
+        "machine": machine.name,
+        "string": instance.groups[0].program.letters if instance.identical else None,
+        "groups": [
+            {"program": group.program.letters or str(group.program), "warps": group.warps} for group in instance.groups
+        ],
+    }
 
 
 def _evidence(value: object) -> Upper:
@@ -242,19 +267,29 @@ def _best_case(value: object) -> tuple[int, int] | None:
 
 
 def _witness(value: object, instance: Instance, makespan: int) -> Schedule:
-    parts = _table(value, "witness", "paths", "cycles")
-    cycles: list[tuple[int, ...]] = []
-    instructions = 0
+    parts = _table(value, "witness", "paths", "latencies", "cycles")
+    runs: list[tuple[int, tuple[int, ...]]] = []
     for entry in _list(parts["cycles"], "cycles"):
         count, executing = _list(entry, "cycle", 2, 2)
-        repeat, warps = _whole(count, "repeat", 1), _wholes(executing, "warps", instance.warps - 1)
-        instructions += repeat * len(warps)  # counted before it is unfolded, and no cycle is empty
-        if instructions > MOST_INSTRUCTIONS:
-            raise Refused(f"the witness is too large for this checker: over {MOST_INSTRUCTIONS} warp-instructions")
-        cycles.extend((warps,) * repeat)
-    if len(cycles) != makespan:
-        raise Refused(f"the witness takes {len(cycles)} cycles, the lower bound says {makespan}")
-    return Schedule(tuple(cycles), _paths(parts["paths"], instance))
+        runs.append((_whole(count, "repeat", 1), _wholes(executing, "warps", instance.warps - 1, 0)))
+    # counted before they are unfolded
+    if sum(times * len(warps) for times, warps in runs) > MOST_INSTRUCTIONS:
+        raise Refused(f"the witness is too large for this checker: over {MOST_INSTRUCTIONS} warp-instructions")
+    cycles = sum(times for times, _ in runs)
+    if cycles > MAX_CYCLES:
+        raise Refused(f"the witness is too large for this checker: over {MAX_CYCLES} cycles")
+    if cycles != makespan:
+        raise Refused(f"the witness takes {cycles} cycles, the lower bound says {makespan}")
+    unfolded = tuple(chain.from_iterable(repeat(warps, times) for times, warps in runs))
+    return Schedule(unfolded, _paths(parts["paths"], instance), _latencies(parts["latencies"], instance))
+
+
+def _latencies(value: object, instance: Instance) -> tuple[tuple[int, ...], ...]:
+    if instance.machine.fixed_latencies:
+        if value is not None:
+            _bad("the machine leaves no choice of a latency: latencies must be null")
+        return ()
+    return _per_warp(value, "latencies", instance, MAX_LATENCY)
 
 
 def _paths(value: object, instance: Instance) -> tuple[tuple[int, ...], ...]:
@@ -263,13 +298,18 @@ def _paths(value: object, instance: Instance) -> tuple[tuple[int, ...], ...]:
             _bad("a string has one path: paths must be null")
         whole = [tuple(range(group.program.end)) for group in instance.groups]
         return tuple(whole[group] for group in instance.group_of_warp())
-    paths: list[tuple[int, ...]] = []
-    for entry in _list(value, "paths", most=instance.warps):
-        count, places = _list(entry, "path", 2, 2)
-        paths.extend((_wholes(places, "path", MAX_PLACES),) * _whole(count, "count", 1, instance.warps - len(paths)))
-    if len(paths) != instance.warps:
-        _bad(f"{len(paths)} paths for {instance.warps} warps")
-    return tuple(paths)
+    return _per_warp(value, "paths", instance, MAX_PLACES)
+
+
+def _per_warp(value: object, name: str, instance: Instance, most: int) -> tuple[tuple[int, ...], ...]:
+    """A row of numbers for every warp, each with how many warps share it."""
+    rows: list[tuple[int, ...]] = []
+    for entry in _list(value, name, most=instance.warps):
+        count, numbers = _list(entry, name, 2, 2)
+        rows.extend((_wholes(numbers, name, most),) * _whole(count, "count", 1, instance.warps - len(rows)))
+    if len(rows) != instance.warps:
+        _bad(f"{len(rows)} {name} for {instance.warps} warps")
+    return tuple(rows)
 
 
 # Certificate
@@ -304,28 +344,52 @@ def _potential(value: object, instance: Instance) -> Potential:
     last = _whole(parts["last_group"], "last_group", 0, len(instance.groups) - 1)
     classes = tuple(_text(name, "class") for name in _list(parts["classes"], "classes"))
     thresholds = _wholes(parts["thresholds"], "thresholds")
-    sizes = [group.program.end for group in instance.groups]
-    nodes = tuple(_node(item, sizes, last) for item in _list(parts["nodes"], "nodes", 0))
+    sizes = delays.sizes(instance)
+    items = _list(parts["nodes"], "nodes", 0)
+    if len(items) * (sum(sizes) + sizes[last]) > MOST_COEFFICIENTS:  # before progressions are unfolded
+        raise Refused(f"the certificate is too large for this checker: over {MOST_COEFFICIENTS} coefficients")
+    intervals = {unit.name: unit.interval for unit in instance.machine.units}
+    held = [intervals[name] - 1 for name in classes if intervals.get(name, 1) > 1]
+    nodes = tuple(_node(item, sizes, last, held) for item in items)
     if len({node for node, _ in nodes}) != len(nodes):
         _bad("a node of the potential is given twice")
     return Potential(last, classes, thresholds, _whole(parts["front"], "front"), nodes)
 
 
-def _node(value: object, sizes: Sequence[int], last_group: int) -> tuple[Node, Table]:
-    parts = _table(value, "node", "kind", "label", "others", "last", "constant")
+def _node(value: object, sizes: Sequence[int], last_group: int, held: Sequence[int]) -> tuple[Node, Table]:
+    parts = _table(value, "node", "kind", "label", "others", "last", "constant", "ports")
     label = None if parts["label"] is None else _wholes(parts["label"], "label", least=0)
-    rows = _list(parts["others"], "others", len(sizes), len(sizes))
-    others = tuple(_coefficients(row, "others", size) for row, size in zip(rows, sizes, strict=True))
+    others, ports = _rows(parts["others"], "others", sizes), _rows(parts["ports"], "ports", held)
     constant = _whole(parts["constant"], "constant", -_MOST_COEFFICIENT, _MOST_COEFFICIENT)
     last = _coefficients(parts["last"], "last", sizes[last_group])
-    return Node(_wholes(parts["kind"], "kind"), label), Table(others, last, constant)
+    return Node(_wholes(parts["kind"], "kind"), label), Table(others, last, constant, ports)
+
+
+def _rows(value: object, name: str, sizes: Sequence[int]) -> tuple[tuple[int, ...], ...]:
+    rows = _list(value, name, len(sizes), len(sizes))
+    return tuple(_coefficients(row, name, size) for row, size in zip(rows, sizes, strict=True))
 
 
 def _coefficients(value: object, name: str, size: int) -> tuple[int, ...]:
-    numbers = _list(value, name, size, size)
+    """So many numbers; [first, step, count] stands for `count` of them in arithmetic progression."""
+    numbers: list[Any] = []
+    for item in _list(value, name, most=size):
+        if type(item) is list:
+            first, step, count = _list(item, name, 3, 3)
+            _check_coefficients(name, first, step)
+            count = _whole(count, f"the length of a progression in {name}", LEAST_PROGRESSION, size - len(numbers))
+            numbers += [first + step * n for n in range(count)]
+        else:
+            numbers.append(item)
+    if len(numbers) != size:
+        _bad(f"{name} has {len(numbers)} numbers, not {size}")
+    _check_coefficients(name, *numbers)
+    return tuple(numbers)
+
+
+def _check_coefficients(name: str, *numbers: object) -> None:
     if any(type(number) is not int or abs(number) > _MOST_COEFFICIENT for number in numbers):
         _bad(f"{name} holds something that is not a whole number of at most {_MOST_DIGITS} digits")
-    return tuple(numbers)
 
 
 # Types

@@ -1,9 +1,11 @@
 """Every state that a work-conserving schedule can reach, enumerated plainly.
 
-A state is one integer: `bits` bits per place count the warps that stand there; finished warps are not counted, so 0
-means that all have finished. Places are numbered backwards, so every move makes the integer smaller: a cycle leads
-from a larger to a smaller integer, and handling states in falling order sees all predecessors of a state before it.
-The warps of a group in different blocks stand on different numbers, as far as there are barriers.
+Latencies are places here (`delays`). A state is one integer: `bits` bits per place count the warps that stand there;
+finished warps are not counted. Below them stand the ports that are held: for every class with an interval of i > 1,
+and h = 1 .. i-1, how many of its ports are held for h more cycles. Once all warps have finished the state is 0.
+Places are numbered backwards and the ports below them, so every cycle makes the integer smaller: a warp moves, or
+ports are held for less long. Handling states in falling order sees all predecessors of a state before it. The warps
+of a group in different blocks stand on different numbers, as far as there are barriers.
 """
 
 from collections.abc import Iterator
@@ -12,7 +14,9 @@ from itertools import combinations_with_replacement, product
 from typing import NamedTuple
 
 from makespan.instance import Instance
+from makespan.machine import DELAY
 from makespan.program import BARRIER
+from makespan.verify.delays import expanded
 from makespan.verify.refusal import TooMuchWork, Work
 
 
@@ -25,10 +29,15 @@ class Standing(NamedTuple):
 
 
 class Walker:
-    """The states of one instance and the cycles between them; each cycle takes from `work`."""
+    """The states of one instance and the cycles between them; each cycle takes from `work`.
+
+    Args:
+        instance: with its latencies as places.
+    """
 
     def __init__(self, instance: Instance, work: Work) -> None:
         self._instance, self._work = instance, work
+        self._ports = _Ports(instance)
         self._bits = instance.warps.bit_length()
         self._blocks = instance.blocks if instance.has_barriers else 1
         self._homes: list[tuple[int, int, int]] = []  # block, group and place by backward number
@@ -37,14 +46,15 @@ class Walker:
             for place in range(kind.program.end - 1, -1, -1):
                 self._homes.append((block, group, place))
                 self._barriers.append(kind.program.places[place].unit == BARRIER)
-        self._step = 1 + (self._bits * len(self._homes) >> 14)  # a sum of long integers takes longer
-        self._warp = {home: 1 << self._bits * n for n, home in enumerate(self._homes)}
+        size = self._ports.bits + self._bits * len(self._homes)
+        self._step = 1 + (size >> 14)  # a sum of long integers takes longer
+        self._bit = {home: self._ports.bits + self._bits * n for n, home in enumerate(self._homes)}
 
     def starts(self) -> set[int]:
         """All states before the first cycle."""
         states = {0}
         for block, (number, group) in product(range(self._blocks), enumerate(self._instance.groups)):
-            begun = [self._warp[block, number, start] for start in group.program.starts]
+            begun = [1 << self._bit[block, number, start] for start in group.program.starts]
             states = {state + more for state in states for more in self._sums(begun, group.warps // self._blocks)}
         return self._settled(states)
 
@@ -54,8 +64,13 @@ class Walker:
             _, group, place = self._homes[number]
             yield Standing(group, place, count)
 
+    def held(self, state: int) -> dict[str, list[int]]:
+        """For every class with an interval, how many ports are held for 1, 2, ... more cycles."""
+        return self._ports.held(state)
+
     def _counts(self, state: int) -> Iterator[tuple[int, int]]:
         """The backward numbers of the places where warps are, and how many."""
+        state >>= self._ports.bits
         while state:
             number = ((state & -state).bit_length() - 1) // self._bits
             count = state >> self._bits * number & (1 << self._bits) - 1
@@ -70,25 +85,57 @@ class Walker:
             if not self._barriers[number]:
                 unit, jumps = self._jumps(number)
                 ready.setdefault(unit, []).append((count, jumps))
-        states = {state}
-        for unit, capacity in self._instance.machine.capacities.items():
-            if unit in ready:
-                changes = self._changes(ready[unit], capacity)
-                self._work.spend(self._step * len(states) * len(changes))
-                states = {before + change for before in states for change in changes}
+        free = self._ports.free(state)
+        most = {unit: min(free[unit], sum(count for count, _ in ready[unit])) for unit in ready if unit != DELAY}
+        states = {self._ports.passed(state)}
+        if DELAY in ready:  # nobody waits there
+            states = self._sum(states, self._changes(ready[DELAY], sum(count for count, _ in ready[DELAY])))
+        width = self._instance.machine.issue_width
+        if width is None or width >= sum(most.values()):
+            for unit, movers in most.items():
+                states = self._sum(states, self._issues(unit, ready[unit], movers))
+        else:
+            states = self._shared(states, ready, most, width)
         return self._settled(states)
+
+    def _shared(
+        self, states: set[int], ready: dict[str, list[tuple[int, list[int]]]], most: dict[str, int], width: int
+    ) -> set[int]:
+        """The states after exactly `width` issues, at most so many of each class."""
+        ways: dict[int, set[int]] = {0: states}  # by the number of issues so far
+        behind = sum(most.values())
+        for unit, limit in most.items():
+            behind -= limit
+            further: dict[int, set[int]] = {}
+            for issued, reached in ways.items():
+                for n in range(max(0, width - issued - behind), min(limit, width - issued) + 1):
+                    more = self._sum(reached, self._issues(unit, ready[unit], n))
+                    further.setdefault(issued + n, set()).update(more)
+            ways = further
+        return ways[width]
+
+    def _issues(self, unit: str, ready: list[tuple[int, list[int]]], movers: int) -> set[int]:
+        """What `movers` issues of a class, chosen in every way, add to the state, with the ports that they hold."""
+        changes = self._changes(ready, movers)
+        held = self._ports.taken.get(unit)
+        return changes if held is None else {change + movers * held for change in changes}
+
+    def _sum(self, states: set[int], changes: set[int]) -> set[int]:
+        self._work.spend(self._step * len(states) * len(changes))
+        return {before + change for before in states for change in changes}
 
     def _jumps(self, number: int) -> tuple[str, list[int]]:
         """The unit of a place, and what a warp that goes on from it adds to the state, by successor."""
         block, group, place = self._homes[number]
         unit, successors = self._instance.groups[group].program.places[place]
-        here = self._warp[block, group, place]
-        return unit, [self._warp.get((block, group, after), 0) - here for after in successors]
+        here = 1 << self._bit[block, group, place]
+        bits = [self._bit.get((block, group, after)) for after in successors]
+        return unit, [-here if bit is None else (1 << bit) - here for bit in bits]
 
     def _settled(self, states: set[int]) -> set[int]:
         """The states once everybody has passed who can: where all unfinished warps of a block stand at barriers."""
         if not self._instance.has_barriers:
-            return states
+            return self._ports.dropped(states)
         settled, waiting = set[int](), list(states)
         while waiting:
             state = waiting.pop()
@@ -106,12 +153,11 @@ class Walker:
                 self._work.spend(self._step * len(further) * len(changes))
                 further = {before + change for before in further for change in changes}
             waiting += further
-        return settled
+        return self._ports.dropped(settled)
 
-    def _changes(self, ready: list[tuple[int, list[int]]], capacity: int) -> set[int]:
-        """What `min(capacity, ready warps)` movers, chosen in every way, add to the state."""
+    def _changes(self, ready: list[tuple[int, list[int]]], movers: int) -> set[int]:
+        """What `movers` of the ready warps, chosen in every way, add to the state."""
         behind = sum(count for count, _ in ready)
-        movers = min(capacity, behind)
         ways: dict[int, set[int]] = {0: {0}}  # by the number of movers so far
         for count, jumps in ready:
             behind -= count
@@ -135,10 +181,62 @@ class Walker:
             yield sum(chosen)
 
 
+class _Ports:
+    """The low bits of a state.
+
+    Args:
+        instance: the question.
+
+    Attributes:
+        bits: how many there are.
+        taken: what an issue of a class with an interval adds.
+    """
+
+    def __init__(self, instance: Instance) -> None:
+        self._capacities = instance.machine.capacities
+        slow = [unit for unit in instance.machine.units if unit.interval > 1]
+        self._field = max((unit.capacity for unit in slow), default=0).bit_length()
+        self._rows: dict[str, tuple[int, int]] = {}  # the first bit, and how many fields
+        self._kept = 0  # all fields but the last of each class, which only a new issue fills
+        self.taken: dict[str, int] = {}
+        self.bits = 0
+        for unit in slow:
+            fields = unit.interval - 1
+            self._rows[unit.name] = self.bits, fields
+            self._kept |= (1 << self._field * (fields - 1)) - 1 << self.bits
+            self.bits += self._field * fields
+            self.taken[unit.name] = 1 << self.bits - self._field
+
+    def held(self, state: int) -> dict[str, list[int]]:
+        """For every class with an interval, how many ports are held for 1, 2, ... more cycles."""
+        ones = (1 << self._field) - 1
+        return {
+            unit: [state >> first + self._field * n & ones for n in range(fields)]
+            for unit, (first, fields) in self._rows.items()
+        }
+
+    def free(self, state: int) -> dict[str, int]:
+        """The ports of every class that can be used in this cycle."""
+        if not self.bits:
+            return self._capacities
+        return {**self._capacities, **{unit: self._capacities[unit] - sum(n) for unit, n in self.held(state).items()}}
+
+    def passed(self, state: int) -> int:
+        """The state with all ports held for a cycle less."""
+        if not self.bits:
+            return state
+        low = state & (1 << self.bits) - 1
+        return state - low + (low >> self._field & self._kept)
+
+    def dropped(self, states: set[int]) -> set[int]:
+        """Without the ports that are held when all warps have finished."""
+        return {state if state >> self.bits else 0 for state in states} if self.bits else states
+
+
 def shortest_and_longest(instance: Instance, most_states: int) -> tuple[int, int] | None:
     """The makespans of the shortest and the longest work-conserving schedule; None after `most_states` states."""
-    walker = Walker(instance, Work(40 * most_states))
     try:
+        walker = Walker(expanded(instance), Work(40 * most_states))
         reached = {-state: (0, 0) for state in walker.starts()}  # negative, for heapq takes the smallest
         heap = sorted(reached)
         left = most_states - len(heap)

@@ -1,10 +1,11 @@
 """The witness, executed cycle by cycle: it proves the lower bound if it keeps every rule of the machine."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 
 from makespan.instance import Instance
+from makespan.machine import UnitClass
 from makespan.program import BARRIER, Program
 from makespan.schedule import Schedule
 from makespan.verify.refusal import Refused
@@ -14,73 +15,116 @@ def replay(instance: Instance, witness: Schedule) -> int:
     """The makespan of `witness`, in cycles.
 
     Raises:
-        Refused: a path that its program lacks, two instructions of a warp in a cycle, too many or too few
-            instructions of a class in a cycle, a barrier that is not kept, or a warp that does not finish.
+        Refused: a path that its program lacks, a latency that its class lacks, two instructions of a warp in a cycle,
+            too many or too few instructions of a class or of all in a cycle, a latency or a barrier that is not kept,
+            a warp that does not finish, or a cycle after the end.
     """
     programs = tuple(instance.programs())
-    floor = _Floor(instance, [_letters(program, path) for program, path in zip(programs, witness.paths, strict=True)])
+    letters = [_letters(program, path) for program, path in zip(programs, witness.paths, strict=True)]
+    floor = _Floor(instance, letters, _latencies(instance, letters, witness.latencies))
+    idle = False  # in the cycle before
     for cycle, warps in enumerate(witness.cycles):
+        if not floor.begin(cycle) and idle and not warps:
+            continue  # nothing can be issued that could not in the cycle before
+        idle = not warps
         if any(a >= b for a, b in pairwise(warps)):
             raise Refused(f"witness: cycle {cycle}: the executing warps are not in increasing order")
-        executing = Counter(floor.next_of(warp, cycle) for warp in warps)
-        for unit, capacity in instance.machine.capacities.items():
-            # one equation: more breaks the capacity, fewer breaks work conservation
-            if executing[unit] != min(capacity, floor.ready[unit]):
-                raise Refused(
-                    f"witness: cycle {cycle}: {executing[unit]} instructions of class {unit} execute where"
-                    f" {floor.ready[unit]} are ready for {capacity} units"
-                )
-        floor.execute(warps, executing)
-    if unfinished := floor.running.total():
-        raise Refused(f"witness: {unfinished} warps have not finished after {witness.makespan} cycles")
+        floor.execute(cycle, warps, Counter(floor.next_of(warp, cycle) for warp in warps))
+    floor.begin(witness.makespan)
+    if floor.unfinished:
+        raise Refused(f"witness: {floor.unfinished} warps have not finished after {witness.makespan} cycles")
     return witness.makespan
 
 
 class _Floor:
-    """Where all warps are on their paths.
+    """Where all warps are on their paths, and which ports are held.
 
     Args:
         letters: the unit classes along the path of every warp, and barriers.
+        latencies: for every warp those of its instructions, in order.
     """
 
-    def __init__(self, instance: Instance, letters: list[list[str]]) -> None:
+    def __init__(self, instance: Instance, letters: list[list[str]], latencies: list[Iterator[int]]) -> None:
         self.ready: Counter[str] = Counter()
-        self._letters, self._done = letters, [0] * len(letters)
+        self._width, self._capacities = instance.machine.issue_width, instance.machine.capacities
+        self._intervals = {unit.name: unit.interval for unit in instance.machine.units if unit.interval > 1}
+        self._free = instance.machine.capacities  # of classes with an interval of 1 all are, in every cycle
+        self._letters, self._latencies, self._done = letters, latencies, [0] * len(letters)
         self._block = instance.block_of_warp()
-        self.running = Counter(self._block)
-        self._held: dict[int, list[int]] = {block: [] for block in self.running}  # at the barrier of the block
-        self._come(range(len(letters)))
+        self.unfinished = len(letters)
+        self._running = Counter(self._block)
+        self._held: dict[int, list[int]] = {block: [] for block in self._running}  # at the barrier of the block
+        self._due: dict[int, list[int]] = {0: list(range(len(letters)))}  # who comes to a next place in which cycle
+        self._freed: dict[int, list[tuple[str, int]]] = {}  # ports that are free again from a cycle on
+        self._back = [0] * len(letters)  # the cycle in which the last latency of a warp has passed
+
+    def begin(self, cycle: int) -> bool:
+        """What happens before a cycle: latencies pass, ports are free again. Whether anything does."""
+        freed, coming = self._freed.pop(cycle, []), self._due.pop(cycle, [])
+        for unit, count in freed:
+            self._free[unit] += count
+        self._come(coming)
+        return bool(freed or coming)
 
     def next_of(self, warp: int, cycle: int) -> str:
         """The class of the instruction that a warp executes in this cycle."""
         letters, at = self._letters[warp], self._done[warp]
+        if cycle < self._back[warp]:
+            raise Refused(f"witness: cycle {cycle}: warp {warp} waits for a latency")
         if at == len(letters):
             raise Refused(f"witness: cycle {cycle}: warp {warp} has finished already")
         if letters[at] == BARRIER:
             raise Refused(f"witness: cycle {cycle}: warp {warp} waits at a barrier")
         return letters[at]
 
-    def execute(self, warps: Iterable[int], used: Counter[str]) -> None:
-        """These warps execute one instruction each."""
-        self.ready -= used
+    def execute(self, cycle: int, warps: Iterable[int], issued: Counter[str]) -> None:
+        """These warps issue one instruction each."""
+        if not self.unfinished:
+            raise Refused(f"witness: cycle {cycle}: all warps have finished already")
+        self._check(cycle, issued)
+        for unit, count in issued.items():
+            self.ready[unit] -= count
+            if unit in self._intervals:
+                self._free[unit] -= count
+                self._freed.setdefault(cycle + self._intervals[unit], []).append((unit, count))
         for warp in warps:
             self._done[warp] += 1
-        self._come(warps)
+            self._back[warp] = cycle + next(self._latencies[warp])
+            self._due.setdefault(self._back[warp], []).append(warp)
 
-    def _come(self, warps: Iterable[int]) -> None:
+    def _check(self, cycle: int, issued: Counter[str]) -> None:
+        """Neither more than there are ports and issue slots, nor less than work conservation demands."""
+        width, possible = self._width, 0
+        for unit, capacity in self._capacities.items():
+            most = min(self._free[unit], self.ready[unit])
+            possible += most
+            # without an issue width one equation: more breaks the capacity, fewer breaks work conservation
+            if issued[unit] > most or (width is None and issued[unit] < most):
+                raise Refused(
+                    f"witness: cycle {cycle}: {issued[unit]} instructions of class {unit} execute where"
+                    f" {self.ready[unit]} are ready for {self._free[unit]} free ports of {capacity}"
+                )
+        if width is not None and issued.total() != min(width, possible):
+            raise Refused(
+                f"witness: cycle {cycle}: {issued.total()} instructions execute where {possible} could,"
+                f" and the issue width is {width}"
+            )
+
+    def _come(self, warps: list[int]) -> None:
         """These warps have come to their next place, and those whose barrier opens to the one after it."""
-        coming = list(warps)
+        coming = warps
         while coming:
             for warp in coming:
                 block, letters, at = self._block[warp], self._letters[warp], self._done[warp]
                 if at == len(letters):
-                    self.running[block] -= 1
+                    self._running[block] -= 1
+                    self.unfinished -= 1
                 elif letters[at] == BARRIER:
                     self._held[block].append(warp)
                 else:
                     self.ready[letters[at]] += 1
             touched = {self._block[warp] for warp in coming}
-            coming = [w for b in touched if len(self._held[b]) == self.running[b] for w in self._held[b]]
+            coming = [w for b in touched if len(self._held[b]) == self._running[b] for w in self._held[b]]
             for warp in coming:
                 self._done[warp] += 1
                 self._held[self._block[warp]] = []
@@ -94,3 +138,26 @@ def _letters(program: Program, path: tuple[int, ...]) -> list[str]:
         if place >= program.end or after not in program.places[place].successors:
             raise Refused(f"witness: place {after} does not follow place {place}")
     return [program.places[place].unit for place in path]
+
+
+def _latencies(
+    instance: Instance, letters: list[list[str]], chosen: tuple[tuple[int, ...], ...]
+) -> list[Iterator[int]]:
+    """For every warp the latencies of its instructions, in order: those of the witness where there is a choice."""
+    units = {unit.name: unit for unit in instance.machine.units}
+    executed = [[units[letter] for letter in own if letter != BARRIER] for own in letters]
+    if not chosen and instance.machine.fixed_latencies:
+        return [(unit.latency.least for unit in own) for own in executed]
+    if len(chosen) != len(executed):
+        raise Refused(f"witness: latencies of {len(chosen)} warps for {len(executed)} warps")
+    for warp, (own, row) in enumerate(zip(executed, chosen, strict=True)):
+        _check_latencies(warp, own, row)
+    return [iter(row) for row in chosen]
+
+
+def _check_latencies(warp: int, executed: list[UnitClass], chosen: tuple[int, ...]) -> None:
+    if len(chosen) != len(executed):
+        raise Refused(f"witness: {len(chosen)} latencies for {len(executed)} instructions of warp {warp}")
+    for unit, latency in zip(executed, chosen, strict=True):
+        if not unit.latency.least <= latency <= unit.latency.most:
+            raise Refused(f"witness: a latency of {latency} for class {unit.name} of warp {warp}")

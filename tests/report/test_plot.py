@@ -17,9 +17,11 @@ from matplotlib.textpath import text_to_path
 
 from makespan.errors import InputError
 from makespan.instance import Instance
-from makespan.machine import Machine
-from makespan.report import plot
-from makespan.report.gantt import Scale, Span, bars, units_panel
+from makespan.machine import Latency, Machine, UnitClass
+from makespan.report import panel_drawing, plot
+from makespan.report.activity import Why, bars, parts
+from makespan.report.gantt import Panel, Scale, Span, units_panel
+from makespan.report.panel_drawing import label_points
 from makespan.report.plot import draw_gantt
 from makespan.schedule import Schedule
 from makespan.solve import convoy, greedy
@@ -183,28 +185,83 @@ def test_more_classes_than_colours_can_be_drawn(tmp_path: Path) -> None:
 
 @given(st.data())
 @settings(deadline=None)
-def test_busy_counts_cycles_in_every_column(data: st.DataObject) -> None:
+def test_busy_counts_cycles_in_every_column_and_between_edges_only_those(data: st.DataObject) -> None:
     columns, cycles = data.draw(st.integers(1, 9)), data.draw(st.integers(1, 5))
     end = columns * cycles
+    edges = sorted(data.draw(st.sets(st.integers(0, end + 3))))
     spans = []
     for _ in range(data.draw(st.integers(1, 6))):
         first = data.draw(st.integers(0, end - 1))
-        spans.append(Span(data.draw(st.integers(0, 2)), first, data.draw(st.integers(1, end - first)), "C", False, ""))
-    expected = np.zeros((3, columns))
+        length = data.draw(st.integers(1, end - first))
+        spans.append(Span(data.draw(st.integers(0, 2)), first, length, "C", Why.PORT, ""))
+    whole, between = np.zeros((3, columns)), np.zeros((3, columns))
     for span in spans:
-        for cycle in range(span.first_cycle, span.first_cycle + span.cycles):
-            expected[span.row, cycle // cycles] += 1
-    assert np.array_equal(plot._busy(spans, (3, columns), cycles), expected)
+        for first, length, inside in parts(span.first_cycle, span.cycles, edges):
+            for cycle in range(first, first + length):
+                whole[span.row, cycle // cycles] += 1
+                between[span.row, cycle // cycles] += inside
+    assert np.array_equal(panel_drawing._busy(spans, (3, columns), cycles), whole)
+    assert np.array_equal(panel_drawing._busy(spans, (3, columns), cycles, edges), between)
+
+
+def lanes(letters: str, machine: Machine) -> tuple[Panel, Schedule]:
+    instance = Instance.of(letters, 2, machine)
+    schedule = greedy.schedules(instance, Limits())[0]
+    return units_panel(instance, bars(instance, schedule), (), schedule.makespan, most_rows=24), schedule
 
 
 def test_numbers_appear_only_where_they_are_readable() -> None:
-    instance, schedule = scheduled("CLLCLL", 2)
-    panel = units_panel(instance, bars(instance, schedule), most_rows=24)
+    panel, schedule = lanes("CLLCLL", Machine.of({"C": 1, "L": 1}))
     wide = Scale.of(schedule.makespan, width=2000, widest_cycle=90)
     narrow = Scale.of(schedule.makespan, width=2000, widest_cycle=7)
-    assert plot._label_points(panel, wide, 48) == 9
-    assert plot._label_points(panel, narrow, 48) is None
-    assert plot._label_points(panel, wide, 12) is None
+    assert label_points(panel, wide, 48) == 9
+    assert label_points(panel, narrow, 48) is None
+    assert label_points(panel, wide, 12) is None
+
+
+def test_longer_bars_have_room_for_larger_numbers() -> None:
+    short, one = lanes("CCC", Machine("short", (UnitClass("C", 1),)))
+    long, four = lanes("CCC", Machine("long", (UnitClass("C", 1, 4),)))
+    scale = Scale.of(max(one.makespan, four.makespan), width=2000, widest_cycle=12)
+    assert (label_points(short, scale, 48) or 0) < (label_points(long, scale, 48) or 0)
+
+
+SLOW = Machine("slow", (UnitClass("C", 1, 1, Latency(4, 4)), UnitClass("L", 1, 2, Latency(30, 30))), 1)
+
+
+def slow(letters: str, warps: int, machine: Machine = SLOW) -> tuple[Instance, Schedule]:
+    instance = Instance.of(letters, warps, machine)
+    return instance, max(greedy.schedules(instance, Limits()), key=lambda schedule: schedule.makespan)
+
+
+def test_a_slow_machine_explains_stalls_and_slots_and_only_what_occurs(tmp_path: Path) -> None:
+    path = tmp_path / "chart.svg"
+    draw_gantt(*slow("CLCCL", 4), path, title="t")
+    text = path.read_text("utf-8")
+    for words in ("stalled on latency", "no issue slot left", "idle: no ready warp", "bars: the cycle of issue"):
+        assert words in text
+    assert "barrier" not in text
+    draw_gantt(*slow("C", 1), path, title="t")
+    text = path.read_text("utf-8")
+    assert "stalled on latency" in text
+    for words in ("waits", "no issue slot left", "executes on L"):
+        assert words not in text
+
+
+@pytest.mark.parametrize("warps", [4, 32])
+def test_stalled_missing_slots_and_barriers_have_their_colours(warps: int, tmp_path: Path) -> None:
+    path = tmp_path / "chart.png"
+    draw_gantt(*slow("CLCCL|C", warps), path, title="t")
+    assert {"#C4B7A0", "#F0E442", "#9A9A9A", "#0072B2", "#E69F00", "#EAEAEA"} <= colours(path)
+
+
+@pytest.mark.parametrize("repeated", [1, 20, 400])
+def test_a_machine_that_holds_ports_beyond_the_makespan_can_be_drawn(repeated: int, tmp_path: Path) -> None:
+    path = tmp_path / "chart.png"
+    machine = Machine("held", (UnitClass("C", 2, 9, Latency(1, 5)), UnitClass("L", 1, 7)))
+    instance, schedule = slow("CL" * repeated, 3, machine)
+    draw_gantt(instance, schedule, path, title="t")
+    assert pixels(path)[0] <= 2400
 
 
 def test_importing_the_module_loads_neither_matplotlib_nor_numpy() -> None:

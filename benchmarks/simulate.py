@@ -1,0 +1,117 @@
+"""How fast policies run: warp-instructions a second on one core, compiled and plain, with known makespans asserted.
+
+    python -m benchmarks.simulate
+
+One JSON line per measurement: the makespan alone, the same with its schedule, and, as `plain`, the definition. Seconds
+are processor time without compiling, the best of several. The string has 400 letters, drawn with a fixed seed.
+"""
+
+import json
+import random
+import time
+from collections.abc import Callable
+from statistics import median
+
+from makespan.instance import Instance
+from makespan.machine import PAPER, Latency, Machine, UnitClass
+from makespan.program import Program
+from makespan.simulate import POLICIES, Choices, replay
+from makespan.simulate.choices import routes
+from makespan.simulate.policies import simulated
+from makespan.simulate.runner import Runner
+
+LETTERS, WARPS, SHORT = 400, 48, 40
+MACHINES = {
+    "basic": PAPER,
+    "two ports": Machine.of({"C": 2, "L": 1}),
+    "general": Machine("general", (UnitClass("C", 2, 1, Latency(4, 4)), UnitClass("L", 1, 4, Latency(20, 400))), 2),
+}
+KNOWN = {
+    "basic": {
+        "lrr": 10565, "gto": 10094, "oldest": 10094, "youngest": 10094, "two-level": 10663, "random": 10521,
+    },
+    "two ports": {
+        "lrr": 9382, "gto": 9499, "oldest": 9499, "youngest": 9499, "two-level": 9381, "random": 9364,
+    },
+    "general": {
+        "lrr": 79259, "gto": 79131, "oldest": 79131, "youngest": 79131, "two-level": 79226, "random": 79188,
+    },
+}  # fmt: skip
+"""Makespans in cycles; the plain runs of the same question agree."""
+
+ORDERS = (122, 127)
+"""The fewest and the most cycles of 2,000 random orders of two kinds of warps."""
+
+
+def fastest(work: Callable[[], object], times: int) -> float:
+    """Seconds of processor time, the best of several."""
+    found = []
+    for _ in range(times):
+        began = time.process_time()
+        work()
+        found.append(time.process_time() - began)
+    return min(found)
+
+
+def measure(name: str, policy: str) -> dict[str, object]:
+    """The compiled runner on the long string."""
+    instance = Instance.of("".join(random.Random(1).choices("CL", k=LETTERS)), WARPS, MACHINES[name])
+    runner = Runner(instance)
+    schedule = runner.schedule(policy)
+    assert runner.makespan(policy) == replay(instance, schedule) == KNOWN[name][policy]
+    seconds, with_schedule = (
+        fastest(lambda: runner.makespan(policy), 9),
+        fastest(lambda: runner.schedule(policy), 3),
+    )
+    return {
+        "what": "compiled",
+        "machine": name,
+        "policy": policy,
+        "warps": WARPS,
+        "letters": LETTERS,
+        "makespan": schedule.makespan,
+        "seconds": round(seconds, 5),
+        "million_instructions_per_second": round(WARPS * LETTERS / seconds / 1e6, 2),
+        "seconds_with_schedule": round(with_schedule, 5),
+    }
+
+
+def compare(name: str) -> dict[str, object]:
+    """The plain runs of a short string beside the compiled ones, over all policies."""
+    instance = Instance.of("".join(random.Random(1).choices("CL", k=SHORT)), WARPS, MACHINES[name])
+    chosen, runner = routes(instance, Choices()), Runner(instance)
+    ratios = []
+    for policy, make in POLICIES.items():
+        plain = simulated(instance, make(instance, Choices()), chosen)
+        assert plain == runner.schedule(policy)
+
+        def once(name: str = policy) -> object:
+            return simulated(instance, POLICIES[name](instance, Choices()), chosen)
+
+        slow = fastest(once, 1)
+        quick = fastest(lambda policy=policy: runner.makespan(policy), 9)  # type: ignore[misc]
+        ratios.append(slow / quick)
+    return {"what": "plain", "machine": name, "letters": SHORT, "warps": WARPS, "times_slower": round(median(ratios))}
+
+
+def orders() -> dict[str, object]:
+    """How many orders of warps a local search can try in a second."""
+    loads, sums = Program.chain("LLLLCCCCCCCCCLLCCCCCCC"), Program.chain("CCLLCCLCLCCLCCCLLCCCLC")
+    runner, draw = Runner(Instance.merged([(loads, 4), (sums, 4)])), random.Random(1)
+    some = [draw.sample(range(8), 8) for _ in range(2_000)]
+    assert (min(map(runner.ranked, some)), max(map(runner.ranked, some))) == ORDERS
+    seconds = fastest(lambda: [runner.ranked(order) for order in some], 3)
+    return {"what": "orders", "warps": 8, "letters": 22, "orders_per_second": round(len(some) / seconds)}
+
+
+def main() -> None:
+    """Measure and print."""
+    for name in MACHINES:
+        for policy in POLICIES:
+            print(json.dumps(measure(name, policy)), flush=True)
+        print(json.dumps(compare(name)), flush=True)
+    print(json.dumps(orders()), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,208 @@
+"""What scheduling policies do, beside the best and the worst case of all schedulers: a table and its picture.
+
+A run of a policy is one schedule. The shortest and the longest case are proven for every work-conserving scheduler.
+"""
+
+import io
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from makespan.errors import BrokenPromiseError
+from makespan.report import text
+from makespan.report.files import write_whole
+from makespan.result import Bounds, Result
+from makespan.schedule import Schedule
+from makespan.simulate import replay
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+ONE_RUN = "one run, not a bound"
+
+_DPI = 150
+_WIDTH, _ROW, _AROUND = 9.6, 0.34, 2.1  # inches
+_LEFT, _RIGHT = 0.12, 0.90
+_FARTHEST = 0.5  # beyond the worst case, as a share of the span; what is farther is an arrow at the edge
+_PROVEN, _RUN, _PESSIMISTIC, _INK, _GREY, _LINES, _SPAN = (
+    "#0072B2", "#D55E00", "#5A5A5A", "#1A1A1A", "#5A5A5A", "#C8C8C8", "#EAF2F8",
+)  # fmt: skip
+"""Source of the first two: Okabe and Ito, Color Universal Design, 2008; they differ in shape, too."""
+_STYLE: dict[str, Any] = {"font.size": 9, "pdf.fonttype": 42, "svg.fonttype": "none", "svg.hashsalt": "makespan"}
+_METADATA: dict[str, dict[str, Any]] = {
+    ".png": {"Software": "makespan"},
+    ".svg": {"Creator": "makespan", "Date": None},
+    ".pdf": {"Creator": "makespan", "Producer": "makespan", "CreationDate": None},
+}
+
+
+class Row(NamedTuple):
+    """One line of the table; `lower == upper` for a run and for what is exact, in cycles."""
+
+    name: str
+    kind: str
+    lower: int
+    upper: int
+    remark: str
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyGap:
+    """Runs of policies, and a result with a best case that encloses them.
+
+    Args:
+        result: no longer open than the runs leave it, see `enclosing`.
+        runs: the makespan in cycles by policy.
+    """
+
+    result: Result
+    runs: Mapping[str, int]
+
+    @property
+    def best_case(self) -> Bounds:
+        """The proven interval of the shortest schedule."""
+        if self.result.best_case is None:
+            raise ValueError("a policy gap needs a result with a best case")
+        return self.result.best_case
+
+    def rows(self) -> Iterator[Row]:
+        """The table: best case, runs from the shortest to the longest, worst case, M^L + M^C."""
+        best, worst = self.best_case, self.result.bounds
+        yield Row("best case", "proven", best.lower, best.upper, "the shortest work-conserving schedule")
+        for policy, makespan in sorted(self.runs.items(), key=lambda item: item[1]):
+            yield Row(policy, "run", makespan, makespan, ONE_RUN)
+        evidence = f"every work-conserving scheduler; at most {worst.upper} by {self.result.upper_evidence}"
+        yield Row("worst case", "proven", worst.lower, worst.upper, evidence)
+        bound = self.result.pessimistic
+        yield Row("M^L + M^C", "bound", bound, bound, "the pessimistic bound")
+
+
+def enclosing(result: Result, schedules: Mapping[str, Schedule]) -> PolicyGap:
+    """The runs of policies on the instance of a result that has a best case.
+
+    Each run is a work-conserving schedule, so where an interval is open the runs may narrow it.
+
+    Raises:
+        InvalidScheduleError: a run does not replay.
+        BrokenPromiseError: a run is shorter than the best case or longer than the worst case.
+    """
+    runs = {policy: replay(result.instance, schedule) for policy, schedule in schedules.items()}
+    best, worst = PolicyGap(result, runs).best_case, result.bounds
+    for policy, makespan in runs.items():
+        if not best.lower <= makespan <= worst.upper:
+            raise BrokenPromiseError(
+                f"policy {policy} takes {makespan} cycles, outside of {best.lower}..{worst.upper}, which was proven"
+            )
+    best &= Bounds(best.lower, min(best.upper, *runs.values()))
+    longest = max(schedules.values(), key=lambda schedule: schedule.makespan)
+    if longest.makespan > worst.lower:
+        result = replace(result, witness=longest, bounds=Bounds(longest.makespan, worst.upper))
+    return PolicyGap(replace(result, best_case=best), runs)
+
+
+def table(gap: PolicyGap) -> str:
+    """The rows in columns; shares are of the safe number, the upper bound of the worst case."""
+    safe = gap.result.bounds.upper
+    lines = [f"{'':<11}{'cycles':>13}  of worst"]
+    for row in gap.rows():
+        cycles = text.interval(Bounds(row.lower, row.upper))
+        lines.append(f"{row.name:<11}{cycles:>13}  {100 * row.upper / safe:>6.1f} %  {row.remark}")
+    return "\n".join(lines)
+
+
+def summary(gap: PolicyGap) -> str:
+    """One line: how far the worst case is above what the policies did."""
+    slowest, worst = max(gap.runs.values()), gap.result.bounds
+    fastest = min(gap.runs.values())
+    spread = f"{slowest}" if slowest == fastest else f"{fastest} to {slowest}"
+    if slowest == worst.upper:
+        return f"simulated: {spread} cycles; the slowest of these runs is a worst case"
+    least, most = (100 * (bound - slowest) / slowest for bound in (worst.lower, worst.upper))
+    above = f"{most:.1f} %" if worst.lower == worst.upper else f"{least:.1f} to {most:.1f} %"
+    return f"simulated: {spread} cycles; the worst case is {above} above the slowest of these runs"
+
+
+def draw_policy_gap(gap: PolicyGap, path: Path) -> None:
+    """Write the picture of the table to `path` (.png, .svg or .pdf), whole or not at all.
+
+    Raises:
+        InputError: a file that cannot be written.
+    """
+    from matplotlib import style
+
+    content, suffix = io.BytesIO(), path.suffix.lower()
+    with style.context(["default", _STYLE]):
+        _figure(gap).savefig(content, format=suffix[1:], dpi=_DPI, metadata=_METADATA[suffix])
+    write_whole(path, content.getvalue(), "the picture")
+
+
+def _figure(gap: PolicyGap) -> "Figure":
+    from matplotlib.figure import Figure
+
+    rows = list(gap.rows())
+    height = _AROUND + _ROW * len(rows)
+    figure = Figure(figsize=(_WIDTH, height), facecolor="white")
+    axes = figure.add_axes((_LEFT, 0.95 / height, _RIGHT - _LEFT, _ROW * len(rows) / height))
+    figure.text(0.02, 1 - 0.3 / height, text.verdict(gap.result), size=13, weight="bold", color=_INK, va="center")
+    figure.text(0.02, 1 - 0.6 / height, _cut(text.subject(gap.result)), color=_GREY, va="center")
+    figure.text(0.02, 1 - 0.83 / height, _cut(summary(gap)), color=_GREY, va="center")
+    low, high = _limits(gap)
+    for number, row in enumerate(rows):
+        _draw_row(axes, number, row, low, high)
+    _finish(axes, gap, rows)
+    axes.set_xlim(low, high)
+    note = (
+        f"dots: {ONE_RUN}; diamonds and bars: proven for every work-conserving scheduler, "
+        "and so is the shaded span from best to worst case"
+    )
+    figure.text(0.02, 0.2 / height, note, size=8, color=_GREY, va="center")
+    return figure
+
+
+def _cut(line: str, letters: int = 120) -> str:
+    return line if len(line) <= letters else f"{line[: letters - 4]} ..."
+
+
+def _limits(gap: PolicyGap) -> tuple[float, float]:
+    """The first and the last cycle of the axis; M^L + M^C is on it unless it is far beyond the worst case."""
+    low, high = gap.best_case.lower, gap.result.bounds.upper
+    if low == gap.result.pessimistic:
+        return low - 1, low + 1
+    span = max(high - low, 2)
+    if gap.result.pessimistic <= high + _FARTHEST * span:
+        high = gap.result.pessimistic
+    return low - 0.05 * span, high + 0.08 * span
+
+
+def _draw_row(axes: "Axes", number: int, row: Row, low: float, high: float) -> None:
+    """A dot for a run, a diamond for a proven value, a bar for a proven interval; the cycles to the right of it."""
+    colour = {"proven": _PROVEN, "run": _RUN, "bound": _PESSIMISTIC}[row.kind]
+    cycles = "..".join(f"{value:,}" for value in dict.fromkeys((row.lower, row.upper)))
+    at, marker = min(float(row.upper), high), "o" if row.kind == "run" else "D"
+    axes.hlines(number, low, min(float(row.lower), high), color=_LINES, linewidth=0.7, zorder=1)
+    if at < row.upper:
+        axes.plot([at], [number], ">", color=colour, markersize=8, markeredgewidth=0, clip_on=False)
+    elif row.lower < row.upper:
+        axes.plot([row.lower, row.upper], [number, number], color=colour, linewidth=5, solid_capstyle="butt")
+        axes.plot([row.lower, row.upper], [number, number], "|", color=colour, markersize=13, markeredgewidth=2)
+    else:
+        axes.plot([at], [number], marker, color=colour, markersize=7, markeredgewidth=0)
+    axes.annotate(cycles, (at, number), xytext=(9, 0), textcoords="offset points", va="center_baseline", color=_INK)
+
+
+def _finish(axes: "Axes", gap: PolicyGap, rows: list[Row]) -> None:
+    """The span between best and worst case, the names of the rows, and an axis of whole cycles."""
+    from matplotlib.ticker import MaxNLocator
+
+    axes.axvspan(gap.best_case.lower, gap.result.bounds.upper, color=_SPAN, zorder=0)
+    axes.set(ylim=(len(rows) - 0.5, -0.5), xlabel="cycles")
+    axes.set_yticks(range(len(rows)), [row.name for row in rows])
+    for label, row in zip(axes.get_yticklabels(), rows, strict=True):
+        label.set_fontweight("normal" if row.kind == "run" else "bold")
+    axes.xaxis.set_major_locator(MaxNLocator(nbins=8, integer=True, steps=[1, 2, 5, 10]))
+    axes.xaxis.set_major_formatter("{x:,.0f}")
+    axes.tick_params(length=0, axis="y")
+    for side in ("top", "right", "left"):
+        axes.spines[side].set_visible(False)

@@ -1,0 +1,219 @@
+"""Runs of a policy in compiled code: the schedules of `policies.simulated`, some hundred times as fast or more."""
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from makespan.errors import InputError
+from makespan.instance import Instance
+from makespan.program import BARRIER
+from makespan.schedule import Schedule
+from makespan.simulate.choices import Choices, Routes, draws_of_policy, routes
+from makespan.simulate.policies import POLICIES, simulated
+
+if TYPE_CHECKING:
+    from makespan.simulate import kernel
+
+SMALL = 20_000
+"""Up to so many warps times cycles of all warps one after another, to load compiled code takes longer than to run."""
+
+_DEFAULT = Choices()
+
+
+def run(instance: Instance, policy: str, choices: Choices = _DEFAULT) -> Schedule:
+    """The schedule that a policy makes: one of the many that are work-conserving, so no bound on any other.
+
+    Args:
+        policy: a key of `POLICIES`.
+        choices: what the policy does not decide.
+
+    Raises:
+        KeyError: a policy that is not known.
+    """
+    arbiter = POLICIES[policy](instance, choices)
+    chosen = routes(instance, choices)
+    if _is_small(instance, chosen):
+        return simulated(instance, arbiter, chosen)
+    return Runner(instance, chosen).schedule(policy, choices)
+
+
+def shortest(instance: Instance, choices: Choices = _DEFAULT) -> Schedule:
+    """The shortest of the schedules that the policies make."""
+    chosen = routes(instance, choices)
+    if _is_small(instance, chosen):
+        runs = (simulated(instance, arbiter(instance, choices), chosen) for arbiter in POLICIES.values())
+        return min(runs, key=lambda schedule: schedule.makespan)
+    runner = Runner(instance, chosen)
+    return runner.schedule(min(POLICIES, key=lambda policy: runner.makespan(policy, choices)), choices)
+
+
+def _is_small(instance: Instance, chosen: Routes) -> bool:
+    return instance.warps * sum(map(sum, chosen.latencies)) <= SMALL
+
+
+def makespan(instance: Instance, order: Sequence[int], latencies: Sequence[Sequence[int]] | None = None) -> int:
+    """Cycles that the warps take if in every cycle the able ones go first that stand first in `order`.
+
+    One schedule, and so a lower bound on the worst case. For many orders of one instance keep a `Runner`.
+
+    Args:
+        order: all warps, in any order.
+        latencies: for every warp those of its instructions, as in `Schedule`; by default the largest.
+
+    Raises:
+        InputError: an order that is not one of all warps, or latencies out of range.
+    """
+    chosen = routes(instance, _DEFAULT)
+    return Runner(instance, chosen if latencies is None else with_latencies(instance, chosen, latencies)).ranked(order)
+
+
+def with_latencies(instance: Instance, chosen: Routes, latencies: Sequence[Sequence[int]]) -> Routes:
+    """The same paths with other latencies.
+
+    Raises:
+        InputError: a wrong number of latencies, or one that is not in the range of its class.
+    """
+    ranges = {unit.name: unit.latency for unit in instance.machine.units}
+    if len(latencies) != instance.warps:
+        raise InputError(f"latencies of {len(latencies)} warps are given, of {instance.warps}")
+    for warp, (program, path, own) in enumerate(zip(instance.programs(), chosen.paths, latencies, strict=True)):
+        letters = [program.places[place].unit for place in path]
+        allowed = [ranges[letter] for letter in letters if letter != BARRIER]
+        if len(own) != len(allowed):
+            raise InputError(f"warp {warp} has {len(own)} latencies for {len(allowed)} instructions")
+        for latency, within in zip(own, allowed, strict=True):
+            if not within.least <= latency <= within.most:
+                raise InputError(f"warp {warp} has a latency of {latency}, which is not in {within}")
+    return Routes(chosen.paths, tuple(map(tuple, latencies)))
+
+
+class Runner:
+    """An instance on fixed routes, ready for many runs; equal questions have equal answers.
+
+    Args:
+        instance: what runs.
+        chosen: path and latencies of every warp, as `routes` makes them; by default the longest and the largest.
+    """
+
+    def __init__(self, instance: Instance, chosen: Routes | None = None) -> None:
+        import numpy as np
+
+        from makespan.simulate import kernel
+
+        self._instance, self._routes = instance, chosen or routes(instance, _DEFAULT)
+        machine = instance.machine
+        rows: dict[tuple[int, int, int], int] = {}
+        letters, latencies, first = list[int](), list[int](), list[int]()
+        codes = {unit.name: number for number, unit in enumerate(machine.units)} | {BARRIER: len(machine.units)}
+        for program, path, own in zip(instance.programs(), *self._routes, strict=True):
+            key = id(program), id(path), id(own)
+            if key not in rows:
+                rows[key] = len(letters)
+                units, coming = [program.places[place].unit for place in path], iter(own)
+                letters += [*(codes[unit] for unit in units), len(machine.units) + 1]
+                latencies += [*(0 if unit == BARRIER else next(coming) for unit in units), 0]
+            first.append(rows[key])
+        self._work = kernel.Work(*map(_ints, (letters, latencies, first, instance.block_of_warp())))
+        self._units = kernel.Units(
+            _ints([unit.capacity for unit in machine.units]),
+            _ints([unit.interval for unit in machine.units]),
+            machine.issue_width or instance.warps,
+        )
+        self._longest = max(latencies)
+        self._none = kernel.Log(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
+
+    def makespan(self, policy: str, choices: Choices = _DEFAULT) -> int:
+        """Cycles that the run of a policy takes; of `choices` only what concerns policies counts here."""
+        return self._run(policy, choices, self._none)
+
+    def schedule(self, policy: str, choices: Choices = _DEFAULT) -> Schedule:
+        """The run of a policy."""
+        log = self._log()
+        makespan = self._run(policy, choices, log)
+        order = range(self._instance.warps - 1, -1, -1) if policy == "youngest" else None
+        return self._logged(log, makespan, order)
+
+    def ranked(self, order: Sequence[int]) -> int:
+        """Cycles that a fixed order of all warps takes, see `makespan`.
+
+        Raises:
+            InputError: an order that is not one of all warps.
+        """
+        return self._ranked(order, self._none)
+
+    def ranked_schedule(self, order: Sequence[int]) -> Schedule:
+        """The run of a fixed order of all warps."""
+        log = self._log()
+        return self._logged(log, self._ranked(order, log), order)
+
+    def _run(self, policy: str, choices: Choices, log: "kernel.Log") -> int:
+        from makespan.simulate import kernel
+
+        warps = self._instance.warps
+        kinds = {
+            "lrr": kernel.ROUND_ROBIN,
+            "gto": kernel.GREEDY,
+            "oldest": kernel.OLDEST,
+            "two-level": kernel.TWO_LEVEL,
+            "random": kernel.RANDOM,
+        }
+        if policy == "youngest":
+            return self._ranked(range(warps - 1, -1, -1), log)
+        size = min(choices.group_size, warps)
+        return self._execute(kinds[policy], size, draws_of_policy(choices.seed).state, self._work, log)
+
+    def _ranked(self, order: Sequence[int], log: "kernel.Log") -> int:
+        import numpy as np
+
+        from makespan.simulate import kernel
+
+        warps, chosen = self._instance.warps, np.asarray(order, dtype=np.int64)
+        if chosen.shape != (warps,) or not np.array_equal(np.sort(chosen), np.arange(warps)):
+            raise InputError(f"an order of {warps} warps has each of 0..{warps - 1} once")
+        work = self._work._replace(first=self._work.first[chosen], block=self._work.block[chosen])
+        return self._execute(kernel.OLDEST, warps, 0, work, log)
+
+    def _execute(self, kind: int, size: int, seed: int, work: "kernel.Work", log: "kernel.Log") -> int:
+        import numpy as np
+
+        from makespan.simulate import kernel
+
+        turn = 0 if kind in (kernel.OLDEST, kernel.TWO_LEVEL) else kernel.NONE
+        policy = kernel.Policy(
+            kind,
+            size,
+            np.array([turn, 0], dtype=np.int64),
+            np.arange(-1, self._instance.warps - 1, size, dtype=np.int64),
+            np.array([seed % 2**64], dtype=np.uint64),
+        )
+        with np.errstate(over="ignore"):  # without a compiler: random numbers and bits wrap around on purpose
+            state = kernel.prepared(work, self._units, self._instance.blocks, self._longest)
+            return int(kernel.run(policy, work, self._units, state, log))
+
+    def _log(self) -> "kernel.Log":
+        import numpy as np
+
+        from makespan.simulate import kernel
+
+        size = sum(map(len, self._routes.latencies))
+        return kernel.Log(np.empty(size, dtype=np.int64), np.empty(size, dtype=np.int64))
+
+    def _logged(self, log: "kernel.Log", makespan: int, order: Sequence[int] | None) -> Schedule:
+        """A log as a schedule; its slots are the warps, or places in `order`."""
+        import numpy as np
+
+        warps = log.slots if order is None else np.asarray(order, dtype=np.int64)[log.slots]
+        sorting = np.lexsort((warps, log.cycles))
+        begins = np.flatnonzero(np.diff(log.cycles, prepend=-1))
+        executing = iter(warps[sorting].tolist())
+        cycles: list[tuple[int, ...]] = [()] * makespan
+        sizes = np.diff(begins, append=len(warps)).tolist()
+        for cycle, size in zip(log.cycles[begins].tolist(), sizes, strict=True):
+            cycles[cycle] = tuple(next(executing) for _ in range(size))
+        fixed = self._instance.machine.fixed_latencies
+        return Schedule(tuple(cycles), self._routes.paths, () if fixed else self._routes.latencies)
+
+
+def _ints(values: Iterable[int]) -> "kernel.Ints":
+    import numpy as np
+
+    return np.fromiter(values, dtype=np.int64)

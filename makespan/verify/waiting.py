@@ -1,0 +1,56 @@
+"""How long a warp can wait for ports and issue slots (docs/theory.md, theorem 1'), for the checker."""
+
+from typing import NamedTuple
+
+from makespan.machine import Machine, UnitClass
+
+
+class Share(NamedTuple):
+    """Who uses a class.
+
+    Args:
+        rivals: how many other warps may use it.
+        theirs: the most instructions that they execute.
+        own: the most that the warp itself executes.
+        waits: whether it may wait for the class at all.
+    """
+
+    rivals: int
+    theirs: int
+    own: int
+    waits: bool
+
+
+def most_waiting(machine: Machine, others: int, shares: dict[str, Share]) -> int:
+    """The most cycles in which a warp is ready and does not issue.
+
+    In such a cycle all ports of its class are held, or `issue width` instructions of as many `others` are issued. The
+    latter are `b` of a class at most, and the ports of a class are held for so many cycles in all; the cycle in which
+    an instruction is issued counts for one of both only. With fewer ports than slots (or as many) it is worse if it
+    counts for the ports, so only the rest after division by the ports is left for slots.
+
+    Args:
+        machine: what they run on.
+        others: how many other warps there are.
+        shares: for every class.
+    """
+    width = machine.issue_width
+    cycles = slots = 0
+    for unit in machine.units:
+        share = shares[unit.name]
+        if not share.waits or not _can_be_held(unit, share.rivals):
+            slots += share.theirs
+            continue
+        held = share.theirs * unit.interval + share.own * max(unit.interval - unit.latency.least, 0)
+        full, rest = divmod(held, unit.capacity)
+        cycles += full
+        slots += min(share.theirs, rest) if width is None or width >= unit.capacity else share.theirs
+    if width is None or width > others:
+        return cycles
+    return cycles + slots // width
+
+
+def _can_be_held(unit: UnitClass, rivals: int) -> bool:
+    """Whether so many warps, and the one that waits, can hold all ports at once."""
+    each = (unit.interval + unit.latency.least - 1) // unit.latency.least  # ports that a warp can hold
+    return (rivals + 1) * each > unit.capacity  # one less by the warp that waits
