@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from makespan import compiled
 from makespan.bounds.conditions import Question
 from makespan.bounds.delays import expanded
 from makespan.bounds.linear import Programme, Values
@@ -12,7 +13,7 @@ from makespan.machine import Latency, Machine, UnitClass
 from makespan.program import Place, Program
 from makespan.result import Bounds, Result, Status, Upper
 from makespan.simulate import replay
-from makespan.solve import Limits, beam, certify, compiled, packed, search, solve
+from makespan.solve import Limits, beam, certify, packed, search, solve
 from makespan.solve.finding import Finding
 from makespan.verify import potential as checker
 from tests.oracle import brute_force

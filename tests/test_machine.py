@@ -12,9 +12,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from makespan import cli
+from makespan.bounds import any_units
 from makespan.errors import InputError, UnsupportedError
 from makespan.instance import Instance
 from makespan.machine import MAX_CAPACITY, ONE_CYCLE, PAPER, Latency, Machine, UnitClass
+from makespan.program import Program
 
 PAGE = (Path(__file__).parents[1] / "docs" / "machines.md").read_text()
 
@@ -255,8 +257,7 @@ def test_the_bound_of_the_page_holds_for_every_way_to_build_a_throughput(
 ) -> None:
     others = UnitClass("C", 1, latency=latency), UnitClass("S", 1)
     ports = Machine("m", (*others, UnitClass("L", k * p, k * q)), width)
-    count = Counter("".join(strings))
-    own = max(sum(latency.most if letter == "C" else 1 for letter in string) for string in strings)
-    bound = own + count["C"] + count["S"] + q * count["L"] // p + (count.total() // width if width else 0)
+    reduced = Machine("m", (*others, UnitClass("L", p, q)), width)
+    bound = any_units(Instance.merged([(Program.chain(string), 1) for string in strings], reduced))
     assert worst_case(strings, ports) <= bound
     assert worst_case(strings, ports, {"L": Frame(k * p, k * q)}) <= bound

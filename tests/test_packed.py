@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from makespan import compiled
 from makespan.bounds import pessimistic
 from makespan.certificate import Certificate, Potential, Table
 from makespan.errors import BrokenPromiseError, UnsupportedError
@@ -23,7 +24,7 @@ from makespan.program import Place, Program
 from makespan.result import Bounds, Upper
 from makespan.schedule import Schedule
 from makespan.simulate import replay
-from makespan.solve import Limits, certify, compiled, packed, packed_bounds, packed_states, search
+from makespan.solve import Limits, certify, packed, packed_bounds, packed_states, search
 from makespan.solve import packed_kernel as kernel
 from makespan.solve.finding import Finding
 from makespan.strings import read_instances

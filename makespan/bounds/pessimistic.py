@@ -1,12 +1,14 @@
 """The pessimistic bound M^L + M^C, for any machine, strings and automata."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from itertools import zip_longest
 from typing import NamedTuple
 
-from makespan.bounds.phases import segments_of, sums
+from makespan.bounds.phases import Segment, segments_of, sums
 from makespan.instance import Instance
 from makespan.machine import Machine, UnitClass
+from makespan.program import Program
 
 
 def pessimistic(instance: Instance) -> int:
@@ -91,30 +93,69 @@ def _port_cycles(unit: UnitClass, work: int, own: int) -> int:
     return unit.interval * work + max(0, unit.interval - unit.latency.least) * own
 
 
+def any_units(instance: Instance) -> int:
+    """An upper bound, in cycles, that holds however units of the machine's throughputs are built.
+
+    A class of p ports with interval q may really have kp ports with interval kq, or take kp instructions in each frame
+    of kq cycles, for any k. All X-instructions together then keep a warp waiting for X for at most floor(q N_X / p)
+    cycles, and the issue width for at most floor(N / width). Proof in docs/machines.md.
+    """
+    machine = instance.machine
+    counts = {name: sum(g.warps * g.program.most(name) for g in instance.groups) for name in machine.capacities}
+    total = _alone(instance) + sum(unit.interval * counts[unit.name] // unit.capacity for unit in machine.units)
+    if machine.issue_width is not None:
+        total += sum(group.warps * group.program.most() for group in instance.groups) // machine.issue_width
+    return total
+
+
+def _alone(instance: Instance) -> int:
+    """The most cycles in which latencies of one warp pass or, with barriers, of a chain of warps."""
+    longest = {unit.name: unit.latency.most for unit in instance.machine.units}
+    if not instance.has_barriers:
+        return max(group.program.heaviest(longest) for group in instance.groups)
+    chain = _Chain.of(instance)
+    if chain is None:
+        return sum(group.warps * group.program.heaviest(longest) for group in instance.groups)
+    return chain.sum(longest, max)
+
+
+@dataclass(frozen=True, slots=True)
+class _Chain:
+    """The warps that keep each other waiting at barriers: z since its last one, before it who came to that one last."""
+
+    cut: tuple[tuple[Program, tuple[Segment, ...]], ...]
+
+    @classmethod
+    def of(cls, instance: Instance) -> "_Chain | None":
+        """None if there are too many phases."""
+        segments = [(group.program, segments_of(group.program)) for group in instance.groups]
+        cut = tuple((program, own) for program, own in segments if own is not None)
+        return cls(cut) if len(cut) == len(segments) else None
+
+    def sum(self, weights: Mapping[str, int], choose: Callable[..., int]) -> int:
+        """The most (`max`) or least (`min`) weight of classes that the chain may execute."""
+        rows = [sums(program, own, weights, choose) for program, own in self.cut]
+        return sum(map(choose, zip_longest(*rows, fillvalue=0)))
+
+
 def _with_barriers(instance: Instance) -> int:
-    """The same along a chain of warps: z since its last barrier, before that the warp that came to this barrier last.
+    """The same along a chain of warps.
 
     In every cycle the latency of an instruction of the chain passes, or its warp waits for ports or an issue slot; it
     never waits at a barrier. In phase k it executes at most the most, and of X at least the least, that any warp
     executes there; all other instructions are others'.
     """
     machine = instance.machine
-    segments = [segments_of(group.program) for group in instance.groups]
-    cut = [(group, own) for group, own in zip(instance.groups, segments, strict=True) if own is not None]
-    if len(cut) < len(segments):  # too many phases: in each cycle a latency passes or a port is held
+    chain = _Chain.of(instance)
+    if chain is None:  # too many phases: in each cycle a latency passes or a port is held
         longest = {unit.name: max(unit.interval, unit.latency.most) for unit in machine.units}
         return sum(group.warps * group.program.heaviest(longest) for group in instance.groups)
-
-    def chain(weights: dict[str, int], choose: Callable[..., int]) -> int:
-        rows = [sums(group.program, own, weights, choose) for group, own in cut]
-        return sum(map(choose, zip_longest(*rows, fillvalue=0)))
 
     def rivals(name: str) -> Rivals:
         users = sum(group.warps for group in instance.groups if name in group.program.units)
         work = sum(group.warps * group.program.most(name) for group in instance.groups)
-        own = chain({name: 1}, min)
+        own = chain.sum({name: 1}, min)
         return Rivals(max(0, users - 1), work - own, own, users > 0)
 
     found = {name: rivals(name) for name in machine.capacities}
-    longest = {unit.name: unit.latency.most for unit in machine.units}
-    return chain(longest, max) + waiting(machine, found, instance.warps - 1)
+    return _alone(instance) + waiting(machine, found, instance.warps - 1)

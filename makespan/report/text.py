@@ -2,6 +2,7 @@
 
 import textwrap
 
+from makespan.bounds import any_units
 from makespan.instance import Instance
 from makespan.report.explain import explain, words
 from makespan.result import Bounds, Result, Status
@@ -33,6 +34,8 @@ def report(result: Result) -> str:
         f"at most    {result.bounds.upper:>9}  proven by {result.upper_evidence}",
         f"M^L + M^C  {result.pessimistic:>9}  the pessimistic bound, {_excess(result)}",
     ]
+    if any(unit.interval > 1 for unit in result.instance.machine.units):
+        lines.append(f"any units  {any_units(result.instance):>9}  holds however units of these throughputs are built")
     if result.best_case is not None:
         lines.append(f"best case  {interval(result.best_case):>9}  the shortest work-conserving schedule")
     lines += [f"found by {result.backend} in {result.seconds:.2f} s", verdict(result)]

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
+from makespan import compiled
 from makespan.bounds.conditions import Question
 from makespan.bounds.delays import expanded
 from makespan.bounds.front import Front, front
@@ -13,7 +14,7 @@ from makespan.certificate import Certificate, Node
 from makespan.instance import Instance
 from makespan.machine import DELAY
 from makespan.result import Upper
-from makespan.solve import beam, beam_kernel, compiled
+from makespan.solve import beam, beam_kernel
 from makespan.solve.finding import Finding
 from makespan.solve.limits import Limits
 

@@ -7,12 +7,13 @@ and lowers what is proven while it runs. So the search has a first try, unless t
 from dataclasses import replace
 from math import inf
 
+from makespan import compiled
 from makespan.bounds.delays import contracted, expanded
 from makespan.certificate import Certificate
 from makespan.errors import BrokenPromiseError, UnsupportedError
 from makespan.instance import Instance
 from makespan.result import Bounds, Upper
-from makespan.solve import compiled, packed_dense, packed_dense_kernel, packed_kernel, packed_states, search
+from makespan.solve import packed_dense, packed_dense_kernel, packed_kernel, packed_states, search
 from makespan.solve.finding import Finding
 from makespan.solve.limits import Limits
 
