@@ -1,0 +1,262 @@
+"""`makespan report`: a result with everything behind it as one HTML file, for whoever has to believe it."""
+
+import json
+import shlex
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from makespan.cli import INTERRUPTED
+from makespan.cli.parameters import Memory, Seconds, Warps
+from makespan.cli.solve import BOUNDED, DIFFERS, EXACT, interruptible, progress
+from makespan.cli.source import (
+    KERNEL_FORMATS,
+    KernelOptions,
+    instances,
+    launched,
+    read_module,
+    source_options,
+)
+from makespan.errors import BrokenPromiseError, InputError
+from makespan.instance import Instance
+from makespan.machine import MachineFile, find
+from makespan.report import text
+from makespan.report.bundle import bundle as made_bundle
+from makespan.report.files import check_writable, write_whole
+from makespan.report.html import Command, Context, Input, page_data, render
+from makespan.report.policy_gap import enclosing
+from makespan.result import Result, Status
+from makespan.simulate import POLICIES, Choices, run
+from makespan.solve import Limits, solve
+from makespan.strings import MAX_FILE_BYTES, NamedInstance
+
+if TYPE_CHECKING:
+    from makespan.ptx import LoopInfo
+    from makespan.verify import Verdict
+
+_EVIDENCE = "evidence.json"
+_FOR_PAGE = ("output", "curve", "bundle", "check")
+_FOR_SOLVE = ("backend", "memory_limit", "threads", "seed")
+
+
+@click.command("report")
+@source_options
+@click.option("--output", "-o", type=click.Path(path_type=Path), required=True, metavar="FILE.html", help="the page")
+@click.option("--curve", type=Warps(), metavar="A..B", help="also the worst case for these numbers of warps")
+@click.option("--bundle", type=click.Path(path_type=Path), help="leave the evidence, whose digest the page states")
+@click.option("--check/--no-check", default=True, show_default=True, help="have the independent checker confirm it")
+@click.option("--backend", default="auto", show_default=True, help="engine: auto, certificate, search, cpsat, ilp")
+@click.option("--time-limit", type=Seconds(), default=60.0, show_default=True, help="per instance")
+@click.option("--memory-limit", type=Memory(), default="8GiB", show_default=True, help="for the tables of a search")
+@click.option(
+    "--threads", type=click.IntRange(1, 256), default=1, show_default=True, help="for solvers that use several"
+)
+@click.option(
+    "--seed", type=click.IntRange(0, 2**31 - 1), default=0, show_default=True, help="of solvers' random numbers"
+)
+@click.pass_context
+def command(
+    context: click.Context,
+    /,
+    output: Path,
+    curve: range | None,
+    bundle: Path | None,
+    check: bool,
+    backend: str,
+    time_limit: float,
+    memory_limit: int,
+    threads: int,
+    seed: int,
+    **source: Any,
+) -> int:
+    """Write the worst case, its proof and its assumptions as one HTML file that needs no network.
+
+    SOURCE is a kernel (.ptx, .cu) or an instance file with one instance (.toml, .jsonl).
+    """
+    _check_outputs(output, bundle)
+    inputs = tuple(_inputs(source))
+    question, others = _questions(source, curve)
+    known = Context(
+        name=str(source["source"] or "an instruction string"),
+        choices=Choices(),
+        inputs=inputs,
+        commands=tuple(_commands(context, bundle or Path(_EVIDENCE))),
+        machine=_machine_file(source),
+        loops=_loops(source),
+    )
+    if tuple(_inputs(source)) != inputs:
+        raise InputError("a file changed while it was read: run this again")
+
+    def solved(instance: Instance, *, best_case: bool) -> Result:
+        limits = Limits(time_limit, memory_limit, threads, seed, progress=progress())
+        with interruptible(limits):
+            return solve(instance, backend=backend, best_case=best_case, limits=limits)
+
+    instance = question.instance
+    schedules = {policy: run(instance, policy, known.choices) for policy in POLICIES}
+    gap = enclosing(solved(instance, best_case=True), schedules)
+    points = tuple(_points(gap.result, others, partial(solved, best_case=False)))
+    evidence = made_bundle(replace(gap.result, best_case=None))  # runs that narrow the best case are not in it
+    known = replace(known, curve=points or None, verdict=_checked(evidence) if check else None)
+    page = render(page_data(gap, known, evidence["sha256"]))
+    if bundle is not None:
+        write_whole(bundle, _compact(evidence), "the bundle")
+    write_whole(output, page.encode("utf-8"), "the page")
+    click.echo(text.verdict(gap.result))
+    for name, path in (("page", output), ("bundle", bundle)):
+        if path is not None:
+            click.echo(f"{name}: {path}")
+    return _exit_code(question, gap.result, points)
+
+
+def _check_outputs(output: Path, bundle: Path | None) -> None:
+    """Refuse before the work what would fail after it."""
+    if output.suffix.lower() not in (".html", ".htm"):
+        raise InputError(f"{output}: the name of a page must end in .html")
+    check_writable(output, "the page")
+    if bundle is not None:
+        check_writable(bundle, "the bundle")
+        if bundle.resolve() == output.resolve():
+            raise InputError(f"{output}: the page and the bundle need two names")
+
+
+def _questions(source: dict[str, Any], curve: range | None) -> tuple[NamedInstance, tuple[NamedInstance, ...]]:
+    """The instance that the page is about, and those of the curve."""
+    asked = instances(**source)
+    if len(asked) > 1:
+        raise InputError(f"a page is about one instance, and this is {len(asked)}; for a range of warps give --curve")
+    if curve is None:
+        return asked[0], ()
+    if source["warps"] is None:
+        raise InputError("--curve stands beside --warps: it needs a kernel or a --string, and no --block")
+    return asked[0], instances(**{**source, "warps": curve})
+
+
+def _inputs(source: dict[str, Any]) -> Iterator[Input]:
+    """Everything that the options name, with its content."""
+    if source["letters"] is not None:
+        yield Input("instruction string", "--string", source["letters"].encode("utf-8", "surrogateescape"))
+    elif source["source"] == "-":
+        raise InputError("a page states the name and the digest of its source: give a file, not '-'")
+    elif source["source"] is not None:
+        yield _read("source", Path(source["source"]))
+    machine = source["machine"]
+    if machine is not None and machine.endswith(".toml"):
+        yield _read("machine", Path(machine))
+    for what in ("classes", "trace"):
+        if source[what] is not None:
+            yield _read(what, source[what])
+    yield from (_read("loop bounds", Path(name)) for name in source["loop_bounds"] if "=" not in name)
+
+
+def _read(what: str, path: Path) -> Input:
+    try:
+        with path.open("rb") as stream:
+            content = stream.read(MAX_FILE_BYTES + 1)
+    except OSError as error:
+        raise InputError(f"{path}: cannot read: {error.strerror or error}") from None
+    if len(content) > MAX_FILE_BYTES:
+        raise InputError(f"{path}: larger than {MAX_FILE_BYTES >> 20} MiB")
+    return Input(what, str(path), content)
+
+
+def _loops(source: dict[str, Any]) -> "tuple[LoopInfo, ...] | None":
+    """The loops of the kernel with their bounds; None where the source is no kernel."""
+    if source["source"] is None or Path(source["source"]).suffix.removeprefix(".") not in KERNEL_FORMATS:
+        return None
+    from makespan import ptx
+
+    names = KernelOptions.__dataclass_fields__
+    options = KernelOptions(**{name: value for name, value in source.items() if name in names})
+    module = read_module(source["source"], arch=options.arch)
+    kernel = module.kernel(options.kernel)
+    given = ptx.bounds_for(kernel, ptx.loop_bounds(options.loop_bounds), module.kernels)
+    return ptx.loops(kernel, given, launched(options).for_kernel(kernel))
+
+
+def _machine_file(source: dict[str, Any]) -> MachineFile | None:
+    """The file with the sources of the numbers; None where the user or an instance file gives them."""
+    if source["capacity"] is not None:
+        return None
+    if source["machine"] is not None:
+        return find(source["machine"])
+    return None if source["warps"] is None and source["block"] is None else find("paper")
+
+
+def _points(first: Result, others: Iterable[NamedInstance], solved: Callable[[Instance], Result]) -> Iterator[Result]:
+    """A result for each number of warps, until the user interrupts; `first` is one that is known."""
+    for other in others:
+        result = first if other.instance == first.instance else solved(other.instance)
+        yield result
+        if result.interrupted:
+            return
+
+
+def _compact(document: dict[str, Any]) -> bytes:
+    return json.dumps(document, separators=(",", ":")).encode() + b"\n"
+
+
+def _checked(evidence: dict[str, Any]) -> "Verdict":
+    """What the independent checker says.
+
+    Raises:
+        BrokenPromiseError: it rejects what was just computed.
+    """
+    from makespan.verify import Outcome, parse, verify
+
+    verdict = verify(parse(_compact(evidence)))
+    if verdict.outcome is Outcome.REJECTED:
+        raise BrokenPromiseError(f"the independent checker rejects the result: {verdict.reason}")
+    return verdict
+
+
+def _commands(context: click.Context, evidence: Path) -> Iterator[Command]:
+    given = [parameter for parameter in context.command.params if _is_given(context, parameter)]
+
+    def line(name: str, leave_out: tuple[str, ...], *more: str) -> str:
+        words = (word for p in given if p.name not in leave_out for word in _words(p, context.params[p.name or ""]))
+        return shlex.join(["makespan", name, *words, *more])
+
+    yield Command("Solve it again, and leave the evidence:", line("solve", _FOR_PAGE, "--bundle", str(evidence)))
+    yield Command(
+        "Have the independent checker confirm the evidence:", shlex.join(["makespan", "verify", str(evidence)])
+    )
+    yield Command("Run the policies again, with the best case:", line("simulate", (*_FOR_PAGE, *_FOR_SOLVE)))
+    yield Command("Make this page again:", line("report", ()))
+
+
+def _is_given(context: click.Context, parameter: click.Parameter) -> bool:
+    source = context.get_parameter_source(parameter.name or "")
+    return source is click.core.ParameterSource.COMMANDLINE
+
+
+def _words(parameter: click.Parameter, value: Any) -> Iterator[str]:
+    """A parameter as one writes it on the command line."""
+    name = max(parameter.opts, key=len)
+    if isinstance(parameter, click.Argument):
+        yield str(value)
+    elif isinstance(value, bool):
+        yield name if value else max(parameter.secondary_opts, key=len)
+    else:
+        for item in value if isinstance(value, tuple) else (value,):
+            yield from (name, _spelled(item))
+
+
+def _spelled(value: Any) -> str:
+    if isinstance(value, range):
+        return str(value.start) if len(value) == 1 else f"{value.start}..{value.stop - 1}"
+    capacities = getattr(value, "capacities", None)
+    return str(value) if capacities is None else ",".join(f"{unit}={most}" for unit, most in capacities.items())
+
+
+def _exit_code(question: NamedInstance, result: Result, points: Iterable[Result]) -> int:
+    if result.interrupted or any(point.interrupted for point in points):
+        return INTERRUPTED
+    expected = question.makespan
+    if expected is not None and not result.bounds.lower <= expected <= result.bounds.upper:
+        return DIFFERS
+    return EXACT if result.status is Status.EXACT else BOUNDED

@@ -1,0 +1,230 @@
+"""What the Gantt chart of a page draws: for every warp its stretches, one after another from cycle 0 to its end."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from makespan.instance import Instance
+from makespan.program import BARRIER
+from makespan.report.activity import Bar, Gap, Wait, Why
+from makespan.report.html.columns import column, differences
+from makespan.report.html.visible import visible
+from makespan.report.looks import IDLE, Look
+from makespan.schedule import Schedule
+
+MOST_STRETCHES = 1_500_000
+"""More make a page that no browser opens with pleasure."""
+MOST_WARPS = 1024
+MOST_BUCKETS = 300
+_PATTERNS = {"": "", "///": "slash", "...": "dots", "xxx": "cross", "---": "lines", "+++": "grid", "\\\\\\": "back"}
+
+_OF_ALL_CLASSES: dict[Why | None, str] = {
+    Why.STALLED: "stalled: a latency passes",
+    Why.SLOT: "ready, no issue slot left",
+}
+
+ISSUES = "issues"
+"""What stands for the reason of a wait where a warp issues."""
+
+
+class Stretch(NamedTuple):
+    """What one warp does for some cycles; `place` and `port` are None where it issues nothing."""
+
+    first_cycle: int
+    cycles: int
+    why: Why | None
+    unit: str
+    place: int | None
+    port: int | None
+
+
+Rows = Sequence[Sequence[Stretch]]
+
+
+class Traced(NamedTuple):
+    """A schedule as it is drawn: bars, waits cut by their reason, gaps, and all of a warp in order of time."""
+
+    bars: Sequence[Bar]
+    gaps: Sequence[Gap]
+    rows: Rows
+
+
+def stretches(warps: int, bars: Iterable[Bar], waits: Iterable[Wait]) -> Rows:
+    """For every warp all that it does until it has finished: no stretch misses, none overlaps.
+
+    Raises:
+        ValueError: the bars and waits leave a hole.
+    """
+    rows: list[list[Stretch]] = [[] for _ in range(warps)]
+    for bar in bars:
+        rows[bar.warp].append(Stretch(bar.first_cycle, 1, None, bar.unit, bar.place, bar.port))
+    for wait in waits:
+        rows[wait.warp].append(Stretch(wait.first_cycle, wait.cycles, wait.why, wait.unit, None, None))
+    for warp, row in enumerate(rows):
+        row.sort(key=lambda stretch: stretch.first_cycle)
+        reached = 0
+        for stretch in row:
+            if stretch.first_cycle != reached:
+                raise ValueError(f"warp {warp} does nothing known in cycle {reached}")
+            reached += stretch.cycles
+    return rows
+
+
+def chart(instance: Instance, schedule: Schedule, traced: Traced) -> dict[str, Any]:
+    """The chart as plain data; `omitted` says why there is none.
+
+    `rows` holds columns (see `columns.column`) over all stretches of all warps, warp after warp: `stretches` per warp,
+    then of each stretch its `kind`, an index into `kinds`; of each wait its `cycles` (issuing takes one); of each
+    instruction the difference of its `place` to the one before it, of -1 for the first, and its `port`.
+    """
+    count = sum(map(len, traced.rows))
+    if instance.warps > MOST_WARPS:
+        return {"omitted": f"{instance.warps} warps are more rows than the {MOST_WARPS} that a page holds"}
+    if count > MOST_STRETCHES:
+        return {"omitted": f"{count} stretches are more than the {MOST_STRETCHES} that a page holds"}
+    units = tuple(instance.machine.capacities)
+    kinds = sorted(
+        {(stretch.why, stretch.unit) for row in traced.rows for stretch in row} | {(None, unit) for unit in units},
+        key=lambda kind: (kind[0] is not None, str(kind[0]), (*units, BARRIER).index(kind[1])),
+    )
+    return {
+        "omitted": None,
+        "makespan": schedule.makespan,
+        "idle": {"colour": IDLE},
+        "units": [
+            {"name": unit.name, "capacity": unit.capacity, "interval": unit.interval} for unit in instance.machine.units
+        ],
+        "kinds": [_kind(why, unit, units) for why, unit in kinds],
+        "legend": list(_legend(kinds, units)),
+        "warps": {"group": column(instance.group_of_warp()), "block": column(instance.block_of_warp())},
+        "rows": _rows(traced.rows, {kind: number for number, kind in enumerate(kinds)}),
+        "slot_gaps": _slot_gaps(traced.gaps, units),
+        **_origins(instance, traced.bars),
+    }
+
+
+def _kind(why: Why | None, unit: str, units: Sequence[str]) -> dict[str, Any]:
+    look = Look.of(why, unit, units)
+    style = look.style
+    red, green, blue = (round(255 * part) for part in style["facecolor"])
+    return {
+        "why": ISSUES if why is None else str(why),
+        "unit": unit,
+        "colour": f"#{red:02x}{green:02x}{blue:02x}",
+        "pattern": _PATTERNS[style.get("hatch", "")],
+        "ink": look.ink,
+        "words": words(why, unit),
+    }
+
+
+def _legend(kinds: Iterable[tuple[Why | None, str]], units: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """What each look means; one that stands for all classes is there once."""
+    shown = set()
+    for why, unit in kinds:
+        kind = _kind(why, unit, units)
+        if (look := (kind["colour"], kind["pattern"])) not in shown:
+            shown.add(look)
+            yield {"colour": look[0], "pattern": look[1], "words": _OF_ALL_CLASSES.get(why, kind["words"])}
+
+
+def words(why: Why | None, unit: str) -> str:
+    """What a warp does in such a stretch."""
+    if why is None:
+        return f"issues to {unit}"
+    return {
+        Why.STALLED: f"stalled: a latency of {unit} passes",
+        Why.PORT: f"ready, waits for a port of {unit}",
+        Why.SLOT: f"ready for {unit}, no issue slot left",
+        Why.BARRIER: "waits at a barrier",
+    }[why]
+
+
+def _rows(rows: Rows, number: dict[tuple[Why | None, str], int]) -> dict[str, str]:
+    issued = [[stretch for stretch in row if stretch.place is not None] for row in rows]
+    steps = [
+        step for row in issued for step in differences((stretch.place or 0) + 1 for stretch in row)
+    ]  # so that the first place, 0, is a step of 1 like most others
+    return {
+        "stretches": column([len(row) for row in rows]),
+        "kind": column([number[stretch.why, stretch.unit] for row in rows for stretch in row]),
+        "cycles": column([stretch.cycles for row in rows for stretch in row if stretch.why is not None]),
+        "place": column(steps),
+        "port": column([stretch.port or 0 for row in issued for stretch in row]),
+    }
+
+
+def _slot_gaps(gaps: Iterable[Gap], units: Sequence[str]) -> dict[str, str]:
+    """Ports that are idle though a warp is ready for them: the issue width is used up."""
+    found = [gap for gap in gaps if gap.why is Why.SLOT]
+    return {
+        "unit": column([units.index(gap.unit) for gap in found]),
+        "port": column([gap.port for gap in found]),
+        "first_cycle": column(differences(gap.first_cycle for gap in found)),
+        "cycles": column([gap.cycles for gap in found]),
+    }
+
+
+def _origins(instance: Instance, bars: Iterable[Bar]) -> dict[str, Any]:
+    """Where the executed places of every group come from: `lines` holds each text once, `places` refers to it."""
+    groups = instance.group_of_warp()
+    visited: list[set[int]] = [set() for _ in instance.groups]
+    for bar in bars:
+        visited[groups[bar.warp]].add(bar.place)
+    lines: dict[tuple[str, str, str], int] = {}
+    places = []
+    for group, seen in zip(instance.groups, visited, strict=True):
+        known = group.program.origins
+        shown = sorted(seen) if known else []
+        index = [
+            lines.setdefault((f"{origin.file}:{origin.line}", origin.text, origin.source), len(lines))
+            for origin in (known[place] for place in shown)
+        ]
+        places.append({"place": column(differences(shown)), "line": column(index)})
+    return {
+        "lines": [{"at": visible(at), "text": visible(text), "source": visible(source)} for at, text, source in lines],
+        "places": places,
+    }
+
+
+def occupancy(
+    instance: Instance, makespan: int, bars: Iterable[Bar], *, most_buckets: int = MOST_BUCKETS
+) -> dict[str, Any]:
+    """How many port-cycles of every class are held in each bucket; all but the last have equally many cycles."""
+    width = -(-makespan // most_buckets)
+    buckets = range(0, makespan, width)
+    held = {unit: [0] * len(buckets) for unit in instance.machine.capacities}
+    for first, cycles, _, _, unit, _, _ in bars:
+        end = min(first + cycles, makespan)
+        for bucket in range(first // width, -(-end // width)):
+            held[unit][bucket] += min(end, (bucket + 1) * width) - max(first, bucket * width)
+    return {
+        "bucket_cycles": width,
+        "makespan": makespan,
+        "classes": [
+            {
+                "name": unit,
+                "capacity": capacity,
+                "held": held[unit],
+                "total": sum(held[unit]),
+                "colour": _kind(None, unit, tuple(held))["colour"],
+            }
+            for unit, capacity in instance.machine.capacities.items()
+        ],
+    }
+
+
+def per_warp(instance: Instance, rows: Rows) -> Iterator[dict[str, Any]]:
+    """What every warp spends its cycles on, until it has finished."""
+    blocks, groups = instance.block_of_warp(), instance.group_of_warp()
+    for warp, row in enumerate(rows):
+        spent = Counter[Why | None]()
+        for stretch in row:
+            spent[stretch.why] += stretch.cycles
+        yield {
+            "warp": warp,
+            "block": blocks[warp],
+            "group": groups[warp],
+            "instructions": spent[None],
+            **{str(why): spent[why] for why in (Why.STALLED, Why.PORT, Why.SLOT, Why.BARRIER)},
+            "finish_cycle": sum(spent.values()),
+        }

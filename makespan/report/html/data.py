@@ -1,0 +1,219 @@
+"""Everything that stands on a page, as plain data: each number is computed here, once, and only shown elsewhere."""
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from makespan.instance import Instance
+from makespan.machine import MachineFile
+from makespan.report import simulation, text
+from makespan.report.activity import bars, full, gaps, held, split, waits
+from makespan.report.document import document
+from makespan.report.explain import explain, explanation_document
+from makespan.report.explain import words as sentence
+from makespan.report.html.chart import Rows, Traced, chart, occupancy, per_warp, stretches
+from makespan.report.html.visible import visible
+from makespan.report.policy_gap import PolicyGap, summary
+from makespan.report.timeline import timeline
+from makespan.result import Result
+from makespan.schedule import Schedule
+from makespan.simulate import Choices
+from makespan.verify import digest
+
+if TYPE_CHECKING:
+    from makespan.ptx import LoopInfo
+    from makespan.verify import Verdict
+
+SCHEMA = "makespan.page/1"
+MOST_TABLE_ROWS = 256
+_COLUMNS_OF_LETTERS = 120
+
+
+class Input(NamedTuple):
+    """Something that was read: what it is, its name as it was given, and its content."""
+
+    what: str
+    name: str
+    content: bytes
+
+
+class Command(NamedTuple):
+    """A command line that does a part of this page again."""
+
+    what: str
+    line: str
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What whoever asks for a page knows and no result says.
+
+    Args:
+        name: what the page is about, as it was given.
+        choices: what no policy decides.
+        inputs: everything that was read.
+        commands: how to do all this again.
+        machine: the file of the machine; None where its numbers come from elsewhere.
+        loops: the loops of the kernel; None where the source is no kernel.
+        curve: results for several numbers of warps, in increasing order; None where not asked for.
+        verdict: of the independent checker; None where not asked for.
+    """
+
+    name: str
+    choices: Choices
+    inputs: tuple[Input, ...] = ()
+    commands: tuple[Command, ...] = ()
+    machine: MachineFile | None = None
+    loops: "tuple[LoopInfo, ...] | None" = None
+    curve: tuple[Result, ...] | None = None
+    verdict: "Verdict | None" = None
+
+
+def page_data(gap: PolicyGap, context: Context, evidence: str) -> dict[str, Any]:
+    """The page as plain data, with the SHA-256 of its canonical JSON.
+
+    Text from outside has passed `visible`; what is not known is None. `result` is the JSON of `makespan solve`.
+
+    Args:
+        gap: the result and the runs of policies that it encloses.
+        evidence: the SHA-256 in the bundle of the result.
+    """
+    result = gap.result
+    instance, witness = result.instance, result.witness
+    traced = _traced(instance, witness)
+    explained = explain(instance, witness)
+    content: dict[str, Any] = {
+        "schema": SCHEMA,
+        "name": visible(context.name),
+        "verdict": text.verdict(result),
+        "subject": visible(text.subject(result)),
+        "result": {**document(result), "explanation": explanation_document(explained)},
+        "explanation": sentence(explained),
+        "verification": None if context.verdict is None else _verification(context.verdict),
+        "ladder": list(_ladder(gap)),
+        "policies": {"settings": simulation.settings(instance, context.choices), "summary": summary(gap)},
+        "assumptions": list(map(visible, result.assumptions)),
+        "loops": None if context.loops is None else list(map(_loop, context.loops)),
+        "instance": _instance(instance),
+        "machine": _machine(instance, context.machine),
+        "occupancy": occupancy(instance, witness.makespan, traced.bars),
+        "warps": _warps(instance, traced.rows),
+        "curve": None if context.curve is None else list(map(_point, context.curve)),
+        "letters": timeline(instance, witness, width=_COLUMNS_OF_LETTERS),
+        "chart": chart(instance, witness, traced),
+        "inputs": list(map(_input, context.inputs)),
+        "bundle_sha256": evidence,
+        "commands": [{"what": what, "line": visible(line)} for what, line in context.commands],
+    }
+    return {**content, "sha256": digest(content)}
+
+
+def _traced(instance: Instance, schedule: Schedule) -> Traced:
+    issued = bars(instance, schedule)
+    between = tuple(split(waits(issued, held(instance, schedule, issued)), full(instance, issued)))
+    idle = gaps(instance, issued, between, schedule.makespan)
+    return Traced(issued, idle, stretches(instance.warps, issued, between))
+
+
+def _ladder(gap: PolicyGap) -> Iterator[dict[str, Any]]:
+    """From the best case to M^L + M^C, and what certificates prove; None where there is no certificate."""
+    *rows, last = gap.rows()
+    for row in rows:
+        yield row._asdict()
+    certificate = gap.result.certificate
+    upper = None if certificate is None else certificate.upper
+    remark = "potentials alone, checked by themselves" if certificate else "no potentials in the evidence"
+    yield {"name": "certificate", "kind": "bound", "lower": upper, "upper": upper, "remark": remark}
+    yield last._asdict()
+
+
+def _verification(verdict: "Verdict") -> dict[str, Any]:
+    return {
+        "outcome": str(verdict.outcome),
+        "reason": visible(verdict.reason),
+        "lower": verdict.lower,
+        "upper": verdict.upper,
+    }
+
+
+def _loop(loop: "LoopInfo") -> dict[str, Any]:
+    bound = loop.bound
+    return {
+        "label": visible(loop.label),
+        "line": loop.line,
+        "source_line": None if loop.source_line is None else visible(str(loop.source_line)),
+        "depth": loop.depth,
+        "bound": None if bound is None else bound.maximum,
+        "exact": None if bound is None else bound.exact,
+        "bound_source": None if bound is None else visible(bound.source),
+    }
+
+
+def _instance(instance: Instance) -> dict[str, Any]:
+    return {
+        "warps": instance.warps,
+        "blocks": instance.blocks,
+        "groups": [
+            {
+                "warps": group.warps,
+                "letters": None if group.program.letters is None else visible(group.program.letters),
+                "places": group.program.end,
+                "least": group.program.least(),
+                "most": group.program.most(),
+                "per_class": [
+                    {"unit": unit, "least": group.program.least(unit), "most": group.program.most(unit)}
+                    for unit in instance.machine.capacities
+                ],
+            }
+            for group in instance.groups
+        ],
+    }
+
+
+def _machine(instance: Instance, file: MachineFile | None) -> dict[str, Any]:
+    machine = instance.machine
+    return {
+        "name": visible(machine.name),
+        "issue_width": machine.issue_width,
+        "units": [
+            {"name": u.name, "capacity": u.capacity, "interval": u.interval, "latency": str(u.latency)}
+            for u in machine.units
+        ],
+        "caveats": list(map(visible, machine.caveats)),
+        "source": None if file is None or file.source is None else visible(file.source),
+        "figures": None if file is None else [
+            {
+                "key": visible(figure.key),
+                "value": str(figure.value),
+                "source": None if figure.source is None else visible(figure.source),
+                "verified": figure.verified,
+            }
+            for figure in file.figures
+        ],
+    }  # fmt: skip
+
+
+def _warps(instance: Instance, rows: Rows) -> dict[str, Any]:
+    listed = list(per_warp(instance, rows[:MOST_TABLE_ROWS]))
+    return {"listed": listed, "left_out": instance.warps - len(listed)}
+
+
+def _point(result: Result) -> dict[str, Any]:
+    return {
+        "warps": result.instance.warps,
+        "status": str(result.status),
+        "lower": result.bounds.lower,
+        "upper": result.bounds.upper,
+        "pessimistic": result.pessimistic,
+        "evidence": str(result.upper_evidence),
+    }
+
+
+def _input(given: Input) -> dict[str, Any]:
+    return {
+        "what": given.what,
+        "name": visible(given.name),
+        "bytes": len(given.content),
+        "sha256": hashlib.sha256(given.content).hexdigest(),
+    }

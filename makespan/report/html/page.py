@@ -1,0 +1,103 @@
+"""The page as text: template, style and script of this package around its data, under a policy that allows no other.
+
+Source: Content Security Policy Level 3, W3C: a script or style element may run by the SHA-256 of its text.
+"""
+
+import hashlib
+import json
+import re
+from base64 import b64encode
+from collections.abc import Mapping
+from functools import cache
+from importlib import resources
+from typing import TYPE_CHECKING, Any
+
+from makespan.report.html import figures
+
+if TYPE_CHECKING:
+    from jinja2 import Template
+
+_ESCAPES = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
+_NOT_COMPUTED = "not computed"
+
+
+def render(data: Mapping[str, Any]) -> str:
+    """The HTML of page data, see `data.page_data`; equal data give equal text."""
+    from markupsafe import Markup
+
+    style, script = _part("page.css"), _part("page.js")
+    return _template().render(
+        page=data,
+        ladder=figures.ladder(data["ladder"]),
+        occupancy=figures.occupancy(data["occupancy"]),
+        curve=figures.curve(data["curve"]) if data["curve"] else None,
+        width=figures.WIDTH,
+        policy=_policy(style, script),
+        style=Markup(style),  # noqa: S704 - files of this package
+        script=Markup(script),  # noqa: S704
+        embedded=Markup(embedded(data)),  # noqa: S704 - nothing in it can end the element
+    )
+
+
+@cache
+def _template() -> "Template":
+    from jinja2 import Environment, FunctionLoader, StrictUndefined
+
+    environment = Environment(
+        loader=FunctionLoader(_part), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters |= {"number": number, "interval": interval, "percent": percent, "share": share}
+    return environment.get_template("page.html.j2")
+
+
+def embedded(data: Any) -> str:
+    r"""JSON that no HTML parser and no script takes for anything else.
+
+    >>> print(embedded("</script>"))
+    "\u003c/script\u003e"
+    """
+    text = json.dumps(data, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+    return re.sub("[<>&\u2028\u2029]", lambda match: _ESCAPES[match[0]], text)
+
+
+def number(value: int | None) -> str:
+    """A number with its thousands apart, or that nobody computed it."""
+    return _NOT_COMPUTED if value is None else f"{value:,}"
+
+
+def interval(row: Mapping[str, Any]) -> str:
+    """`lower` and `upper` of a row as one number or two."""
+    return _NOT_COMPUTED if row["lower"] is None else figures.interval(row["lower"], row["upper"])
+
+
+def percent(part: int, whole: int) -> str:
+    """A share of the whole."""
+    return f"{100 * part / whole:.1f} %"
+
+
+def share(row: Mapping[str, Any], whole: int) -> str:
+    """`lower` and `upper` of a row as shares of the whole."""
+    if row["lower"] is None:
+        return ""
+    return " to ".join(dict.fromkeys(percent(part, whole) for part in (row["lower"], row["upper"])))
+
+
+def _policy(style: str, script: str) -> str:
+    return "; ".join(
+        (
+            "default-src 'none'",
+            f"script-src {_hash(script)}",
+            f"style-src {_hash(style)}",
+            "img-src data:",
+            "base-uri 'none'",
+            "form-action 'none'",
+        )
+    )
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+def _part(name: str) -> str:
+    return resources.files(__package__).joinpath(name).read_text("utf-8")
