@@ -41,6 +41,7 @@ __all__ = [
 ]
 
 _LAZY = {
+    "load_ipython_extension": ("makespan.report.jupyter", "load_ipython_extension"),
     "parse_ptx": ("makespan.ptx", "parse"),
     "replay": ("makespan.simulate", "replay"),
 }

@@ -46,8 +46,9 @@ def _run_every_kernel() -> None:
     from makespan.bounds.front import Front, front
     from makespan.bounds.potential import synthesise
     from makespan.instance import Instance
+    from makespan.machine import Machine, UnitClass
     from makespan.simulate.runner import Runner
-    from makespan.solve import Limits, beam, packed_dense, packed_states
+    from makespan.solve import Limits, beam, packed_dense, packed_states, two_warps
 
     instance = Instance.of("CCLLC", warps=3)
     question = Question(instance, 0)
@@ -60,3 +61,4 @@ def _run_every_kernel() -> None:
     table.fill(Limits())
     table.witness()
     Runner(instance).makespan("lrr")
+    two_warps.solve(Instance.of("CL", 2, Machine("slow", (UnitClass("C", 1, 2), UnitClass("L", 1)))), Limits())

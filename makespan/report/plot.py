@@ -60,7 +60,12 @@ def draw_gantt(instance: Instance, schedule: Schedule, path: Path, *, title: str
         InputError: a suffix other than .png, .svg and .pdf, or a file that cannot be written.
     """
     check_picture_path(path)
-    suffix = path.suffix.lower()
+    picture = rendered_gantt(instance, schedule, path.suffix.lower(), title=title, subtitle=subtitle)
+    write_whole(path, picture, "the picture")
+
+
+def rendered_gantt(instance: Instance, schedule: Schedule, suffix: str, *, title: str, subtitle: str = "") -> bytes:
+    """The content of the file that `draw_gantt` writes; `suffix` is one of `PICTURES`."""
     scale = Scale.of(schedule.makespan, width=_WIDEST, widest_cycle=_WIDEST_CYCLE)
     issued = bars(instance, schedule)
     between = waits(issued, held(instance, schedule, issued))
@@ -68,7 +73,7 @@ def draw_gantt(instance: Instance, schedule: Schedule, path: Path, *, title: str
     lanes = units_panel(instance, issued, idle, schedule.makespan, most_rows=_MOST_LANES)
     rows = warps_panel(instance, issued, between, full(instance, issued), most_rows=_MOST_ROWS)
     chart = _Chart(scale, lanes, rows, instance.machine, _idle(instance.machine, idle), title, subtitle)
-    write_whole(path, _render(chart, suffix), "the picture")
+    return _render(chart, suffix)
 
 
 def _idle(machine: Machine, gaps: Iterable[Gap]) -> str | None:

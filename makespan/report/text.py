@@ -32,7 +32,7 @@ def report(result: Result) -> str:
     lines += [
         f"at least   {result.bounds.lower:>9}  a schedule that takes so long, replayed",
         f"at most    {result.bounds.upper:>9}  proven by {result.upper_evidence}",
-        f"M^L + M^C  {result.pessimistic:>9}  the pessimistic bound, {_excess(result)}",
+        f"M^L + M^C  {result.pessimistic:>9}  the pessimistic bound, {excess(result)}",
     ]
     if any(unit.interval > 1 for unit in result.instance.machine.units):
         lines.append(f"any units  {any_units(result.instance):>9}  holds however units of these throughputs are built")
@@ -69,7 +69,8 @@ def row(result: Result, name: str = "") -> str:
     return f"{result.instance.warps:>5} warps  {worst:>13}  {result.status:<7}  M^L+M^C {result.pessimistic:>7}  {name}"
 
 
-def _excess(result: Result) -> str:
+def excess(result: Result) -> str:
+    """How far the pessimistic bound is above the proven one, in words."""
     excess = 100 * (result.pessimistic - result.bounds.upper) / result.bounds.upper
     return f"{excess:.1f} % above" if excess else "the same"
 

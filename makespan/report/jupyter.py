@@ -1,0 +1,66 @@
+"""Results in a notebook: after `%load_ext makespan` a result shows itself, and `gantt(result)` draws its schedule.
+
+A result knows nothing of its reports, so they are registered with IPython, which nothing here imports.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+from makespan.report.html.visible import visible
+from makespan.report.text import excess, interval, report, subject, verdict
+from makespan.result import Result
+
+_LEFT, _RIGHT = 'style="text-align:left"', 'style="text-align:right"'
+_ROW = f"<tr><th {_LEFT}>{{}}</th><td {_RIGHT}>{{}}</td><td {_LEFT}>{{}}</td></tr>"
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A drawing that notebooks show."""
+
+    svg: str
+
+    def _repr_svg_(self) -> str:
+        return self.svg
+
+
+def gantt(result: Result) -> Picture:
+    """The schedule that takes as long as the lower bound says; see docs/pictures.md for how to read it."""
+    from makespan.report.plot import rendered_gantt
+
+    svg = rendered_gantt(result.instance, result.witness, ".svg", title=verdict(result), subtitle=subject(result))
+    return Picture(svg.decode())
+
+
+def html(result: Result) -> str:
+    """The verdict, the interval with its evidence, and the assumptions, as a fragment of HTML.
+
+    Text from outside (names of machines, assumptions) is escaped, and what prints nothing is written as numbers.
+    """
+    rows = "".join(_ROW.format(*map(_text, row)) for row in _rows(result))
+    assumptions = "".join(f"<li>{_text(note)}</li>" for note in result.assumptions)
+    return (
+        f"<div><strong>{_text(verdict(result))}</strong><br>{_text(subject(result))}<table>{rows}</table>"
+        f"<details><summary>assumptions</summary><ul>{assumptions}</ul></details></div>"
+    )
+
+
+def load_ipython_extension(shell: Any) -> None:
+    """What `%load_ext makespan` calls."""
+    formatters = shell.display_formatter.formatters
+    formatters["text/html"].for_type(Result, html)
+    formatters["text/plain"].for_type(Result, lambda result, printer, _cycle: printer.text(report(result)))
+
+
+def _rows(result: Result) -> Iterator[tuple[str, str, str]]:
+    yield "at least", str(result.bounds.lower), "a schedule that takes so long, replayed"
+    yield "at most", str(result.bounds.upper), f"proven by {result.upper_evidence}"
+    yield "M^L + M^C", str(result.pessimistic), f"the pessimistic bound, {excess(result)}"
+    if result.best_case is not None:
+        yield "best case", interval(result.best_case), "the shortest work-conserving schedule"
+
+
+def _text(text: str) -> str:
+    return escape(visible(text))

@@ -1,0 +1,184 @@
+# ---
+# jupyter:
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # Potential certificates
+#
+# A schedule found proves that the worst case is *at least* so long. What proves *at most*? A number for every state,
+# the potential, that falls by at least 1 in every cycle, whatever the scheduler chooses: then no schedule is longer
+# than the potential of the start. A certificate is such a function written down in integers. Here is one by hand, one
+# by the solver, and what the checker does with both. `docs/theory.md` (theorem B) has the proof.
+
+# %%
+# %load_ext makespan
+import json
+from itertools import chain
+
+from makespan import Instance, Machine, Status, solve
+from makespan.certificate import Certificate, Node, Potential, Table
+from makespan.report import bundle
+from makespan.simulate.semantics import finished, ready, starts, steps
+from makespan.verify import Outcome, Refused, digest, verify
+from makespan.verify.potential import bound
+
+TWO_CORES = Machine.of({"C": 2, "L": 1})
+
+
+def warps_of(number):
+    """The instance of this notebook: warps CLL, two cores, one load/store unit."""
+    return Instance.of("CLL", number, TWO_CORES)
+
+
+# %% [markdown]
+# ## By hand
+#
+# Take the loads that are left, all warps together, and add 1 while no warp is ready for a load. One load/store unit
+# executes a load in every cycle in which a warp is ready for one, so the first part falls by 1. If no warp is, some
+# are ready for a core, and one cycle later somebody is ready for a load: the 1 goes away. It comes back only if the
+# last ready load executes and no C does, and then nothing is left.
+#
+# W warps begin with 2 W loads and nobody ready for one: at most 2 W + 1 cycles. For three warps all states can be
+# enumerated, and it is true in every cycle of each.
+
+# %%
+LOADS_LEFT = (2, 2, 1, 0)  # at the places of C, L, L, and at the end
+
+
+def potential(instance, state):
+    """The loads that are left, and 1 while nobody is ready for one."""
+    if finished(instance, state):
+        return 0
+    return sum(LOADS_LEFT[place] for place in state.places) + (not ready(instance, state)["L"])
+
+
+three = warps_of(3)
+reached, frontier = set(), set(starts(three))
+while frontier:
+    reached |= frontier
+    for state in frontier:
+        assert all(potential(three, state) >= potential(three, after) + 1 for after in steps(three, state))
+    frontier = set(chain.from_iterable(steps(three, state) for state in frontier)) - reached
+
+(begin,) = starts(three)
+assert potential(three, begin) == 7
+print(len(reached), "states; from the start at most", potential(three, begin), "cycles")
+
+# %% [markdown]
+# ## Written down
+#
+# Enumeration ends at a few warps. A certificate is checked for any number of them, because what a cycle does depends
+# only on how many warps are ready, up to the number of units. A *kind* is such a count, (C, L); a *node* is a kind
+# and, where all units are used, the first kind later on in which not all are (its *label*). Each node has a table:
+# what a warp contributes at each place, the same for the warp that finishes last, and a constant.
+
+# %%
+LOAD_READY = Table(others=((2, 2, 1),), last=(2, 2, 1), constant=0)
+NO_LOAD_READY = Table(others=((2, 0, 0),), last=(2, 0, 0), constant=1)  # warps at 1 or 2 would be ready for a load
+NODES = (
+    (Node((1, 0)), NO_LOAD_READY),
+    (Node((2, 0)), NO_LOAD_READY),
+    (Node((0, 1)), LOAD_READY),
+    (Node((1, 1)), LOAD_READY),
+    (Node((2, 1), label=(0, 1)), LOAD_READY),
+    (Node((2, 1), label=(1, 1)), LOAD_READY),
+)
+
+
+def certificate(number, nodes=NODES):
+    """The claim of 2 W + 1 cycles, with the tables of the nodes as its proof."""
+    only = Potential(last_group=0, classes=("C", "L"), thresholds=(2, 1), front=0, nodes=nodes)
+    return Certificate(upper=2 * number + 1, potentials=(only,))
+
+
+for number in (3, 6, 48, 1000):
+    assert bound(warps_of(number), certificate(number)) == 2 * number + 1
+for number in (4, 5, 6):
+    exact = solve(warps_of(number))
+    assert exact.status is Status.EXACT
+    assert exact.bounds.upper == 2 * number + 1  # no schedule is longer, and one is as long
+
+# %% [markdown]
+# ## One number changed
+#
+# Let a warp at the second place count one load instead of two in the last of the nodes. Then the potential rises when
+# such a warp stays there while the others leave the node. The checker goes through all combinations of moves and finds
+# that.
+
+# %%
+SPOILT = Table(others=((2, 1, 1),), last=(2, 2, 1), constant=0)
+spoilt = tuple((node, SPOILT if node.label == (1, 1) else table) for node, table in NODES)
+try:
+    bound(warps_of(6), certificate(6, spoilt))
+except Refused as refusal:
+    print("refused:", refusal)
+else:
+    raise AssertionError("accepted a potential that does not fall")
+
+# %% [markdown]
+# ## By the solver
+#
+# For other strings a linear programme finds the tables. Its solution comes in floats, which are rounded to integers,
+# and the decrease d per cycle is measured exactly; the bound is the potential of the start divided by d. Nothing that
+# a solver computes in floats is believed.
+
+# %%
+result = solve(warps_of(6), backend="certificate")
+assert result.bounds.lower == result.bounds.upper == 13
+assert result.upper_evidence == "potential"
+result
+
+# %% [markdown]
+# The bundle has all of it, and `verify` shares no code with what made it. It executes the schedule, which proves *at
+# least*, and goes through all moves of all nodes, which proves *at most*.
+
+# %%
+document = bundle.bundle(result)
+verdict = verify(document)
+assert verdict.outcome is Outcome.ACCEPTED
+assert (verdict.lower, verdict.upper) == (13, 13)
+print(verdict)
+
+# %% [markdown]
+# Now every number of the certificate is changed, one after another, and the digest is made to fit. Many changes are
+# rejected. Some are accepted, because the changed function is a potential, too: not every number matters. But whatever
+# is accepted proves a bound that holds: none is below 13.
+
+
+# %%
+def rows(proof):
+    """Every row of numbers of a potential."""
+    for node in proof["nodes"]:
+        yield from (*node["others"], node["last"])
+
+
+def with_change(row_number, place, change):
+    """The verdict on the bundle with one number changed."""
+    copy = json.loads(json.dumps(document))
+    row = list(rows(copy["certificate"]["potentials"][0]))[row_number]
+    row[place] = change(row[place])
+    return verify({**copy, "sha256": digest(copy)})
+
+
+shapes = [len(row) for row in rows(document["certificate"]["potentials"][0])]
+changes = (lambda number: number // 2, lambda number: number + 2**20)
+verdicts = [with_change(n, p, change) for n, size in enumerate(shapes) for p in range(size) for change in changes]
+rejected = sum(verdict.outcome is Outcome.REJECTED for verdict in verdicts)
+assert rejected > len(verdicts) // 3
+assert all(verdict.upper >= 13 for verdict in verdicts if verdict.outcome is Outcome.ACCEPTED)
+print(rejected, "of", len(verdicts), "changes are rejected")
+
+# %% [markdown]
+# Claiming a cycle less is rejected: the schedule in the bundle takes 13. And what a certificate proves does not depend
+# on what it claims.
+
+# %%
+smaller = json.loads(json.dumps(document))
+smaller["result"] |= {"lower": 12, "upper": 12}
+smaller["certificate"]["upper"] = 12
+assert verify({**smaller, "sha256": digest(smaller)}).outcome is Outcome.REJECTED
+assert bound(warps_of(6), Certificate(upper=12, potentials=certificate(6).potentials)) == 13
