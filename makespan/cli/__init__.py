@@ -23,6 +23,7 @@ BAD_INPUT, BUG, INTERRUPTED = 2, 70, 130
 COMMANDS = {
     "solve": "worst-case makespan with proof",
     "simulate": "what scheduling policies do, beside the worst case of all",
+    "compare": "worst case against M^L + M^C, over warps and a quantity of the machine",
     "report": "the worst case, its proof and its assumptions as one HTML file",
     "strings": "what a kernel becomes: letters, loops, choices",
     "bounds-template": "a loop-bounds file to fill in",

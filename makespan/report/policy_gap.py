@@ -3,16 +3,15 @@
 A run of a policy is one schedule. The shortest and the longest case are proven for every work-conserving scheduler.
 """
 
-import io
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from makespan.errors import BrokenPromiseError
 from makespan.report import text
-from makespan.report.files import write_whole
-from makespan.result import Bounds, Result
+from makespan.report.figures import GREY, INK, LINES, PESSIMISTIC, PROVEN, RUN, SPAN, cut, write_figure
+from makespan.result import Bounds, Result, Step
 from makespan.schedule import Schedule
 from makespan.simulate import replay
 
@@ -22,20 +21,9 @@ if TYPE_CHECKING:
 
 ONE_RUN = "one run, not a bound"
 
-_DPI = 150
 _WIDTH, _ROW, _AROUND = 9.6, 0.34, 2.1  # inches
 _LEFT, _RIGHT = 0.12, 0.90
 _FARTHEST = 0.5  # beyond the worst case, as a share of the span; what is farther is an arrow at the edge
-_PROVEN, _RUN, _PESSIMISTIC, _INK, _GREY, _LINES, _SPAN = (
-    "#0072B2", "#D55E00", "#5A5A5A", "#1A1A1A", "#5A5A5A", "#C8C8C8", "#EAF2F8",
-)  # fmt: skip
-"""Source of the first two: Okabe and Ito, Color Universal Design, 2008; they differ in shape, too."""
-_STYLE: dict[str, Any] = {"font.size": 9, "pdf.fonttype": 42, "svg.fonttype": "none", "svg.hashsalt": "makespan"}
-_METADATA: dict[str, dict[str, Any]] = {
-    ".png": {"Software": "makespan"},
-    ".svg": {"Creator": "makespan", "Date": None},
-    ".pdf": {"Creator": "makespan", "Producer": "makespan", "CreationDate": None},
-}
 
 
 class Row(NamedTuple):
@@ -98,7 +86,10 @@ def enclosing(result: Result, schedules: Mapping[str, Schedule]) -> PolicyGap:
     best &= Bounds(best.lower, min(best.upper, *runs.values()))
     longest = max(schedules.values(), key=lambda schedule: schedule.makespan)
     if longest.makespan > worst.lower:
-        result = replace(result, witness=longest, bounds=Bounds(longest.makespan, worst.upper))
+        policy = next(policy for policy, schedule in schedules.items() if schedule is longest)
+        step = Step(result.seconds, policy, longest.makespan, worst.upper, result.upper_evidence)
+        bounds = Bounds(longest.makespan, worst.upper)
+        result = replace(result, witness=longest, bounds=bounds, history=(*result.history, step))
     return PolicyGap(replace(result, best_case=best), runs)
 
 
@@ -130,12 +121,7 @@ def draw_policy_gap(gap: PolicyGap, path: Path) -> None:
     Raises:
         InputError: a file that cannot be written.
     """
-    from matplotlib import style
-
-    content, suffix = io.BytesIO(), path.suffix.lower()
-    with style.context(["default", _STYLE]):
-        _figure(gap).savefig(content, format=suffix[1:], dpi=_DPI, metadata=_METADATA[suffix])
-    write_whole(path, content.getvalue(), "the picture")
+    write_figure(lambda: _figure(gap), path)
 
 
 def _figure(gap: PolicyGap) -> "Figure":
@@ -145,9 +131,9 @@ def _figure(gap: PolicyGap) -> "Figure":
     height = _AROUND + _ROW * len(rows)
     figure = Figure(figsize=(_WIDTH, height), facecolor="white")
     axes = figure.add_axes((_LEFT, 0.95 / height, _RIGHT - _LEFT, _ROW * len(rows) / height))
-    figure.text(0.02, 1 - 0.3 / height, text.verdict(gap.result), size=13, weight="bold", color=_INK, va="center")
-    figure.text(0.02, 1 - 0.6 / height, _cut(text.subject(gap.result)), color=_GREY, va="center")
-    figure.text(0.02, 1 - 0.83 / height, _cut(summary(gap)), color=_GREY, va="center")
+    figure.text(0.02, 1 - 0.3 / height, text.verdict(gap.result), size=13, weight="bold", color=INK, va="center")
+    figure.text(0.02, 1 - 0.6 / height, cut(text.subject(gap.result)), color=GREY, va="center")
+    figure.text(0.02, 1 - 0.83 / height, cut(summary(gap)), color=GREY, va="center")
     low, high = _limits(gap)
     for number, row in enumerate(rows):
         _draw_row(axes, number, row, low, high)
@@ -157,12 +143,8 @@ def _figure(gap: PolicyGap) -> "Figure":
         f"dots: {ONE_RUN}; diamonds and bars: proven for every work-conserving scheduler, "
         "and so is the shaded span from best to worst case"
     )
-    figure.text(0.02, 0.2 / height, note, size=8, color=_GREY, va="center")
+    figure.text(0.02, 0.2 / height, note, size=8, color=GREY, va="center")
     return figure
-
-
-def _cut(line: str, letters: int = 120) -> str:
-    return line if len(line) <= letters else f"{line[: letters - 4]} ..."
 
 
 def _limits(gap: PolicyGap) -> tuple[float, float]:
@@ -178,10 +160,10 @@ def _limits(gap: PolicyGap) -> tuple[float, float]:
 
 def _draw_row(axes: "Axes", number: int, row: Row, low: float, high: float) -> None:
     """A dot for a run, a diamond for a proven value, a bar for a proven interval; the cycles to the right of it."""
-    colour = {"proven": _PROVEN, "run": _RUN, "bound": _PESSIMISTIC}[row.kind]
+    colour = {"proven": PROVEN, "run": RUN, "bound": PESSIMISTIC}[row.kind]
     cycles = "..".join(f"{value:,}" for value in dict.fromkeys((row.lower, row.upper)))
     at, marker = min(float(row.upper), high), "o" if row.kind == "run" else "D"
-    axes.hlines(number, low, min(float(row.lower), high), color=_LINES, linewidth=0.7, zorder=1)
+    axes.hlines(number, low, min(float(row.lower), high), color=LINES, linewidth=0.7, zorder=1)
     if at < row.upper:
         axes.plot([at], [number], ">", color=colour, markersize=8, markeredgewidth=0, clip_on=False)
     elif row.lower < row.upper:
@@ -189,14 +171,14 @@ def _draw_row(axes: "Axes", number: int, row: Row, low: float, high: float) -> N
         axes.plot([row.lower, row.upper], [number, number], "|", color=colour, markersize=13, markeredgewidth=2)
     else:
         axes.plot([at], [number], marker, color=colour, markersize=7, markeredgewidth=0)
-    axes.annotate(cycles, (at, number), xytext=(9, 0), textcoords="offset points", va="center_baseline", color=_INK)
+    axes.annotate(cycles, (at, number), xytext=(9, 0), textcoords="offset points", va="center_baseline", color=INK)
 
 
 def _finish(axes: "Axes", gap: PolicyGap, rows: list[Row]) -> None:
     """The span between best and worst case, the names of the rows, and an axis of whole cycles."""
     from matplotlib.ticker import MaxNLocator
 
-    axes.axvspan(gap.best_case.lower, gap.result.bounds.upper, color=_SPAN, zorder=0)
+    axes.axvspan(gap.best_case.lower, gap.result.bounds.upper, color=SPAN, zorder=0)
     axes.set(ylim=(len(rows) - 0.5, -0.5), xlabel="cycles")
     axes.set_yticks(range(len(rows)), [row.name for row in rows])
     for label, row in zip(axes.get_yticklabels(), rows, strict=True):

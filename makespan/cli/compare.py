@@ -1,0 +1,173 @@
+"""`makespan compare`: the worst case against the pessimistic bound, over the number of warps and a quantity."""
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from makespan.cli import INTERRUPTED
+from makespan.cli.parameters import Memory, Seconds
+from makespan.cli.solve import BOUNDED, EXACT, interruptible, progress
+from makespan.cli.source import instances, source_options
+from makespan.errors import InputError
+from makespan.instance import Instance
+from makespan.report.comparison import (
+    Axis,
+    Comparison,
+    Quantity,
+    as_csv,
+    as_json,
+    computed,
+    counts,
+    planned,
+    subject,
+    summary,
+    table,
+)
+from makespan.report.files import check_writable, write_whole
+from makespan.report.plot import PICTURES
+from makespan.solve import Limits
+from makespan.strings import SUFFIXES
+
+if TYPE_CHECKING:
+    from makespan.report.comparison import Point
+
+MAX_POINTS = 10_000
+_DATA = {".csv": as_csv, ".json": as_json}
+_DIGITS = 7  # longer numbers are refused before they are converted
+
+
+class Vary(click.ParamType[Axis]):
+    """`L=1..4`, `L.latency=1..20`, `L.latency=20,100..103,400`, `L.interval=1..4` or `issue-width=1..4`."""
+
+    name = "X=A..B|X.latency=A..B|X.interval=A..B|issue-width=A..B"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> Axis:
+        """The axis; which classes there are is known later."""
+        if isinstance(value, Axis):
+            return value
+        match = re.fullmatch(r"(?:(issue-width)|([A-Z])(?:\.(capacity|interval|latency))?)=(.+)", str(value))
+        if match is None:
+            self.fail(
+                f"{value!r} is not of the kind L=1..4, L.latency=1..20, L.interval=1..4 or issue-width=1..4", param, ctx
+            )
+        width, unit, quantity, written = match.groups()
+        values: list[int] = []
+        for item in written.split(","):
+            numbers = _range(item)
+            if numbers is None:
+                self.fail(f"{item!r} is neither a number from 1 nor a rising range such as 1..4", param, ctx)
+            if len(values) + len(numbers) > MAX_POINTS:
+                self.fail(f"{item} makes more than {MAX_POINTS} values", param, ctx)
+            values += numbers
+        try:
+            return Axis(Quantity(width or quantity or "capacity"), tuple(values), unit)
+        except InputError as error:
+            self.fail(str(error), param, ctx)
+
+
+def _range(item: str) -> range | None:
+    match = re.fullmatch(rf"(\d{{1,{_DIGITS}}})(?:\.\.(\d{{1,{_DIGITS}}}))?", item, re.ASCII)
+    if match is None:
+        return None
+    first, last = int(match[1]), int(match[2] or match[1])
+    return range(first, last + 1) if 1 <= first <= last else None
+
+
+@click.command("compare")
+@source_options
+@click.option("--vary", type=Vary(), help="a heat map: also over ports, latency or interval of a class, or issue width")
+@click.option(
+    "--output",
+    "-o",
+    "outputs",
+    type=click.Path(path_type=Path),
+    multiple=True,
+    metavar="FILE",
+    help="a picture (.png, .svg, .pdf) or data (.csv, .json); can be repeated",
+)
+@click.option("--best-case", is_flag=True, help="also the shortest work-conserving schedules")
+@click.option("--time-limit", type=Seconds(), default=10.0, show_default=True, help="per point")
+@click.option("--total-time-limit", type=Seconds(), default=600.0, show_default=True, help="for all points together")
+@click.option("--memory-limit", type=Memory(), default="8GiB", show_default=True, help="for the tables of a search")
+def command(
+    vary: Axis | None,
+    outputs: tuple[Path, ...],
+    best_case: bool,
+    time_limit: float,
+    total_time_limit: float,
+    memory_limit: int,
+    **source: Any,
+) -> int:
+    """The worst case against M^L + M^C, over the number of warps: curves or, with --vary, a heat map.
+
+    SOURCE is a kernel (.ptx, .cu) or '-', and --warps A..B says for which numbers of warps.
+    """
+    _check_outputs(outputs)
+    asked = _instances(source, vary)
+    points = planned(asked, vary)
+    whole = Limits(total_time_limit, memory_limit, progress=progress())
+    found: list[Point] = []
+    with interruptible(whole):
+        found.extend(computed(points, seconds=time_limit, whole=whole, best_case=best_case))
+    name = source["source"] or "--string"
+    comparison = Comparison(str(name), asked[0].machine, vary, tuple(found), whole.interrupted)
+    failed = list(_written(comparison, outputs))
+    click.echo(_report(comparison))
+    if failed:
+        raise failed[0]
+    for path in outputs:
+        click.echo(f"{'data' if path.suffix.lower() in _DATA else 'picture'}: {path}")
+    if comparison.interrupted:
+        return INTERRUPTED
+    return EXACT if comparison.all_exact else BOUNDED
+
+
+def _check_outputs(outputs: Sequence[Path]) -> None:
+    """Refuse before the work what would fail after it."""
+    for path in outputs:
+        if path.suffix.lower() not in (*PICTURES, *_DATA):
+            raise InputError(f"{path}: the name of an output must end in .png, .svg, .pdf, .csv or .json")
+        check_writable(path, "the comparison")
+    if len({path.resolve() for path in outputs}) < len(outputs):
+        raise InputError("two outputs have the same name")
+
+
+def _instances(source: dict[str, Any], vary: Axis | None) -> tuple[Instance, ...]:
+    """The instances before anything is varied, one for each number of warps."""
+    suffixes = (Path(source["source"] or "").suffix, f".{source['input_format']}")
+    if any(suffix in SUFFIXES for suffix in suffixes):
+        raise InputError("a comparison needs a kernel or a --string: an instance file says its numbers of warps itself")
+    if source["warps"] is None:
+        raise InputError("--warps is missing: for which numbers of warps, such as 1..48?")
+    count = len(source["warps"]) * (1 if vary is None else len(vary.values))
+    if count > MAX_POINTS:
+        raise InputError(f"{count} points exceed the limit of {MAX_POINTS}: narrow --warps or --vary")
+    return tuple(question.instance for question in instances(**source))
+
+
+def _report(comparison: Comparison) -> str:
+    notes = [f"  - {note}" for note in comparison.assumptions]
+    lines = [subject(comparison), *(["assumptions:"] if notes else []), *notes]
+    return "\n".join([*lines, table(comparison), counts(comparison), summary(comparison)])
+
+
+def _written(comparison: Comparison, outputs: Sequence[Path]) -> Iterator[InputError]:
+    """What went wrong; neither a file that fails nor a reader of the table that leaves costs the other files."""
+    for path in outputs:
+        try:
+            _write(comparison, path)
+        except InputError as error:
+            yield error
+
+
+def _write(comparison: Comparison, path: Path) -> None:
+    suffix = path.suffix.lower()
+    if suffix in _DATA:
+        write_whole(path, _DATA[suffix](comparison).encode("utf-8"), "the comparison")
+        return
+    from makespan.report.comparison_plot import draw_comparison
+
+    draw_comparison(comparison, path)

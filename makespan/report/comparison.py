@@ -1,0 +1,423 @@
+"""The worst case against the pessimistic bound M^L + M^C, over the number of warps and one quantity of the machine.
+
+A point that was not computed stays unknown: nothing is interpolated, and no number stands without what proves it.
+"""
+
+import csv
+import io
+import json
+import platform
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any
+
+from makespan.errors import InputError
+from makespan.instance import Instance
+from makespan.machine import Latency, Machine, UnitClass
+from makespan.report.document import of_machine
+from makespan.report.text import interval
+from makespan.result import Bounds, Result, Status, Upper
+from makespan.solve import Limits, solve
+from makespan.solve.portfolio import fastest_known
+from makespan.version import __version__
+
+SCHEMA = "makespan.comparison/1"
+NOT_COMPUTED = "not computed"
+COLUMNS = (
+    "warps", "quantity", "value", "status", "lower", "lower_evidence", "upper", "upper_evidence", "pessimistic",
+    "pessimistic_evidence", "excess_percent_least", "excess_percent_most", "best_status", "best_lower",
+    "best_lower_evidence", "best_upper", "best_upper_evidence", "engine", "seconds",
+)  # fmt: skip
+"""Of the CSV; what is not known, or was not asked for, is empty."""
+
+
+class Quantity(StrEnum):
+    """What of a machine can be varied; all but the issue width is of one class."""
+
+    CAPACITY = "capacity"
+    INTERVAL = "interval"
+    LATENCY = "latency"
+    ISSUE_WIDTH = "issue-width"
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """A quantity of the machine, and its rising values; `unit` is the class, None for the issue width."""
+
+    quantity: Quantity
+    values: tuple[int, ...]
+    unit: str | None = None
+
+    def __post_init__(self) -> None:
+        if not self.values or list(self.values) != sorted(set(self.values)):
+            raise InputError(f"the values of {self.name} must rise")
+        if (self.unit is None) != (self.quantity is Quantity.ISSUE_WIDTH):
+            raise InputError("the issue width is of no class, and everything else is of one")
+
+    @property
+    def name(self) -> str:
+        """`issue-width`, `L.latency`, or `L` for a capacity."""
+        if self.unit is None:
+            return str(self.quantity)
+        return self.unit if self.quantity is Quantity.CAPACITY else f"{self.unit}.{self.quantity}"
+
+    @property
+    def label(self) -> str:
+        """The name in words, with its measure."""
+        return {
+            Quantity.CAPACITY: f"capacity of {self.unit} (ports)",
+            Quantity.INTERVAL: f"interval of {self.unit} (cycles)",
+            Quantity.LATENCY: f"latency of {self.unit} (cycles)",
+            Quantity.ISSUE_WIDTH: "issue width (instructions per cycle)",
+        }[self.quantity]
+
+    def machine(self, base: Machine, value: int) -> Machine:
+        """`base` with this value; it keeps its caveats, and its name says what was changed.
+
+        Raises:
+            InputError: `base` has no such class, or no machine can have this value.
+        """
+        if self.unit is not None and self.unit not in base.capacities:
+            known = ", ".join(base.capacities)
+            raise InputError(f"{self.name}: machine {base.name!r} has no units of class {self.unit}; it has {known}")
+        name = f"{base.name} with {self.name}={value}"
+        if self.unit is None:
+            return replace(base, name=name, issue_width=value)
+        units = tuple(self._changed(unit, value) if unit.name == self.unit else unit for unit in base.units)
+        return replace(base, name=name, units=units)
+
+    def _changed(self, unit: UnitClass, value: int) -> UnitClass:
+        if self.quantity is Quantity.LATENCY:
+            return replace(unit, latency=Latency(value, value))
+        if self.quantity is Quantity.INTERVAL:
+            return replace(unit, interval=value)
+        return replace(unit, capacity=value)
+
+
+@dataclass(frozen=True, slots=True)
+class BestCase:
+    """The proven interval of the shortest schedule, in cycles, and what proves its two sides.
+
+    `least-possible` is the work that no schedule avoids, `schedule` one that was replayed; `search` and `phases` are
+    what an engine proved of the whole or of the parts between barriers.
+    """
+
+    bounds: Bounds
+    lower_evidence: str
+    upper_evidence: str
+
+    @classmethod
+    def of(cls, result: Result) -> "BestCase | None":
+        """None where it was not asked for."""
+        if result.best_case is None:
+            return None
+        best, searched = result.best_case, "phases" if result.phases else "search"
+        known = fastest_known(result.instance)
+        lower = "least-possible" if best.lower == known.lower else searched
+        return cls(best, lower, "schedule" if best.upper == known.upper else searched)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a solve proved of one point; all numbers are cycles, as in `Result`, whose witness was replayed."""
+
+    worst: Bounds
+    upper_evidence: Upper
+    pessimistic: int
+    best_case: BestCase | None
+    engine: str
+    seconds: float
+    assumptions: tuple[str, ...]
+
+    @classmethod
+    def of(cls, result: Result) -> "Found":
+        """The numbers of a result, without its schedule."""
+        return cls(
+            result.bounds,
+            result.upper_evidence,
+            result.pessimistic,
+            BestCase.of(result),
+            result.backend,
+            result.seconds,
+            result.assumptions,
+        )
+
+    @property
+    def excess(self) -> tuple[float, float]:
+        """How far M^L + M^C is above the worst case, in percent of it: proven at least, and at most."""
+        least, most = (100 * (self.pessimistic - worst) / worst for worst in (self.worst.upper, self.worst.lower))
+        return least, most
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One instance of a comparison; `value` is that of its axis, and `found` is None until it is computed."""
+
+    instance: Instance
+    value: int | None = None
+    found: Found | None = None
+
+    @property
+    def warps(self) -> int:
+        """All warps, those of all blocks."""
+        return self.instance.warps
+
+    @property
+    def status(self) -> str:
+        """`exact`, `bounded` or `not computed`."""
+        return NOT_COMPUTED if self.found is None else str(self.found.worst.status)
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Points for rising numbers of warps and, with an axis, for each of them one per value.
+
+    Args:
+        name: where the program came from.
+        machine: the machine before anything was varied.
+        interrupted: whether the user stopped the work; points that are not computed can also be due to a limit.
+    """
+
+    name: str
+    machine: Machine
+    axis: Axis | None
+    points: tuple[Point, ...]
+    interrupted: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.points:
+            raise InputError("a comparison needs at least one number of warps")
+
+    @property
+    def found(self) -> tuple[Found, ...]:
+        """What is known of the points that were computed."""
+        return tuple(point.found for point in self.points if point.found is not None)
+
+    @property
+    def warps(self) -> tuple[int, ...]:
+        """The numbers of warps, rising."""
+        return tuple(sorted({point.warps for point in self.points}))
+
+    @property
+    def all_exact(self) -> bool:
+        """Whether every point is computed and exact."""
+        return all(point.status == Status.EXACT for point in self.points)
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What all points that were computed assume, in the order of the first."""
+        each = [found.assumptions for found in self.found]
+        return tuple(note for note in each[0] if all(note in notes for notes in each)) if each else ()
+
+
+def planned(instances: Iterable[Instance], axis: Axis | None) -> tuple[Point, ...]:
+    """The points to compute, the fewest warps first, so that what a limit cuts off is what takes longest.
+
+    Raises:
+        InputError: the machine has no such class, or a value makes an instance too large.
+    """
+    several = sorted(instances, key=lambda instance: instance.warps)
+    if axis is None:
+        return tuple(Point(instance) for instance in several)
+    return tuple(
+        Point(replace(instance, machine=axis.machine(instance.machine, value)), value)
+        for instance in several
+        for value in axis.values
+    )
+
+
+def computed(points: Sequence[Point], *, seconds: float, whole: Limits, best_case: bool) -> Iterator[Point]:
+    """All points in order, each solved within `seconds` and all together within `whole`.
+
+    The point in which `whole` ends has what was proven by then; those after it are not computed.
+    """
+    for number, point in enumerate(points, start=1):
+        if whole.expired:
+            yield point
+            continue
+        here = f"point {number} of {len(points)}: {_place(point)}"
+        whole.progress(here)
+        limits = Limits(min(seconds, whole.remaining), whole.memory_bytes, whole=whole, progress=_after(here, whole))
+        result = solve(point.instance, best_case=best_case, limits=limits)
+        yield replace(point, found=Found.of(result))
+
+
+def _after(here: str, whole: Limits) -> Callable[[str], None]:
+    return lambda line: whole.progress(f"{here}: {line}")
+
+
+def _place(point: Point) -> str:
+    warps = f"{point.warps} warp{'s' * (point.warps != 1)}"
+    return warps if point.value is None else f"{warps} on machine {point.instance.machine.name}"
+
+
+def subject(comparison: Comparison) -> str:
+    """One line: which warps on which machines."""
+    first, machine, axis = comparison.points[0].instance, comparison.machine, comparison.axis
+    units = ", ".join(map(str, machine.units))
+    width = "" if machine.issue_width is None else f", issue width {machine.issue_width}"
+    blocks = f" in {first.blocks} blocks" if first.blocks > 1 else ""
+    varied = "" if axis is None else f" with {axis.name}={_span(axis.values)}"
+    warps = f"{_span(comparison.warps)} x {first.groups[0].program}{blocks}"
+    return f"{warps} on machine {machine.name} ({units}{width}){varied}"
+
+
+def _span(values: Sequence[int]) -> str:
+    """`8`, `1..48` where nothing between is left out, else `1,20,400`."""
+    if len(values) > 1 and values[-1] - values[0] == len(values) - 1:
+        return f"{values[0]}..{values[-1]}"
+    return ",".join(map(str, values))
+
+
+def summary(comparison: Comparison) -> str:
+    """One line: how far M^L + M^C is above the worst case, over all points that were computed."""
+    found = comparison.found
+    if not found:
+        return "no point was computed"
+    least, most = min(one.excess[0] for one in found), max(one.excess[1] for one in found)
+    above = f"{most:.1f} %" if f"{least:.1f}" == f"{most:.1f}" else f"{least:.1f} to {most:.1f} %"
+    return f"M^L + M^C is {above} above the worst case"
+
+
+def counts(comparison: Comparison) -> str:
+    """One line: how many points are exact, bounded and not computed."""
+    states = [point.status for point in comparison.points]
+    several = {state: states.count(state) for state in (*map(str, Status), NOT_COMPUTED)}
+    said = ", ".join(f"{count} {state}" for state, count in several.items() if count)
+    points = "1 point" if len(states) == 1 else f"{len(states)} points"
+    return f"{points}: {said}{' (interrupted)' if comparison.interrupted else ''}"
+
+
+def table(comparison: Comparison) -> str:
+    """A row per number of warps; with an axis a column per value, first in cycles and then in percent."""
+    if comparison.axis is None:
+        return "\n".join(_curve_rows(comparison))
+    cycles = _matrix(comparison, lambda found: interval(found.worst))
+    percent = _matrix(comparison, _percent)
+    return "\n".join(
+        [
+            f"worst case in cycles, by warps and {comparison.axis.label}; A..B: bounded; -: not computed",
+            *cycles,
+            "M^L + M^C above it in percent; >=: at least, because the worst case is only bounded",
+            *percent,
+        ]
+    )
+
+
+def _percent(found: Found) -> str:
+    return f"{'>=' if found.worst.status is Status.BOUNDED else ''}{found.excess[0]:.1f}"
+
+
+def _curve_rows(comparison: Comparison) -> Iterator[str]:
+    best = any(found.best_case for found in comparison.found)
+    yield f"{'warps':>5}{'best case' if best else '':>{14 if best else 0}}{'worst case':>15}  {'status':<13}" + (
+        f"{'M^L + M^C':>9}{'above, %':>10}  at most by"
+    )
+    for point in comparison.points:
+        found = point.found
+        if found is None:
+            yield f"{point.warps:>5}{'':>{14 if best else 0}}{'-':>15}  {point.status}"
+            continue
+        fastest = "" if found.best_case is None else f"{interval(found.best_case.bounds):>14}"
+        yield (
+            f"{point.warps:>5}{fastest}{interval(found.worst):>15}  {point.status:<13}"
+            f"{found.pessimistic:>9}{_percent(found):>10}  {found.upper_evidence}"
+        )
+
+
+def _matrix(comparison: Comparison, told: Callable[[Found], str]) -> Iterator[str]:
+    if comparison.axis is None:
+        raise ValueError("a matrix needs an axis")
+    cells = {
+        (point.warps, point.value): "-" if point.found is None else told(point.found) for point in comparison.points
+    }
+    values = comparison.axis.values
+    width = 2 + max(map(len, (*cells.values(), *map(str, values))))
+    yield f"{'warps':>5}" + "".join(f"{value:>{width}}" for value in values)
+    for warps in comparison.warps:
+        yield f"{warps:>5}" + "".join(f"{cells[warps, value]:>{width}}" for value in values)
+
+
+def as_json(comparison: Comparison) -> str:
+    """One object, schema `makespan.comparison/1`; what is unknown is null."""
+    axis, first = comparison.axis, comparison.points[0].instance
+    document = {
+        "schema": SCHEMA,
+        "name": comparison.name,
+        "program": first.groups[0].program.letters or str(first.groups[0].program),
+        "blocks": first.blocks,
+        "machine": {"name": comparison.machine.name, **of_machine(comparison.machine)},
+        "axis": None if axis is None else {"name": axis.name, "label": axis.label, "values": axis.values},
+        "interrupted": comparison.interrupted,
+        "assumptions": comparison.assumptions,
+        "points": [_point(point, comparison.assumptions) for point in comparison.points],
+        "versions": {"makespan": __version__, "python": platform.python_version()},
+    }
+    return json.dumps(document, indent=1) + "\n"
+
+
+def _point(point: Point, known: Sequence[str]) -> dict[str, Any]:
+    machine, found = point.instance.machine, point.found
+    asked = {
+        "warps": point.warps,
+        "value": point.value,
+        "machine": {"name": machine.name, **of_machine(machine)},
+        "status": point.status,
+    }
+    if found is None:
+        return {**asked, "worst_case": None, "pessimistic": None, "excess_percent": None, "best_case": None}
+    best = found.best_case
+    return {
+        **asked,
+        "worst_case": _interval(found.worst, "witness", found.upper_evidence),
+        "pessimistic": {"value": found.pessimistic, "evidence": str(Upper.PESSIMISTIC)},
+        "excess_percent": dict(zip(("least", "most"), found.excess, strict=True)),
+        "best_case": None if best is None else _interval(best.bounds, best.lower_evidence, best.upper_evidence),
+        "engine": found.engine,
+        "seconds": round(found.seconds, 6),
+        "assumptions": [note for note in found.assumptions if note not in known],
+    }
+
+
+def _interval(bounds: Bounds, lower: str, upper: str) -> dict[str, Any]:
+    evidence = {"lower": lower, "upper": str(upper)}
+    return {"lower": bounds.lower, "upper": bounds.upper, "status": str(bounds.status), "evidence": evidence}
+
+
+def as_csv(comparison: Comparison) -> str:
+    """A header and a row per point."""
+    text = io.StringIO()
+    rows = csv.DictWriter(text, COLUMNS, lineterminator="\n")
+    rows.writeheader()
+    for point in comparison.points:
+        axis = {} if comparison.axis is None else {"quantity": comparison.axis.name, "value": point.value}
+        known = {} if point.found is None else _columns(point.found)
+        rows.writerow({"warps": point.warps, "status": point.status, **axis, **known})
+    return text.getvalue()
+
+
+def _columns(found: Found) -> dict[str, Any]:
+    least, most = found.excess
+    columns: dict[str, Any] = {
+        "lower": found.worst.lower,
+        "lower_evidence": "witness",
+        "upper": found.worst.upper,
+        "upper_evidence": found.upper_evidence,
+        "pessimistic": found.pessimistic,
+        "pessimistic_evidence": Upper.PESSIMISTIC,
+        "excess_percent_least": f"{least:.4f}",
+        "excess_percent_most": f"{most:.4f}",
+        "engine": found.engine,
+        "seconds": f"{found.seconds:.3f}",
+    }
+    if found.best_case is not None:
+        best = found.best_case
+        columns |= {
+            "best_status": best.bounds.status,
+            "best_lower": best.bounds.lower,
+            "best_lower_evidence": best.lower_evidence,
+            "best_upper": best.bounds.upper,
+            "best_upper_evidence": best.upper_evidence,
+        }
+    return columns

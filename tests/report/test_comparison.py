@@ -1,0 +1,331 @@
+"""Worst case against pessimistic bound: what is planned, what is said of each point, and how it is drawn."""
+
+import csv
+import io
+import json
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from makespan.errors import InputError
+from makespan.instance import Instance
+from makespan.machine import PAPER, Latency, Machine, UnitClass
+from makespan.report.comparison import (
+    COLUMNS,
+    Axis,
+    BestCase,
+    Comparison,
+    Found,
+    Point,
+    Quantity,
+    as_csv,
+    as_json,
+    computed,
+    counts,
+    planned,
+    subject,
+    summary,
+    table,
+)
+from makespan.report.comparison_plot import draw_comparison, figure_of
+from makespan.result import Bounds, Result, Upper
+from makespan.solve import Limits, solve
+
+LETTERS = "LLLLCCCCCCCCCLLCCCCCCC"
+"""On one port of each class M^L + M^C is 22 cycles a warp; by the theorem the worst case of three or more is less."""
+
+PORTS = Axis(Quantity.CAPACITY, (1, 2), "L")
+OPEN = Found(
+    Bounds(40, 50), Upper.SEARCH, 60, BestCase(Bounds(20, 30), "least-possible", "schedule"), "search", 1.0, ()
+)
+SHUT = Found(Bounds(50, 50), Upper.THEOREM_A, 60, None, "certificate", 1.0, ("always", "here"))
+
+
+def instances(letters: str, warps: range, machine: Machine = PAPER) -> list[Instance]:
+    return [Instance.of(letters, count, machine) for count in warps]
+
+
+@cache
+def known_curve() -> Comparison:
+    points = computed(planned(instances(LETTERS, range(1, 49)), None), seconds=5, whole=Limits(60), best_case=False)
+    return Comparison("--string", PAPER, None, tuple(points))
+
+
+def grid() -> Comparison:
+    """Warps 1 and 2, one and two ports: exact, bounded, not computed and exact."""
+    points = planned(instances("CLL", range(1, 3)), PORTS)
+    found = (SHUT, OPEN, None, replace(SHUT, assumptions=("always", "there")))
+    told = tuple(replace(point, found=one) for point, one in zip(points, found, strict=True))
+    return Comparison("k.ptx", PAPER, PORTS, told)
+
+
+def curve() -> Comparison:
+    points = planned(instances("CLL", range(1, 4)), None)
+    told = tuple(replace(point, found=one) for point, one in zip(points, (SHUT, OPEN, None), strict=True))
+    return Comparison("k.ptx", PAPER, None, told)
+
+
+def test_the_curve_is_that_of_the_theorem() -> None:
+    expected = [22, 41, *(22 * warps - 3 * (warps - 1) for warps in range(3, 49))]
+    assert known_curve().warps == tuple(range(1, 49))
+    assert [found.worst for found in known_curve().found] == [Bounds(cycles, cycles) for cycles in expected]
+    assert [found.pessimistic for found in known_curve().found] == [22 * warps for warps in range(1, 49)]
+    assert {found.upper_evidence for found in known_curve().found[2:]} == {Upper.THEOREM_A}
+    assert known_curve().all_exact
+    assert counts(known_curve()) == "48 points: 48 exact"
+    assert summary(known_curve()) == "M^L + M^C is 0.0 to 15.4 % above the worst case"
+    assert subject(known_curve()) == f"1..48 x {LETTERS} on machine paper (C=1, L=1)"
+
+
+def test_the_excess_is_proven_at_least_and_at_most() -> None:
+    assert OPEN.excess == (20.0, 50.0)
+    assert SHUT.excess == (20.0, 20.0)
+    assert summary(grid()) == "M^L + M^C is 20.0 to 50.0 % above the worst case"
+    assert summary(replace(grid(), points=grid().points[:1])) == "M^L + M^C is 20.0 % above the worst case"
+
+
+def test_few_warps_are_planned_first_with_every_value() -> None:
+    points = planned(reversed(instances("CLL", range(1, 3))), PORTS)
+    assert [(point.warps, point.value) for point in points] == [(1, 1), (1, 2), (2, 1), (2, 2)]
+    assert [point.instance.machine.capacities["L"] for point in points] == [1, 2, 1, 2]
+    assert {point.status for point in points} == {"not computed"}
+
+
+@pytest.mark.parametrize(
+    ("axis", "name", "machine"),
+    [
+        (Axis(Quantity.CAPACITY, (3,), "L"), "L", {"units": (UnitClass("C", 2), UnitClass("L", 3, 4, Latency(5, 9)))}),
+        (
+            Axis(Quantity.INTERVAL, (3,), "L"),
+            "L.interval",
+            {"units": (UnitClass("C", 2), UnitClass("L", 1, 3, Latency(5, 9)))},
+        ),
+        (
+            Axis(Quantity.LATENCY, (3,), "L"),
+            "L.latency",
+            {"units": (UnitClass("C", 2), UnitClass("L", 1, 4, Latency(3, 3)))},
+        ),
+        (Axis(Quantity.ISSUE_WIDTH, (3,)), "issue-width", {"issue_width": 3}),
+    ],
+)
+def test_an_axis_changes_one_thing_and_says_so(axis: Axis, name: str, machine: dict[str, object]) -> None:
+    base = Machine("m", (UnitClass("C", 2), UnitClass("L", 1, 4, Latency(5, 9))), caveats=("not quite",))
+    changed = axis.machine(base, 3)
+    assert axis.name == name
+    assert changed == replace(base, name=f"m with {name}=3", **machine)  # type: ignore[arg-type]
+    assert changed.caveats == ("not quite",)
+
+
+def test_an_axis_that_makes_no_sense_is_refused() -> None:
+    with pytest.raises(InputError, match="the values of L must rise"):
+        Axis(Quantity.CAPACITY, (2, 2), "L")
+    with pytest.raises(InputError, match="the values of L must rise"):
+        Axis(Quantity.CAPACITY, (), "L")
+    with pytest.raises(InputError, match="the issue width is of no class"):
+        Axis(Quantity.ISSUE_WIDTH, (1,), "L")
+    with pytest.raises(InputError, match="X: machine 'paper' has no units of class X; it has C, L"):
+        planned(instances("CLL", range(1, 3)), Axis(Quantity.CAPACITY, (1,), "X"))
+    with pytest.raises(InputError, match=r"capacity of L must be 1\.\.1024, not 2000"):
+        planned(instances("CLL", range(1, 3)), Axis(Quantity.CAPACITY, (2000,), "L"))
+
+
+def test_after_the_whole_time_nothing_is_computed() -> None:
+    points = planned(instances("CLL", range(1, 4)), None)
+    whole = Limits(60)
+
+    def stop_at_the_second(line: str) -> None:
+        if "point 2 of 3: 2 warps" in line:
+            whole.interrupt()
+
+    whole.progress = stop_at_the_second
+    found = list(computed(points, seconds=5, whole=whole, best_case=False))
+    assert [point.status for point in found] == ["exact", "exact", "not computed"]
+    assert found[2] == points[2]
+    comparison = Comparison("k", PAPER, None, tuple(found), interrupted=True)
+    assert not comparison.all_exact
+    assert counts(comparison) == "3 points: 2 exact, 1 not computed (interrupted)"
+
+
+def test_a_point_has_no_more_than_its_own_time_and_what_is_left_of_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = []
+
+    def solved(instance: Instance, *, best_case: bool, limits: Limits) -> Result:
+        given.append(limits)
+        return solve(instance, best_case=best_case)
+
+    monkeypatch.setattr("makespan.report.comparison.solve", solved)
+    for seconds, whole in ((2.0, Limits(60, 7 << 20)), (60.0, Limits(5, 7 << 20))):
+        points = planned(instances("CL", range(1, 2)), None)
+        (point,) = computed(points, seconds=seconds, whole=whole, best_case=True)
+        assert point.found is not None
+        assert point.found.best_case == BestCase(Bounds(2, 2), "least-possible", "schedule")
+        assert given[-1].whole is whole
+        assert given[-1].memory_bytes == 7 << 20
+    assert given[0].seconds == 2.0
+    assert 4.0 < given[1].seconds <= 5.0
+
+
+def test_the_best_case_says_what_proves_its_sides() -> None:
+    instance = Instance.of(LETTERS, 2)
+    result = solve(instance, best_case=True)
+    assert BestCase.of(result) == BestCase(Bounds(36, 36), "search", "search")
+    wide = replace(result, best_case=Bounds(32, 38))
+    assert BestCase.of(wide) == BestCase(Bounds(32, 38), "least-possible", "schedule")
+    phased = solve(Instance.of("CLL|CLC", 3), best_case=True)
+    known = BestCase.of(phased)
+    assert known is not None
+    assert {known.lower_evidence, known.upper_evidence} <= {"least-possible", "schedule", "phases"}
+    assert BestCase.of(replace(result, best_case=None)) is None
+
+
+def test_the_table_of_a_curve_has_a_row_for_every_number_of_warps() -> None:
+    rows = [line.split() for line in table(curve()).splitlines()]
+    assert rows[1:] == [
+        ["1", "50", "exact", "60", "20.0", "theorem-a"],
+        ["2", "20..30", "40..50", "bounded", "60", ">=20.0", "search"],
+        ["3", "-", "not", "computed"],
+    ]
+
+
+def test_the_table_of_a_heat_map_marks_what_is_bounded_or_unknown() -> None:
+    assert table(grid()).splitlines() == [
+        "worst case in cycles, by warps and capacity of L (ports); A..B: bounded; -: not computed",
+        "warps       1       2",
+        "    1      50  40..50",
+        "    2       -      50",
+        "M^L + M^C above it in percent; >=: at least, because the worst case is only bounded",
+        "warps       1       2",
+        "    1    20.0  >=20.0",
+        "    2       -    20.0",
+    ]
+    assert subject(grid()) == "1..2 x CLL on machine paper (C=1, L=1) with L=1..2"
+    assert counts(grid()) == "4 points: 2 exact, 1 bounded, 1 not computed"
+
+
+def test_every_number_of_the_csv_has_its_evidence_and_nothing_is_made_up() -> None:
+    rows = list(csv.DictReader(io.StringIO(as_csv(grid()))))
+    assert list(rows[0]) == list(COLUMNS)
+    assert [row["status"] for row in rows] == ["exact", "bounded", "not computed", "exact"]
+    said = {name: value for name, value in rows[1].items() if value}
+    assert said == {
+        "warps": "1",
+        "quantity": "L",
+        "value": "2",
+        "status": "bounded",
+        "lower": "40",
+        "lower_evidence": "witness",
+        "upper": "50",
+        "upper_evidence": "search",
+        "pessimistic": "60",
+        "pessimistic_evidence": "pessimistic",
+        "excess_percent_least": "20.0000",
+        "excess_percent_most": "50.0000",
+        "best_status": "bounded",
+        "best_lower": "20",
+        "best_lower_evidence": "least-possible",
+        "best_upper": "30",
+        "best_upper_evidence": "schedule",
+        "engine": "search",
+        "seconds": "1.000",
+    }
+    unknown = {name for name, value in rows[2].items() if value}
+    assert unknown == {"warps", "quantity", "value", "status"}
+
+
+def test_the_json_says_the_same() -> None:
+    document = json.loads(as_json(replace(grid(), points=grid().points[:1] + grid().points[2:])))
+    assert document["schema"] == "makespan.comparison/1"
+    assert document["axis"] == {"name": "L", "label": "capacity of L (ports)", "values": [1, 2]}
+    assert document["assumptions"] == ["always"]
+    first, unknown, last = document["points"]
+    evidence = {"lower": "witness", "upper": "theorem-a"}
+    assert first["worst_case"] == {"lower": 50, "upper": 50, "status": "exact", "evidence": evidence}
+    assert first["pessimistic"] == {"value": 60, "evidence": "pessimistic"}
+    assert first["excess_percent"] == {"least": 20.0, "most": 20.0}
+    assert [first["assumptions"], last["assumptions"]] == [["here"], ["there"]]
+    assert unknown["status"] == "not computed"
+    assert unknown["machine"]["capacity"] == {"C": 1, "L": 1}
+    assert {unknown[key] for key in ("worst_case", "pessimistic", "excess_percent", "best_case")} == {None}
+
+
+@pytest.mark.parametrize("suffix", [".png", ".svg", ".pdf"])
+@pytest.mark.parametrize("comparison", [curve(), grid()], ids=["curve", "heat map"])
+def test_equal_comparisons_give_equal_pictures(comparison: Comparison, suffix: str, tmp_path: Path) -> None:
+    pictures = [tmp_path / f"{name}{suffix}" for name in "ab"]
+    for path in pictures:
+        draw_comparison(comparison, path)
+    first, second = (path.read_bytes() for path in pictures)
+    assert first == second
+    assert len(first) > 5_000
+
+
+def drawn(comparison: Comparison, tmp_path: Path) -> str:
+    path = tmp_path / "picture.svg"
+    draw_comparison(comparison, path)
+    return path.read_text()
+
+
+def test_a_curve_names_in_its_legend_what_it_shows(tmp_path: Path) -> None:
+    shown = drawn(curve(), tmp_path)
+    for key in (
+        "worst case, exact",
+        "worst case, bounded",
+        "best case, bounded",
+        ">not computed<",
+        ">cycles<",
+        ">warps<",
+    ):
+        assert key in shown
+    assert "best case, exact" not in shown
+    plain = drawn(known_curve(), tmp_path)
+    for key in ("bounded", "not computed", "best case"):
+        assert key not in plain
+
+
+def test_a_curve_has_its_marks_where_the_numbers_are() -> None:
+    cycles, percent = (
+        {(line.get_marker(), line.get_color(), *np.asarray(line.get_ydata()).tolist()) for line in axes.lines}
+        for axes in figure_of(curve()).axes
+    )
+    blue, green, unknown = "#0072B2", "#009E73", ("x", "#5A5A5A", 0.03)
+    assert {mark for mark in cycles if mark[0] != "s"} == {
+        ("D", blue, 50.0),
+        ("None", blue, 40.0, 50.0),
+        ("_", blue, 40.0, 50.0),
+        ("None", green, 20.0, 30.0),
+        ("_", green, 20.0, 30.0),
+        unknown,
+    }
+    assert {mark[2:] for mark in cycles if mark[0] == "s"} == {(60.0,)}
+    assert percent == {("D", blue, 20.0), ("None", blue, 20.0, 50.0), ("_", blue, 20.0, 50.0), unknown}
+
+
+def test_a_cell_of_a_heat_map_says_what_is_proven(tmp_path: Path) -> None:
+    shown = drawn(grid(), tmp_path)
+    assert shown.count(">20.0<") == 3  # the third one is of the scale
+    assert shown.count(">≥20.0<") == 1
+    for key in ("capacity of L (ports)", "the worst case is only bounded", ">not computed<"):
+        assert key in shown
+    exact = drawn(replace(grid(), points=grid().points[:1]), tmp_path)
+    for key in ("only bounded", "not computed"):
+        assert key not in exact
+
+
+@pytest.mark.parametrize("axis", [None, PORTS])
+def test_a_comparison_without_a_computed_point_can_be_drawn(axis: Axis | None, tmp_path: Path) -> None:
+    points = planned(instances("CLL", range(1, 3)), axis)
+    comparison = Comparison("$^$", replace(PAPER, name="$^$"), axis, points)
+    assert summary(comparison) == "no point was computed"
+    shown = drawn(comparison, tmp_path)
+    assert "no point was computed" in shown
+    assert "on machine $^$" in shown
+    assert comparison.assumptions == ()
+
+
+def test_only_points_make_a_comparison() -> None:
+    with pytest.raises(InputError, match="at least one number of warps"):
+        Comparison("k", PAPER, None, ())
+    assert Point(Instance.of("CLL", 3, blocks=3)).warps == 3
