@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 
 from makespan.bounds import least_possible, pessimistic
 from makespan.bounds.delays import contracted, expanded
-from makespan.errors import InvalidScheduleError
+from makespan.bounds.front import front
+from makespan.errors import InvalidScheduleError, UnsupportedError
 from makespan.instance import Instance
 from makespan.machine import DELAY, Latency, Machine, UnitClass
 from makespan.program import Place, Program
@@ -14,7 +15,8 @@ from makespan.result import Bounds
 from makespan.schedule import Schedule
 from makespan.simulate import POLICIES, replay, run
 from makespan.simulate.semantics import State, selections, starts, steps
-from makespan.solve import Limits, greedy, search
+from makespan.solve import Limits, greedy, search, solve, two_warps
+from makespan.verify import states
 from tests.oracle import brute_force, obeys
 from tests.strategies import general_instances, runs
 from tests.test_machine import worst_case
@@ -176,3 +178,39 @@ def test_replay_names_what_is_wrong_with_latencies(latencies: tuple[tuple[int, .
 def test_replay_refuses_cycles_after_the_end() -> None:
     with pytest.raises(InvalidScheduleError, match="cycle 1: all warps have finished already"):
         replay(Instance.of("C", 1), Schedule(((0,), ()), ((0,),)))
+
+
+def test_schedules_of_phases_are_joined_with_their_latencies() -> None:
+    cached = Machine("cached", (UnitClass("C", 1), UnitClass("L", 1, latency=Latency(1, 4))))
+    result = solve(Instance.of("LC|LC", 2, cached))
+    assert result.bounds == brute_force_worst(Instance.of("LC|LC", 2, cached))
+    assert obeys(result.instance, result.witness)
+
+
+def brute_force_worst(instance: Instance) -> Bounds:
+    worst = brute_force(instance).upper
+    return Bounds(worst, worst)
+
+
+def test_two_warps_of_an_automaton_on_a_basic_machine_are_refused() -> None:
+    either = Program((Place("C", (1, 2)), Place("L", (2,)), Place("C", (3,))))
+    with pytest.raises(UnsupportedError, match="two-warp-dp is for two warps without barriers"):
+        two_warps.solve(Instance.of(either, 2), Limits())
+
+
+def test_an_enumeration_of_large_states_gives_up_before_it_fills_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    slow = Machine("slow", (UnitClass("C", 1, latency=Latency(1, 60)), UnitClass("L", 1, latency=Latency(1, 60))))
+    instance = Instance.of("CLCL", 4, slow)
+    monkeypatch.setattr(states, "MOST_BYTES", 1 << 20)
+    assert states.shortest_and_longest(instance, 10**9) is None
+
+
+def test_a_front_can_be_stopped() -> None:
+    whole = expanded(
+        Instance.of("CL", 2, Machine("m", (UnitClass("C", 1, latency=Latency(50, 50)), UnitClass("L", 1))))
+    )
+    assert whole is not None
+    stopped, free = front(whole.instance, 1, lambda: True), front(whole.instance, 1)
+    assert stopped is not None
+    assert free is not None
+    assert (stopped.cycles, free.cycles > 40) == (0, True)

@@ -7,6 +7,7 @@ alone so lead to an instance with capacities only; intervals and the issue width
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from makespan.errors import InputError
 from makespan.instance import Instance
@@ -41,9 +42,14 @@ def expanded(instance: Instance) -> Expansion | None:
 
     Programs that differ stay different: their places with an instruction are in the same order as before.
     """
-    latencies = {unit.name: unit.latency for unit in instance.machine.units}
-    if all(latency == ONE_CYCLE for latency in latencies.values()):
+    if all(unit.latency == ONE_CYCLE for unit in instance.machine.units):
         return Expansion(instance, instance, tuple(tuple(range(group.program.end)) for group in instance.groups))
+    return _with_delays(instance)
+
+
+@lru_cache(maxsize=2)  # every engine asks, for the same instance
+def _with_delays(instance: Instance) -> Expansion | None:
+    latencies = {unit.name: unit.latency for unit in instance.machine.units}
     if places(instance) > MAX_PLACES:
         return None
     found = [_expanded(group.program, latencies) for group in instance.groups]

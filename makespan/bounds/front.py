@@ -1,7 +1,7 @@
 """The first cycles, enumerated: from the states after them a certificate bounds the rest more tightly."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import chain, combinations_with_replacement, product
 from typing import NamedTuple
 
@@ -20,8 +20,8 @@ class Front(NamedTuple):
     states: frozenset[State]
 
 
-def front(instance: Instance, most_states: int) -> Front | None:
-    """The latest front of at most `most_states` states; None when the starts alone are too many.
+def front(instance: Instance, most_states: int, stop: Callable[[], bool] = lambda: False) -> Front | None:
+    """The latest front of at most `most_states` states, or an earlier one at `stop`; None if the starts are too many.
 
     With intervals or an issue width it is that of the starts, whatever `most_states` is.
     """
@@ -33,6 +33,8 @@ def front(instance: Instance, most_states: int) -> Front | None:
     cycles = 0
     while instance.machine.is_basic:
         after: set[State] = set()
+        if stop():
+            return Front(cycles, frozenset(layer))
         for state in layer:
             after.update(_steps(instance, state))
             if len(after) > most_states:

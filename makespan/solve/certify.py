@@ -67,7 +67,7 @@ def improve(instance: Instance, limits: Limits) -> Iterator[Finding]:
     fronts: dict[int, Front | None] = {}
     for level in _levels(whole):
         if level.front_states not in fronts:
-            fronts[level.front_states] = front(whole, level.front_states)
+            fronts[level.front_states] = front(whole, level.front_states, lambda: limits.expired)
         states = fronts[level.front_states]
         certificate = None if states is None else _certificate(whole, level, states, limits)
         if certificate is not None:

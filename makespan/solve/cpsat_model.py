@@ -29,7 +29,7 @@ from makespan.solve.cpsat_windows import Window, windows
 Literal = Any
 """A boolean variable, its negation, or a constant: OR-Tools has no common name for them."""
 
-_CLAUSES_PER_LOOK = 4096
+_PARTS_PER_LOOK = 4096
 
 
 class Stopped(Exception):
@@ -53,7 +53,7 @@ class Model:
     busy: dict[int, Literal] = field(default_factory=dict)
     late: dict[tuple[int, int], Literal] = field(default_factory=dict)
     unfinished: dict[int, Literal] = field(default_factory=dict)
-    clauses: int = 0
+    parts: int = 0
 
     @property
     def cycles(self) -> range:
@@ -74,13 +74,18 @@ class Model:
 
     def literal(self, name: str, *index: object) -> Literal:
         """A new boolean variable."""
+        self._look()
         return self.problem.new_bool_var("_".join(map(str, (name, *index))))
+
+    def _look(self) -> None:
+        """Ask now and then whether to stop."""
+        self.parts += 1
+        if self.parts % _PARTS_PER_LOOK == 0 and self.stop():
+            raise Stopped
 
     def clause(self, *literals: Literal) -> None:
         """At least one of the literals is true."""
-        self.clauses += 1
-        if self.clauses % _CLAUSES_PER_LOOK == 0 and self.stop():
-            raise Stopped
+        self._look()
         if not any(literal is True for literal in literals):
             self.problem.add_bool_or([literal for literal in literals if literal is not False])
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from makespan.errors import UnsupportedError
 from makespan.instance import Instance
 from makespan.result import Upper
 from makespan.schedule import Schedule
@@ -23,7 +24,13 @@ def applies(instance: Instance) -> bool:
 
 
 def solve(instance: Instance, limits: Limits, *, best_case: bool = True) -> Finding:
-    """The exact worst case; nothing where limits do not suffice. The best case only on machines that are not basic."""
+    """The exact worst case; nothing where limits do not suffice. The best case only on machines that are not basic.
+
+    Raises:
+        UnsupportedError: see `applies`.
+    """
+    if not applies(instance):
+        raise UnsupportedError("two-warp-dp is for two warps without barriers, on a basic machine with strings")
     if instance.machine.is_basic:
         return _by_grid(instance)
     return two_warps_events.solve(instance, limits, best_case=best_case)

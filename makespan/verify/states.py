@@ -19,6 +19,9 @@ from makespan.program import BARRIER
 from makespan.verify.delays import expanded
 from makespan.verify.refusal import TooMuchWork, Work
 
+MOST_BYTES = 1 << 29
+"""Of all states held at one time; those of long programs take kilobytes each."""
+
 
 class Standing(NamedTuple):
     """So many `warps` of `group` at `place`."""
@@ -48,6 +51,7 @@ class Walker:
                 self._barriers.append(kind.program.places[place].unit == BARRIER)
         size = self._ports.bits + self._bits * len(self._homes)
         self._step = 1 + (size >> 14)  # a sum of long integers takes longer
+        self.most_states = max(1_000, MOST_BYTES // (size // 8 + 100))  # with what a set needs for each
         self._bit = {home: self._ports.bits + self._bits * n for n, home in enumerate(self._homes)}
 
     def starts(self) -> set[int]:
@@ -122,7 +126,12 @@ class Walker:
 
     def _sum(self, states: set[int], changes: set[int]) -> set[int]:
         self._work.spend(self._step * len(states) * len(changes))
+        self._check_memory(len(states) * len(changes))
         return {before + change for before in states for change in changes}
+
+    def _check_memory(self, states: int) -> None:
+        if states > self.most_states:
+            raise TooMuchWork
 
     def _jumps(self, number: int) -> tuple[str, list[int]]:
         """The unit of a place, and what a warp that goes on from it adds to the state, by successor."""
@@ -168,6 +177,7 @@ class Walker:
                     for change in self._sums(jumps, n):
                         self._work.spend(self._step * len(sums))
                         target.update(before + change for before in sums)
+                        self._check_memory(len(target))
             ways = further
         return ways[movers]
 
@@ -239,7 +249,7 @@ def shortest_and_longest(instance: Instance, most_states: int) -> tuple[int, int
         walker = Walker(expanded(instance), Work(40 * most_states))
         reached = {-state: (0, 0) for state in walker.starts()}  # negative, for heapq takes the smallest
         heap = sorted(reached)
-        left = most_states - len(heap)
+        left = min(most_states, walker.most_states) - len(heap)
         while left >= 0:
             state = heappop(heap)
             shortest, longest = reached.pop(state)
