@@ -7,6 +7,7 @@ import shlex
 from base64 import b64encode
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any
@@ -359,3 +360,11 @@ def test_what_cannot_become_a_page_is_refused(shell: Shell, options: str, messag
     assert code == 2
     assert message in err
     assert not Path("p.html").exists()
+
+
+def test_points_of_the_curve_that_an_interrupt_left_out_are_named() -> None:
+    known = gap()
+    context = replace(CONTEXT, curve=(known.result,), missing=(7, 8))
+    page = page_data(known, context, EVIDENCE)
+    assert page["curve_missing"] == [7, 8]
+    assert render(page).count("not computed</td><td>interrupted") == 2

@@ -101,7 +101,9 @@ def command(
     gap = enclosing(solved(instance, best_case=True), schedules)
     points = tuple(_points(gap.result, others, partial(solved, best_case=False)))
     evidence = made_bundle(replace(gap.result, best_case=None))  # runs that narrow the best case are not in it
-    known = replace(known, curve=points or None, verdict=_checked(evidence) if check else None)
+    done = {point.instance.warps for point in points}
+    missing = tuple(other.instance.warps for other in others if other.instance.warps not in done)
+    known = replace(known, curve=points or None, missing=missing, verdict=_checked(evidence) if check else None)
     page = render(page_data(gap, known, evidence["sha256"]))
     if bundle is not None:
         write_whole(bundle, _compact(evidence), "the bundle")

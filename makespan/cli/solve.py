@@ -163,6 +163,8 @@ def _check_outputs(gantt: Path | None, bundle: Path | None, instances: int) -> N
         check_schedule_path(gantt)
     if bundle is not None:
         check_writable(bundle, "the bundle")
+        if gantt is not None and gantt.resolve() == bundle.resolve():
+            raise InputError(f"{bundle}: --gantt and --bundle need two names")
 
 
 def _check_timeline(asked: bool, output: str, instances: int) -> None:

@@ -14,23 +14,29 @@ def check_writable(path: Path, what: str) -> None:
     Raises:
         InputError: a folder, or a folder that is missing or takes no file.
     """
-    missing, writable = not path.parent.is_dir(), os.access(path.parent, os.W_OK | os.X_OK)
-    number = errno.EISDIR if path.is_dir() else errno.ENOENT if missing else 0 if writable else errno.EACCES
+    try:
+        target = path.resolve()
+        missing, writable = not target.parent.is_dir(), os.access(target.parent, os.W_OK | os.X_OK)
+        number = errno.EISDIR if target.is_dir() else errno.ENOENT if missing else 0 if writable else errno.EACCES
+        target.exists()
+    except (OSError, RuntimeError) as error:  # a name that is too long, links in a circle
+        number = getattr(error, "errno", None) or errno.ELOOP
     if number:
         raise InputError(f"{path}: cannot write {what}: {os.strerror(number)}")
 
 
 def write_whole(path: Path, content: bytes, what: str) -> None:
-    """Replace `path` by `content` in one step; `what` is for the message.
+    """Replace `path`, or what it links to, by `content` in one step; `what` is for the message.
 
     Raises:
         InputError: the file cannot be written; nothing is left behind.
     """
-    temporary = path.with_name(f".makespan-{secrets.token_hex(8)}.tmp")
+    target = path.resolve()
+    temporary = target.with_name(f".makespan-{secrets.token_hex(8)}.tmp")
     try:
         try:
             temporary.write_bytes(content)
-            temporary.replace(path)
+            temporary.replace(target)
         finally:
             temporary.unlink(missing_ok=True)
     except OSError as error:

@@ -57,6 +57,7 @@ class Context:
         machine: the file of the machine; None where its numbers come from elsewhere.
         loops: the loops of the kernel; None where the source is no kernel.
         curve: results for several numbers of warps, in increasing order; None where not asked for.
+        missing: numbers of warps that were asked for, too, but whose results were not computed.
         verdict: of the independent checker; None where not asked for.
     """
 
@@ -67,6 +68,7 @@ class Context:
     machine: MachineFile | None = None
     loops: "tuple[LoopInfo, ...] | None" = None
     curve: tuple[Result, ...] | None = None
+    missing: tuple[int, ...] = ()
     verdict: "Verdict | None" = None
 
 
@@ -100,6 +102,7 @@ def page_data(gap: PolicyGap, context: Context, evidence: str) -> dict[str, Any]
         "occupancy": occupancy(instance, witness.makespan, traced.bars),
         "warps": _warps(instance, traced.rows),
         "curve": None if context.curve is None else list(map(_point, context.curve)),
+        "curve_missing": list(context.missing),
         "letters": timeline(instance, witness, width=_COLUMNS_OF_LETTERS),
         "chart": chart(instance, witness, traced),
         "inputs": list(map(_input, context.inputs)),

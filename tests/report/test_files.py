@@ -1,0 +1,40 @@
+"""Files that are written whole, and refused in time."""
+
+from pathlib import Path
+
+import pytest
+
+from makespan import cli
+from makespan.errors import InputError
+from makespan.report.files import check_writable, write_whole
+
+
+def test_a_name_that_no_file_can_have_is_bad_input(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="cannot write the page: File name too long"):
+        check_writable(tmp_path / ("a" * 5_000 + ".html"), "the page")
+
+
+def test_a_link_stays_and_its_target_is_written(tmp_path: Path) -> None:
+    target, link = tmp_path / "target.txt", tmp_path / "link.txt"
+    link.symlink_to(target)
+    check_writable(link, "the page")
+    write_whole(link, b"text", "the page")
+    assert link.is_symlink()
+    assert target.read_bytes() == b"text"
+
+
+def test_a_link_into_a_missing_folder_is_refused(tmp_path: Path) -> None:
+    link = tmp_path / "link.txt"
+    link.symlink_to(tmp_path / "missing" / "target.txt")
+    with pytest.raises(InputError, match="No such file or directory"):
+        check_writable(link, "the page")
+
+
+def test_two_outputs_of_one_name_are_refused_before_the_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    asked = ["solve", "--string", "CL", "--warps", "2", "--gantt", "s.json", "--bundle", "./s.json"]
+    assert cli.run(asked) == 2
+    assert capsys.readouterr().err == "makespan: s.json: --gantt and --bundle need two names\n"
+    assert not list(tmp_path.iterdir())
