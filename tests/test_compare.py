@@ -5,40 +5,22 @@ import json
 import os
 import signal
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
-from makespan import cli
 from makespan.cli import compare as compare_command
 from makespan.instance import Instance
 from makespan.result import Result
 from makespan.solve import Limits, solve
+from tests.command import Runner
 
 ROOT = Path(__file__).parents[1]
 LETTERS = "LLLLCCCCCCCCCLLCCCCCCC"
 
 
-class Outcome(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-
-class Runner:
-    """`makespan compare ...` within this process."""
-
-    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
-        self.capsys = capsys
-
-    def __call__(self, *arguments: object) -> Outcome:
-        code = cli.run(["compare", *map(str, arguments)])
-        return Outcome(code, *self.capsys.readouterr())
-
-
 @pytest.fixture
 def compare(capsys: pytest.CaptureFixture[str]) -> Runner:
-    return Runner(capsys)
+    return Runner("compare", capsys)
 
 
 def rows(path: Path) -> list[dict[str, str]]:

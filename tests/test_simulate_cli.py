@@ -5,7 +5,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
@@ -19,31 +19,15 @@ from makespan.result import Bounds, Result
 from makespan.schedule import Schedule
 from makespan.simulate import POLICIES, run
 from makespan.solve import Limits, solve
+from tests.command import Runner
 
 ROOT = Path(__file__).parents[1]
 HARD = ("--string", "CLLCLCLLCCLCLLLCLCCCLCLCLCLLC", "--warps", "12", "--capacity", "C=2,L=1")
 
 
-class Outcome(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-
-class Runner:
-    """`makespan simulate ...` within this process."""
-
-    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
-        self.capsys = capsys
-
-    def __call__(self, *arguments: object) -> Outcome:
-        code = cli.run(["simulate", *map(str, arguments)])
-        return Outcome(code, *self.capsys.readouterr())
-
-
 @pytest.fixture
 def simulate(capsys: pytest.CaptureFixture[str]) -> Runner:
-    return Runner(capsys)
+    return Runner("simulate", capsys)
 
 
 def gap_of(instance: Instance, seconds: float = 60.0) -> PolicyGap:

@@ -26,8 +26,8 @@ from makespan.report.comparison import (
     summary,
     table,
 )
+from makespan.report.figures import PICTURES
 from makespan.report.files import check_writable, write_whole
-from makespan.report.plot import PICTURES
 from makespan.solve import Limits
 from makespan.strings import SUFFIXES
 

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from makespan.cli import INTERRUPTED
-from makespan.cli.parameters import Memory, Seconds, Warps
+from makespan.cli.parameters import Warps
 from makespan.cli.solve import BOUNDED, DIFFERS, EXACT, interruptible, progress
 from makespan.cli.source import (
     KERNEL_FORMATS,
     KernelOptions,
+    engine_options,
     instances,
     launched,
     read_module,
@@ -49,15 +50,7 @@ _FOR_SOLVE = ("backend", "memory_limit", "threads", "seed")
 @click.option("--curve", type=Warps(), metavar="A..B", help="also the worst case for these numbers of warps")
 @click.option("--bundle", type=click.Path(path_type=Path), help="leave the evidence, whose digest the page states")
 @click.option("--check/--no-check", default=True, show_default=True, help="have the independent checker confirm it")
-@click.option("--backend", default="auto", show_default=True, help="engine: auto, certificate, search, cpsat, ilp")
-@click.option("--time-limit", type=Seconds(), default=60.0, show_default=True, help="per instance")
-@click.option("--memory-limit", type=Memory(), default="8GiB", show_default=True, help="for the tables of a search")
-@click.option(
-    "--threads", type=click.IntRange(1, 256), default=1, show_default=True, help="for solvers that use several"
-)
-@click.option(
-    "--seed", type=click.IntRange(0, 2**31 - 1), default=0, show_default=True, help="of solvers' random numbers"
-)
+@engine_options
 @click.pass_context
 def command(
     context: click.Context,

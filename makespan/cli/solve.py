@@ -13,15 +13,14 @@ from typing import Any
 import click
 
 from makespan.cli import INTERRUPTED
-from makespan.cli.parameters import Memory, Seconds
-from makespan.cli.source import instances, source_options
+from makespan.cli.source import engine_options, instances, source_options
 from makespan.errors import InputError
 from makespan.report import text
 from makespan.report.bundle import write as write_bundle
 from makespan.report.document import document
 from makespan.report.explain import explain, explanation_document
+from makespan.report.figures import PICTURES
 from makespan.report.files import check_writable
-from makespan.report.plot import PICTURES
 from makespan.report.schedule_file import check_schedule_path, write_schedule
 from makespan.report.timeline import timeline as draw_timeline
 from makespan.result import Result, Status
@@ -34,16 +33,8 @@ _SECONDS_PER_PROGRESS_LINE = 2.0
 
 @click.command("solve")
 @source_options
-@click.option("--backend", default="auto", show_default=True, help="engine: auto, certificate, search, cpsat, ilp")
+@engine_options
 @click.option("--best-case", is_flag=True, help="also the shortest work-conserving schedule")
-@click.option("--time-limit", type=Seconds(), default=60.0, show_default=True, help="per instance")
-@click.option("--memory-limit", type=Memory(), default="8GiB", show_default=True, help="for the tables of a search")
-@click.option(
-    "--threads", type=click.IntRange(1, 256), default=1, show_default=True, help="for solvers that use several"
-)
-@click.option(
-    "--seed", type=click.IntRange(0, 2**31 - 1), default=0, show_default=True, help="of solvers' random numbers"
-)
 @click.option("--format", "output", type=click.Choice(["text", "json", "csv"]), default="text", show_default=True)
 @click.option("--bundle", type=click.Path(path_type=Path), help="leave the evidence, for 'makespan verify'")
 @click.option("--gantt", type=click.Path(path_type=Path), help="the witness as .png .svg .pdf .json .csv .trace.json")

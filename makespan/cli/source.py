@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from makespan import strings
-from makespan.cli.parameters import Capacity, Warps
+from makespan.cli.parameters import Capacity, Memory, Seconds, Warps
 from makespan.errors import InputError
 from makespan.instance import MAX_WARPS, Instance
 from makespan.machine import PAPER, Machine, find
@@ -96,6 +96,18 @@ source_options = _stack(
     ),
     machine_options,
     kernel_options,
+)
+
+engine_options = _stack(
+    click.option("--backend", default="auto", show_default=True, help="engine: auto, certificate, search, cpsat, ilp"),
+    click.option("--time-limit", type=Seconds(), default=60.0, show_default=True, help="per instance"),
+    click.option("--memory-limit", type=Memory(), default="8GiB", show_default=True, help="for the tables of a search"),
+    click.option(
+        "--threads", type=click.IntRange(1, 256), default=1, show_default=True, help="for solvers that use several"
+    ),
+    click.option(
+        "--seed", type=click.IntRange(0, 2**31 - 1), default=0, show_default=True, help="of solvers' random numbers"
+    ),
 )
 
 

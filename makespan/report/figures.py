@@ -16,13 +16,30 @@ PROVEN, RUN, FASTEST, PESSIMISTIC, INK, GREY, LINES, SPAN = (
 )  # fmt: skip
 """Source of the first three: Okabe and Ito, Color Universal Design, 2008; what has them differs in shape, too."""
 
-_DPI = 150
+DPI = 150
 _STYLE: dict[str, Any] = {"font.size": 9, "pdf.fonttype": 42, "svg.fonttype": "none", "svg.hashsalt": "makespan"}
 _METADATA: dict[str, dict[str, Any]] = {
     ".png": {"Software": "makespan"},
     ".svg": {"Creator": "makespan", "Date": None},
     ".pdf": {"Creator": "makespan", "Producer": "makespan", "CreationDate": None},
 }
+PICTURES = tuple(_METADATA)
+"""The suffixes of pictures."""
+
+
+def rendered(drawn: Callable[[], "Figure"], suffix: str, **style: Any) -> bytes:
+    """The bytes of the figure that `drawn` returns, in the format of `suffix`; equal figures give equal bytes.
+
+    Args:
+        style: matplotlib's settings beyond those that all pictures share.
+    """
+    from matplotlib import style as styles
+
+    content = io.BytesIO()
+    with styles.context(["default", {**_STYLE, **style}]), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing from font")
+        drawn().savefig(content, format=suffix[1:], dpi=DPI, metadata=_METADATA[suffix])
+    return content.getvalue()
 
 
 def write_figure(drawn: Callable[[], "Figure"], path: Path) -> None:
@@ -31,13 +48,7 @@ def write_figure(drawn: Callable[[], "Figure"], path: Path) -> None:
     Raises:
         InputError: a file that cannot be written.
     """
-    from matplotlib import style
-
-    content, suffix = io.BytesIO(), path.suffix.lower()
-    with style.context(["default", _STYLE]), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Glyph .* missing from font")
-        drawn().savefig(content, format=suffix[1:], dpi=_DPI, metadata=_METADATA[suffix])
-    write_whole(path, content.getvalue(), "the picture")
+    write_whole(path, rendered(drawn, path.suffix.lower()), "the picture")
 
 
 def cut(line: str, letters: int = 120) -> str:

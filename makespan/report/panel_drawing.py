@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from makespan.report.activity import Why
+from makespan.report.figures import DPI
 from makespan.report.gantt import Panel, Scale, Span, round_numbers
 from makespan.report.looks import IDLE, Look
 
@@ -13,7 +14,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import NDArray
 
-DPI = 150
 POINT = DPI / 72
 _NARROWEST_BAR, _LOWEST_BAR = 8, 10
 _VECTORS = 5000  # shapes of one kind; more are embedded as an image

@@ -5,9 +5,7 @@ panel, whose columns are cycles or, when there are more cycles than columns, the
 neither time nor size grows much with the number of instructions. Lengths are pixels at 150 per inch.
 """
 
-import io
 import textwrap
-import warnings
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -16,10 +14,11 @@ from makespan.errors import InputError
 from makespan.instance import Instance
 from makespan.machine import Machine
 from makespan.report.activity import Gap, Why, bars, full, gaps, held, waits
+from makespan.report.figures import DPI, PICTURES, rendered
 from makespan.report.files import check_writable, write_whole
 from makespan.report.gantt import Panel, Scale, shows, units_panel, warps_panel
 from makespan.report.looks import legend
-from makespan.report.panel_drawing import DPI, POINT, draw_panel, label_points
+from makespan.report.panel_drawing import POINT, draw_panel, label_points
 from makespan.schedule import Schedule
 
 if TYPE_CHECKING:
@@ -30,21 +29,7 @@ if TYPE_CHECKING:
 _MARGIN, _NARROWEST, _WIDEST, _WIDEST_CYCLE = 36, 1100, 2000, 90
 _MOST_LANES, _LANES_HEIGHT, _MOST_ROWS, _ROWS_HEIGHT, _TALLEST_ROW = 24, 480, 256, 900, 48
 _TITLE_LINE, _LINE, _CAPTION, _AXIS, _KEY = 42, 32, 52, 90, 205
-_METADATA: dict[str, dict[str, Any]] = {
-    ".png": {"Software": "makespan"},
-    ".svg": {"Creator": "makespan", "Date": None},
-    ".pdf": {"Creator": "makespan", "Producer": "makespan", "CreationDate": None},
-}
-PICTURES = tuple(_METADATA)
-"""The suffixes of pictures."""
-_STYLE = {
-    "font.size": 9,
-    "hatch.linewidth": 0.8,
-    "pdf.fonttype": 42,
-    "svg.fonttype": "none",
-    "svg.hashsalt": "makespan",
-}
-_SMALLESTPOINTS = 5.0
+_STYLE = {"hatch.linewidth": 0.8}
 _BOLD: dict[str, Any] = {"size": 13, "weight": "bold"}
 _GREY = "#505050"
 _PLAIN: dict[str, Any] = {"size": 9, "color": _GREY}
@@ -73,7 +58,7 @@ def rendered_gantt(instance: Instance, schedule: Schedule, suffix: str, *, title
     lanes = units_panel(instance, issued, idle, schedule.makespan, most_rows=_MOST_LANES)
     rows = warps_panel(instance, issued, between, full(instance, issued), most_rows=_MOST_ROWS)
     chart = _Chart(scale, lanes, rows, instance.machine, _idle(instance.machine, idle), title, subtitle)
-    return _render(chart, suffix)
+    return rendered(lambda: _figure(chart), suffix, **_STYLE)
 
 
 def _idle(machine: Machine, gaps: Iterable[Gap]) -> str | None:
@@ -101,16 +86,6 @@ class _Chart(NamedTuple):
     idle: str | None
     title: str
     subtitle: str
-
-
-def _render(chart: _Chart, suffix: str) -> bytes:
-    from matplotlib import style
-
-    content = io.BytesIO()
-    with style.context(["default", _STYLE]), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Glyph .* missing from font")
-        _figure(chart).savefig(content, format=suffix[1:], dpi=DPI, metadata=_METADATA[suffix])
-    return content.getvalue()
 
 
 class _Page:

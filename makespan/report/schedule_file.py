@@ -6,8 +6,9 @@ from pathlib import Path
 from makespan.errors import InputError
 from makespan.instance import Instance
 from makespan.report.chart_document import chart_document
+from makespan.report.figures import PICTURES
 from makespan.report.files import check_writable, write_whole
-from makespan.report.plot import PICTURES, draw_gantt
+from makespan.report.plot import draw_gantt
 from makespan.report.table import table
 from makespan.report.trace import trace
 from makespan.schedule import Schedule
