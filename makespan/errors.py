@@ -24,6 +24,10 @@ class UnsupportedError(InputError):
     """A valid request that this backend or reader cannot serve; the message names one that can."""
 
 
+class MeasurementError(MakespanError):
+    """A measurement failed, its result is not usable, or its device is missing; the message says what to do."""
+
+
 class BrokenPromiseError(MakespanError):
     """Two of our own proofs contradict each other: a bug, never the user's fault."""
 

@@ -243,7 +243,7 @@ def test_an_interrupt_prints_the_interval_and_is_exit_130() -> None:
     (document,) = done.documents()
     assert document["interrupted"] is True
     assert document["status"] == "bounded"
-    assert done.err == "interrupted: finishing with the bounds so far (again to abort)\n"
+    assert done.err.splitlines()[-1] == "interrupted: finishing with the bounds so far (again to abort)"
 
 
 # Bad input: one line on stderr, exit 2, nothing on stdout

@@ -55,6 +55,7 @@ def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
     for folder in ("ptx", "instruction_strings", "examples"):
         shutil.copytree(ROOT / folder, tmp_path / folder)
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     return Shell(capsys)
 
 
@@ -120,8 +121,27 @@ def test_the_commands_of_the_readme_work(shell: Shell) -> None:
     assert Path("evidence.json").stat().st_size > 0
 
 
-@pytest.mark.parametrize("example", blocks(ROOT / "docs" / "cli.md", "console"))
-def test_the_commands_of_cli_md_print_what_stands_below_them(example: str, shell: Shell) -> None:
+METHOD_PAGES = ["hong_kim", "kleimenov_popova", "opencl_cost_table", "dual_issue"]
+EXAMPLES = [
+    (page, text)
+    for page in ("cli", "schedulability", "estimators", *METHOD_PAGES)
+    for text in blocks(ROOT / "docs" / f"{page}.md", "console")
+]
+FILES = {"kleimenov_popova": {"figure3.ptx": "ptx", "example.toml": "toml"}}
+"""Files that the commands of a page read and the page shows, by the language of the block."""
+
+
+def test_every_page_of_a_method_has_commands_and_is_linked() -> None:
+    assert {page for page, _ in EXAMPLES} > set(METHOD_PAGES)
+    overview = (ROOT / "docs" / "estimators.md").read_text()
+    assert all(f"({page}.md)" in overview for page in METHOD_PAGES)
+
+
+@pytest.mark.parametrize(("page", "example"), EXAMPLES)
+def test_the_commands_of_a_page_print_what_stands_below_them(page: str, example: str, shell: Shell) -> None:
+    for name, language in FILES.get(page, {}).items():
+        (text,) = blocks(ROOT / "docs" / f"{page}.md", language)
+        Path(name).write_text(text)
     for step in example.removeprefix("$ ").split("\n$ "):
         command, *expected = step.splitlines()
         stated = re.search(r"# exit (\d+)$", command)

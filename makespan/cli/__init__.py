@@ -1,6 +1,7 @@
 """The command line: a lazy group, so that `--help` loads no command; errors become one line and an exit code.
 
-Exit codes: 0 done, 1 the answer is no, 2 bad usage or input, 3 bounded but not exact, 70 a bug, 130 interrupted.
+Exit codes: 0 done, 1 the answer is no, 2 bad usage or input, 3 bounded but not exact,
+4 a measurement failed or its device is missing, 70 a bug, 130 interrupted.
 """
 
 import json
@@ -9,56 +10,40 @@ import sys
 import threading
 import traceback
 from collections.abc import Sequence
-from importlib import import_module
 from itertools import pairwise
 from typing import NoReturn
 
 import click
 
-from makespan.errors import BrokenPromiseError, InputError, ParseError
+from makespan.cli.lazy import LazyGroup
+from makespan.errors import BrokenPromiseError, InputError, MeasurementError, ParseError
 from makespan.version import __version__
 
-BAD_INPUT, BUG, INTERRUPTED = 2, 70, 130
+BAD_INPUT, NOT_MEASURED, BUG, INTERRUPTED = 2, 4, 70, 130
 
 COMMANDS = {
     "solve": "worst-case makespan with proof",
-    "simulate": "what scheduling policies do, beside the worst case of all",
-    "compare": "worst case against M^L + M^C, over warps and a quantity of the machine",
-    "report": "the worst case, its proof and its assumptions as one HTML file",
+    "simulate": "what scheduling policies do, beside the worst case",
+    "compare": "worst case against M^L + M^C, as a curve",
+    "report": "worst case, proof and assumptions as an HTML page",
+    "schedulability": "do tasks with GPU kernels meet their deadlines?",
+    "estimate": "what is likely, by published models; never a bound",
+    "microbench": "measure what the models need, or write programs that do",
+    "evaluate": "how good the predictions of a cost table are",
+    "dual-issue": "listings of dual-issued instructions",
     "strings": "what a kernel becomes: letters, loops, choices",
     "bounds-template": "a loop-bounds file to fill in",
-    "doctor": "versions, and one-time compilation of the inner loops",
+    "machines": "shipped machines, with their sources",
     "export": "an optimisation model of the worst case, as a file",
     "verify": "check a bundle without the code that computed it",
-    "machines": "the machines that come with the package, with their sources",
+    "doctor": "versions, and one-time compilation of inner loops",
 }
-
-
-class LazyGroup(click.Group):
-    """Lists the commands from a table and imports only the one that is called."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """The commands in the order of the table."""
-        del ctx
-        return list(COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command from its own module."""
-        del ctx
-        if cmd_name not in COMMANDS:
-            return None
-        command: click.Command = import_module(f"makespan.cli.{cmd_name.replace('-', '_')}").command
-        return command
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The table, without importing anything."""
-        del ctx
-        with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
 
 
 @click.group(
     cls=LazyGroup,
+    package=__name__,
+    commands=COMMANDS,
     no_args_is_help=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
@@ -97,6 +82,8 @@ def run(given: list[str]) -> int:
         return _complain(str(error), as_json, BAD_INPUT, error.context)
     except InputError as error:
         return _complain(str(error), as_json, BAD_INPUT)
+    except MeasurementError as error:
+        return _complain(str(error), as_json, NOT_MEASURED)
     except BrokenPromiseError as error:
         return _complain(f"internal contradiction, please report it: {error}", as_json, BUG)
     except (KeyboardInterrupt, click.Abort):

@@ -17,17 +17,19 @@ from makespan.cli.source import engine_options, instances, source_options
 from makespan.errors import InputError
 from makespan.report import text
 from makespan.report.bundle import write as write_bundle
-from makespan.report.document import document
+from makespan.report.document import deadline_document, document
 from makespan.report.explain import explain, explanation_document
 from makespan.report.figures import PICTURES
 from makespan.report.files import check_writable
 from makespan.report.schedule_file import check_schedule_path, write_schedule
 from makespan.report.timeline import timeline as draw_timeline
 from makespan.result import Result, Status
+from makespan.schedulability.gate import Deadline, Outcome, read_deadline
 from makespan.solve import Limits, solve
 from makespan.strings import NamedInstance
 
 EXACT, DIFFERS, BOUNDED = 0, 1, 3
+_GATE = {Outcome.MET: 0, Outcome.MISSED: 1, Outcome.UNDECIDED: 3}
 _SECONDS_PER_PROGRESS_LINE = 2.0
 
 
@@ -35,6 +37,8 @@ _SECONDS_PER_PROGRESS_LINE = 2.0
 @source_options
 @engine_options
 @click.option("--best-case", is_flag=True, help="also the shortest work-conserving schedule")
+@click.option("--deadline", metavar="TIME|Ncycles", help="is the worst case in time? such as 200ns, or 280cycles")
+@click.option("--clock", metavar="FREQUENCY", help="of the SM, at least, such as 1.4GHz: for a deadline in time")
 @click.option("--format", "output", type=click.Choice(["text", "json", "csv"]), default="text", show_default=True)
 @click.option("--bundle", type=click.Path(path_type=Path), help="leave the evidence, for 'makespan verify'")
 @click.option("--gantt", type=click.Path(path_type=Path), help="the witness as .png .svg .pdf .json .csv .trace.json")
@@ -42,6 +46,8 @@ _SECONDS_PER_PROGRESS_LINE = 2.0
 def command(
     backend: str,
     best_case: bool,
+    deadline: str | None,
+    clock: str | None,
     time_limit: float,
     memory_limit: int,
     threads: int,
@@ -54,14 +60,17 @@ def command(
 ) -> int:
     """The longest that the warps can take under any work-conserving scheduler, with proof.
 
-    SOURCE is a kernel (.ptx, .cu), an instance file (.toml, .jsonl) or '-'.
+    SOURCE is a kernel (.ptx, .cu), an instance file (.toml, .jsonl) or '-'. With --deadline the exit code is that of
+    a gate: 0 in time, 1 a schedule is too late, 3 not decided.
     """
+    gate = read_deadline(deadline, clock)
     asked = instances(**source)
     _check_outputs(gantt, bundle, len(asked))
     _check_timeline(timeline, output, len(asked))
     codes = []
     if output == "csv":
-        click.echo("warps,status,lower,upper,pessimistic,best_case,backend,seconds")
+        gated = "" if gate is None else ",deadline_cycles,deadline"
+        click.echo(f"warps,status,lower,upper,pessimistic,best_case,backend,seconds{gated}")
     for question in asked:
         limits = Limits(time_limit, memory_limit, threads, seed, progress=progress())
         result = _solve(question, backend, limits, best_case=best_case)
@@ -73,8 +82,8 @@ def command(
         finally:  # neither a file that fails nor a reader that leaves costs the other
             if timeline:
                 click.echo(_timeline(result))
-            click.echo(_render(question, result, output, many=len(asked) > 1))
-        codes.append(_exit_code(question, result))
+            click.echo(_render(question, result, output, gate, many=len(asked) > 1))
+        codes.append(_exit_code(question, result, gate))
         for name, path in (("schedule" if _is_data(gantt) else "picture", gantt), ("bundle", bundle)):
             if path is not None:
                 click.echo(f"{name}: {path}", err=output != "text")
@@ -118,21 +127,25 @@ def progress() -> Any:
     return show
 
 
-def _render(question: NamedInstance, result: Result, output: str, *, many: bool) -> str:
+def _render(question: NamedInstance, result: Result, output: str, gate: Deadline | None, *, many: bool) -> str:
     if output == "json":
         named = {"name": question.name} if question.name else {}
         expected = {"expected": question.makespan} if question.makespan is not None else {}
         explained = {"explanation": explanation_document(explain(result.instance, result.witness))}
-        return json.dumps({**document(result), **explained, **named, **expected})
+        gated = {} if gate is None else {"deadline": deadline_document(gate, result.bounds)}
+        return json.dumps({**document(result), **explained, **gated, **named, **expected})
     if output == "csv":
         best = "" if result.best_case is None else text.interval(result.best_case)
         b = result.bounds
         fields = (result.instance.warps, result.status, b.lower, b.upper, result.pessimistic, best, result.backend)
-        return ",".join(map(str, (*fields, f"{result.seconds:.3f}")))
+        in_time = () if gate is None else (gate.cycles, gate.outcome(b))
+        return ",".join(map(str, (*fields, f"{result.seconds:.3f}", *in_time)))
     note = "" if _agrees(question, result) else f"EXPECTED {question.makespan}"
     if not many:
-        return "\n".join(filter(None, (text.report(result), note)))
-    return text.row(result, " ".join(filter(None, (question.name or "", note))))
+        verdict = "" if gate is None else text.deadline(gate, result.bounds, result.assumptions)
+        return "\n".join(filter(None, (text.report(result), note, verdict)))
+    verdict = "" if gate is None else f"deadline {gate.outcome(result.bounds)}"
+    return text.row(result, " ".join(filter(None, (question.name or "", note, verdict))))
 
 
 def _agrees(question: NamedInstance, result: Result) -> bool:
@@ -140,9 +153,11 @@ def _agrees(question: NamedInstance, result: Result) -> bool:
     return expected is None or result.bounds.lower <= expected <= result.bounds.upper
 
 
-def _exit_code(question: NamedInstance, result: Result) -> int:
+def _exit_code(question: NamedInstance, result: Result, gate: Deadline | None) -> int:
     if not _agrees(question, result):
         return DIFFERS
+    if gate is not None:
+        return _GATE[gate.outcome(result.bounds)]
     return EXACT if result.status is Status.EXACT else BOUNDED
 
 

@@ -28,7 +28,9 @@ MAX_STDIN_BYTES = strings.MAX_FILE_BYTES
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
-def _stack(*options: Decorator) -> Decorator:
+def stack(*options: Decorator) -> Decorator:
+    """Several options as one decorator; the help shows them in this order."""
+
     def apply(function: Callable[..., Any]) -> Callable[..., Any]:
         for option in reversed(options):
             function = option(function)
@@ -37,18 +39,18 @@ def _stack(*options: Decorator) -> Decorator:
     return apply
 
 
-cuda_options = _stack(
+cuda_options = stack(
     click.option("--arch", metavar="compute_NN", help="what a .cu file is compiled for [default: compute_75]"),
     click.option("--keep-ptx", type=click.Path(path_type=Path), metavar="FILE.ptx", help="leave the PTX of a .cu file"),
 )
 
-launch_options = _stack(
+launch_options = stack(
     click.option("--param", multiple=True, metavar="NAME=N", help="value of a kernel parameter, by name or position"),
     click.option("--block", metavar="N|XxYxZ", help="threads of a block; says how many warps it has"),
     click.option("--grid", metavar="N|XxYxZ", help="blocks of the grid"),
 )
 
-kernel_options = _stack(
+kernel_options = stack(
     click.option("--kernel", metavar="NAME", help="which kernel of a module"),
     click.option(
         "--profile",
@@ -77,12 +79,12 @@ kernel_options = _stack(
     cuda_options,
 )
 
-machine_options = _stack(
+machine_options = stack(
     click.option("--capacity", type=Capacity(), help="units per class, such as C=2,L=1"),
     click.option("--machine", metavar="NAME|FILE.toml", help="a shipped machine or a machine file"),
 )
 
-source_options = _stack(
+source_options = stack(
     click.argument("source", required=False),
     click.option("--string", "letters", metavar="CLLC...", help="an instruction string instead of SOURCE"),
     click.option("--warps", type=Warps(), help="number of warps of a block, or a range for a curve"),
@@ -98,7 +100,7 @@ source_options = _stack(
     kernel_options,
 )
 
-engine_options = _stack(
+engine_options = stack(
     click.option("--backend", default="auto", show_default=True, help="engine: auto, certificate, search, cpsat, ilp"),
     click.option("--time-limit", type=Seconds(), default=60.0, show_default=True, help="per instance"),
     click.option("--memory-limit", type=Memory(), default="8GiB", show_default=True, help="for the tables of a search"),

@@ -76,11 +76,15 @@ def accesses(kernel: Kernel) -> tuple[Access, ...]:
 
 
 def influential(
-    flow: Flow, accesses: Sequence[Access], passes: Callable[[int], bool] = lambda _: True
+    flow: Flow,
+    accesses: Sequence[Access],
+    passes: Callable[[int], bool] = lambda _: True,
+    besides: Iterable[str] = (),
 ) -> frozenset[str]:
     """The registers on which the outcome of a conditional branch may depend, through instructions that `passes` allows.
 
-    An instruction is given by its number. What one reads that does not pass is left out.
+    An instruction is given by its number. What one reads that does not pass is left out. The registers `besides`, by
+    their own names, count as those of branches do.
     """
     writers: dict[str, list[int]] = {}
     for number, access in enumerate(accesses):
@@ -88,6 +92,7 @@ def influential(
             writers.setdefault(name, []).append(number)
     found, done = set[str](), set[int]()
     waiting = [name for block in range(flow.exit) if flow.is_branch(block) for name in guards(flow, accesses, block)]
+    waiting += besides
     while waiting:
         name = waiting.pop()
         if name not in found:

@@ -55,15 +55,16 @@ def reconvergences(flow: Flow) -> tuple[Reconvergence, ...]:
 
 def reachable(flow: Flow) -> frozenset[int]:
     """The blocks to which a way leads from the entry."""
-    return _closure(flow, [0] if flow.blocks else [])
+    return closure(flow, [0] if flow.blocks else [])
 
 
 def parted(flow: Flow, block: int, point: int) -> frozenset[int]:
     """The blocks that lanes may execute between parting at the end of `block` and meeting at `point`."""
-    return _closure(flow, flow.blocks[block].successors, avoid=point)
+    return closure(flow, flow.blocks[block].successors, avoid=point)
 
 
-def _closure(flow: Flow, begin: Iterable[int], avoid: int | None = None) -> frozenset[int]:
+def closure(flow: Flow, begin: Iterable[int], avoid: int | None = None) -> frozenset[int]:
+    """The blocks to which ways lead from some blocks, those included, without passing `avoid`."""
     found, waiting = set[int](), list(begin)
     while waiting:
         block = waiting.pop()

@@ -10,7 +10,7 @@ for WCET Analysis Using Abstract Execution, RTSS 2006; known values that follow 
 F. K. Zadeck, Constant Propagation with Conditional Branches, ACM TOPLAS 13(2), 1991.
 """
 
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
@@ -112,8 +112,8 @@ class Code:
     registers: frozenset[str]
 
 
-def prepare(flow: Flow, nest: Nest, parameters: Mapping[str, Parameter]) -> Code:
-    """The code of a kernel whose parameters are known in part."""
+def prepare(flow: Flow, nest: Nest, parameters: Mapping[str, Parameter], besides: Iterable[str] = ()) -> Code:
+    """The code of a kernel whose parameters are known in part; the values of the registers `besides` matter, too."""
     found = accesses(flow.kernel)
     known: dict[int, Computation | None] = {}
 
@@ -121,7 +121,7 @@ def prepare(flow: Flow, nest: Nest, parameters: Mapping[str, Parameter]) -> Code
         known[number] = computation(flow.code[number], found[number], parameters)
         return known[number] is not None
 
-    matter = influential(flow, found, is_computed)
+    matter = influential(flow, found, is_computed, besides)
     steps = tuple(
         tuple(
             _step(flow.code[number], found[number], known[number])

@@ -23,13 +23,13 @@ def bundle(result: Result) -> dict[str, Any]:
     """Instance, claim and evidence as plain data, with the SHA-256 of the canonical JSON of all that."""
     content: dict[str, Any] = {
         "schema": SCHEMA,
-        "instance": _instance(result.instance),
+        "instance": of_instance(result.instance),
         "result": document(result),
         "witness": _witness(result.instance, result.witness),
         "certificate": None if result.certificate is None else _certificate(result.certificate),
         "phases": [_phase(phase) for phase in result.phases],
     }
-    return {**content, "sha256": hashlib.sha256(_canonical(content)).hexdigest()}
+    return {**content, "sha256": hashlib.sha256(canonical(content)).hexdigest()}
 
 
 def write(result: Result, path: Path) -> None:
@@ -42,11 +42,13 @@ def write(result: Result, path: Path) -> None:
     write_whole(path, f"{text}\n".encode(), "the bundle")
 
 
-def _canonical(content: dict[str, Any]) -> bytes:
+def canonical(content: dict[str, Any]) -> bytes:
+    """The one way to write JSON that digests are made of."""
     return json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False).encode()
 
 
-def _instance(instance: Instance) -> dict[str, Any]:
+def of_instance(instance: Instance) -> dict[str, Any]:
+    """The question alone as plain data: equal instances give equal data."""
     machine = {"name": instance.machine.name, **of_machine(instance.machine)}
     return {"machine": machine, "blocks": instance.blocks, "groups": [_group(group) for group in instance.groups]}
 

@@ -5,6 +5,7 @@ from typing import Any
 
 from makespan.machine import Machine
 from makespan.result import Bounds, Result
+from makespan.schedulability.gate import Deadline
 from makespan.version import __version__
 
 SCHEMA = "makespan.result/1"
@@ -35,6 +36,17 @@ def document(result: Result) -> dict[str, Any]:
         "history": [{**step._asdict(), "evidence": str(step.evidence)} for step in result.history],
         "assumptions": list(result.assumptions),
         "versions": {"makespan": __version__, "python": platform.python_version()},
+    }
+
+
+def deadline_document(gate: Deadline, bounds: Bounds) -> dict[str, Any]:
+    """Whether the worst case is in time; exact numbers as fractions in text."""
+    return {
+        "cycles": gate.cycles,
+        "seconds": None if gate.seconds is None else str(gate.seconds),
+        "clock_hz": None if gate.clock is None else str(gate.clock),
+        "outcome": str(gate.outcome(bounds)),
+        "slack_cycles": gate.cycles - bounds.upper,
     }
 
 

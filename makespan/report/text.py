@@ -1,11 +1,13 @@
 """A result in the words of a terminal."""
 
 import textwrap
+from collections.abc import Iterable
 
 from makespan.bounds import any_units
 from makespan.instance import Instance
 from makespan.report.explain import explain, words
 from makespan.result import Bounds, Result, Status
+from makespan.schedulability.gate import Deadline, Outcome
 
 _WIDTH = 110
 
@@ -67,6 +69,24 @@ def row(result: Result, name: str = "") -> str:
     """One line of a table: warps, worst case, pessimistic bound, backend."""
     worst = interval(result.bounds)
     return f"{result.instance.warps:>5} warps  {worst:>13}  {result.status:<7}  M^L+M^C {result.pessimistic:>7}  {name}"
+
+
+def deadline(gate: Deadline, bounds: Bounds, assumptions: Iterable[str] = ()) -> str:
+    """One line: whether the worst case is in time, and by how much; of a path that was fixed it says so.
+
+    >>> deadline(Deadline(12), Bounds(10, 10))
+    'deadline met: 12 cycles, with 2 to spare'
+    """
+    from makespan.ptx import PATH_ONLY
+
+    outcome = gate.outcome(bounds)
+    where = f" ({PATH_ONLY})" if any(note.startswith(PATH_ONLY) for note in assumptions) else ""
+    by = {
+        Outcome.MET: f"with {gate.cycles - bounds.upper} to spare",
+        Outcome.MISSED: f"a schedule is {_cycles(bounds.lower - gate.cycles)} too late",
+        Outcome.UNDECIDED: f"the worst case lies within {interval(bounds)}",
+    }
+    return f"deadline {outcome}{where}: {gate}, {by[outcome]}"
 
 
 def excess(result: Result) -> str:

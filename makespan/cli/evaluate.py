@@ -1,0 +1,131 @@
+"""`makespan evaluate`: how good predictions are."""
+
+import json
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from makespan.cli import NOT_MEASURED
+from makespan.cli.microbench.opencl import device_options, opened
+from makespan.cli.parameters import Seconds
+from makespan.errors import InputError
+
+if TYPE_CHECKING:
+    from makespan.estimators.opencl_cost_table.evaluation import Quality
+
+_BOTH = "both"
+
+
+@click.group(no_args_is_help=False)
+def command() -> None:
+    """See how good predictions are, on random expressions."""
+
+
+@command.command("cost-table", short_help="Predicted over measured times, by a cost table.")
+@device_options
+@click.option("--table", required=True, metavar="NAME|FILE.json", help="the cost table that predicts")
+@click.option("--samples", type=click.IntRange(1, 100_000), default=1000, show_default=True, help="of each set")
+@click.option(
+    "--set",
+    "kind",
+    type=click.Choice(["random", "realistic", _BOTH]),
+    default=_BOTH,
+    show_default=True,
+    help="with all of + - * /, without division, or one after the other",
+)
+@click.option("--seed", type=click.IntRange(0, 2**31 - 1), default=0, show_default=True, help="of expressions and data")
+@click.option("--depth", type=click.IntRange(1, 6), default=3, show_default=True, help="of the expressions, at most")
+@click.option("--shape", metavar="RxC", default="1024x1024", show_default=True, help="of the array")
+@click.option("--wg", type=click.IntRange(1), help="work-group size [default: that of the table, or 256]")
+@click.option("--rel-tol", type=float, default=0.01, show_default=True, help="standard error of a time, relative")
+@click.option("--time-limit", type=Seconds(), help="shared out among the samples; each has 5 runs [default: none]")
+@click.option("-o", "--output", type=click.Path(path_type=Path), metavar="FILE.csv", help="histogram of q")
+@click.option("--plot", type=click.Path(path_type=Path), help="draw the histogram: .png, .svg or .pdf")
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
+def cost_table(
+    device: int | None,
+    virtual: str | None,
+    noise: float | None,
+    table: str,
+    kind: str,
+    seed: int,
+    output: Path | None,
+    plot: Path | None,
+    form: str,
+    **options: Any,
+) -> int:
+    """Predict random domain iterations by a cost table, run them on the device, and compare: q = predicted / measured.
+
+    Every result is checked against numpy. q above 1 is a prediction that is too high.
+    """
+    from makespan.estimators.opencl_cost_table.table import find
+    from makespan.report.files import check_writable, write_whole
+    from makespan.report.plot import check_picture_path
+    from makespan.report.prediction_quality import csv, document, draw_quality, text
+
+    if output is not None:
+        check_writable(output, "the histogram")
+    if plot is not None:
+        check_picture_path(plot)
+        if output is not None and output.resolve() == plot.resolve():
+            raise InputError("two outputs have the same name")
+    priced = find(table)
+    found = opened(device, virtual, noise, seed)
+    if found.name.removeprefix("virtual ") != priced.device.removeprefix("virtual "):
+        click.echo(f"warning: the table was measured on {priced.device}, and this is {found.name}", err=True)
+    kinds = ("random", "realistic") if kind == _BOTH else (kind,)
+    qualities = {name: _quality(name, found, priced, seed, **options) for name in kinds}
+    if output is not None:
+        write_whole(output, csv(qualities).encode(), "the histogram")
+    if plot is not None:
+        draw_quality(qualities, plot)
+    lines = [text(name, quality) for name, quality in qualities.items()]
+    click.echo(json.dumps(document(qualities)) if form == "json" else "\n".join(lines))
+    for path, what in ((output, "histogram"), (plot, "picture")):
+        if path is not None:
+            click.echo(f"{what}: {path}", err=form != "text")
+    wrong = [sample.expression for q in qualities.values() for sample in q.samples if not sample.agrees]
+    if wrong:
+        click.echo(f"makespan: the device computes something else than numpy: {'; '.join(wrong[:10])}", err=True)
+        return NOT_MEASURED
+    return 0
+
+
+def _quality(
+    name: Any,
+    device: Any,
+    table: Any,
+    seed: int,
+    *,
+    samples: int,
+    depth: int,
+    shape: str,
+    wg: int | None,
+    rel_tol: float,
+    time_limit: float | None,
+) -> "Quality":
+    import sys
+
+    from makespan.cli.estimate.opencl_cost_table import extents
+    from makespan.estimators.opencl_cost_table.evaluation import evaluate
+    from makespan.estimators.opencl_cost_table.expression import Array, Type
+    from makespan.estimators.opencl_cost_table.samples import iterations
+
+    if not 0 < rel_tol < 1:
+        raise InputError(f"--rel-tol {rel_tol}: a part of the mean, above 0 and below 1")
+    array = Array("matrix", Type.FLOAT, extents(shape, "--shape"))
+    drawn = list(islice(iterations(array, kind=name, seed=seed, depth=depth), samples))
+    group = wg or table.work_group or 256
+    with click.progressbar(length=samples, label=f"running {name} samples", file=sys.stderr) as bar:
+        return evaluate(
+            device,
+            table,
+            drawn,
+            group=group,
+            seed=seed,
+            tolerance=rel_tol,
+            seconds=time_limit,
+            kept=lambda _: bar.update(1),
+        )

@@ -1,0 +1,38 @@
+"""Groups of commands that list themselves from a table and import only the command that is called."""
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any
+
+import click
+
+
+class LazyGroup(click.Group):
+    """A group whose commands live in modules of `package`: `bounds-template` in `bounds_template`, as `command`.
+
+    Args:
+        commands: what each command does in a line, by name, in the order of the help.
+    """
+
+    def __init__(self, *args: Any, package: str, commands: Mapping[str, str], **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._package, self._table = package, commands
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The commands in the order of the table."""
+        del ctx
+        return list(self._table)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command from its own module."""
+        del ctx
+        if cmd_name not in self._table:
+            return None
+        command: click.Command = import_module(f"{self._package}.{cmd_name.replace('-', '_')}").command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The table, without importing anything."""
+        del ctx
+        with formatter.section("Commands"):
+            formatter.write_dl(list(self._table.items()))

@@ -1,0 +1,150 @@
+"""`makespan schedulability`: whether all deadlines hold, by how much, and what breaks first."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+from makespan.cli.parameters import Memory, Seconds
+from makespan.cli.solve import progress
+from makespan.errors import InputError
+from makespan.report.cache import BundleCache, default_folder
+from makespan.report.figures import PICTURES
+from makespan.report.files import check_writable, write_whole
+from makespan.report.schedulability import report, verdict
+from makespan.report.schedulability_document import document
+from makespan.schedulability.assessment import ASSIGNMENTS, Assessment, assess
+from makespan.schedulability.description import Description, Priorities
+from makespan.schedulability.evidence import worst_window
+from makespan.schedulability.export import Format
+from makespan.schedulability.export import export as export_texts
+from makespan.schedulability.files import read
+from makespan.schedulability.task import Activation
+from makespan.schedulability.verdict import Answer
+from makespan.schedulability.wcet import Solver, execution_times
+from makespan.solve import Limits
+
+_DRAWN = 4
+_EXIT_CODES = {Answer.YES: 0, Answer.NO: 1, Answer.UNKNOWN: 3}
+
+
+@click.command("schedulability")
+@click.argument("tasks", type=click.Path(path_type=Path))
+@click.option("--clock", metavar="FREQUENCY", help="of the SM, at least, such as 1.4GHz: for a CSV file")
+@click.option("--priorities", type=click.Choice(list(map(str, Priorities))), help="what they mean: for a CSV file")
+@click.option("--assign", type=click.Choice(ASSIGNMENTS), help="find partitions for the tasks that have none")
+@click.option("--sensitivity", is_flag=True, help="what breaks first: longer kernels, shorter periods, a slower clock")
+@click.option("--format", "output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.option("--gantt", type=click.Path(path_type=Path), help="the worst schedule found as .png .svg .pdf")
+@click.option(
+    "--export",
+    type=(click.Choice(list(map(str, Format))), click.Path(path_type=Path)),
+    metavar="TOOL FILE",
+    help=f"the task set for another tool: {', '.join(Format)}",
+)
+@click.option(
+    "--time-limit", type=Seconds(), default=60.0, show_default=True, help="for each kernel, and for --assign exact"
+)
+@click.option("--memory-limit", type=Memory(), default="8GiB", show_default=True, help="for the tables of a search")
+@click.option("--cache", type=click.Path(path_type=Path), help="folder of solved kernels [default: the user's]")
+@click.option("--no-cache", is_flag=True, help="solve every kernel anew")
+def command(
+    tasks: Path,
+    clock: str | None,
+    priorities: str | None,
+    assign: str | None,
+    sensitivity: bool,
+    output: str,
+    gantt: Path | None,
+    export: tuple[str, Path] | None,
+    time_limit: float,
+    memory_limit: int,
+    cache: Path | None,
+    no_cache: bool,
+) -> int:
+    """Do all deadlines of TASKS, a .toml or .csv file, hold? With proof.
+
+    Exit code 0: schedulable; 1: not, with evidence; 3: neither is proven.
+    """
+    _check_outputs(gantt, export)
+    description = read(tasks, clock=clock, priorities=priorities)
+    _check_simulated(gantt, description)
+    store = _store(cache, f"{time_limit} s, {memory_limit} bytes", no_cache=no_cache)
+    show = progress()
+    solver = Solver(lambda: Limits(time_limit, memory_limit, progress=show), store)
+    wcets = execution_times(description, solver)
+    found = assess(description, wcets, assignment=assign, with_margins=sensitivity, seconds=time_limit, progress=show)
+    try:
+        made = [*_draw(found, gantt), *_export(found, export)]
+    finally:  # a file that fails costs nobody the answer
+        click.echo(json.dumps(document(found)) if output == "json" else report(found))
+    for line in made:
+        click.echo(line, err=output != "text")
+    return _EXIT_CODES[found.answer]
+
+
+def _check_outputs(gantt: Path | None, export: tuple[str, Path] | None) -> None:
+    """Refuse before the work what would fail after it."""
+    if gantt is not None:
+        if gantt.suffix.lower() not in PICTURES:
+            raise InputError(f"{gantt}: the name of a picture must end in {', '.join(PICTURES)}")
+        check_writable(gantt, "the picture")
+    if export is not None:
+        check_writable(export[1], "the export")
+
+
+def _check_simulated(gantt: Path | None, description: Description) -> None:
+    data = [chain.name for chain in description.chains if chain.activation is Activation.DATA]
+    if gantt is not None and data:
+        raise InputError(
+            f"{description.where}: chain {data[0]}: tasks that are started by data are not simulated: no --gantt"
+        )
+
+
+def _store(folder: Path | None, effort: str, *, no_cache: bool) -> BundleCache | None:
+    if no_cache:
+        if folder is not None:
+            raise InputError("--cache and --no-cache exclude each other")
+        return None
+    if folder is not None:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError(f"{folder}: cannot be a folder of solved kernels: {error.strerror or error}") from None
+    chosen = folder or default_folder()
+    return None if chosen is None else BundleCache(chosen, effort=effort, note=lambda line: click.echo(line, err=True))
+
+
+def _draw(found: Assessment, path: Path | None) -> Iterator[str]:
+    """The picture of the latest job that a search finds, among the tasks that matter most."""
+    if path is None:
+        return
+    if found.verdict is None:
+        yield f"no picture: {verdict(found)}"
+        return
+    from makespan.report.schedulability_plot import draw_window
+
+    window = worst_window(found.task_set, names=_closest(found))
+    draw_window(window, found.tick, path, title=verdict(found))
+    yield f"picture: {path}"
+
+
+def _closest(found: Assessment) -> tuple[str, ...]:
+    """The tasks that miss their deadlines or, if none does, those with the least slack."""
+    tasks = () if found.verdict is None else found.verdict.tasks
+    if late := [task.task for task in tasks if task.miss is not None]:
+        return tuple(late[:_DRAWN])
+    due = found.task_set.by_name
+    slack = {task.task: -1 if task.response is None else due[task.task].deadline - task.response for task in tasks}
+    return tuple(sorted(slack, key=lambda name: slack[name])[:_DRAWN])
+
+
+def _export(found: Assessment, asked: tuple[str, Path] | None) -> Iterator[str]:
+    if asked is None:
+        return
+    kind, path = asked
+    for name, content in export_texts(found.task_set, Format(kind), tick=found.tick, stem=path.stem).items():
+        target = path.with_name(name)
+        write_whole(target, content.encode(), "the export")
+        yield f"export: {target}"

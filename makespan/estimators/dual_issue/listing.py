@@ -1,0 +1,272 @@
+"""Listings of machine code with control codes, in the syntax of KeplerAs: read, written, and cut into blocks.
+
+A line is `T:G:D:S:nn [@P0] MNEMONIC operands;`, with `#` and `//` for comments and `NAME:` for labels. Three comments
+mean something: `# Kernel: NAME`, `# pattern: 1-2-2-1`, and `# block N[: 0xWORD]` in front of seven instructions.
+Without block comments a block is every seven instructions.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+
+from makespan.errors import InputError, ParseError, UnsupportedError
+from makespan.estimators.dual_issue.arbiter import Pattern, parse_pattern, spell
+from makespan.estimators.dual_issue.codec import PER_BLOCK, decode, encode, parsed, spelled
+from makespan.estimators.dual_issue.program import OPERANDS, Instruction, Opcode
+from makespan.estimators.dual_issue.registers import ZERO
+
+MAX_BYTES = 4 << 20
+_ARITHMETIC = {"FFMA", "FMUL", "FADD"}
+_NO_RESULT = ("ST", "BRA", "EXIT", "NOP", "BAR", "ISETP", "FSETP", "RED", "TEXDEPBAR", "RET", "MEMBAR")
+_WIDE = {"64": 2, "128": 4}
+_INSTRUCTION = re.compile(r"(\S+)\s+(@!?P[0-7T]\s+)?([A-Z][A-Z0-9]*(?:\.[A-Za-z0-9]+)*)\s*([^;]*?)\s*;?")
+_LABEL = re.compile(r"([A-Za-z_]\w*):")
+_REGISTER = re.compile(r"(?<![\w.])R(\d{1,9}|Z)(?!\w)")
+_KERNEL = re.compile(r"#\s*Kernel:\s*([A-Za-z_]\w*)\s*")
+_PATTERN = re.compile(r"#\s*pattern:\s*(\S+)\s*")
+_BLOCK = re.compile(r"#\s*block\s+(\d{1,6})\s*(?::\s*(0[xX][0-9a-fA-F]{1,16}))?\s*")
+_OPERAND = re.compile(r"[\w\s.\-+|~!\[\]*]+")
+_KERNEL_NAME = "listing"
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """An instruction of a listing.
+
+    Args:
+        code: the control code.
+        mnemonic: with its modifiers, such as `LDS.64`.
+        guard: `@P0`, `@!P0` or nothing.
+        label: of the place before it.
+        number: in the file, for messages.
+    """
+
+    code: int
+    mnemonic: str
+    operands: tuple[str, ...] = ()
+    guard: str = ""
+    label: str = ""
+    number: int = field(default=0, compare=False)
+
+    @property
+    def base(self) -> str:
+        """The mnemonic without modifiers."""
+        return self.mnemonic.partition(".")[0]
+
+    @property
+    def is_arithmetic(self) -> bool:
+        """Whether it needs the lanes of a group, and reads its registers through the ports of the banks."""
+        return self.base in _ARITHMETIC
+
+    @property
+    def written(self) -> tuple[int, ...]:
+        """Registers that it writes, other than RZ."""
+        if self.base.startswith(_NO_RESULT) or not self.operands:
+            return ()
+        first = _registers(self.operands[0])
+        if not first or first[0] == ZERO:
+            return ()
+        return tuple(range(first[0], first[0] + self._width))
+
+    @property
+    def sources(self) -> tuple[int, ...]:
+        """Registers that it reads, other than RZ; the address and the data of a store, too."""
+        skipped = 0 if self.base.startswith(_NO_RESULT) else 1
+        named = (register for operand in self.operands[skipped:] for register in _registers(operand))
+        return tuple(register for register in named if register != ZERO)
+
+    @property
+    def _width(self) -> int:
+        parts = self.mnemonic.split(".")[1:]
+        return max((_WIDE.get(part, 1) for part in parts), default=1) if self.base.startswith("LD") else 1
+
+    def __str__(self) -> str:
+        guard = f"{self.guard} " if self.guard else ""
+        operands = f" {', '.join(self.operands)}" if self.operands else ""
+        return f"{guard}{self.mnemonic}{operands}"
+
+
+Block = tuple[Line, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """Blocks of seven instructions, of which only the last may be shorter.
+
+    Args:
+        pattern: of single and dual issues that the listing says it has.
+    """
+
+    name: str
+    blocks: tuple[Block, ...]
+    pattern: Pattern | None = None
+
+    @property
+    def lines(self) -> tuple[Line, ...]:
+        """All instructions in order."""
+        return tuple(line for block in self.blocks for line in block)
+
+
+def line_of(instruction: Instruction) -> Line:
+    """An instruction of a measurement as a line."""
+    named = [] if instruction.destination is None else [_name(instruction.destination)]
+    named += ["SR_CLOCKLO"] if instruction.opcode is Opcode.S2R else [_name(one) for one in instruction.sources]
+    return Line(instruction.code, instruction.opcode.value, tuple(named))
+
+
+def instruction_of(line: Line) -> Instruction:
+    """A line as an instruction of a measurement.
+
+    Raises:
+        UnsupportedError: another instruction, or one with modifiers or a guard.
+    """
+    if line.mnemonic not in Opcode.__members__ or line.guard:
+        raise UnsupportedError(f"line {line.number}: {line} is no instruction of a measurement")
+    destination = _registers(line.operands[0])[0] if line.operands else None
+    sources = tuple(register for operand in line.operands[1:] for register in _registers(operand))
+    return Instruction(Opcode(line.mnemonic), destination, sources, line.code)
+
+
+def text(listing: Listing) -> str:
+    """The listing as a file, each block with its scheduling word."""
+    return "\n".join([*_written(listing), ""])
+
+
+def _written(listing: Listing) -> Iterator[str]:
+    yield f"# Kernel: {listing.name}"
+    if listing.pattern is not None:
+        yield f"# pattern: {spell(listing.pattern)}"
+    for number, block in enumerate(listing.blocks):
+        word = f": {encode([line.code for line in block]):#018x}" if len(block) == PER_BLOCK else ""
+        yield f"# block {number}{word}"
+        for line in block:
+            if line.label:
+                yield f"{line.label}:"
+            yield f"{spelled(line.code)} {line};"
+
+
+def blocked(lines: Sequence[Line]) -> tuple[Block, ...]:
+    """Lines in blocks of seven."""
+    return tuple(tuple(lines[at : at + PER_BLOCK]) for at in range(0, len(lines), PER_BLOCK))
+
+
+def read(path: Path) -> Listing:
+    """The listing in a file.
+
+    Raises:
+        InputError: a file that cannot be read, is too large, or is no listing.
+    """
+    try:
+        with path.open("rb") as stream:
+            data = stream.read(MAX_BYTES + 1)
+        content = data.decode("utf-8")
+    except OSError as error:
+        raise InputError(f"{path}: cannot read the listing: {error.strerror or error}") from None
+    except UnicodeDecodeError:
+        raise InputError(f"{path}: cannot read the listing: it is not UTF-8 text") from None
+    if len(data) > MAX_BYTES:
+        raise InputError(f"{path}: larger than {MAX_BYTES >> 20} MiB; cut the listing into kernels")
+    return parse(content, str(path))
+
+
+def parse(content: str, where: str) -> Listing:
+    """The listing in a text.
+
+    Raises:
+        ParseError: the first line that is not understood, a block of more or fewer than seven instructions, or a
+            scheduling word that is none or does not fit the codes below it.
+    """
+    name, pattern = _KERNEL_NAME, None
+    label = ""
+    marks: list[tuple[int, int, int | None]] = []  # line number, instructions before it, scheduling word
+    lines: list[Line] = []
+    for number, raw in enumerate(content.split("\n"), start=1):
+        try:
+            line = raw.strip()
+            if line.startswith("#"):
+                if match := _KERNEL.fullmatch(line):
+                    name = match[1]
+                elif match := _PATTERN.fullmatch(line):
+                    pattern = parse_pattern(match[1])
+                elif match := _BLOCK.fullmatch(line):
+                    marks.append((number, len(lines), int(match[2], 16) if match[2] else None))
+            elif match := _LABEL.fullmatch(_code(line)):
+                label = match[1]
+            elif _code(line):
+                lines.append(_line(_code(line), label, number))
+                label = ""
+        except InputError as error:
+            raise ParseError(where, number, 1, str(error), raw[:200]) from None
+    if not lines:
+        raise ParseError(where, 1, 1, "no instruction in the listing")
+    return Listing(name, _blocks(lines, marks, where), pattern)
+
+
+def _code(line: str) -> str:
+    """A line without its comment."""
+    return re.split(r"//|#", line, maxsplit=1)[0].strip()
+
+
+def _line(line: str, label: str, number: int) -> Line:
+    return Line(*_fields(line), label, number)
+
+
+@lru_cache(maxsize=4096)
+def _fields(line: str) -> tuple[int, str, tuple[str, ...], str]:
+    """Code, mnemonic, operands and guard of an instruction; loops have the same line many times."""
+    if line.startswith("<"):
+        raise UnsupportedError("sections and macros of KeplerAs are not read; give the expanded listing")
+    match = _INSTRUCTION.fullmatch(line)
+    if match is None:
+        raise InputError("expected T:G:D:S:nn MNEMONIC operands;")
+    code, guard, mnemonic, rest = parsed(match[1]), (match[2] or "").strip(), match[3], match[4]
+    operands = tuple(" ".join(part.split()) for part in rest.split(",")) if rest else ()
+    for operand in operands:
+        if not _OPERAND.fullmatch(operand):
+            raise InputError(f"operand {operand[:40]!r} is not understood")
+        _registers(operand)
+    if mnemonic in _ARITHMETIC and len(operands) != 1 + OPERANDS[Opcode(mnemonic)]:
+        raise InputError(f"{mnemonic} has a destination and {OPERANDS[Opcode(mnemonic)]} sources")
+    return code, mnemonic, operands, guard
+
+
+def _registers(operand: str) -> tuple[int, ...]:
+    named = _REGISTER.findall(operand)
+    if any(name != "Z" and int(name) >= ZERO for name in named):
+        raise InputError(f"{operand}: registers are R0..R{ZERO - 1} and RZ")
+    return tuple(ZERO if name == "Z" else int(name) for name in named)
+
+
+def _name(register: int) -> str:
+    return "RZ" if register == ZERO else f"R{register}"
+
+
+def _blocks(lines: Sequence[Line], marks: Sequence[tuple[int, int, int | None]], where: str) -> tuple[Block, ...]:
+    """Blocks as the comments cut them, or of seven."""
+    if not marks:
+        return blocked(lines)
+    if marks[0][1]:
+        raise ParseError(where, lines[0].number, 1, "instructions in front of the first block comment")
+    ends = [*[before for _, before, _ in marks[1:]], len(lines)]
+    blocks = []
+    for index, ((number, start, word), end) in enumerate(zip(marks, ends, strict=True)):
+        block = tuple(lines[start:end])
+        last = index == len(marks) - 1
+        if len(block) > PER_BLOCK or not block or (len(block) < PER_BLOCK and not last):
+            message = f"a block has {PER_BLOCK} instructions, this one {len(block)}: pad with NOP or cut"
+            raise ParseError(where, number, 1, message)
+        if word is not None:
+            _check_word(word, block, where, number)
+        blocks.append(block)
+    return tuple(blocks)
+
+
+def _check_word(word: int, block: Block, where: str, number: int) -> None:
+    try:
+        stated = decode(word)
+    except InputError as error:
+        raise ParseError(where, number, 1, str(error)) from None
+    if stated[: len(block)] != tuple(line.code for line in block):
+        raise ParseError(where, number, 1, f"the codes below are not those of the scheduling word {word:#018x}")

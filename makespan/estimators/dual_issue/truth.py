@@ -1,0 +1,131 @@
+"""What a virtual SM really is: the facts that the measurements have to find out."""
+
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+
+from makespan.errors import InputError
+from makespan.estimators.dual_issue.arbiter import Arbiter, Bubbles
+from makespan.estimators.dual_issue.codec import CODES, PER_BLOCK
+from makespan.estimators.dual_issue.gaps import GK110_DUAL, GK110_GAPS, GK110_PARTNERS
+from makespan.estimators.dual_issue.program import Instruction, Opcode
+from makespan.estimators.dual_issue.registers import GK110_BANKS, ZERO, ways
+
+CLEAN, TWO_WAY, THREE_WAY = 127.50, 119.18, 94.52
+"""FFMAs per cycle and SM without a bank conflict, with two and with three registers in one bank.
+
+Source: Zhang et al., PPoPP 2017, table of conflicts; a patent of the same group has the same numbers.
+"""
+_OVERHEAD = 0.5 / 128
+_DUAL_OVERHEAD = 1 - 0.9726
+
+
+class Conflicts(StrEnum):
+    """What a bank conflict costs."""
+
+    CALIBRATED = "calibrated"
+    """what was published: other warps hide most of it"""
+    STRICT = "strict"
+    """k registers in one bank take k cycles"""
+
+
+@dataclass(frozen=True, slots=True)
+class Truth:
+    """The facts of a virtual SM; the defaults are those of GK110.
+
+    Args:
+        banks: bank of each register R0..R254; RZ has none.
+        gaps: cycles from an instruction to the next of its warp, for each control code; 0 is in the same cycle.
+        keeps: codes after which the operand cache still has the sources when the same warp issues next.
+        latency: cycles from an arithmetic instruction to one that reads its result.
+        overhead: share of a timed loop that is lost to the loop itself: 128 lanes give 127.5.
+        dual_overhead: the same for loops with dual issues of FFMAs; a calibration of the best published throughput.
+        noise: relative standard deviation of every measured time.
+        clock_interval: least cycles between two clock reads of a warp.
+        miss_cycles: wait for a block of instructions that the cache does not have.
+        icache_instructions: an assumption: 8 KiB of 64-bit words, one of eight a scheduling word.
+    """
+
+    banks: tuple[int, ...] = tuple(map(GK110_BANKS, range(ZERO)))
+    gaps: tuple[int, ...] = GK110_GAPS
+    keeps: frozenset[int] = frozenset((GK110_DUAL, *GK110_PARTNERS))
+    latency: int = 9
+    conflicts: Conflicts = Conflicts.CALIBRATED
+    bubbles: Bubbles = field(default_factory=lambda: Bubbles(1, 4))
+    arbiter: Arbiter = Arbiter.FIXED
+    overhead: float = _OVERHEAD
+    dual_overhead: float = _DUAL_OVERHEAD
+    noise: float = 0.0
+    schedulers: int = 4
+    warp: int = 32
+    max_warps: int = 64
+    icache_instructions: int = 896
+    clock_interval: int = 14
+    miss_cycles: int = 20
+
+    def __post_init__(self) -> None:
+        if len(self.banks) != ZERO or len(self.gaps) != CODES:
+            raise InputError(f"a virtual SM needs {ZERO} banks and {CODES} gaps")
+        if self.schedulers < 2 or self.schedulers % 2:
+            raise InputError(f"schedulers come in pairs that share lanes, not {self.schedulers}")
+        if min(self.gaps) < 0 or self.latency < 1 or self.warp < 1:
+            raise InputError("gaps, latency and warp are whole numbers of cycles and threads from 0 and 1 on")
+        if not all(0 <= share < 1 for share in (self.overhead, self.dual_overhead, self.noise)):
+            raise InputError("overheads and noise are shares, 0 <= share < 1")
+
+    @property
+    def lanes(self) -> int:
+        """A group per scheduler and a shared one per pair."""
+        return self.warp * (self.schedulers + self.schedulers // 2)
+
+    def bank(self, register: int) -> int:
+        """The bank of a register other than RZ."""
+        return self.banks[register]
+
+    def penalty(self, sources: frozenset[int]) -> float:
+        """Extra issue cycles of a scheduler for reading these registers at once.
+
+        Beyond three in a bank nothing is published: a full cycle for each further one.
+        """
+        most = ways(sources, self.bank)
+        if most <= 1:
+            return 0.0
+        if self.conflicts is Conflicts.STRICT:
+            return most - 1.0
+        return CLEAN / TWO_WAY - 1 if most == 2 else CLEAN / THREE_WAY - 1 + (most - 3)
+
+    def pairs(self, first: Instruction, second: Instruction) -> bool:
+        """Whether the codes and registers let the second instruction issue with the first."""
+        written = first.destination
+        depends = written is not None and written != ZERO and written in (*second.sources, second.destination)
+        return self.gaps[first.code] == 0 and not depends and Opcode.S2R not in (first.opcode, second.opcode)
+
+    def shape(self, block: tuple[Instruction, ...]) -> tuple[tuple[Instruction, ...], ...]:
+        """The issue cycles of a block: what issues together if nothing but codes and registers hinders it."""
+        cycles, at = [], 0
+        while at < len(block):
+            size = 2 if at + 1 < len(block) and self.pairs(block[at], block[at + 1]) else 1
+            cycles.append(block[at : at + size])
+            at += size
+        return tuple(cycles)
+
+    def bubble(self, block: tuple[Instruction, ...]) -> int:
+        """Issue cycles that a block costs beyond its own."""
+        shape = tuple(sum(one.is_arithmetic for one in cycle) for cycle in self.shape(block))
+        return self.bubbles.of(shape)
+
+    def is_dual(self, instructions: tuple[Instruction, ...]) -> bool:
+        """Whether a program issues two arithmetic instructions at once."""
+        return any(
+            all(one.is_arithmetic for one in cycle) and len(cycle) > 1
+            for block in blocks(instructions)
+            for cycle in self.shape(block)
+        )
+
+    def with_noise(self, noise: float) -> "Truth":
+        """The same SM, measured with another noise."""
+        return replace(self, noise=noise)
+
+
+def blocks(instructions: tuple[Instruction, ...]) -> list[tuple[Instruction, ...]]:
+    """Instructions in blocks of seven, the last perhaps shorter."""
+    return [instructions[at : at + PER_BLOCK] for at in range(0, len(instructions), PER_BLOCK)]

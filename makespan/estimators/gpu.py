@@ -1,0 +1,292 @@
+"""Descriptions of whole GPUs: one TOML file each, with a source and a status beside every number.
+
+A number that is not in the file is not known: whoever asks for it is told how to measure it. Nothing is assumed.
+"""
+
+import json
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from importlib import resources
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from types import MappingProxyType
+from typing import TypeAlias
+
+from makespan.errors import InputError
+from makespan.estimators.estimate import Origin, Quantity
+from makespan.estimators.gpu_keys import KEYS, Key, Range, alternatives
+from makespan.machine.values import shown
+
+MAX_FILE_BYTES = 64 << 10  # tomllib takes quadratic time for a long dotted key
+MAX_TEXT = 500
+MAX_VALUE = 1e15
+_SUFFIX = ".toml"
+_TEXTS = ("name", "architecture", "compute_capability")
+
+Value: TypeAlias = int | float | str
+
+
+class Status(StrEnum):
+    """How far a figure can be trusted."""
+
+    MEASURED = "measured"
+    DATA_SHEET = "data sheet"
+    LITERATURE = "literature, unverified"
+    ASSUMED = "assumed (same generation)"
+    GIVEN = "given"
+    """on the command line or by a caller, for this estimate alone"""
+
+
+_ORIGINS = {Status.GIVEN: Origin.GIVEN, Status.MEASURED: Origin.MEASURED}
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One number of a GPU, or one of a few texts, with where it comes from."""
+
+    value: Value
+    unit: str
+    source: str
+    status: Status
+
+
+@dataclass(frozen=True, slots=True)
+class Gpu:
+    """A GPU, as far as it is known.
+
+    Args:
+        figures: by dotted key, see `gpu_keys.KEYS`.
+
+    Raises:
+        InputError: an unknown key, or a value out of range.
+    """
+
+    name: str
+    figures: Mapping[str, Figure]
+    architecture: str | None = None
+    compute_capability: str | None = None
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for key, figure in self.figures.items():
+            _check(_key(key), key, figure.value)
+        object.__setattr__(self, "figures", MappingProxyType(dict(self.figures)))
+
+    def get(self, key: str) -> float | None:
+        """The number, or None if it is not known."""
+        figure = self.figures.get(key) if _key(key) else None
+        return None if figure is None else float(figure.value)
+
+    def number(self, key: str) -> float:
+        """The number.
+
+        Raises:
+            InputError: it is not known; says what it is and how to measure or give it.
+        """
+        return float(self.figure(key).value)
+
+    def whole(self, key: str) -> int:
+        """The number of a key that counts something; raises as `number` does."""
+        return int(self.figure(key).value)
+
+    def text(self, key: str) -> str | None:
+        """The text of a key that has choices, or None if it is not known."""
+        return str(self.figures[key].value) if _key(key) and key in self.figures else None
+
+    def figure(self, key: str) -> Figure:
+        """The number with its source; raises as `number` does."""
+        known = _key(key)
+        if key not in self.figures:
+            unit = f" [{known.unit}]" if known.unit else ""
+            raise InputError(f"GPU {self.name}: {key}{unit} is not known ({known.meaning}); {known.how}, or give it")
+        return self.figures[key]
+
+    def quantity(self, key: str, name: str) -> Quantity:
+        """The number as an input of an estimate, with its source as the note; raises as `number` does."""
+        figure = self.figure(key)
+        origin = _ORIGINS.get(figure.status, Origin.GPU)
+        return Quantity(name, figure.value, figure.unit, origin, f"{figure.status}: {figure.source}")
+
+    def missing(self, *keys: str) -> tuple[str, ...]:
+        """Those of the keys that are not known."""
+        return tuple(key for key in keys if _key(key) and key not in self.figures)
+
+    def with_figures(self, figures: Mapping[str, Figure]) -> "Gpu":
+        """The same GPU with these figures besides its own, and in place of those that tell the same."""
+        replaced = {other for key in figures for other in alternatives(key)}
+        kept = {key: known for key, known in self.figures.items() if key not in replaced}
+        return replace(self, figures={**kept, **figures})
+
+
+def figure(key: str, value: Value, *, source: str, status: Status = Status.GIVEN) -> Figure:
+    """A figure with the unit of its key.
+
+    Raises:
+        InputError: an unknown key, or a value out of range.
+    """
+    known = _key(key)
+    _check(known, key, value)
+    return Figure(value, known.unit, source, status)
+
+
+def shipped() -> dict[str, Gpu]:
+    """The GPUs that come with the package, by name."""
+    return {name: _read(file, file.name) for name, file in _shipped_files().items()}
+
+
+def find(name: str) -> Gpu:
+    """A GPU that comes with the package, by its name, or that of a file, by a path that ends in `.toml`.
+
+    Raises:
+        InputError: neither, or see `read`.
+    """
+    files = _shipped_files()
+    if name in files:
+        return _read(files[name], files[name].name)
+    if name.endswith(_SUFFIX):
+        return read(Path(name))
+    raise InputError(f"unknown GPU {shown(name)}; shipped: {', '.join(files)}; or give a .toml file")
+
+
+def read(path: Path) -> Gpu:
+    """Read a GPU file.
+
+    Raises:
+        InputError: a file that cannot be read or is too large, no TOML, an unknown key, a value out of range, a number
+            without source or status.
+    """
+    return _read(path, str(path))
+
+
+def render(gpu: Gpu) -> str:
+    """The text of a GPU file; reading it gives an equal value."""
+    lines = [f"name = {_quoted(gpu.name)}"]
+    lines += [f"{key} = {_quoted(text)}" for key in _TEXTS[1:] if (text := getattr(gpu, key)) is not None]
+    if gpu.notes:
+        lines += ["notes = [", *(f"  {_quoted(note)}," for note in gpu.notes), "]"]
+    tables: dict[str, list[str]] = {"": []}
+    for key in (key for key in KEYS if key in gpu.figures):
+        table, _, name = key.rpartition(".")
+        figure = gpu.figures[key]
+        value = _quoted(figure.value) if isinstance(figure.value, str) else repr(figure.value)
+        origin = f"source = {_quoted(figure.source)}, status = {_quoted(figure.status)}"
+        tables.setdefault(table, []).append(f"{name} = {{ value = {value}, {origin} }}")
+    lines += ["", *tables.pop("")]
+    for table, figures in tables.items():
+        lines += ["", f"[{table}]", *figures]
+    return "\n".join(lines) + "\n"
+
+
+def write(gpu: Gpu, path: Path) -> None:
+    """Write a GPU file.
+
+    Raises:
+        InputError: the file cannot be written.
+    """
+    try:
+        path.write_text(render(gpu), "utf-8")
+    except OSError as error:
+        raise InputError(f"{path}: cannot write the GPU file: {error.strerror or error}") from None
+
+
+def _shipped_files() -> dict[str, Traversable]:
+    folder = resources.files("makespan") / "data" / "gpus"
+    files = {file.name.removesuffix(_SUFFIX): file for file in folder.iterdir() if file.name.endswith(_SUFFIX)}
+    return dict(sorted(files.items()))
+
+
+def _read(file: Path | Traversable, where: str) -> Gpu:
+    try:
+        with file.open("rb") as stream:
+            data = stream.read(MAX_FILE_BYTES + 1)
+        text = data.decode("utf-8")
+    except OSError as error:
+        raise InputError(f"{where}: cannot read the GPU file: {error.strerror or error}") from None
+    except UnicodeDecodeError:
+        raise InputError(f"{where}: cannot read the GPU file: it is not UTF-8 text") from None
+    if len(data) > MAX_FILE_BYTES:
+        raise InputError(f"{where}: larger than {MAX_FILE_BYTES >> 10} KiB; a GPU file is a few pages of text")
+    try:
+        document = tomllib.loads(text)
+    except (ValueError, RecursionError) as error:  # ValueError: also an integer of too many digits
+        raise InputError(f"{where}: not a TOML GPU file: {error}") from None
+    try:
+        return _gpu(document, Path(where).stem)
+    except InputError as error:
+        raise InputError(f"{where}: {error}") from None
+
+
+def _gpu(document: Mapping[str, object], stem: str) -> Gpu:
+    texts = {key: _text(document[key], key) if key in document else None for key in _TEXTS}
+    notes = document.get("notes", [])
+    if not isinstance(notes, list):
+        raise InputError(f"notes must be a list of texts, not {shown(notes)}")
+    tables = {key: value for key, value in document.items() if key not in (*_TEXTS, "notes")}
+    return Gpu(
+        name=texts["name"] or stem,
+        figures=dict(_figures(tables, "")),
+        architecture=texts["architecture"],
+        compute_capability=texts["compute_capability"],
+        notes=tuple(_text(note, "notes") for note in notes),
+    )
+
+
+def _figures(table: Mapping[str, object], prefix: str) -> Iterator[tuple[str, Figure]]:
+    for name, given in table.items():
+        key = f"{prefix}{name}"
+        if key in KEYS:
+            yield key, _figure(key, given)
+        elif isinstance(given, dict) and any(known.startswith(f"{key}.") for known in KEYS):
+            yield from _figures(given, f"{key}.")
+        else:
+            _key(key)
+
+
+def _figure(key: str, given: object) -> Figure:
+    if not isinstance(given, dict) or set(given) != {"value", "source", "status"}:
+        raise InputError(f'{key} must be {{ value = ..., source = "...", status = "..." }}, not {shown(given)}')
+    statuses = [status.value for status in Status]
+    if given["status"] not in statuses:
+        raise InputError(f"{key}: status {shown(given['status'])}; there are: {'; '.join(statuses)}")
+    source = _text(given["source"], f"{key}: source")
+    return figure(key, given["value"], source=source, status=Status(given["status"]))
+
+
+def _key(key: str) -> Key:
+    if key not in KEYS:
+        table = key.rpartition(".")[0]
+        near = [known for known in KEYS if known.rpartition(".")[0] == table]
+        listed = f"{', '.join(near[:12])}{', ...' * (len(near) > 12)}" if near else "see docs/estimators.md"
+        raise InputError(f"unknown key {shown(key)}; known: {listed}")
+    return KEYS[key]
+
+
+def _check(known: Key, key: str, value: object) -> None:
+    if known.choices:
+        if value not in known.choices:
+            raise InputError(f"{key} must be one of {', '.join(known.choices)}, not {shown(value)}")
+        return
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise InputError(f"{key} must be {known.range}, not {shown(value)}")
+    is_right = {
+        Range.WHOLE: isinstance(value, int) and value >= 1,
+        Range.POSITIVE: value > 0,
+        Range.NOT_NEGATIVE: value >= 0,
+    }[known.range]
+    if not (is_right and value <= MAX_VALUE):
+        raise InputError(f"{key} must be {known.range}, at most {MAX_VALUE:g}, not {shown(value)}")
+
+
+def _text(given: object, what: str) -> str:
+    """Printable text: it will be shown on a terminal."""
+    if not isinstance(given, str):
+        raise InputError(f"{what} must be a text, not {shown(given)}")
+    if not given.isprintable() or not 1 <= len(given) <= MAX_TEXT:
+        raise InputError(f"{what} must be 1..{MAX_TEXT} printable characters on one line, not {shown(given)}")
+    return given
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)

@@ -1,0 +1,124 @@
+"""The numbers that a GPU description may hold: name, unit, meaning, and how to get one that is missing.
+
+A key that is not here is refused in every file: a typing error must not turn into a missing number.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from makespan.estimators.kinds import Kind
+
+
+class Range(StrEnum):
+    """Which values a figure may take."""
+
+    WHOLE = "a whole number of at least 1"
+    POSITIVE = "a number above 0"
+    NOT_NEGATIVE = "a number of at least 0"
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """What is known of a figure before it has a value.
+
+    Args:
+        how: how to get the number, in the imperative, for the message that it is missing.
+        choices: the texts that it may be; empty for a number.
+    """
+
+    unit: str
+    meaning: str
+    how: str
+    range: Range = Range.POSITIVE
+    choices: tuple[str, ...] = ()
+
+
+MAX_BLOCK_WARPS = 64
+_DATA_SHEET = "take it from the data sheet"
+_GUIDE = "take it from the vendor's table of compute capabilities"
+_MEMORY = "measure it with `makespan microbench memory`"
+_THROUGHPUT = "measure it with `makespan microbench throughput`"
+_LATENCY = "measure it with `makespan microbench latency`"
+_LAUNCH = "measure it with `makespan microbench launch`"
+
+_DEVICE = {
+    "sms": Key("", "streaming multiprocessors (compute units)", _DATA_SHEET, Range.WHOLE),
+    "clock_ghz": Key("GHz", "clock of the SM, in whose cycles times are counted", _DATA_SHEET),
+    "warp_size": Key("threads", "threads of a warp (wavefront)", _DATA_SHEET, Range.WHOLE),
+    "mem_bw_gbs": Key("GB/s", "bandwidth of the device memory, 1 GB = 10^9 B", _DATA_SHEET),
+    "l2_bytes": Key("B", "size of the last cache before the device memory", _DATA_SHEET, Range.WHOLE),
+}
+
+_LIMITS = {
+    "limits.registers": Key("", "32-bit registers per SM", _GUIDE, Range.WHOLE),
+    "limits.shared_bytes": Key("B", "shared memory per SM", _GUIDE, Range.WHOLE),
+    "limits.block_shared_bytes": Key("B", "shared memory of one block, at most", _GUIDE, Range.WHOLE),
+    "limits.warps": Key("warps", "resident warps per SM, at most", _GUIDE, Range.WHOLE),
+    "limits.blocks": Key("blocks", "resident blocks per SM, at most", _GUIDE, Range.WHOLE),
+    "limits.block_threads": Key("threads", "threads of a block, at most", _GUIDE, Range.WHOLE),
+    "limits.register_unit": Key("", "registers are allocated in multiples of this", _GUIDE, Range.WHOLE),
+    "limits.register_scope": Key("", "what registers are allocated for", _GUIDE, choices=("block", "warp")),
+    "limits.shared_unit": Key("B", "shared memory is allocated in multiples of this", _GUIDE, Range.WHOLE),
+}
+
+_OPERATIONS = ("f32_add", "f32_sub", "f32_mul", "f32_div", "sin", "native_sin")
+
+
+def _each(prefix: str, names: Iterable[str], unit: str, meaning: str, how: str) -> dict[str, Key]:
+    return {f"{prefix}.{name}": Key(unit, f"{meaning} {name}", how) for name in names}
+
+
+_HONG_KIM = {
+    "hong_kim.mem_ld": Key("cycles", "latency of the device memory without load", _MEMORY),
+    "hong_kim.departure_del_coal": Key(
+        "cycles", "least distance between two coalesced requests of an SM", _MEMORY, Range.NOT_NEGATIVE
+    ),
+    "hong_kim.departure_del_uncoal": Key(
+        "cycles", "least distance between two transactions of an uncoalesced request", _MEMORY, Range.NOT_NEGATIVE
+    ),
+    "hong_kim.issue_cycles": Key("cycles", "issue of one warp instruction", _THROUGHPUT),
+    "hong_kim.uncoal_per_mw": Key(
+        "transactions", "of an uncoalesced request of a warp", "leave it out: it is derived from the kernel"
+    ),
+    "hong_kim.coalescing_rule": Key("", "how lanes share transactions", _GUIDE, choices=("cc10", "segments")),
+    "hong_kim.segment_bytes": Key("B", "segment that a transaction moves", _GUIDE, Range.WHOLE),
+    **_each("hong_kim.throughput", _OPERATIONS, "operations/cycle", "per SM, scalar", _THROUGHPUT),
+    **_each("hong_kim.vector_throughput", _OPERATIONS, "components/cycle", "per SM, vector", _THROUGHPUT),
+}
+
+_LEVELS = {"L1": "the L1 cache", "L2": "the L2 cache", "DRAM": "the device memory", "uncoal": "uncoalesced requests"}
+_KLEIMENOV_POPOVA = {
+    "kleimenov_popova.pb_per_sm": Key("", "processing blocks per SM", _DATA_SHEET, Range.WHOLE),
+    **{
+        f"kleimenov_popova.lat_{level}": Key("cycles", f"latency of {name}", _LATENCY)
+        for level, name in _LEVELS.items()
+    },
+    **{
+        f"kleimenov_popova.band_{level}": Key("B/cycle", f"bandwidth of {name}", f"{_LATENCY}, or {_DATA_SHEET}")
+        for level, name in _LEVELS.items()
+    },
+    **_each("kleimenov_popova.latency", Kind, "cycles", "until a dependent instruction can follow", _LATENCY),
+    **_each("kleimenov_popova.delay", Kind, "cycles", "until the next instruction can follow", _LATENCY),
+    **_each(
+        "kleimenov_popova.throughput", Kind, "operations/cycle", "of one processing block (delay by rule T)", _GUIDE
+    ),
+    **_each("kleimenov_popova.units", Kind, "units", "in one processing block (delay by rule U)", _DATA_SHEET),
+    **{
+        f"kleimenov_popova.launch.{warps}.{name}": Key(
+            unit, f"{meaning}, for blocks of {warps} warps", _LAUNCH, Range.NOT_NEGATIVE
+        )
+        for warps in range(1, MAX_BLOCK_WARPS + 1)
+        for name, unit, meaning in (("x1", "s/block", "launch time per block"), ("x2", "s", "launch time of a grid"))
+    },
+}
+
+KEYS: Mapping[str, Key] = {**_DEVICE, **_LIMITS, **_HONG_KIM, **_KLEIMENOV_POPOVA}
+
+_DELAYS = tuple(f"kleimenov_popova.{way}." for way in ("delay", "throughput", "units"))
+
+
+def alternatives(key: str) -> tuple[str, ...]:
+    """The other keys that tell the same: an issue delay as such, by a throughput, or by functional units."""
+    mine = next((way for way in _DELAYS if key.startswith(way)), None)
+    return () if mine is None else tuple(way + key.removeprefix(mine) for way in _DELAYS if way != mine)

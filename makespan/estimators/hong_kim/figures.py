@@ -1,0 +1,43 @@
+"""The GPU of the model from a GPU description."""
+
+from makespan.estimators.gpu import Gpu, Status
+from makespan.estimators.hong_kim.inputs import HongKimGPU
+from makespan.estimators.occupancy import Limits
+
+KEYS = {
+    "mem_ld": "hong_kim.mem_ld",
+    "departure_del_coal": "hong_kim.departure_del_coal",
+    "departure_del_uncoal": "hong_kim.departure_del_uncoal",
+    "issue_cycles": "hong_kim.issue_cycles",
+    "uncoal_per_mw": "hong_kim.uncoal_per_mw",
+}
+_TABLES = {"hong_kim.throughput.": "", "hong_kim.vector_throughput.": "4"}
+"""Prefix of the key, and suffix of the operation: `f32_add4` is an addition of vectors of four."""
+
+
+def of_gpu(gpu: Gpu) -> HongKimGPU:
+    """What the description says to the model; what it does not say is asked for when it is needed.
+
+    Raises:
+        InputError: no number of SMs, clock, bandwidth or warp size.
+    """
+    return HongKimGPU(
+        name=gpu.name,
+        limits=Limits.of(gpu),
+        sms=gpu.whole("sms"),
+        freq_ghz=gpu.number("clock_ghz"),
+        mem_bw_gbs=gpu.number("mem_bw_gbs"),
+        throughput={
+            key.removeprefix(prefix) + suffix: float(figure.value)
+            for prefix, suffix in _TABLES.items()
+            for key, figure in gpu.figures.items()
+            if key.startswith(prefix)
+        },
+        **{name: gpu.get(key) for name, key in KEYS.items()},
+    )
+
+
+def assumed(gpu: Gpu) -> tuple[str, ...]:
+    """The keys of this model whose values nobody measured on this GPU, but on a relative of it."""
+    used = ("sms", "clock_ghz", "mem_bw_gbs", *KEYS.values())
+    return tuple(key for key in used if key in gpu.figures and gpu.figures[key].status is Status.ASSUMED)

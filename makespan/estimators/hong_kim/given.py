@@ -1,0 +1,48 @@
+"""Counts that a user writes down instead of having them derived from a kernel."""
+
+from fractions import Fraction
+
+from makespan.errors import InputError
+from makespan.estimators.hong_kim.exact import exact
+from makespan.machine.values import shown
+
+COUNTS = {
+    "comp": "comp_insts",
+    "coal": "coal_mem_insts",
+    "uncoal": "uncoal_mem_insts",
+    "synch": "synch_insts",
+    "uncoal_per_mw": "uncoal_per_mw",
+    "load_bytes": "load_bytes_per_warp",
+}
+"""Fields of `HongKimKernel` by the names that a list of counts has."""
+_DIGITS = 40  # longer numbers are refused before they are converted
+
+
+def counts(text: str, what: str, names: tuple[str, ...]) -> dict[str, Fraction]:
+    """The numbers of `NAME=N,...`.
+
+    >>> counts("comp=27,uncoal=6", "--counts", ("comp", "uncoal"))
+    {'comp': Fraction(27, 1), 'uncoal': Fraction(6, 1)}
+
+    Raises:
+        InputError: an unknown name, one that is given twice, or no number.
+    """
+    found: dict[str, Fraction] = {}
+    for item in text.split(","):
+        name, _, number = (part.strip() for part in item.partition("="))
+        if name not in names:
+            raise InputError(f"{what}: unknown name {shown(name)}; known: {', '.join(names)}")
+        if name in found:
+            raise InputError(f"{what}: {name} is given twice")
+        found[name] = _number(number, f"{what}: {name}")
+    return found
+
+
+def _number(text: str, what: str) -> Fraction:
+    try:
+        value = float(text[:_DIGITS]) if len(text) <= _DIGITS else None
+    except ValueError:
+        value = None
+    if value is None:
+        raise InputError(f"{what} must be a number, not {shown(text)}")
+    return exact(int(value) if value.is_integer() else value, what)

@@ -1,0 +1,284 @@
+"""The kernel model of a PTX kernel: what the main thread of every warp executes, and how long that takes."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import TypeAlias
+
+from makespan.errors import InputError
+from makespan.estimators.gpu import Gpu
+from makespan.estimators.kleimenov_popova import timing_of_gpu
+from makespan.estimators.kleimenov_popova.control_flow import ControlFlow
+from makespan.estimators.kleimenov_popova.device import Device
+from makespan.estimators.kleimenov_popova.kernel import HitRates, KernelModel, Warp
+from makespan.estimators.kleimenov_popova.piecewise import exact
+from makespan.estimators.kleimenov_popova.recurrence import LoopRule
+from makespan.estimators.kleimenov_popova.sequence import Sequence as Steps
+from makespan.estimators.kleimenov_popova.sequence import Single
+from makespan.estimators.kleimenov_popova.thread_time import ThreadTime, Timing, thread_time
+from makespan.estimators.profile import KernelProfile, MemoryOperation, Resources, profile
+from makespan.estimators.profile.opcodes import DEVICE, kind, memory_access
+from makespan.ptx import GivenBound, Instruction, Kernel, Launch
+from makespan.ptx.barriers import is_barrier
+from makespan.ptx.cfg import Flow, flow
+from makespan.ptx.dataflow import accesses
+from makespan.ptx.launch import WARP_LANES
+from makespan.ptx.loop_info import loop_infos
+from makespan.ptx.loops import Nest, nest
+from makespan.ptx.uniformity import decided, uniform_branches
+from makespan.ptx.walk import Terrain
+
+Length: TypeAlias = Callable[[Steps], float]
+_MOST_LINES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadModel:
+    """The main thread of some warps of every block.
+
+    Args:
+        warps: their numbers in the block.
+        bytes: that one thread moves from and to the device memory.
+        uncoalesced_bytes: those of it that go in uncoalesced requests.
+        choices: lines of branches that all lanes take alike, nobody knows which way: the longer side counts.
+    """
+
+    warps: tuple[int, ...]
+    steps: Steps
+    time: ThreadTime
+    syncs: int
+    bytes: float
+    uncoalesced_bytes: float
+    choices: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PtxModel:
+    """The model of a PTX kernel and its launch; blocks are taken to be alike.
+
+    Args:
+        timing: of the classes of instructions that it has.
+    """
+
+    kernel: KernelModel
+    threads: tuple[ThreadModel, ...]
+    timing: Timing
+    rule: LoopRule
+    notes: tuple[str, ...]
+
+
+def from_ptx(
+    kernel: Kernel,
+    launch: Launch,
+    gpu: Gpu,
+    device: Device,
+    hits: HitRates,
+    *,
+    rule: LoopRule = LoopRule.UNROLL2,
+    loop_bounds: Sequence[GivenBound] = (),
+    resources: Resources | None = None,
+    registers: int | None = None,
+    dynamic_shared_bytes: int = 0,
+) -> PtxModel:
+    """The model of a launch of a PTX kernel.
+
+    Args:
+        device: the numbers of that GPU.
+        resources: what `ptxas -v` says.
+        registers: per thread of the hardware, over what `resources` says; None if not known.
+        dynamic_shared_bytes: per block, given at launch.
+
+    Raises:
+        InputError: a launch without block or grid, a loop without bound, an instruction of no known class, latencies
+            or delays that are missing.
+        UnsupportedError: see `profile`.
+    """
+    hits.checked()
+    found, known = flow(kernel), launch.for_kernel(kernel)
+    if not found.code:
+        raise InputError(f"{kernel.file}:{kernel.line}: {kernel.name} has no instruction")
+    if known.block is None or known.grid is None:
+        missing = [option for option, extent in (("--block", known.block), ("--grid", known.grid)) if extent is None]
+        raise InputError(f"the launch is not known: give {' and '.join(missing)}")
+    if device.limits.warp_size != WARP_LANES:
+        raise InputError(f"GPU {gpu.name}: warps of {device.limits.warp_size} threads; those of PTX have {WARP_LANES}")
+    profiled = profile(
+        kernel,
+        known,
+        loop_bounds=loop_bounds,
+        resources=resources,
+        registers=registers,
+        dynamic_shared_bytes=dynamic_shared_bytes,
+    )
+    source = _Source(found, nest(found), known, tuple(loop_bounds), singles(found))
+    timing = _timing(found, source.singles, gpu)
+    uncoalesced = _uncoalesced(profiled.device_memory)
+    dram = exact(device.latency.dram)
+
+    def length(steps: Steps) -> float:
+        return float(thread_time(steps, timing, rule).cycles(dram))
+
+    threads = tuple(_thread(source, timing, rule, uncoalesced, *made) for made in source.sequences(length))
+    model = _kernel_model(threads, known, hits, profiled)
+    return PtxModel(model, threads, timing, rule, tuple(_notes(threads, source, profiled)))
+
+
+def singles(found: Flow) -> tuple[Single, ...]:
+    """Every instruction as the recurrence sees it.
+
+    Raises:
+        InputError: an instruction of no known class.
+    """
+    file = found.kernel.file
+    back = _back_edges(found)
+    made = []
+    for number, (instruction, access) in enumerate(zip(found.code, accesses(found.kernel), strict=True)):
+        made.append(Single(number, kind(instruction, file), access.reads, access.writes, number in back))
+    return tuple(made)
+
+
+def _back_edges(found: Flow) -> frozenset[int]:
+    """The unconditional branches that go back to the head of a loop around them, by number of the instruction."""
+    loops = nest(found).loops
+    ends = {latch: found.blocks[latch] for loop in loops for latch in loop.latches}
+    return frozenset(
+        block.stop - 1
+        for block in ends.values()
+        if block.stop > block.first
+        and found.code[block.stop - 1].name == "bra"
+        and not found.code[block.stop - 1].guard
+    )
+
+
+def _timing(found: Flow, singles: Iterable[Single], gpu: Gpu) -> Timing:
+    """The timing of the classes that the kernel has."""
+    example: dict[str, Single] = {}
+    for single in singles:
+        if single.kind not in example or (single.writes and not example[single.kind].writes):
+            example[single.kind] = single
+    where = {name: _at(found.code[single.number]) for name, single in example.items()}
+    return timing_of_gpu.timing(gpu, example, where)
+
+
+def _at(instruction: Instruction) -> str:
+    return f"{instruction.opcode}, line {instruction.line}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """A kernel with its launch."""
+
+    flow: Flow
+    nest: Nest
+    launch: Launch
+    bounds: tuple[GivenBound, ...]
+    singles: tuple[Single, ...]
+
+    def sequences(self, length: Length) -> Iterator[tuple[Steps, tuple[int, ...], list[int]]]:
+        """What warps execute, the lines where a side was chosen, and the warps of a block that do so."""
+        uniform = self._uniform()
+        alike: dict[object, tuple[ControlFlow, list[int]]] = {}
+        for warp in range(self.launch.warps_per_block or 0):
+            infos = loop_infos(self.flow, self.nest, self.bounds, self.launch, warp)
+            sides = decided(self.flow, self.launch, warp) if self.flow.is_plain else {}
+            trips = tuple(info.bound and info.bound.maximum for info in infos)
+            control = ControlFlow(Terrain(self.flow, self.nest, infos), self.singles, sides, uniform, length)
+            alike.setdefault((tuple(sides.items()), trips), (control, []))[1].append(warp)
+        for control, warps in alike.values():
+            steps = control.sequence()
+            yield steps, tuple(sorted(control.choices)), warps
+
+    def _uniform(self) -> frozenset[int]:
+        """The blocks at whose end no lanes part, as far as that is known."""
+        if self.flow.is_plain:
+            return uniform_branches(self.flow, self.launch)
+        branching = (block for block in range(self.flow.exit) if len(self.flow.blocks[block].successors) > 1)
+        return frozenset(block for block in branching if "uni" in self.flow.last(block).opcode.split("."))
+
+    def moved(self, number: int) -> int:
+        """The bytes that one thread moves from or to the device memory by an instruction."""
+        access = memory_access(self.flow.code[number])
+        return access.lane_bytes if access is not None and access.space in DEVICE else 0
+
+
+def _thread(
+    source: _Source,
+    timing: Timing,
+    rule: LoopRule,
+    uncoalesced: Mapping[tuple[int, str], float],
+    steps: Steps,
+    choices: tuple[int, ...],
+    warps: list[int],
+) -> ThreadModel:
+    code = source.flow.code
+    executions = steps.executions(with_back_edges=True)
+    moved = {number: source.moved(number) * count for number, count in executions.items()}
+    return ThreadModel(
+        warps=tuple(warps),
+        steps=steps,
+        time=thread_time(steps, timing, rule),
+        syncs=sum(count for number, count in executions.items() if is_barrier(code[number])),
+        bytes=sum(moved.values()),
+        uncoalesced_bytes=sum(
+            some * uncoalesced.get((code[number].line, str(code[number])), 0.0) for number, some in moved.items()
+        ),
+        choices=choices,
+    )
+
+
+def _uncoalesced(operations: Iterable[MemoryOperation]) -> dict[tuple[int, str], float]:
+    """The part of what an instruction moves that goes in uncoalesced requests, by line and text."""
+    moved: dict[tuple[int, str], list[float]] = {}
+    for operation in operations:
+        both = moved.setdefault((operation.line, operation.text), [0.0, 0.0])
+        both[bool(operation.coalesced)] += operation.executions * operation.warp_bytes
+    return {key: apart / (apart + together) for key, (apart, together) in moved.items() if apart}
+
+
+def _kernel_model(
+    threads: Iterable[ThreadModel],
+    launch: Launch,
+    hits: HitRates,
+    profiled: KernelProfile,
+) -> KernelModel:
+    block, grid = prod(launch.block or ()), prod(launch.grid or ())
+    by_number: dict[int, Warp] = {}
+    for thread in threads:
+        time = thread.time.cycles.numeric()
+        for number in thread.warps:
+            lanes = min(WARP_LANES, block - number * WARP_LANES)
+            moved = thread.bytes * lanes
+            by_number[number] = Warp(
+                time=time,
+                delay=float(thread.time.delay),
+                syncs=thread.syncs,
+                bytes=moved,
+                l1_bytes=moved * hits.l1,
+                l2_bytes=moved * hits.l2,
+                uncoalesced_bytes=thread.uncoalesced_bytes * lanes,
+            )
+    warps = [by_number[number] for number in sorted(by_number)]
+    return KernelModel(
+        block,
+        grid,
+        lambda _: warps,
+        is_uniform=True,
+        registers=profiled.registers,
+        shared_bytes=profiled.shared_bytes,
+    )
+
+
+def _notes(threads: Iterable[ThreadModel], source: _Source, profiled: KernelProfile) -> Iterator[str]:
+    """What a reader has to know about the model."""
+    yield "the hardware executes the PTX as it is written, although ptxas expands, unrolls and drops instructions"
+    if source.flow.kernel.compilation is not None:
+        yield str(source.flow.kernel.compilation)
+    lines = sorted({line for thread in threads for line in thread.choices})
+    if lines and profiled.is_exact:  # otherwise the profile says so
+        listed = ", ".join(map(str, lines[:_MOST_LINES])) + ", ..." * (len(lines) > _MOST_LINES)
+        yield f"all lanes take the branch at line {listed} alike, and which way is not known: the longer side counts"
+    if profiled.registers is None:
+        yield "registers of a thread are not known (PTX has none of the hardware): give --regs, or --ptxas FILE"
+    if profiled.spill_bytes:
+        yield f"{profiled.spill_bytes} bytes of spilled registers are not in the memory traffic"
+    yield from profiled.notes

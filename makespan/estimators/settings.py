@@ -1,0 +1,44 @@
+"""Figures of a GPU that a user gives for one estimate, as `KEY=VALUE`."""
+
+from collections.abc import Iterable
+from math import isfinite
+
+from makespan.errors import InputError
+from makespan.estimators.gpu import Figure, Gpu, Value, figure
+from makespan.estimators.gpu_keys import KEYS, Range
+from makespan.machine.values import shown
+
+_DIGITS = 40  # longer numbers are refused before they are converted
+
+
+def with_settings(gpu: Gpu, settings: Iterable[str], source: str, *, model: str | None = None) -> Gpu:
+    """The GPU with these figures in place of its own.
+
+    Args:
+        source: of the figures, as it stands in reports and messages.
+        model: whose keys may leave out its name: `mem_ld=420` for `hong_kim.mem_ld=420`.
+
+    Raises:
+        InputError: an unknown key, one that is given twice, or no value that it may have.
+    """
+    figures: dict[str, Figure] = {}
+    for setting in settings:
+        name, _, text = (part.strip() for part in setting.partition("="))
+        key = f"{model}.{name}" if f"{model}.{name}" in KEYS else name
+        if key in figures:
+            raise InputError(f"{source} {name}: given twice")
+        figures[key] = figure(key, _value(key, text, f"{source} {name}"), source=source)
+    return gpu.with_figures(figures)
+
+
+def _value(key: str, text: str, what: str) -> Value:
+    if key in KEYS and KEYS[key].choices:
+        return text
+    try:
+        number = float(text) if len(text) <= _DIGITS else None
+    except ValueError:
+        number = None
+    if number is None or not isfinite(number):
+        raise InputError(f"{what} must be a number, not {shown(text)}")
+    is_whole = key in KEYS and KEYS[key].range is Range.WHOLE and number.is_integer()
+    return int(number) if is_whole else number

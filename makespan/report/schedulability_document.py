@@ -1,0 +1,104 @@
+"""The JSON of an assessment, schema `makespan.schedulability/1`."""
+
+import platform
+from fractions import Fraction
+from typing import Any
+
+from makespan.schedulability.assessment import Assessment
+from makespan.schedulability.sensitivity import Margin
+from makespan.schedulability.task import Task
+from makespan.schedulability.verdict import ChainVerdict, Load, Miss, TaskVerdict
+from makespan.schedulability.wcet import Wcet
+from makespan.version import __version__
+
+SCHEMA = "makespan.schedulability/1"
+
+
+def document(assessment: Assessment) -> dict[str, Any]:
+    """An assessment as plain data; times are whole ticks, of which `tick` says how long one is."""
+    verdict, assignment = assessment.verdict, assessment.assignment
+    found = {} if verdict is None else {task.task: task for task in verdict.tasks}
+    return {
+        "schema": SCHEMA,
+        "answer": str(assessment.answer),
+        "file": assessment.where,
+        "tick": _exact(assessment.tick),
+        "clock_hz": None if assessment.clock is None else _exact(assessment.clock),
+        "partitions": [{"name": p.name, "policy": str(p.policy)} for p in assessment.task_set.partitions],
+        "tasks": [_task(t, assessment.wcets[t.name], found.get(t.name)) for t in assessment.task_set.tasks],
+        "loads": [_load(load) for load in ((assessment.demand,) if verdict is None else verdict.loads)],
+        "chains": [] if verdict is None else [_chain(chain) for chain in verdict.chains],
+        "assignment": None if assignment is None else {
+            "method": assignment.method,
+            "places": None if assignment.places is None else dict(assignment.places),
+            "is_proven": assignment.is_proven,
+        },
+        "margins": [_margin(margin) for margin in assessment.margins],
+        "assumptions": list(assessment.notes),
+        "versions": {"makespan": __version__, "python": platform.python_version()},
+    }  # fmt: skip
+
+
+def _task(task: Task, wcet: Wcet, about: TaskVerdict | None) -> dict[str, Any]:
+    response = None if about is None else about.response
+    return {
+        "name": task.name,
+        "partition": task.partition,
+        "core": task.core,
+        "priority": task.priority,
+        "period": task.period,
+        "deadline": task.deadline,
+        "jitter": task.jitter,
+        "offset": task.offset,
+        "cpu_before": task.before,
+        "cpu_after": task.after,
+        "wcet": task.wcet,
+        "wcet_cycles": wcet.cycles,
+        "wcet_by": str(wcet.kind),
+        "wcet_is_exact": wcet.is_exact,
+        "evidence": wcet.evidence,
+        "answer": None if about is None else str(about.answer),
+        "response": response,
+        "slack": None if response is None else task.deadline - response,
+        "parts": [] if about is None else [{"name": name, "ticks": ticks} for name, ticks in about.parts],
+        "response_is_exact": about is not None and about.is_exact,
+        "method": None if about is None else about.method,
+        "miss": None if about is None or about.miss is None else _miss(about.miss),
+    }
+
+
+def _miss(miss: Miss) -> dict[str, Any]:
+    return {"arrival": miss.arrival, "completion": miss.completion, "scenario": miss.scenario}
+
+
+def _load(load: Load) -> dict[str, Any]:
+    return {
+        "name": load.name,
+        "demand": _exact(Fraction(load.numerator, load.denominator)),
+        "overload": load.is_overload,
+    }
+
+
+def _chain(chain: ChainVerdict) -> dict[str, Any]:
+    return {
+        "name": chain.chain,
+        "reaction": chain.reaction,
+        "age": chain.age,
+        "answer": str(chain.answer),
+        "method": chain.method,
+    }
+
+
+def _margin(margin: Margin) -> dict[str, Any]:
+    return {
+        "quantity": margin.quantity,
+        "holds": None if margin.holds is None else _exact(margin.holds),
+        "fails": None if margin.fails is None else _exact(margin.fails),
+        "breaks": list(margin.breaks),
+        "refuted": margin.refuted,
+    }
+
+
+def _exact(value: Fraction) -> str:
+    """A fraction in lowest terms, such as 3/7 or 12."""
+    return str(value)

@@ -1,0 +1,1 @@
+"""From cycles to deadlines: whether tasks with GPU kernels meet theirs, by analyses with proofs."""

@@ -1,0 +1,166 @@
+"""Whether all deadlines of a task set hold, as far as analyses can prove it or a simulated schedule refutes it."""
+
+from collections.abc import Iterator, Sequence
+
+from makespan.errors import BrokenPromiseError
+from makespan.schedulability.arrivals import Stream
+from makespan.schedulability.chains import sampled_latency
+from makespan.schedulability.holistic import Limits, Response, Responses, responses
+from makespan.schedulability.task import Activation, Chain, Partition, Policy, Task, TaskSet
+from makespan.schedulability.utilisation import ONE, excess, loads, scaled
+from makespan.schedulability.verdict import Answer, ChainVerdict, Load, Miss, TaskVerdict, Verdict
+
+DEFAULT_LIMITS = Limits()
+
+METHODS = {
+    Policy.FIXED_PRIORITY: "non-preemptive fixed priorities (George, Rivierre and Spuri 1996; Davis and others 2007)",
+    Policy.EDF: "non-preemptive EDF (George, Rivierre and Spuri 1996)",
+    Policy.FIFO: "FIFO (George, Rivierre and Spuri 1996, with equal relative deadlines)",
+}
+SUSPENSION = "tasks that suspend themselves (Chen and others 2019): {way}"
+SAMPLED = "periodic timers with any phases (Davare and others 2007)"
+TRIGGERED = "holistic analysis with jitter from task to task (Tindell and Clark 1994)"
+
+_OPINION_WORK = 20_000
+_SHOWN = 5
+
+
+def analyse(task_set: TaskSet, *, limits: Limits = DEFAULT_LIMITS, evidence: bool = True) -> Verdict:
+    """Bounds for every task and chain, and what follows for the deadlines.
+
+    Offsets are not used: a bound holds for all phases. Where they are cheap, the bounds of kernels are compared with
+    those of `response-time-analysis`, a second implementation.
+
+    Args:
+        limits: where to stop; what is not proven by then stays undecided.
+        evidence: whether to search for a schedule in which a task misses, for tasks without a proof.
+
+    Raises:
+        InputError: a task without a partition, CPU time with a deadline beyond the period, or chains by data that
+            contradict themselves.
+        BrokenPromiseError: the two implementations disagree.
+    """
+    found = responses(task_set, limits)
+    demanded = loads(task_set)
+    return Verdict(
+        task_set,
+        demanded,
+        tuple(_task(task_set, task, found, demanded, evidence=evidence) for task in task_set.tasks),
+        tuple(_chain(task_set, chain, found) for chain in task_set.chains),
+        tuple(_notes(task_set, found, limits)),
+    )
+
+
+def _task(task_set: TaskSet, task: Task, found: Responses, demanded: Sequence[Load], *, evidence: bool) -> TaskVerdict:
+    response = found.of[task.name]
+    if response is not None and response.total <= task.deadline:
+        answer, miss = Answer.YES, None
+    else:
+        miss = _miss(task_set, task) if evidence else None
+        answer = Answer.UNKNOWN if miss is None else Answer.NO
+    if response is None:
+        return TaskVerdict(task.name, None, answer, (), False, _reason(task, found, demanded), miss)
+    method = METHODS[_policy(task_set, task)]
+    if response.way is not None:
+        method += "; " + SUSPENSION.format(way=response.way)
+    is_exact = _is_exact(task_set, task, found)
+    return TaskVerdict(task.name, response.total, answer, response.parts, is_exact, method, miss)
+
+
+def _miss(task_set: TaskSet, task: Task) -> Miss | None:
+    from makespan.schedulability.evidence import find_miss
+
+    return find_miss(task_set, task.name)
+
+
+def _policy(task_set: TaskSet, task: Task) -> Policy:
+    return next(partition.policy for partition in task_set.partitions if partition.name == task.partition)
+
+
+def _is_exact(task_set: TaskSet, task: Task, found: Responses) -> bool:
+    """Whether the worst pattern of the proof is a legal one: nothing restricts arrivals but periods and jitter."""
+    rivals = task_set.on(task.partition or "")
+    return all(other.offset is None and not other.cpu and other.name not in found.starts for other in rivals)
+
+
+def _reason(task: Task, found: Responses, demanded: Sequence[Load]) -> str:
+    if task.name in found.stopped:
+        return "no bound: the analysis stopped at its limit"
+    full = {load.name for load in demanded if load.is_overload}
+    places = [f"partition {task.partition}", *([] if task.core is None else [f"core {task.core}"])]
+    if over := [place for place in places if place in full]:
+        return f"no bound: {over[0]} is overloaded"
+    if task.cpu:
+        return "no bound: jobs of the task, or of one that it waits for, may overlap"
+    return "no bound: what the task waits for has none"
+
+
+def _chain(task_set: TaskSet, chain: Chain, found: Responses) -> ChainVerdict:
+    tasks = [task_set.by_name[name] for name in chain.tasks]
+    proven = [found.of[name] for name in chain.tasks]
+    reaction, age = _latencies(chain, tasks, proven)
+    is_met = reaction is not None and (chain.deadline is None or reaction <= chain.deadline)
+    method = SAMPLED if chain.activation is Activation.PERIODIC else TRIGGERED
+    return ChainVerdict(chain.name, reaction, age, Answer.YES if is_met else Answer.UNKNOWN, method)
+
+
+def _latencies(chain: Chain, tasks: Sequence[Task], proven: Sequence[Response | None]) -> tuple[int | None, int | None]:
+    """Reaction and age; in a chain by data the reaction is from the arrival at the head to the end of the last."""
+    known = [response for response in proven if response is not None]
+    if len(known) < len(proven):
+        return None, None
+    if chain.activation is Activation.PERIODIC:
+        both = sampled_latency(tasks, [response.total for response in known])
+        return both, both
+    reaction = known[-1].end
+    return reaction, None if tasks[0].offset is None else reaction + tasks[0].period
+
+
+def _notes(task_set: TaskSet, found: Responses, limits: Limits) -> Iterator[str]:
+    if any(task.offset is not None for task in task_set.tasks):
+        yield "offsets are not used: bounds hold for every phase, and may be too large for these"
+    if found.stopped:
+        names = [task.name for task in task_set.tasks if task.name in found.stopped]
+        more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+        listed = ", ".join(names[:_SHOWN]) + more
+        yield f"stopped at the limit of {limits.one} additions for a bound, {limits.total} in all: {listed}"
+    for partition in task_set.partitions:
+        if _is_confirmed(task_set, partition, found):
+            yield f"partition {partition.name}: response-time-analysis computes the same bounds for its kernels"
+
+
+def _is_confirmed(task_set: TaskSet, partition: Partition, found: Responses) -> bool:
+    """Whether the second implementation was asked and agrees.
+
+    Raises:
+        BrokenPromiseError: it does not agree.
+    """
+    tasks, streams = task_set.on(partition.name), found.streams[partition.name]
+    ours = [found.of[task.name] for task in tasks]
+    known = [response.kernel for response in ours if response is not None]
+    if not tasks or len(known) < len(tasks) or not _is_cheap(streams, partition.policy, max(known)):
+        return False
+    from makespan.schedulability import prosa
+
+    theirs = prosa.kernel_bounds(streams, partition.policy)
+    if partition.policy is Policy.FIFO:
+        known = [max(known)] * len(known)
+    if list(theirs) != known:
+        raise BrokenPromiseError(
+            f"partition {partition.name}: bounds for kernels of {known} ticks, but response-time-analysis has "
+            f"{list(theirs)}: do not trust either, and report it"
+        )
+    return True
+
+
+def _is_cheap(streams: Sequence[Stream], policy: Policy, longest: int) -> bool:
+    """Whether the second implementation covers the streams and ends soon: about (kernels in sight) x streams^2."""
+    if any(stream.is_wild for stream in streams) or (policy is Policy.EDF and any(stream.lag for stream in streams)):
+        return False
+    parts = [(stream.wcet, stream.period) for stream in streams]
+    if excess(parts) >= 0:
+        return False
+    early = longest + sum(stream.wcet * (1 + stream.delay // stream.period) for stream in streams)
+    busy = early * ONE // (ONE - scaled(parts))
+    kernels = sum(busy // stream.period + 1 for stream in streams)
+    return kernels * len(streams) ** 2 <= _OPINION_WORK

@@ -1,0 +1,187 @@
+"""From a description to an answer with all that it rests on: execution times, places, verdict, margins."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from makespan.errors import InputError
+from makespan.schedulability.analysis import analyse
+from makespan.schedulability.assignment import Assignment, Heuristic, assign, assign_exactly
+from makespan.schedulability.description import Description, task_set
+from makespan.schedulability.holistic import Limits
+from makespan.schedulability.sensitivity import Margin, execution_factor, shortest_period, slowest_clock
+from makespan.schedulability.task import TaskSet
+from makespan.schedulability.units import shown_frequency, shown_time
+from makespan.schedulability.verdict import Answer, Load, Verdict
+from makespan.schedulability.wcet import Kind, Wcet
+
+EXACT = "exact"
+"""The assignment that finds one if the analysis accepts any; the others are heuristics."""
+
+QUICK = Limits(one=100_000)
+"""What the analysis may spend on one of the many questions about margins; what is not proven by then is not proven."""
+
+ASSIGNMENTS = (*map(str, Heuristic), EXACT)
+
+
+@dataclass(frozen=True)
+class Assessment:
+    """What is known of a system.
+
+    Args:
+        task_set: in ticks, each task on its partition where one was found.
+        tick: seconds.
+        wcets: by task.
+        assignment: where tasks without a partition went; None where all had one.
+        verdict: None where some task has no partition.
+        margins: what breaks first; empty if not asked for.
+        notes: assumptions, each in a line.
+    """
+
+    where: str
+    task_set: TaskSet
+    tick: Fraction
+    clock: Fraction | None
+    wcets: Mapping[str, Wcet]
+    assignment: Assignment | None
+    verdict: Verdict | None
+    margins: tuple[Margin, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def demand(self) -> Load:
+        """What all kernels together demand of all partitions."""
+        total = sum((Fraction(task.wcet, task.period) for task in self.task_set.tasks), Fraction(0))
+        return Load("all partitions", total.numerator, total.denominator * len(self.task_set.partitions))
+
+    @property
+    def answer(self) -> Answer:
+        """Without a place for every task: `NO` if no assignment can serve them all, else `UNKNOWN`."""
+        if self.verdict is not None:
+            return self.verdict.answer
+        return Answer.NO if self.demand.is_overload else Answer.UNKNOWN
+
+
+def assess(
+    description: Description,
+    wcets: Mapping[str, Wcet],
+    *,
+    assignment: str | None = None,
+    with_margins: bool = False,
+    seconds: float = 60.0,
+    progress: Callable[[str], None] = lambda _: None,
+) -> Assessment:
+    """Assign what has no place, analyse, and look for what breaks first.
+
+    A search for late schedules is part of the verdict and of the margin of all kernels together; the other margins and
+    assignments ask only what is proven.
+
+    Args:
+        assignment: one of `ASSIGNMENTS`; needed where a task has no partition.
+        seconds: for an exact assignment.
+
+    Raises:
+        InputError: a description that makes no task set, a task without a partition and no `assignment`.
+    """
+    system, tick = task_set(description, {name: wcet.seconds for name, wcet in wcets.items()})
+    verdict: Verdict | None = None
+    margins: tuple[Margin, ...] = ()
+    try:
+        found = _assigned(system, assignment, seconds)
+        if found is None or found.places is not None:
+            system = system if found is None or found.places is None else system.assigned(found.places)
+            progress("analysing")
+            verdict = analyse(system)
+            if with_margins:
+                margins = _margins(description, wcets, system, progress)
+    except InputError as error:
+        raise type(error)(f"{description.where}: {error}") from None
+    return Assessment(
+        where=description.where,
+        task_set=system,
+        tick=tick,
+        clock=description.clock,
+        wcets=wcets,
+        assignment=found,
+        verdict=verdict,
+        margins=margins,
+        notes=tuple(_notes(description, wcets, tick, verdict)),
+    )
+
+
+def _proven(system: TaskSet, /) -> Verdict:
+    """The verdict without a search for late schedules."""
+    return analyse(system, evidence=False)
+
+
+def _quickly_proven(system: TaskSet, /) -> Verdict:
+    """The same within limits for a question that is asked a hundred times."""
+    return analyse(system, limits=QUICK, evidence=False)
+
+
+def _assigned(system: TaskSet, kind: str | None, seconds: float) -> Assignment | None:
+    if not system.unassigned:
+        if kind is not None:
+            raise InputError("every task has a partition: leave out --assign, or the partition of some task")
+        return None
+    if kind is None:
+        raise InputError(
+            f"task {system.unassigned[0].name} has no partition: give it one, or --assign {'|'.join(ASSIGNMENTS)}"
+        )
+    if kind == EXACT:
+        return assign_exactly(system, _proven, seconds=seconds)
+    return assign(system, _proven, Heuristic(kind))
+
+
+def _margins(
+    description: Description,
+    wcets: Mapping[str, Wcet],
+    system: TaskSet,
+    progress: Callable[[str], None],
+) -> tuple[Margin, ...]:
+    progress("how much longer all kernels could take")
+    found = [execution_factor(system, analyse)]
+    for task in system.tasks:
+        progress(f"how much longer {task.name} could take, and how often it could come")
+        found += [
+            execution_factor(system, _quickly_proven, only=task.name),
+            shortest_period(system, _quickly_proven, task.name),
+        ]
+    clock = description.clock
+    if clock is not None and any(wcet.cycles is not None for wcet in wcets.values()):
+        progress("how slow the clock could be")
+        found.append(slowest_clock(lambda hertz: _at(description, wcets, system, hertz), clock, _quickly_proven))
+    return tuple(found)
+
+
+def _at(description: Description, wcets: Mapping[str, Wcet], system: TaskSet, clock: Fraction) -> TaskSet:
+    """The same system at another clock."""
+    times = {n: wcet.seconds if wcet.cycles is None else wcet.cycles / clock for n, wcet in wcets.items()}
+    places = {task.name: task.partition for task in system.tasks if task.partition is not None}
+    changed, _ = task_set(replace(description, tick=None), times)
+    return changed.assigned(places)
+
+
+def _notes(
+    description: Description, wcets: Mapping[str, Wcet], tick: Fraction, verdict: Verdict | None
+) -> Iterator[str]:
+    yield "periods, jitter and CPU times are as the file says; launch overheads count only if they are in these times"
+    yield f"everything happens at whole ticks of {shown_time(tick)}"
+    if description.clock is not None:
+        yield f"the SM clock never falls below {shown_frequency(description.clock)}"
+    if any(wcet.kind is Kind.GIVEN for wcet in wcets.values()):
+        given = ", ".join(name for name, wcet in wcets.items() if wcet.kind is Kind.GIVEN)
+        yield f"execution times that the user vouches for: {given}"
+    if loose := [name for name, wcet in wcets.items() if wcet.at_least is not None and not wcet.is_exact]:
+        yield f"bounded, not exact: a job of {', '.join(loose)} may never take as long as its execution time here"
+    if len(description.partitions) > 1:
+        yield "kernels on different partitions do not slow each other down"
+    yield from () if verdict is None else verdict.notes
+    yield from _assumptions({name: wcet for name, wcet in wcets.items() if wcet.kind is Kind.PROVEN})
+
+
+def _assumptions(wcets: Mapping[str, Wcet]) -> Iterator[str]:
+    """Those of all kernels once, the others with the names of their tasks."""
+    for note in dict.fromkeys(note for wcet in wcets.values() for note in wcet.assumptions):
+        tasks = [name for name, wcet in wcets.items() if note in wcet.assumptions]
+        yield note if len(tasks) == len(wcets) else f"{', '.join(tasks)}: {note}"

@@ -1,0 +1,268 @@
+"""Which kernel runs on which partition: greedy heuristics, and an exact search that ends with an assignment or a proof.
+
+Both ask the analysis, so whatever they return has been proven schedulable. While a partition is asked about, every
+task that has no place yet, or another one, runs its kernel alone on a partition of its own: that is the kindest place
+there is, and its CPU time still counts.
+
+Exactness rests on one property of the analyses: a response-time bound never shrinks when a kernel is added to the
+partition. So a set of kernels that fails on a partition fails with every superset, and one clause excludes them all.
+"""
+
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from fractions import Fraction
+from itertools import combinations, count, pairwise
+from typing import TYPE_CHECKING, Protocol
+
+from makespan.errors import InputError
+from makespan.schedulability.task import Partition, Policy, Task, TaskSet
+from makespan.schedulability.verdict import Answer, Verdict
+
+if TYPE_CHECKING:
+    from ortools.sat.python.cp_model import CpModel, IntVar
+
+_GRAIN = 10**6
+"""Utilisation in CP-SAT counts in millionths, rounded down: a necessary condition stays necessary."""
+
+
+class Analysis(Protocol):
+    """Says what is proven of a task set; `analyse` is one."""
+
+    def __call__(self, task_set: TaskSet, /) -> Verdict:
+        """The verdict."""
+        ...
+
+
+class Heuristic(StrEnum):
+    """Bin packing by decreasing utilisation; a bin is full when the analysis says no."""
+
+    FIRST_FIT = "first-fit"
+    """the first partition that holds"""
+    BEST_FIT = "best-fit"
+    """the one with the highest utilisation that holds"""
+    WORST_FIT = "worst-fit"
+    """the one with the lowest utilisation that holds"""
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """Where the unassigned kernels go.
+
+    Args:
+        places: partition by task, for the tasks that had none; None where no assignment was found.
+        method: a heuristic, or "exact".
+        is_proven: where `places` is None: whether the analysis refuses every assignment.
+        questions: how many sets of kernels the analysis was asked about.
+    """
+
+    places: Mapping[str, str] | None
+    method: str
+    is_proven: bool
+    questions: int
+
+
+class _Oracle:
+    """Asks the analysis whether kernels fit together on a partition, each question once."""
+
+    def __init__(self, task_set: TaskSet, analysis: Analysis) -> None:
+        self.task_set, self.analysis = task_set, analysis
+        self.known: dict[tuple[str, frozenset[str]], bool] = {}
+
+    def holds(self, partition: str, names: Iterable[str]) -> bool:
+        """Whether the tasks that are there already and those named all meet their deadlines on the partition."""
+        key = (partition, frozenset(names))
+        if key not in self.known:
+            verdict = self.analysis(_isolated(self.task_set, partition, key[1]))
+            there = {task.name for task in self.task_set.on(partition)} | key[1]
+            overloaded = any(load.is_overload and load.name == partition for load in verdict.loads)
+            self.known[key] = not overloaded and all(
+                task.answer is Answer.YES for task in verdict.tasks if task.task in there
+            )
+        return self.known[key]
+
+    def agrees(self, places: Mapping[str, str]) -> bool:
+        """Whether the analysis proves the whole task set with these places, chains included."""
+        return self.analysis(self.task_set.assigned(places)).answer is Answer.YES
+
+
+def assign(task_set: TaskSet, analysis: Analysis, heuristic: Heuristic) -> Assignment:
+    """Places for the unassigned kernels by a heuristic, largest utilisation first; it may miss one that exists.
+
+    Raises:
+        InputError: no kernel is unassigned.
+    """
+    _refuse_nothing(task_set)
+    oracle = _Oracle(task_set, analysis)
+    held: dict[str, list[str]] = {partition.name: [] for partition in task_set.partitions}
+    load = {name: sum((_utilisation(task) for task in task_set.on(name)), Fraction(0)) for name in held}
+    for task in sorted(task_set.unassigned, key=_utilisation, reverse=True):
+        place = next((p for p in _order(load, heuristic) if oracle.holds(p, [*held[p], task.name])), None)
+        if place is None:
+            return Assignment(None, heuristic, is_proven=False, questions=len(oracle.known))
+        held[place].append(task.name)
+        load[place] += _utilisation(task)
+    places = _places(held) if oracle.agrees(_places(held)) else None
+    return Assignment(places, heuristic, is_proven=False, questions=len(oracle.known))
+
+
+def assign_exactly(task_set: TaskSet, analysis: Analysis, *, seconds: float = 60.0) -> Assignment:
+    """Places for the unassigned kernels, or a proof that the analysis refuses every assignment.
+
+    CP-SAT proposes assignments that respect utilisation and all that was learnt; the analysis checks each partition; a
+    refused set of kernels is shrunk to one of which no kernel can be left out, and excluded wherever it fails.
+
+    Source: logic-based Benders decomposition, Hooker and Ottosson, Mathematical Programming 96, 2003.
+
+    Raises:
+        InputError: no kernel is unassigned.
+    """
+    _refuse_nothing(task_set)
+    until = time.monotonic() + seconds
+    oracle, master = _Oracle(task_set, analysis), _Master(task_set)
+    for partition, names in _small_conflicts(oracle, task_set):
+        if time.monotonic() >= until:
+            break
+        master.exclude(partition, names)
+    while time.monotonic() < until:
+        proposal = master.propose(until - time.monotonic())
+        if proposal is None:
+            break
+        refused = [(p, names) for p, names in proposal.items() if not oracle.holds(p, names)]
+        if not refused and oracle.agrees(_places(proposal)):
+            return Assignment(_places(proposal), "exact", is_proven=False, questions=len(oracle.known))
+        for partition, together in refused:
+            master.exclude(partition, _core(oracle, partition, together))
+        if not refused:  # every partition holds by itself: a chain across them does not
+            master.exclude_all(proposal)
+    return Assignment(None, "exact", is_proven=master.is_empty, questions=len(oracle.known))
+
+
+class _Master:
+    """The assignments that are left, as a CP-SAT model."""
+
+    def __init__(self, task_set: TaskSet) -> None:
+        from ortools.sat.python import cp_model
+
+        self.task_set, self.is_empty = task_set, False
+        self.model: CpModel = cp_model.CpModel()
+        free, partitions = task_set.unassigned, task_set.partitions
+        self.put: dict[tuple[str, str], IntVar] = {
+            (task.name, p.name): self.model.new_bool_var(f"{task.name} on {p.name}")
+            for task in free
+            for p in partitions
+        }
+        for task in free:  # every kernel runs on one partition
+            self.model.add_exactly_one(self.put[task.name, p.name] for p in partitions)
+        for p in partitions:  # no partition is busy for more than all of the time
+            fixed = sum(_grains(task) for task in task_set.on(p.name))
+            self.model.add(sum(_grains(t) * self.put[t.name, p.name] for t in free) + fixed <= _GRAIN)
+        self._break_symmetry()
+
+    def _break_symmetry(self) -> None:
+        """Of equal empty partitions, one is opened only after the one before it."""
+        free = self.task_set.unassigned
+        for kind in _twins(self.task_set):
+            for before, p in pairwise(kind):
+                for at, task in enumerate(free):
+                    self.model.add(sum(self.put[t.name, before] for t in free[:at]) >= 1).only_enforce_if(
+                        self.put[task.name, p]
+                    )
+
+    def exclude(self, partition: str, names: Iterable[str]) -> None:
+        """Learn that these kernels do not fit together there, nor on any partition like it."""
+        together = tuple(names)
+        for p in next((kind for kind in _twins(self.task_set) if partition in kind), (partition,)):
+            self.model.add(sum(self.put[name, p] for name in together) <= len(together) - 1)
+
+    def exclude_all(self, proposal: Mapping[str, Iterable[str]]) -> None:
+        """Learn that this assignment as a whole is refused."""
+        chosen = [self.put[name, p] for p, names in proposal.items() for name in names]
+        self.model.add(sum(chosen) <= len(chosen) - 1)
+
+    def propose(self, seconds: float) -> dict[str, list[str]] | None:
+        """An assignment that is left; None if there is none (`is_empty`) or time is up."""
+        from ortools.sat.python import cp_model
+
+        solver = cp_model.CpSolver()
+        solver.parameters.max_time_in_seconds = seconds
+        solver.parameters.num_workers = 1
+        status = solver.solve(self.model)
+        self.is_empty = status == cp_model.INFEASIBLE
+        if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+            return None
+        found: dict[str, list[str]] = {p.name: [] for p in self.task_set.partitions}
+        for (task, partition), chosen in self.put.items():
+            if solver.boolean_value(chosen):
+                found[partition].append(task)
+        return found
+
+
+def _isolated(task_set: TaskSet, partition: str, names: frozenset[str]) -> TaskSet:
+    """The named tasks on the partition, and every other one that has no place alone on a partition of its own."""
+    rest = [task.name for task in task_set.unassigned if task.name not in names]
+    taken = {p.name for p in task_set.partitions}
+    own = dict(zip(rest, (name for number in count(1) if (name := f"alone {number}") not in taken), strict=False))
+    several = replace(
+        task_set,
+        partitions=(*task_set.partitions, *(Partition(name, Policy.FIFO) for name in own.values())),
+        chains=(),
+    )
+    return several.assigned(own | dict.fromkeys(names, partition))
+
+
+def _small_conflicts(oracle: _Oracle, task_set: TaskSet) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Single kernels and pairs that do not fit on a partition: cheap to ask, and they exclude most assignments."""
+    kinds = {kind[0] for kind in _twins(task_set)} | _loners(task_set)
+    names = [task.name for task in task_set.unassigned]
+    for partition in (p.name for p in task_set.partitions if p.name in kinds):
+        single = {name for name in names if not oracle.holds(partition, [name])}
+        yield from ((partition, (name,)) for name in names if name in single)
+        for pair in combinations([name for name in names if name not in single], 2):
+            if not oracle.holds(partition, pair):
+                yield partition, pair
+
+
+def _core(oracle: _Oracle, partition: str, names: Sequence[str]) -> list[str]:
+    """A subset that fails as well and from which nothing can be left out."""
+    core = list(names)
+    for name in names:
+        fewer = [other for other in core if other != name]
+        if not oracle.holds(partition, fewer):
+            core = fewer
+    return core
+
+
+def _twins(task_set: TaskSet) -> list[tuple[str, ...]]:
+    """Groups of partitions that no assignment can tell apart: same policy, and empty so far."""
+    empty = [p for p in task_set.partitions if not task_set.on(p.name)]
+    kinds = [tuple(p.name for p in empty if p.policy is policy) for policy in Policy]
+    return [kind for kind in kinds if kind]
+
+
+def _loners(task_set: TaskSet) -> set[str]:
+    return {p.name for p in task_set.partitions if task_set.on(p.name)}
+
+
+def _order(load: Mapping[str, Fraction], heuristic: Heuristic) -> list[str]:
+    if heuristic is Heuristic.FIRST_FIT:
+        return list(load)
+    return sorted(load, key=lambda name: load[name], reverse=heuristic is Heuristic.BEST_FIT)
+
+
+def _places(held: Mapping[str, Iterable[str]]) -> dict[str, str]:
+    return {name: partition for partition, names in held.items() for name in names}
+
+
+def _utilisation(task: Task) -> Fraction:
+    return Fraction(task.wcet, task.period)
+
+
+def _grains(task: Task) -> int:
+    return task.wcet * _GRAIN // task.period
+
+
+def _refuse_nothing(task_set: TaskSet) -> None:
+    if not task_set.unassigned:
+        raise InputError("every task has a partition: there is nothing to assign")

@@ -1,0 +1,282 @@
+"""Tables of a task file as entries of a description: every key is known, every value has its type, unit and range."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from enum import StrEnum
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, TypeVar
+
+from makespan.errors import InputError
+from makespan.instance import MAX_WARPS
+from makespan.machine import PAPER, Machine, find
+from makespan.machine.values import check_whole, shown
+from makespan.schedulability.description import (
+    BundleFile,
+    ChainEntry,
+    GivenCycles,
+    GivenTime,
+    KernelLaunch,
+    PartitionEntry,
+    Source,
+    TaskEntry,
+)
+from makespan.schedulability.task import Activation, Partition, Policy, check_name
+from makespan.schedulability.units import duration
+
+MAX_TEXT = 500
+MAX_SMS = 1024
+MAX_BLOCKS = 2**31 - 1
+MAX_PRIORITY = 10**9
+MAX_GIVEN_CYCLES = 10**15
+MAX_ITEMS = 1000
+
+NUMBERS = frozenset({"cycles", "priority", "warps", "blocks_per_sm", "sms"})
+"""Keys whose values are whole numbers."""
+LISTS = frozenset({"param", "loop_bound", "take"})
+"""Keys whose values are lists of texts."""
+
+_TIMES = ("period", "deadline", "jitter", "offset", "cpu_before", "cpu_after")
+_PLACES = ("priority", "partition", "core")
+_SOURCES = ("wcet", "cycles", "bundle", "kernel")
+_LAUNCH = (
+    "entry", "block", "grid", "warps", "blocks_per_sm", "param", "loop_bound", "take", "trace", "profile", "classes",
+    "unknown", "machine", "capacity", "arch",
+)  # fmt: skip
+_PROFILES = ("paper", "fermi", "modern")
+
+Choice = TypeVar("Choice", bound=StrEnum)
+
+
+def task(table: Mapping[str, object], folder: Path) -> TaskEntry:
+    """A table `[[task]]`, or a row with the same keys.
+
+    Raises:
+        InputError: an unknown key, a missing one, or a value that does not fit; the message names the task.
+    """
+    name = _name(table, "a task")
+    where = f"task {name}"
+    only(table, ("name", *_TIMES, *_PLACES, *_SOURCES, "evidence", *_LAUNCH), where)
+    times = {key: duration(table[key], f"{where}: {key}") for key in _TIMES if key in table}
+    for key in ("period", "deadline"):
+        if key not in times:
+            raise InputError(f'{where} has no {key}: give one such as {key} = "10ms"')
+        if times[key] == 0:
+            raise InputError(f"{where}: {key} must be more than zero")
+    core = _optional_text(table, "core", where)
+    before, after = times.get("cpu_before", Fraction(0)), times.get("cpu_after", Fraction(0))
+    if core is None and before + after:
+        raise InputError(f'{where} has CPU time and no core: say which one runs it, such as core = "cpu0"')
+    return TaskEntry(
+        name=name,
+        source=_source(table, folder, where),
+        period=times["period"],
+        deadline=times["deadline"],
+        jitter=times.get("jitter", Fraction(0)),
+        offset=times.get("offset"),
+        priority=_priority(table, where),
+        before=before,
+        after=after,
+        core=core,
+        partition=_optional_text(table, "partition", where),
+    )
+
+
+def partition(table: Mapping[str, object]) -> PartitionEntry:
+    """A table `[[partition]]`.
+
+    Raises:
+        InputError: an unknown key, no name or policy, or no such policy.
+    """
+    name = _name(table, "a partition")
+    where = f"partition {name}"
+    only(table, ("name", "policy", "sms"), where)
+    if "policy" not in table:
+        raise InputError(f"{where} has no policy: give one of {', '.join(Policy)}")
+    policy = choice(table["policy"], Policy, f"{where}: policy")
+    return PartitionEntry(Partition(name, policy), count(table.get("sms", 1), f"{where}: sms", MAX_SMS))
+
+
+def chain(table: Mapping[str, object]) -> ChainEntry:
+    """A table `[[chain]]`.
+
+    Raises:
+        InputError: an unknown key, or one that is missing or does not fit.
+    """
+    name = _name(table, "a chain")
+    where = f"chain {name}"
+    only(table, ("name", "tasks", "activation", "deadline"), where)
+    for key in ("tasks", "activation"):
+        if key not in table:
+            raise InputError(f"{where} has no {key}")
+    activation = choice(table["activation"], Activation, f"{where}: activation")
+    deadline = duration(table["deadline"], f"{where}: deadline") if "deadline" in table else None
+    if deadline == 0:
+        raise InputError(f"{where}: deadline must be more than zero")
+    return ChainEntry(name, _texts(table["tasks"], f"{where}: tasks"), activation, deadline)
+
+
+def tables(document: Mapping[str, object], key: str, most: int, *, needed: bool = False) -> list[dict[str, object]]:
+    """The list of tables `[[key]]`.
+
+    Raises:
+        InputError: something else is there, too many, or none where at least one is needed.
+    """
+    found = document.get(key, [])
+    if not isinstance(found, list) or not all(isinstance(item, dict) for item in found):
+        raise InputError(f"{key} must be tables: begin each with [[{key}]]")
+    if len(found) > most:
+        raise InputError(f"{len(found)} tables [[{key}]]; the limit is {most}")
+    if needed and not found:
+        raise InputError(f"there is no [[{key}]]; give at least one")
+    return found
+
+
+def only(table: Mapping[str, object], known: Sequence[str], where: str) -> None:
+    """Refuse keys that are not known: a misspelt one must not be silently without effect."""
+    if unknown := [key for key in table if key not in known]:
+        raise InputError(f"{where}: unknown key {shown(unknown[0])}; known: {', '.join(known)}")
+
+
+def choice(value: object, kinds: type[Choice], what: str) -> Choice:
+    """One of the values of an enumeration."""
+    if not isinstance(value, str) or value not in list(kinds):
+        raise InputError(f"{what} must be one of {', '.join(kinds)}, not {shown(value)}")
+    return kinds(value)
+
+
+# Where an execution time comes from
+
+
+def _source(table: Mapping[str, object], folder: Path, where: str) -> Source:
+    given = [key for key in _SOURCES if key in table]
+    if len(given) != 1:
+        problem = f"{' and '.join(given)} exclude each other" if given else "has no execution time"
+        raise InputError(f"{where}{': ' if given else ' '}{problem}: give exactly one of {', '.join(_SOURCES)}")
+    kind = given[0]
+    if kind != "kernel" and (launch := [key for key in _LAUNCH if key in table]):
+        raise InputError(f"{where}: {launch[0]} belongs to a kernel, and the execution time comes from {kind}")
+    evidence = _optional_text(table, "evidence", where)
+    if kind in ("wcet", "cycles") and evidence is None:
+        raise InputError(f'{where}: who vouches for this {kind}? say it in evidence = "..."')
+    if kind == "wcet":
+        return _given_time(table, evidence or "", where)
+    if kind == "cycles":
+        return GivenCycles(count(table["cycles"], f"{where}: cycles", MAX_GIVEN_CYCLES), evidence or "")
+    path = folder / text(table[kind], f"{where}: {kind}")
+    return BundleFile(path, evidence) if kind == "bundle" else _launch(table, path, folder, evidence, where)
+
+
+def _given_time(table: Mapping[str, object], evidence: str, where: str) -> GivenTime:
+    seconds = duration(table["wcet"], f"{where}: wcet")
+    if seconds == 0:
+        raise InputError(f"{where}: wcet must be more than zero")
+    return GivenTime(seconds, evidence)
+
+
+def _launch(table: Mapping[str, object], path: Path, folder: Path, evidence: str | None, where: str) -> KernelLaunch:
+    files = {key: folder / text(table[key], f"{where}: {key}") for key in ("trace", "classes") if key in table}
+    texts = {key: text(table[key], f"{where}: {key}") for key in ("entry", "unknown", "arch") if key in table}
+    extents = {key: _extent(table[key], f"{where}: {key}") for key in ("block", "grid") if key in table}
+    counts = {
+        key: count(table[key], f"{where}: {key}", MAX_WARPS) for key in ("warps", "blocks_per_sm") if key in table
+    }
+    profile = text(table.get("profile", "paper"), f"{where}: profile")
+    if profile not in _PROFILES:
+        raise InputError(f"{where}: profile must be one of {', '.join(_PROFILES)}, not {shown(profile)}")
+    bounds = _texts(table.get("loop_bound", []), f"{where}: loop_bound")
+    found: dict[str, Any] = {**files, **texts, **extents, **counts}
+    return KernelLaunch(
+        path=path,
+        machine=_machine(table, folder, where),
+        param=_params(table.get("param", []), f"{where}: param"),
+        loop_bounds=tuple(item if "=" in item else str(folder / item) for item in bounds),
+        take=_texts(table.get("take", []), f"{where}: take"),
+        profile=profile,
+        evidence=evidence,
+        **found,
+    )
+
+
+def _machine(table: Mapping[str, object], folder: Path, where: str) -> Machine:
+    if "machine" in table and "capacity" in table:
+        raise InputError(f"{where}: machine and capacity exclude each other")
+    try:
+        if "capacity" in table:
+            return Machine.of(_capacities(table["capacity"]))
+        if "machine" not in table:
+            return PAPER
+        name = text(table["machine"], "machine")
+        file = find(str(folder / name) if name.endswith(".toml") else name)
+    except InputError as error:
+        raise InputError(f"{where}: {error}") from None
+    return replace(file.machine, caveats=file.caveats)
+
+
+def _capacities(value: object) -> dict[str, int]:
+    """`{ C = 2, L = 1 }` or `"C=2,L=1"`."""
+    if isinstance(value, str):
+        parts = [item.partition("=") for item in value.split(",")]
+        value = {name.strip(): int(n) if n.strip().isdecimal() and len(n) < 10 else n for name, _, n in parts}
+    if not isinstance(value, dict) or not value:
+        raise InputError(f"capacity must be units per class such as {{ C = 2, L = 1 }}, not {shown(value)}")
+    return value
+
+
+def _params(value: object, what: str) -> tuple[str, ...]:
+    """`["n=1024"]` or `{ n = 1024 }`."""
+    if isinstance(value, dict):
+        for name, number in value.items():
+            if isinstance(number, bool) or not isinstance(number, (int, float)):
+                raise InputError(f"{what}: {shown(name)} must be a number, not {shown(number)}")
+        value = [f"{name}={number!r}" for name, number in value.items()]
+    return _texts(value, what)
+
+
+def _extent(value: object, what: str) -> str:
+    """`256` or `"16x16"`."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(count(value, what, MAX_BLOCKS))
+    return text(value, what)
+
+
+# Types
+
+
+def text(value: object, what: str) -> str:
+    """A short printable text."""
+    if not isinstance(value, str) or not value.isprintable() or not 1 <= len(value) <= MAX_TEXT:
+        raise InputError(f"{what} must be a text of 1..{MAX_TEXT} printable characters, not {shown(value)}")
+    return value
+
+
+def _optional_text(table: Mapping[str, object], key: str, where: str) -> str | None:
+    return text(table[key], f"{where}: {key}") if key in table else None
+
+
+def _texts(value: object, what: str) -> tuple[str, ...]:
+    if not isinstance(value, list) or len(value) > MAX_ITEMS:
+        raise InputError(f"{what} must be a list of texts, not {shown(value)}")
+    return tuple(text(item, what) for item in value)
+
+
+def _name(table: Mapping[str, object], what: str) -> str:
+    if "name" not in table:
+        raise InputError(f"{what} has no name: it has {', '.join(map(shown, table)) or 'nothing'}")
+    check_name(table["name"], what)
+    return str(table["name"])
+
+
+def _priority(table: Mapping[str, object], where: str) -> int | None:
+    value = table.get("priority")
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int) or abs(value) > MAX_PRIORITY:
+        raise InputError(f"{where}: priority must be a whole number of at most 1e9, not {shown(value)}")
+    return value
+
+
+def count(value: object, what: str, most: int) -> int:
+    """A whole number 1..`most`."""
+    check_whole(value, what, most)
+    return int(str(value))

@@ -1,0 +1,185 @@
+"""Task files: TOML with everything in it, or CSV with one task a row."""
+
+import csv
+import io
+import re
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from makespan.errors import InputError
+from makespan.machine.values import shown
+from makespan.schedulability.description import Description, PartitionEntry, Priorities, TaskEntry, task_set
+from makespan.schedulability.entries import (
+    LISTS,
+    MAX_SMS,
+    NUMBERS,
+    chain,
+    choice,
+    count,
+    only,
+    partition,
+    tables,
+    task,
+)
+from makespan.schedulability.task import MAX_TASKS, Partition, Policy
+from makespan.schedulability.units import PICOSECOND, duration, frequency
+
+MAX_FILE_BYTES = 1 << 20
+MAX_LINE = 2000
+MAX_DOTS = 100  # in a line: tomllib takes quadratic time for a long dotted key
+SUFFIXES = (".toml", ".csv")
+
+_TOP = ("clock", "tick", "priorities", "partition", "task", "chain")
+_LIST_SEPARATOR = ";"
+_DIGITS = re.compile(r"-?[0-9]{1,30}")
+
+
+def read(path: Path, *, clock: str | None = None, priorities: str | None = None) -> Description:
+    """The tasks that a `.toml` or `.csv` file describes; paths in it start from its folder.
+
+    Args:
+        clock: for a CSV file, which cannot say it: the SM clock, such as `1.4GHz`.
+        priorities: for a CSV file: one of `Priorities`.
+
+    Raises:
+        InputError: a file that cannot be read or is too large, anything unknown in it, values out of range, a clock
+            or priorities beside a TOML file.
+    """
+    suffix = path.suffix.lower()
+    if suffix not in SUFFIXES:
+        raise InputError(f"{path}: unknown kind of task file; the name ends in {' or '.join(SUFFIXES)}")
+    text = _text(path)
+    if suffix == ".toml":
+        if clock is not None or priorities is not None:
+            raise InputError(
+                f"{path}: a TOML file says clock and priorities itself: no --clock, --priorities beside it"
+            )
+        found = _from_toml(text, path)
+    else:
+        found = replace(
+            _from_csv(text, path),
+            clock=None if clock is None else frequency(clock, "--clock"),
+            priorities=None if priorities is None else choice(priorities, Priorities, "--priorities"),
+        )
+    task_set(found, dict.fromkeys((entry.name for entry in found.tasks), PICOSECOND))  # all but execution times
+    return found
+
+
+def _text(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            data = file.read(MAX_FILE_BYTES + 1)
+        text = data.decode("utf-8-sig")
+    except OSError as error:
+        raise InputError(f"{path}: cannot read the task file: {error.strerror or error}") from None
+    except UnicodeDecodeError:
+        raise InputError(f"{path}: cannot read the task file: it is not UTF-8 text") from None
+    if len(data) > MAX_FILE_BYTES:
+        raise InputError(f"{path}: larger than {MAX_FILE_BYTES >> 20} MiB; a task file has up to {MAX_TASKS} tasks")
+    for number, line in enumerate(text.splitlines(), start=1):
+        if len(line) > MAX_LINE:
+            raise InputError(f"{path}:{number}: a line of {len(line)} characters; the limit is {MAX_LINE}")
+        if line.count(".") > MAX_DOTS:
+            raise InputError(f"{path}:{number}: a line with {line.count('.')} dots; the limit is {MAX_DOTS}")
+    return text
+
+
+# TOML
+
+
+def _from_toml(text: str, path: Path) -> Description:
+    try:
+        document = tomllib.loads(text)
+    except (ValueError, RecursionError) as error:  # ValueError: also an integer of too many digits
+        raise InputError(f"{path}: not a TOML task file: {' '.join(str(error).split())}") from None
+    try:
+        return _description(document, path)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+
+
+def _description(document: Mapping[str, object], path: Path) -> Description:
+    only(document, _TOP, "the file")
+    folder = path.parent
+    return Description(
+        where=str(path),
+        tasks=tuple(task(table, folder) for table in tables(document, "task", MAX_TASKS, needed=True)),
+        partitions=tuple(map(partition, tables(document, "partition", MAX_TASKS, needed=True))),
+        chains=tuple(map(chain, tables(document, "chain", MAX_TASKS))),
+        clock=_optional(document, "clock", frequency),
+        tick=_tick(document),
+        priorities=None if "priorities" not in document else choice(document["priorities"], Priorities, "priorities"),
+    )
+
+
+def _optional(
+    document: Mapping[str, object], key: str, read_value: Callable[[object, str], Fraction]
+) -> Fraction | None:
+    return read_value(document[key], key) if key in document else None
+
+
+def _tick(document: Mapping[str, object]) -> Fraction | None:
+    found = _optional(document, "tick", duration)
+    if found == 0:
+        raise InputError("tick must be more than zero")
+    return found
+
+
+# CSV
+
+
+def _from_csv(text: str, path: Path) -> Description:
+    """Rows with the keys of a task as columns, and `policy` and `sms` of its partition."""
+    try:
+        rows = list(csv.reader(io.StringIO(text, newline=""), strict=True))
+    except csv.Error as error:
+        raise InputError(f"{path}: not a CSV task file: {error}") from None
+    if not rows or not any(cell.strip() for cell in rows[0]):
+        raise InputError(f"{path}: the first line must name the columns, such as name,wcet,evidence,period,deadline")
+    header = [cell.strip() for cell in rows[0]]
+    if len(set(header)) < len(header):
+        twice = next(name for name in header if header.count(name) > 1)
+        raise InputError(f"{path}:1: column {shown(twice)} is there twice")
+    tasks: list[TaskEntry] = []
+    partitions: dict[str, PartitionEntry] = {}
+    for number, row in enumerate(rows[1:], start=2):
+        if not any(cell.strip() for cell in row):
+            continue
+        try:
+            _add_row(header, row, path.parent, tasks, partitions)
+        except InputError as error:
+            raise InputError(f"{path}:{number}: {error}") from None
+    if not 1 <= len(tasks) <= MAX_TASKS:
+        raise InputError(f"{path}: a task file has 1..{MAX_TASKS} tasks, not {len(tasks)}")
+    return Description(str(path), tuple(tasks), tuple(partitions.values()))
+
+
+def _add_row(
+    header: list[str], row: list[str], folder: Path, tasks: list[TaskEntry], partitions: dict[str, PartitionEntry]
+) -> None:
+    if len(row) != len(header):
+        raise InputError(f"{len(row)} cells for {len(header)} columns")
+    record = {name: _cell(name, cell.strip()) for name, cell in zip(header, row, strict=True) if cell.strip()}
+    policy, sms = record.pop("policy", None), record.pop("sms", 1)
+    entry = task(record, folder)
+    if entry.partition is None or policy is None:
+        missing = "partition" if entry.partition is None else "policy"
+        raise InputError(f"task {entry.name} needs a {missing}: a CSV file has columns partition and policy")
+    where = f"partition {entry.partition}: sms"
+    served = PartitionEntry(Partition(entry.partition, choice(policy, Policy, "policy")), count(sms, where, MAX_SMS))
+    if partitions.setdefault(entry.partition, served) != served:
+        raise InputError(f"partition {entry.partition} has another policy or number of SMs in an earlier row")
+    tasks.append(entry)
+
+
+def _cell(column: str, text: str) -> Any:
+    """The value that TOML would have there."""
+    if column in NUMBERS and _DIGITS.fullmatch(text):
+        return int(text)
+    if column in LISTS:
+        return [item.strip() for item in text.split(_LIST_SEPARATOR)]
+    return text

@@ -1,0 +1,89 @@
+"""A deadline for one makespan: is the worst case in time, proven?"""
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+from fractions import Fraction
+
+from makespan.errors import InputError
+from makespan.result import Bounds
+from makespan.schedulability.units import duration, frequency, shown_frequency, shown_time, ticks_down
+
+_CYCLES = re.compile(r"(?P<number>[0-9]{1,18}) ?cycles?")
+
+
+class Outcome(StrEnum):
+    """Whether the worst case is in time."""
+
+    MET = "met"
+    """the proven upper bound is no later"""
+    MISSED = "missed"
+    """a schedule that was found is later"""
+    UNDECIDED = "undecided"
+    """the deadline lies between the two"""
+
+
+@dataclass(frozen=True, slots=True)
+class Deadline:
+    """A deadline after the start of the warps.
+
+    Args:
+        cycles: the last whole cycle that is in time; a makespan is in time if it is no more.
+        seconds: as it was given; None for one in cycles.
+        clock: hertz; None for a deadline in cycles.
+    """
+
+    cycles: int
+    seconds: Fraction | None = None
+    clock: Fraction | None = None
+
+    def __str__(self) -> str:
+        if self.seconds is None or self.clock is None:
+            return _cycles(self.cycles)
+        return f"{shown_time(self.seconds)}, {_cycles(self.cycles)} at {shown_frequency(self.clock)}"
+
+    def outcome(self, bounds: Bounds) -> Outcome:
+        """What a proven interval says.
+
+        >>> [Deadline(10).outcome(bounds) for bounds in (Bounds(8, 10), Bounds(11, 12), Bounds(9, 11))]
+        [<Outcome.MET: 'met'>, <Outcome.MISSED: 'missed'>, <Outcome.UNDECIDED: 'undecided'>]
+        """
+        if bounds.upper <= self.cycles:
+            return Outcome.MET
+        return Outcome.MISSED if bounds.lower > self.cycles else Outcome.UNDECIDED
+
+
+def read_deadline(deadline: str | None, clock: str | None) -> Deadline | None:
+    """What follows `--deadline` (200ns, or 280cycles) and `--clock` (1.4GHz); None where neither is given.
+
+    Whole cycles that fit into the time: makespans are whole, so rounding down changes no answer.
+
+    Raises:
+        InputError: not such a text, a time without a clock, or a clock without a time.
+    """
+    if deadline is None:
+        if clock is not None:
+            raise InputError("--clock turns a deadline into cycles: give --deadline, such as 200ns")
+        return None
+    if (match := _CYCLES.fullmatch(deadline.strip())) is not None:
+        if clock is not None:
+            raise InputError(f"--deadline {deadline} is in cycles already: no --clock beside it")
+        return _checked(Deadline(int(match["number"])))
+    seconds = duration(deadline, "--deadline")
+    if clock is None:
+        raise InputError(
+            f"--deadline {deadline} needs --clock, the frequency that turns it into cycles, such as 1.4GHz"
+            " (or give cycles, such as 280cycles)"
+        )
+    hertz = frequency(clock, "--clock")
+    return _checked(Deadline(ticks_down(seconds, 1 / hertz), seconds, hertz))
+
+
+def _checked(deadline: Deadline) -> Deadline:
+    if deadline.seconds == 0 or (deadline.seconds is None and deadline.cycles == 0):
+        raise InputError("--deadline must be more than zero")
+    return deadline
+
+
+def _cycles(count: int) -> str:
+    return f"{count} cycle" if count == 1 else f"{count} cycles"

@@ -1,0 +1,108 @@
+"""What a launch asks of one SM: the instances whose worst cases bound the execution time of a kernel task.
+
+Let the partition have S SMs, and let at most B blocks of a launch of G be on one SM at the same time. With G <= S B
+no block needs to wait for room, so all of them start together, in one wave, and an SM has at least G - (S - 1) B and
+at most min(B, G) of them. The slowest SM ends the kernel. More blocks can never be faster at worst as long as every
+port is held for one cycle: take the worst schedule of k blocks and let the warps of one more block issue only what
+the others leave. Ports and issue slots that the others use are theirs in every cycle as before, so their schedule is
+unchanged, and in no cycle could one more instruction be issued. A warp that holds a port for longer can delay
+another, which may be the better for it, so on such a machine every number of blocks is a question of its own. More
+blocks than S B are refused: some would start when others end, and no instance of one SM describes that.
+"""
+
+from math import prod
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from makespan.errors import InputError
+from makespan.instance import Instance
+from makespan.program import Program
+from makespan.schedulability.description import KernelLaunch
+
+if TYPE_CHECKING:
+    from makespan.ptx import Module
+
+MAX_QUESTIONS = 64
+
+
+def instances(launch: KernelLaunch, sms: int) -> tuple[Instance, ...]:
+    """What may run on one of `sms` SMs; the worst of these worst cases bounds the kernel.
+
+    Raises:
+        InputError: a kernel that cannot be read or made a program; a launch that lacks something, or has more blocks
+            than can be resident at once.
+    """
+    block, blocks = _block(launch)
+    most = _resident(launch, blocks, sms)
+    fewest = max(1, blocks - (sms - 1) * most)
+    least = most if all(unit.interval == 1 for unit in launch.machine.units) else fewest
+    if most - least >= MAX_QUESTIONS:
+        raise InputError(
+            f"{most} blocks on an SM whose ports are held for longer than a cycle; the limit is {MAX_QUESTIONS}"
+        )
+    return tuple(
+        Instance.merged([(program, warps * count) for program, warps in block], launch.machine, blocks=count)
+        for count in range(least, most + 1)
+    )
+
+
+def _block(options: KernelLaunch) -> tuple[tuple[tuple[Program, int], ...], int]:
+    """The programs of the warps of a block with their numbers, and the blocks of the grid."""
+    from makespan import ptx
+
+    module = _module(options.path, options.arch)
+    kernel = module.kernel(options.entry)
+    launch = ptx.launch(options.block, options.grid, options.param).for_kernel(kernel)
+    known, warps = launch.warps_per_block, options.warps
+    if launch.grid is None and (known is not None or warps is None):
+        raise InputError("the number of blocks is not known: give grid, such as grid = 1 (or warps = N for one block)")
+    if known is None and warps is None:
+        raise InputError("the number of warps is not known: give block, the threads of a block (or warps)")
+    if known is not None and warps not in (None, known):
+        raise InputError(f"block means {known} warps for each block, and warps says {warps}: leave it out")
+    programs: dict[str, Any] = {
+        "loop_bounds": ptx.bounds_for(kernel, ptx.loop_bounds(options.loop_bounds), module.kernels),
+        "take": ptx.takes(options.take),
+        "trace": None if options.trace is None else ptx.read_trace(options.trace),
+        "launch": launch,
+        "profile": options.profile,
+        "classes": None if options.classes is None else ptx.read_classes(options.classes),
+        "unknown": options.unknown,
+    }
+    blocks = 1 if launch.grid is None else prod(launch.grid)
+    if known is not None:
+        return ptx.programs(kernel, **programs), blocks
+    return ((ptx.program(kernel, **programs), warps or 0),), blocks
+
+
+def _module(path: Path, arch: str | None) -> "Module":
+    from makespan import ptx
+
+    if path.suffix == ".cu":
+        from makespan.ptx import cuda
+
+        return cuda.read(path, arch=arch)
+    if path.suffix != ".ptx":
+        raise InputError(f"{path}: not a kernel file; expected .ptx or .cu")
+    if arch is not None:
+        raise InputError(f"{path}: arch is for CUDA source (.cu)")
+    return ptx.read(path)
+
+
+def _resident(launch: KernelLaunch, blocks: int, sms: int) -> int:
+    """How many blocks of the launch are on one SM at the same time, at most."""
+    most = launch.blocks_per_sm
+    if most is None:
+        if blocks > 1:
+            raise InputError(
+                f"the grid has {blocks} blocks: give blocks_per_sm, how many of them are on one SM at the same time,"
+                " at most"
+            )
+        most = 1
+    if blocks > sms * most:
+        raise InputError(
+            f"the grid has {blocks} blocks, and {sms} x {most} are resident at once: those that wait for room are not"
+            " covered; raise sms of the partition or blocks_per_sm if the GPU has them, or launch fewer blocks that"
+            " loop over the data"
+        )
+    return min(most, blocks)

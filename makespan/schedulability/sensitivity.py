@@ -1,0 +1,143 @@
+"""How far a system is from its limit: the last value of a quantity that is still proven, and the next one that is not.
+
+A search starts at the system as it is, doubles or halves until the answer changes, then bisects. Both ends of the
+result are answers of the analysis, so it stands for an analysis that is not monotone too; that nothing beyond `fails`
+holds again rests on monotonicity.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import ceil
+
+from makespan.schedulability.assignment import Analysis
+from makespan.schedulability.task import MAX_TICKS, TaskSet
+from makespan.schedulability.verdict import Answer, Verdict
+
+THOUSANDTHS = 1000
+"""Factors are multiples of a thousandth."""
+
+MOST_FACTOR = 1024
+"""Where the search for a border ends: a thousand times as much, or a thousandth."""
+
+
+@dataclass(frozen=True, slots=True)
+class Margin:
+    """The border between what is proven and what is not, of one quantity.
+
+    Args:
+        quantity: what was varied.
+        holds: the last value at which all deadlines are proven; None where none was found.
+        fails: the neighbouring value at which they are not; None where none was found.
+        breaks: tasks and chains without a proof, and overloaded resources, at `fails`.
+        refuted: whether there is evidence of a miss or of overload at `fails`, not only a lack of proof.
+    """
+
+    quantity: str
+    holds: Fraction | None
+    fails: Fraction | None
+    breaks: tuple[str, ...]
+    refuted: bool
+
+
+def execution_factor(task_set: TaskSet, analysis: Analysis, *, only: str | None = None) -> Margin:
+    """The largest factor on the execution times of all kernels, or of the one of task `only`, in thousandths.
+
+    Times are rounded up to whole ticks after they are multiplied.
+    """
+
+    def at(thousandths: int) -> TaskSet:
+        tasks = (
+            replace(task, wcet=min(MAX_TICKS, ceil(Fraction(task.wcet * thousandths, THOUSANDTHS))))
+            if only in (None, task.name)
+            else task
+            for task in task_set.tasks
+        )
+        return replace(task_set, tasks=tuple(tasks))
+
+    what = "execution times of the kernels" if only is None else f"execution time of {only}"
+    harder = _doubled(THOUSANDTHS, THOUSANDTHS * MOST_FACTOR)
+    return _border(what, analysis, at, THOUSANDTHS, harder, _halved(THOUSANDTHS, 1), Fraction(1, THOUSANDTHS))
+
+
+def shortest_period(task_set: TaskSet, analysis: Analysis, task: str) -> Margin:
+    """The shortest period of a task in ticks that leaves all deadlines proven; the deadlines stay as they are.
+
+    A task with CPU time keeps a period no shorter than its deadline, because its analysis needs that.
+    """
+    own = task_set.by_name[task]
+    least = own.deadline if own.core is not None else 1
+
+    def at(period: int) -> TaskSet:
+        changed = replace(own, period=period)
+        return replace(task_set, tasks=tuple(changed if other.name == task else other for other in task_set.tasks))
+
+    harder = _halved(own.period, min(least, own.period))
+    easier = _doubled(own.period, min(MAX_TICKS, own.period * MOST_FACTOR))
+    return _border(f"period of {task}", analysis, at, own.period, harder, easier, Fraction(1))
+
+
+def slowest_clock(at: Callable[[Fraction], TaskSet], clock_hz: Fraction, analysis: Analysis) -> Margin:
+    """The slowest clock of the GPU in Hz, in thousandths of `clock_hz`, at which all deadlines are proven.
+
+    Args:
+        at: the task set at a clock in Hz; what was given in seconds does not change with it.
+    """
+    step = clock_hz / THOUSANDTHS
+    easier = _doubled(THOUSANDTHS, THOUSANDTHS * MOST_FACTOR)
+    return _border("clock", analysis, lambda n: at(n * step), THOUSANDTHS, _halved(THOUSANDTHS, 1), easier, step)
+
+
+def _border(
+    quantity: str,
+    analysis: Analysis,
+    at: Callable[[int], TaskSet],
+    start: int,
+    harder: Iterator[int],
+    easier: Iterator[int],
+    unit: Fraction,
+) -> Margin:
+    """Bisect between a proven value and one that is not; values are whole numbers of `unit`."""
+    verdict = analysis(at(start))
+    good, bad = (start, None) if verdict.answer is Answer.YES else (None, start)
+    failed = None if bad is None else verdict
+    for value in harder if bad is None else easier:
+        verdict = analysis(at(value))
+        if verdict.answer is Answer.YES:
+            good = value
+        else:
+            bad, failed = value, verdict
+        if good is not None and bad is not None:
+            break
+    while good is not None and bad is not None and abs(good - bad) > 1:
+        middle = (good + bad) // 2
+        verdict = analysis(at(middle))
+        if verdict.answer is Answer.YES:
+            good = middle
+        else:
+            bad, failed = middle, verdict
+    return Margin(
+        quantity,
+        None if good is None else good * unit,
+        None if bad is None else bad * unit,
+        () if failed is None else tuple(_unproven(failed)),
+        failed is not None and failed.answer is Answer.NO,
+    )
+
+
+def _doubled(start: int, most: int) -> Iterator[int]:
+    while start < most:
+        start = min(2 * start, most)
+        yield start
+
+
+def _halved(start: int, least: int) -> Iterator[int]:
+    while start > least:
+        start = max(start // 2, least)
+        yield start
+
+
+def _unproven(verdict: Verdict) -> Iterator[str]:
+    yield from (load.name for load in verdict.loads if load.is_overload)
+    yield from (task.task for task in verdict.tasks if task.answer is not Answer.YES)
+    yield from (chain.chain for chain in verdict.chains if chain.answer is not Answer.YES)

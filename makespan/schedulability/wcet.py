@@ -1,0 +1,232 @@
+"""Execution times of kernels, each with what proves it: solved now, verified from a bundle, or vouched for by the user.
+
+Nothing else becomes one: an `Estimate` is another type, and refused, and so is a file that holds one.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, Protocol
+
+from makespan.errors import InputError
+from makespan.instance import Instance
+from makespan.result import Result
+from makespan.schedulability.description import (
+    BundleFile,
+    Description,
+    GivenCycles,
+    GivenTime,
+    KernelLaunch,
+    TaskEntry,
+)
+from makespan.schedulability.kernels import instances
+from makespan.solve import Limits, solve
+from makespan.verify import Outcome, Refused, parse, verify
+from makespan.verify.reading import MOST_BYTES
+
+ESTIMATE_SCHEMA = "makespan.estimate"
+
+
+class Kind(StrEnum):
+    """Who answers for an execution time."""
+
+    GIVEN = "given"
+    """the user"""
+    PROVEN = "proven"
+    """a proof that was computed or verified here, within the model of the machine"""
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A proven interval of the worst case of some warps, in cycles, however it got here.
+
+    Args:
+        machine: its name.
+        proof: what proves `upper`.
+        assumptions: what must hold for the number to be a worst case of the source.
+    """
+
+    lower: int
+    upper: int
+    warps: int
+    machine: str
+    proof: str
+    assumptions: tuple[str, ...]
+
+    def __str__(self) -> str:
+        status = "exact" if self.lower == self.upper else f"at least {self.lower}"
+        return f"{self.warps} warps on machine {self.machine}: {self.upper} cycles, {status}, by {self.proof}"
+
+    @classmethod
+    def of(cls, result: object) -> "Claim":
+        """What a `Result` claims.
+
+        Raises:
+            InputError: anything else, such as an `Estimate`, which bounds nothing.
+        """
+        if not isinstance(result, Result):
+            raise InputError(
+                f"an execution time must be a proven upper bound, and {type(result).__name__} is none:"
+                " take the Result of makespan.solve, or a bundle"
+            )
+        lower, upper, instance = result.bounds.lower, result.bounds.upper, result.instance
+        return cls(lower, upper, instance.warps, instance.machine.name, str(result.upper_evidence), result.assumptions)
+
+
+@dataclass(frozen=True, slots=True)
+class Wcet:
+    """A proven upper bound on the execution time of a kernel.
+
+    Args:
+        cycles: the same in cycles of the SM clock; None where it was given as a time.
+        evidence: where it comes from, in one line.
+        at_least: seconds that some schedule of the model takes; None where nothing is known.
+    """
+
+    seconds: Fraction
+    cycles: int | None
+    kind: Kind
+    evidence: str
+    at_least: Fraction | None = None
+    assumptions: tuple[str, ...] = ()
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether a schedule of the model takes so long."""
+        return self.at_least == self.seconds
+
+    @classmethod
+    def of_claim(cls, claim: Claim, clock: Fraction, evidence: str) -> "Wcet":
+        """A claim at this many hertz."""
+        at_least = claim.lower / clock
+        return cls(claim.upper / clock, claim.upper, Kind.PROVEN, evidence, at_least, claim.assumptions)
+
+
+class Store(Protocol):
+    """Where results are kept; what comes from there is verified."""
+
+    def load(self, instance: Instance) -> Claim | None:
+        """The claim kept for an instance, None where there is none that can be trusted."""
+
+    def save(self, result: Result) -> None:
+        """Keep a result."""
+
+
+@dataclass(frozen=True, slots=True)
+class Solver:
+    """How kernels are solved.
+
+    Args:
+        limits: makes the budget of one instance.
+        store: asked before a kernel is solved.
+    """
+
+    limits: Callable[[], Limits]
+    store: Store | None = None
+
+    def claim(self, instance: Instance) -> Claim:
+        """The worst case of an instance, from the store or solved."""
+        kept = None if self.store is None else self.store.load(instance)
+        if kept is not None:
+            return kept
+        result = solve(instance, limits=self.limits())
+        if self.store is not None:
+            self.store.save(result)
+        return Claim.of(result)
+
+
+def execution_times(description: Description, solver: Solver) -> dict[str, Wcet]:
+    """The execution time of every task, by its name; equal kernels are solved once.
+
+    Raises:
+        InputError: a source that cannot be read, is rejected, fixes a path without saying why it is the only one, or
+            needs a clock; the message names file and task.
+    """
+    found: dict[tuple[object, tuple[int, ...]], Wcet] = {}
+    times: dict[str, Wcet] = {}
+    for entry in description.tasks:
+        key = (entry.source, description.sms_of(entry))
+        try:
+            if key not in found:
+                found[key] = _execution_time(entry, description, solver)
+        except InputError as error:
+            raise InputError(f"{description.where}: task {entry.name}: {error}") from None
+        times[entry.name] = found[key]
+    return times
+
+
+def of_bundle(path: Path) -> Claim:
+    """What a bundle proves; of a claim that could be re-proved only in part, that part.
+
+    Raises:
+        InputError: a file that cannot be read, is no bundle or an estimate, or is rejected by the checker.
+    """
+    document = _document(path)
+    verdict = verify(document)
+    upper = verdict.upper
+    if verdict.outcome is Outcome.REJECTED or verdict.claim is None or verdict.lower is None or upper is None:
+        raise InputError(f"{path}: {verdict}")
+    claimed, proof = verdict.claim.upper, str(verdict.claim.evidence)
+    if upper > claimed:
+        proof = f"what could be re-proved of {claimed} by {proof}"
+    result = document["result"]  # warps and machine follow from the instance, as the checker has found
+    notes = tuple(map(str, result["assumptions"]))
+    return Claim(verdict.lower, max(claimed, upper), result["warps"], result["machine"], proof, notes)
+
+
+def _document(path: Path) -> Any:
+    """The JSON of a file that may be a bundle."""
+    try:
+        with path.open("rb") as file:
+            document: Any = parse(file.read(MOST_BYTES + 1))
+    except OSError as error:
+        raise InputError(f"{path}: cannot read the bundle: {error.strerror or error}") from None
+    except Refused as refusal:
+        raise InputError(f"{path}: {refusal}") from None
+    schema = document.get("schema") if isinstance(document, dict) else None
+    if isinstance(schema, str) and schema.startswith(ESTIMATE_SCHEMA):
+        raise InputError(
+            f"{path}: this is an estimate ({schema[:80]}), which bounds nothing; solve the kernel with --bundle instead"
+        )
+    return document
+
+
+def _execution_time(entry: TaskEntry, description: Description, solver: Solver) -> Wcet:
+    source = entry.source
+    if isinstance(source, GivenTime):
+        return Wcet(source.seconds, None, Kind.GIVEN, source.evidence)
+    if description.clock is None:
+        raise InputError('cycles need a clock: give clock = "1.4GHz" at the top of the file (--clock for CSV)')
+    if isinstance(source, GivenCycles):
+        return Wcet(source.cycles / description.clock, source.cycles, Kind.GIVEN, source.evidence)
+    if isinstance(source, BundleFile):
+        claim, name = of_bundle(source.path), f"bundle {source.path.name}"
+    else:
+        claim, name = _solved(source, description.sms_of(entry), solver), f"kernel {source.path.name}"
+    return Wcet.of_claim(claim, description.clock, f"{name}: {claim}{_reason(claim, source.evidence)}")
+
+
+def _reason(claim: Claim, evidence: str | None) -> str:
+    """Why a path that was fixed is the only one, as somebody must say."""
+    from makespan.ptx import PATH_ONLY
+
+    fixed = [note for note in claim.assumptions if note.startswith(PATH_ONLY)]
+    if fixed and evidence is None:
+        raise InputError(
+            f'{fixed[0]}: say in evidence = "..." why no other path can be taken, or leave out what fixes it'
+        )
+    said = "" if evidence is None else f"; {evidence}"
+    return f"; {PATH_ONLY}{said}" if fixed else said
+
+
+def _solved(launch: KernelLaunch, sizes: Sequence[int], solver: Solver) -> Claim:
+    """The worst of the worst cases of what may run on one SM, of partitions with so many."""
+    questions = dict.fromkeys(instance for sms in sizes for instance in instances(launch, sms))
+    claims = [solver.claim(instance) for instance in questions]
+    worst = max(claims, key=lambda claim: claim.upper)
+    notes = dict.fromkeys(note for claim in claims for note in claim.assumptions)
+    if launch.blocks_per_sm is not None:
+        notes[f"at most {launch.blocks_per_sm} blocks of {launch.path.name} are on one SM at the same time"] = None
+    return replace(worst, lower=max(claim.lower for claim in claims), assumptions=tuple(notes))

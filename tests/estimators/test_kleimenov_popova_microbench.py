@@ -1,0 +1,332 @@
+"""Microbenchmarks of the model of Kleimenov and Popova: programs, samples, fits, and a virtual GPU to recover."""
+
+import json
+import re
+import shutil
+import struct
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from makespan import ptx
+from makespan.errors import InputError, MeasurementError
+from makespan.estimators import gpu as gpus
+from makespan.estimators.kinds import Kind
+from makespan.estimators.kleimenov_popova import LaunchLine, Levels, Timing
+from makespan.estimators.kleimenov_popova.microbench.chains import LENGTHS, LINKS, body, kernels
+from makespan.estimators.kleimenov_popova.microbench.fit import fitted, launch_figures
+from makespan.estimators.kleimenov_popova.microbench.samples import Sample, read_launches, read_samples
+from makespan.estimators.kleimenov_popova.microbench.sources import latency_source, launch_source
+from makespan.estimators.kleimenov_popova.microbench.virtual_gpu import VirtualGpu
+from makespan.estimators.profile.opcodes import kind
+from tests.command import Runner
+from tests.estimators.kleimenov_popova_inputs import gpu
+
+KNOWN = VirtualGpu(
+    timing=Timing(
+        {"f32": 6.0, "f64": 48.0, "i32": 5.0, "sfu": 21.0}, {"f32": 1.0, "f64": 32.0, "sfu": 4.0, "global": 2.0}
+    ),
+    memory=Levels(82, 216, 400, 680),
+    bandwidth=Levels(128, 250, 77, 20),
+    launch={1: LaunchLine(2e-9, 5e-6), 4: LaunchLine(3e-9, 6e-6)},
+)
+EXPECTED = {
+    **{f"latency.{name}": value for name, value in KNOWN.timing.latencies.items()},
+    **{f"delay.{name}": value for name, value in KNOWN.timing.delays.items()},
+    **{f"lat_{name}": value for name, value in zip(("L1", "L2", "DRAM", "uncoal"), KNOWN.memory, strict=True)},
+    **{f"band_{name}": value for name, value in zip(("L1", "L2", "DRAM", "uncoal"), KNOWN.bandwidth, strict=True)},
+}
+
+
+def recovered(virtual: VirtualGpu, **options: int) -> dict[str, float]:
+    found = fitted(virtual.samples(**options), gpu(), "virtual")  # type: ignore[arg-type]
+    return {key.removeprefix("kleimenov_popova."): float(figure.value) for key, figure in found.items()}
+
+
+def test_without_noise_every_parameter_is_recovered_exactly() -> None:
+    with_overhead = VirtualGpu(KNOWN.timing, KNOWN.memory, KNOWN.bandwidth, overhead=37)
+    assert recovered(with_overhead) == pytest.approx(EXPECTED, rel=1e-12)
+
+
+def test_with_one_percent_of_noise_every_parameter_is_recovered_to_two_percent() -> None:
+    for seed in range(5):
+        noisy = VirtualGpu(KNOWN.timing, KNOWN.memory, KNOWN.bandwidth, noise=0.01, seed=seed)
+        assert recovered(noisy, repeats=60) == pytest.approx(EXPECTED, rel=0.02)
+
+
+def test_launch_lines_are_recovered() -> None:
+    exact = launch_figures(KNOWN.launches(), "virtual")
+    values = {key.removeprefix("kleimenov_popova.launch."): figure.value for key, figure in exact.items()}
+    assert values == pytest.approx({"1.x1": 2e-9, "1.x2": 5e-6, "4.x1": 3e-9, "4.x2": 6e-6}, rel=1e-9)
+    noisy = VirtualGpu(KNOWN.timing, KNOWN.memory, KNOWN.bandwidth, launch=KNOWN.launch, noise=0.01, seed=3)
+    found = launch_figures(noisy.launches(repeats=100), "virtual")
+    for key, figure in found.items():
+        assert figure.value == pytest.approx(exact[key].value, rel=0.02)
+
+
+def test_a_delay_a_little_below_one_cycle_is_one_and_far_below_is_refused() -> None:
+    near = [Sample("delay", "f32", count, count * 0.97) for count in (64, 192)]
+    assert [figure.value for figure in fitted(near, gpu(), "test").values()] == [1]
+    with pytest.raises(MeasurementError, match="fewer than 1"):
+        fitted([Sample("delay", "f32", count, count * 0.5) for count in (64, 192)], gpu(), "test")
+
+
+def test_samples_that_make_no_line_are_refused() -> None:
+    with pytest.raises(MeasurementError, match="one count is no line"):
+        fitted([Sample("latency", "f32", 64, 10)], gpu(), "test")
+    with pytest.raises(MeasurementError, match="does not rise"):
+        fitted([Sample("latency", "f32", 64, 10), Sample("latency", "f32", 192, 10)], gpu(), "test")
+
+
+def test_seconds_become_cycles_by_the_clock() -> None:
+    some = [Sample("latency", "f32", count, count * 6e-9, in_seconds=True) for count in (64, 192)]
+    assert [figure.value for figure in fitted(some, gpu(), "test").values()] == pytest.approx([6])
+    with pytest.raises(InputError, match="clock_ghz"):
+        fitted(some, gpus.Gpu("bare", {}), "test")
+
+
+# programs
+
+
+def chains(text: str) -> dict[tuple[str, str, int], int]:
+    """How many instructions of its class each kernel of a PTX module has more than the shorter one of its kind."""
+    module = ptx.parse(text, "latency.ptx")
+    found = {}
+    for each in module.kernels:
+        form, name, count = re.fullmatch(r"(latency|delay)_(\w+)_(\d+)", each.name).groups()  # type: ignore[union-attr]
+        of_class = [i for i in each.instructions if kind(i, "latency.ptx") == Kind(name)]
+        found[form, name, int(count)] = len(of_class)
+    return found
+
+
+def check_lengths(text: str) -> None:
+    """Two kernels that differ in the length of the chain differ in so many instructions of its class."""
+    found = chains(text)
+    short, long = LENGTHS
+    assert {(form, str(name)) for form, name, _ in kernels()} == {(form, name) for form, name, _ in found}
+    for form, name, count in found:
+        if count == long:
+            assert found[form, name, long] - found[form, name, short] == long - short, (form, name)
+
+
+def test_the_ptx_has_chains_of_the_lengths_that_it_says() -> None:
+    check_lengths(latency_source("ptx")["latency.ptx"])
+
+
+@pytest.mark.parametrize("name", LINKS)
+def test_instructions_of_a_chain_wait_for_each_other_and_those_of_a_stream_do_not(name: Kind) -> None:
+    for form, links in (("latency", 64), ("delay", 2)):
+        if form not in LINKS[name].forms:
+            continue
+        written: dict[str, int] = {}
+        for line in body(form, name, 64):
+            match = re.match(r"\S+ (\w+), (.*);", line)
+            if match is None or line.startswith(".reg") or match[1] in ("t", "v", "w", "r", "a", "b"):
+                continue
+            sources = re.findall(r"\w+", match[2])
+            written[match[1]] = 1 + max((written.get(source, 0) for source in sources), default=0)
+        deepest = max(depth for register, depth in written.items() if register.startswith(("x", "p")))
+        begun = 1  # the registers are set before
+        assert deepest <= begun + links
+        assert form == "delay" or deepest == begun + links
+
+
+@pytest.mark.skipif(shutil.which("ptxas") is None, reason="no ptxas")
+def test_the_empty_kernel_assembles(tmp_path: Path) -> None:
+    for name, text in launch_source("ptx").items():
+        (tmp_path / name).write_text(text)
+        command = ["ptxas", "-arch=sm_75", "-o", str(tmp_path / "out.cubin"), str(tmp_path / name)]
+        assert subprocess.run(command, capture_output=True, check=False).returncode == 0
+
+
+INSTRUCTION_BYTES = 16
+"""Of machine code, since compute capability 7.0."""
+
+
+def machine_code(cubin: Path) -> dict[tuple[str, int], int]:
+    """The bytes of every kernel in an ELF file of 64 bits, by name and length of its chain."""
+    data = cubin.read_bytes()
+    (start,) = struct.unpack_from("<Q", data, 0x28)
+    count, names = struct.unpack_from("<HH", data, 0x3C)
+    sections = [struct.unpack_from("<IIQQQQIIQQ", data, start + 64 * number) for number in range(count)]
+    found = {}
+    for section in sections:
+        begin = sections[names][4] + section[0]
+        name = data[begin : data.index(b"\0", begin)].decode()
+        if match := re.fullmatch(r"\.text\.((?:latency|delay)_\w+)_(\d+)", name):
+            found[match[1], int(match[2])] = section[5]
+    return found
+
+
+@pytest.mark.skipif(shutil.which("ptxas") is None, reason="no ptxas")
+def test_the_machine_code_keeps_the_chains(tmp_path: Path) -> None:
+    """An assembler drops what it can prove to be superfluous, such as a shuffle of what all lanes have in common."""
+    (tmp_path / "latency.ptx").write_text(latency_source("ptx")["latency.ptx"])
+    command = ["ptxas", "-arch=sm_75", "-o", str(tmp_path / "out.cubin"), str(tmp_path / "latency.ptx")]
+    assert subprocess.run(command, capture_output=True, check=False).returncode == 0
+    size = machine_code(tmp_path / "out.cubin")
+    short, long = LENGTHS
+    expanded = {"i64": 2, "i64_mul": 2, "int_div": 10, "f32_div": 5}
+    for form, name, _ in kernels():
+        more = (size[f"{form}_{name}", long] - size[f"{form}_{name}", short]) / INSTRUCTION_BYTES / (long - short)
+        assert more >= expanded.get(name, 1), (form, name)
+        assert name in expanded or more == 1, (form, name)
+
+
+@pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc")
+def test_the_cuda_compiles_and_its_ptx_keeps_the_chains(tmp_path: Path) -> None:
+    (tmp_path / "latency.cu").write_text(latency_source("cuda")["latency.cu"])
+    command = ["nvcc", "-arch=sm_75", "-ptx", "-o", str(tmp_path / "latency.ptx"), str(tmp_path / "latency.cu")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    text = (tmp_path / "latency.ptx").read_text()
+    kept = "\n".join(re.findall(r"\.visible \.entry (?:latency|delay)_\w+\(.*?\n\}\n", text, re.DOTALL))
+    assert len(re.findall(r"fma\.rn\.f32", kept)) == 2 * sum(LENGTHS)
+    assert len(re.findall(r"bar\.sync 0;", kept)) >= sum(LENGTHS)
+    for name, link in LINKS.items():
+        opcode = link.steps[0].split()[0]
+        count = len(re.findall(rf"{re.escape(opcode)} ", kept))
+        assert count >= len(link.forms) * sum(LENGTHS) // len(link.steps), name
+
+
+@pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc")
+def test_the_launch_benchmark_compiles(tmp_path: Path) -> None:
+    (tmp_path / "launch.cu").write_text(launch_source("cuda")["launch.cu"])
+    command = ["nvcc", "-arch=sm_75", "-o", str(tmp_path / "launch"), str(tmp_path / "launch.cu")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.skipif(find_spec("pyopencl") is None, reason="no pyopencl")
+def test_the_opencl_benchmark_of_launches_runs(tmp_path: Path) -> None:
+    for name, text in launch_source("opencl", max_warps=1).items():
+        (tmp_path / name).write_text(text)
+    command = [sys.executable, str(tmp_path / "launch_opencl.py")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode == 4:
+        pytest.skip("no OpenCL device")
+    assert done.returncode == 0, done.stderr
+    (tmp_path / "empty.csv").write_text(done.stdout)
+    assert {row.warps_per_block for row in read_launches(tmp_path / "empty.csv")} == {1}
+
+
+def test_the_opencl_programs_are_python() -> None:
+    for source in (latency_source, launch_source):
+        for name, text in source("opencl").items():
+            if name.endswith(".py"):
+                compile(text, name, "exec")
+
+
+@pytest.mark.parametrize("lengths", [(64,), (64, 70), (0, 64), (64, 64)])
+def test_lengths_that_make_no_line_are_refused(lengths: tuple[int, ...]) -> None:
+    with pytest.raises(InputError, match="lengths must be at least two multiples of 32"):
+        latency_source("ptx", lengths=lengths)
+
+
+def test_a_target_that_is_none_is_refused() -> None:
+    with pytest.raises(InputError, match="target must be a name such as sm_75"):
+        latency_source("ptx", target="sm_75\n.entry evil")
+
+
+# samples
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "the first line must be"),
+        ("measure,name,count\n", "the first line must be"),
+        ("measure,name,count,cycles\n", "no sample in it"),
+        ("measure,name,count,cycles\nlatency,f32,64\n", ":2: 3 values, the header has 4"),
+        ("measure,name,count,cycles\nspeed,f32,64,1\n", ":2: measure must be one of"),
+        ("measure,name,count,cycles\nlatency,f33,64,1\n", ":2: latency of 'f33': must be one of"),
+        ("measure,name,count,cycles\nlatency,f32,-1,1\n", "is not a whole number"),
+        ("measure,name,count,cycles\nlatency,f32,64,nan\n", "is not a time above 0"),
+        ("measure,name,count,cycles\nlatency,f32,64,zero\n", "is not a time above 0"),
+        ('measure,name,count,cycles\n"\n', "not CSV|values"),
+    ],
+)
+def test_a_file_that_holds_no_samples_is_refused_with_its_line(text: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / "s.csv").write_text(text)
+    with pytest.raises(InputError, match=message):
+        read_samples(tmp_path / "s.csv")
+
+
+# command line
+
+
+def test_the_command_writes_programs_and_fits_their_samples(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    microbench = Runner("microbench", capsys)
+    assert microbench("latency", "--emit=ptx", "-o", tmp_path / "p").out == f"written: {tmp_path}/p/latency.ptx\n"
+    rows = [f"{s.measure},{s.name},{s.count},{s.time!r}" for s in KNOWN.samples()]
+    (tmp_path / "s.csv").write_text("\n".join(["measure,name,count,cycles", *rows]) + "\n")
+    made = tmp_path / "my.toml"
+    done = microbench("latency", "--fit", tmp_path / "s.csv", "--gpu=gtx1050", "--gpu-out", made)
+    assert done.code == 0
+    completed = gpus.find(str(made))
+    assert completed.number("kleimenov_popova.latency.f64") == pytest.approx(48)
+    assert completed.figure("kleimenov_popova.latency.f64").status == gpus.Status.MEASURED
+    assert completed.number("sms") == 5
+    document = json.loads(microbench("latency", "--fit", tmp_path / "s.csv", "--format=json").out)
+    assert {entry["key"] for entry in document["parameters"]} == {f"kleimenov_popova.{name}" for name in EXPECTED}
+
+
+def test_the_command_fits_launches(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    microbench = Runner("microbench", capsys)
+    rows = [f"{blocks},{warps},{seconds!r}" for blocks, warps, seconds in KNOWN.launches()]
+    (tmp_path / "empty.csv").write_text("\n".join(["blocks,warps_per_block,seconds", *rows]) + "\n")
+    made = tmp_path / "my.toml"
+    assert microbench("launch", "--fit", tmp_path / "empty.csv", "--gpu=gtx1050", "--gpu-out", made).code == 0
+    assert gpus.find(str(made)).number("kleimenov_popova.launch.4.x1") == pytest.approx(3e-9)
+    (tmp_path / "one.csv").write_text("blocks,warps_per_block,seconds\n1,2,1e-6\n")
+    failed = microbench("launch", "--fit", tmp_path / "one.csv")
+    assert (failed.code, failed.out) == (4, "")
+    assert "one size of the grid is no line" in failed.err
+
+
+def test_a_fitted_delay_takes_the_place_of_the_rule_that_told_it(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    key = "kleimenov_popova.units.f64"
+    bare = gpus.Gpu("bare", {key: gpus.figure(key, 1, source="test")})
+    (tmp_path / "bare.toml").write_text(gpus.render(bare))
+    (tmp_path / "s.csv").write_text("measure,name,count,cycles\ndelay,f64,64,2048\ndelay,f64,192,6144\n")
+    arguments = (
+        "latency",
+        "--fit",
+        tmp_path / "s.csv",
+        "--gpu",
+        tmp_path / "bare.toml",
+        "--gpu-out",
+        tmp_path / "x.toml",
+    )
+    assert Runner("microbench", capsys)(*arguments).code == 0
+    assert dict(gpus.find(str(tmp_path / "x.toml")).figures).keys() == {"kleimenov_popova.delay.f64"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["latency"], "give one of --emit, --fit"),
+        (["latency", "--emit=cuda"], "-o is missing"),
+        (["latency", "--emit=ptx", "--lengths=a,b", "-o", "x"], "give whole numbers"),
+        (["latency", "--emit=cuda", "--gpu=gtx1050", "-o", "x"], "--gpu and --gpu-out are for --fit"),
+        (["launch", "--fit=nowhere.csv"], "nowhere.csv: cannot read"),
+        (["launch", "--fit=nowhere.csv", "-o", "x"], "-o is for --emit"),
+    ],
+)
+def test_bad_use_is_one_line_and_exit_2(
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = Runner("microbench", capsys)(*arguments)
+    assert (done.code, done.out) == (2, "")
+    assert message in done.err
+    assert len(done.err.splitlines()) == 1

@@ -1,0 +1,82 @@
+"""Random task sets that are small enough to be walked through exhaustively, or as large as real ones."""
+
+from random import Random
+
+from makespan.schedulability.arrivals import Stream
+from makespan.schedulability.task import Activation, Chain, Partition, Policy, Task, TaskSet
+from makespan.schedulability.utilisation import loads
+
+GPU = "gpu"
+
+
+def partition_of(*tasks: Task, policy: Policy = Policy.FIXED_PRIORITY) -> TaskSet:
+    return TaskSet(tasks, (Partition(GPU, policy),))
+
+
+def kernel(name: str, wcet: int, period: int, priority: int = 0, deadline: int | None = None, jitter: int = 0) -> Task:
+    deadline = period if deadline is None else deadline
+    return Task(name, wcet, period, deadline, jitter=jitter, priority=priority, partition=GPU)
+
+
+def small_kernels(random: Random) -> TaskSet:
+    """One to three kernels on one partition, with any deadlines, jitter and equal priorities; at most full."""
+    while True:
+        count = random.choice((1, 2, 2, 2, 3))
+        most = 7 if count < 3 else 5
+        tasks = []
+        for number in range(count):
+            period = random.randint(2, most)
+            wcet = random.randint(1, min(4 if count < 3 else 2, period))
+            jitter = random.choice((0, 0, random.randint(0, 3), random.randint(0, period + 2)) if count < 3 else (0, 1))
+            tasks.append(kernel(f"t{number}", wcet, period, random.randint(0, 2), random.randint(1, 12), jitter))
+        task_set = partition_of(*tasks, policy=random.choice(list(Policy)))
+        if not any(load.is_overload for load in loads(task_set)):
+            return task_set
+
+
+def small_systems(random: Random, *, is_chained: bool = False) -> TaskSet:
+    """Two or three tasks on one or two partitions and cores, most with CPU time; by data, the first two are a chain."""
+    while True:
+        partitions = tuple(
+            Partition(f"g{number}", random.choice(list(Policy))) for number in range(random.choice((1, 1, 2)))
+        )
+        count = random.choice((2, 2, 3))
+        common = random.randint(4, 9)
+        tasks = []
+        for number in range(count):
+            period = common if is_chained and number < 2 else random.randint(4, 12)
+            before, after = (random.randint(0, 2), random.randint(0, 2)) if random.random() < 0.6 else (0, 0)
+            tasks.append(
+                Task(
+                    *(f"t{number}", random.randint(1, 3 if count < 3 else 2), period, random.randint(1, period)),
+                    jitter=random.choice((0, 0, 1, 2)),
+                    priority=random.choice((number, random.randint(0, 2))),
+                    before=before,
+                    after=after,
+                    core=random.choice(("c", "c", "d")) if before + after else None,
+                    partition=random.choice(partitions).name,
+                )
+            )
+        chains = (Chain("chain", ("t0", "t1"), Activation.DATA),) if is_chained else ()
+        task_set = TaskSet(tuple(tasks), partitions, chains)
+        if not any(load.is_overload for load in loads(task_set)):
+            return task_set
+
+
+def streams_of(task_set: TaskSet) -> list[Stream]:
+    return [
+        Stream(task.wcet, task.period, task.jitter, 0, task.deadline - task.jitter, task.priority or 0)
+        for task in task_set.tasks
+    ]
+
+
+def many_kernels(random: Random, count: int, utilisation: float, policy: Policy) -> TaskSet:
+    """Periods of 1 to 100 ms in picoseconds."""
+    shares = [random.random() for _ in range(count)]
+    tasks = []
+    for number, share in enumerate(shares):
+        period = int(10 ** random.uniform(9, 11))
+        wcet = max(1, int(period * share / sum(shares) * utilisation))
+        jitter = random.choice((0, period // 10))
+        tasks.append(kernel(f"t{number}", wcet, period, number // 2, jitter=jitter))
+    return partition_of(*tasks, policy=policy)

@@ -1,0 +1,143 @@
+"""Kernels find partitions: by heuristics that are proven afterwards, and by an exact search against all assignments."""
+
+from dataclasses import replace
+from itertools import product
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from makespan.errors import InputError
+from makespan.schedulability.assignment import Heuristic, _Master, assign, assign_exactly
+from makespan.schedulability.task import Activation, Chain, Partition, Policy, Task, TaskSet
+from makespan.schedulability.verdict import Answer
+from tests.schedulability.toy import analysis
+
+
+def _partitions(count: int) -> tuple[Partition, ...]:
+    return tuple(Partition(f"sm{number}", Policy.EDF) for number in range(count))
+
+
+def _tasks(*times: tuple[int, int]) -> tuple[Task, ...]:
+    return tuple(Task(f"t{n}", wcet, deadline, deadline) for n, (wcet, deadline) in enumerate(times))
+
+
+@st.composite
+def task_sets(draw: st.DrawFn) -> TaskSet:
+    times = draw(st.lists(st.tuples(st.integers(1, 9), st.integers(2, 20)), min_size=1, max_size=5))
+    several = _partitions(draw(st.integers(1, 3)))
+    tasks = list(_tasks(*times))
+    if len(tasks) > 1 and draw(st.booleans()):
+        tasks[-1] = replace(tasks[-1], partition=several[0].name)
+    chains: tuple[Chain, ...] = ()
+    if len(tasks) > 1 and draw(st.booleans()):
+        chains = (Chain("c", (tasks[0].name, tasks[1].name), Activation.PERIODIC),)
+    return TaskSet(tuple(tasks), several, chains)
+
+
+def _every(task_set: TaskSet) -> list[dict[str, str]]:
+    names, places = [t.name for t in task_set.unassigned], [p.name for p in task_set.partitions]
+    return [dict(zip(names, chosen, strict=True)) for chosen in product(places, repeat=len(names))]
+
+
+@settings(max_examples=150, deadline=None)
+@given(task_sets())
+def test_the_exact_search_finds_an_assignment_whenever_there_is_one(task_set: TaskSet) -> None:
+    possible = any(analysis(task_set.assigned(places)).answer is Answer.YES for places in _every(task_set))
+    found = assign_exactly(task_set, analysis)
+    assert (found.places is not None) == possible
+    assert found.is_proven == (not possible)
+    if found.places is not None:
+        assert analysis(task_set.assigned(found.places)).answer is Answer.YES
+
+
+@settings(max_examples=100, deadline=None)
+@given(task_sets(), st.sampled_from(Heuristic))
+def test_what_a_heuristic_finds_is_proven_and_never_more_than_the_exact_search_finds(
+    task_set: TaskSet, heuristic: Heuristic
+) -> None:
+    found = assign(task_set, analysis, heuristic)
+    assert not found.is_proven
+    if found.places is not None:
+        assert analysis(task_set.assigned(found.places)).answer is Answer.YES
+        assert assign_exactly(task_set, analysis).places is not None
+
+
+def test_conflicts_of_three_and_more_exclude_nothing_that_holds() -> None:
+    random = Random(20261121)
+    for _ in range(150):
+        tasks = _tasks(*((random.randint(2, 4), random.randint(7, 12)) for _ in range(7)))
+        task_set = TaskSet(tasks, _partitions(2))
+        possible = any(analysis(task_set.assigned(places)).answer is Answer.YES for places in _every(task_set))
+        found = assign_exactly(task_set, analysis)
+        assert (found.places is not None, found.is_proven) == (possible, not possible), tasks
+
+
+def test_thirds_that_add_up_to_one_fit() -> None:
+    task_set = TaskSet(tuple(Task(f"t{n}", 1, 3, 100) for n in range(3)), _partitions(1))
+    assert assign_exactly(task_set, analysis).places == {"t0": "sm0", "t1": "sm0", "t2": "sm0"}
+
+
+def test_a_kernel_that_is_there_already_keeps_its_deadline() -> None:
+    there = Task("tight", 5, 100, 6, partition="sm0")
+    task_set = TaskSet((there, Task("t", 2, 100, 100)), _partitions(2))
+    assert assign(task_set, analysis, Heuristic.FIRST_FIT).places == {"t": "sm1"}
+    assert assign_exactly(task_set, analysis).places == {"t": "sm1"}
+
+
+def test_a_solver_that_ran_out_of_time_proves_nothing() -> None:
+    master = _Master(TaskSet(_tasks(*((3, 10) for _ in range(40))), _partitions(20)))
+    assert master.propose(0.0) is None
+    assert not master.is_empty
+
+
+def test_first_fit_can_miss_what_the_exact_search_finds() -> None:
+    tasks = _tasks((4, 10), (4, 10), (3, 10), (3, 10), (3, 10), (3, 10))
+    task_set = TaskSet(tasks, _partitions(2))
+    assert assign(task_set, analysis, Heuristic.FIRST_FIT).places is None
+    found = assign_exactly(task_set, analysis)
+    assert found.places is not None
+    assert analysis(task_set.assigned(found.places)).answer is Answer.YES
+
+
+def test_an_impossible_assignment_is_proven_impossible() -> None:
+    found = assign_exactly(TaskSet(_tasks((6, 10), (6, 10), (6, 10)), _partitions(2)), analysis)
+    assert found.places is None
+    assert found.is_proven
+
+
+def test_out_of_time_is_no_proof() -> None:
+    found = assign_exactly(TaskSet(_tasks((6, 10), (6, 10), (6, 10)), _partitions(2)), analysis, seconds=0.0)
+    assert found.places is None
+    assert not found.is_proven
+
+
+def test_a_chain_that_forbids_what_every_partition_allows_is_respected() -> None:
+    tasks = _tasks((4, 10), (4, 10), (1, 10), (1, 10))
+    chains = (Chain("c", ("t0", "t1"), Activation.PERIODIC),)
+    found = assign_exactly(TaskSet(tasks, _partitions(2), chains), analysis)
+    assert found.places is not None
+    assert found.places["t0"] == found.places["t1"]
+
+
+def test_worst_fit_spreads_and_best_fit_packs() -> None:
+    task_set = TaskSet(_tasks((2, 10), (1, 10)), _partitions(2))
+    spread, packed = (assign(task_set, analysis, h).places for h in (Heuristic.WORST_FIT, Heuristic.BEST_FIT))
+    assert spread is not None
+    assert packed is not None
+    assert len(set(spread.values())) == 2
+    assert len(set(packed.values())) == 1
+
+
+def test_nothing_to_assign_is_an_error() -> None:
+    task_set = TaskSet((Task("a", 1, 5, 5, partition="sm0"),), _partitions(1))
+    with pytest.raises(InputError, match="every task has a partition"):
+        assign(task_set, analysis, Heuristic.FIRST_FIT)
+
+
+def test_twenty_kernels_on_eight_partitions_need_few_questions() -> None:
+    task_set = TaskSet(_tasks(*((3 + n % 5, 16) for n in range(20))), _partitions(8))
+    found = assign_exactly(task_set, analysis)
+    assert found.places is not None
+    assert found.questions < 1000

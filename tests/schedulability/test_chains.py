@@ -1,0 +1,147 @@
+"""Chains: what they may not be, and bounds that no simulated schedule exceeds."""
+
+from dataclasses import replace
+from random import Random
+
+import pytest
+
+from makespan.errors import InputError
+from makespan.schedulability.analysis import SAMPLED, TRIGGERED, analyse
+from makespan.schedulability.chains import predecessors, sampled_latency
+from makespan.schedulability.courses import drawn
+from makespan.schedulability.latency import latency
+from makespan.schedulability.simulation import simulate
+from makespan.schedulability.task import Activation, Chain, Partition, Policy, Task, TaskSet
+from makespan.schedulability.verdict import Answer, ChainVerdict
+from tests.schedulability.sets import kernel, partition_of
+
+A, B, C = kernel("a", 2, 20, 3), kernel("b", 3, 20, 2), kernel("c", 1, 20, 1)
+
+
+def by_data(*names: str, name: str = "data", deadline: int | None = None) -> Chain:
+    return Chain(name, names, Activation.DATA, deadline)
+
+
+def sampled(*names: str, deadline: int | None = None) -> Chain:
+    return Chain("timers", names, Activation.PERIODIC, deadline)
+
+
+def chained(*chains: Chain, tasks: tuple[Task, ...] = (A, B, C), policy: Policy = Policy.FIXED_PRIORITY) -> TaskSet:
+    return replace(partition_of(*tasks, policy=policy), chains=chains)
+
+
+def test_heads_come_before_those_that_they_start() -> None:
+    """Chains that join each other are one tree."""
+    found = predecessors(chained(by_data("b", "c", name="late"), by_data("a", "b", name="early"), sampled("a")))
+    assert list(found.items()) == [("b", "a"), ("c", "b")]
+
+
+@pytest.mark.parametrize(
+    ("chains", "message"),
+    [
+        ((by_data("a", "c"), by_data("b", "c", name="2")), "task c is started by both a and b; choose one"),
+        ((by_data("a", "b"), by_data("b", "a", name="2")), "task b is in a circle of tasks that start each other"),
+        ((by_data("a", "b"), sampled("c", "b")), "task b has a timer in chain timers, but data of a starts it"),
+    ],
+)
+def test_contradictions_are_refused(chains: tuple[Chain, ...], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        analyse(chained(*chains))
+
+
+def test_a_follower_has_the_period_of_its_head_and_no_offset() -> None:
+    slow = kernel("b", 3, 21, 2)
+    with pytest.raises(InputError, match=r"task b has a period of 21 ticks, but a, .* one of 20: make them equal"):
+        analyse(chained(by_data("a", "b"), tasks=(A, slow)))
+    fixed = replace(B, offset=3)
+    with pytest.raises(InputError, match="task b has an offset, but data of a starts it: remove one of them"):
+        analyse(chained(by_data("a", "b"), tasks=(A, fixed)))
+
+
+def test_timers_add_a_period_and_a_response_each() -> None:
+    """Responses 2 + 2 of blocking, 3 + 2 and 1 + 5; periods of 20."""
+    assert sampled_latency((A, B, C), (4, 5, 6)) == 75
+    verdict = analyse(chained(sampled("a", "b", "c", deadline=75)))
+    assert [task.response for task in verdict.tasks] == [4, 5, 6]
+    assert verdict.chains == (ChainVerdict("timers", 75, 75, Answer.YES, SAMPLED),)
+    assert analyse(chained(sampled("a", "b", "c", deadline=74))).answer is Answer.UNKNOWN
+
+
+def test_by_data_the_jitter_of_a_follower_is_the_response_before() -> None:
+    """b's kernels come up to 4 late; c's up to 4 + 5 later still."""
+    verdict = analyse(chained(by_data("a", "b", "c", deadline=15)))
+    assert [task.response for task in verdict.tasks] == [4, 5, 6]
+    assert verdict.chains == (ChainVerdict("data", 15, None, Answer.YES, TRIGGERED),)
+    assert not any(task.is_exact for task in verdict.tasks)
+    periodic = chained(by_data("a", "b", "c", deadline=14), tasks=(replace(A, offset=0), B, C))
+    assert analyse(periodic).chains == (ChainVerdict("data", 15, 35, Answer.UNKNOWN, TRIGGERED),)
+
+
+def test_a_chain_without_a_deadline_is_only_computed() -> None:
+    verdict = analyse(chained(sampled("c")))
+    assert verdict.chains[0].reaction == 26
+    assert verdict.answer is Answer.YES
+
+
+def test_a_chain_with_a_task_without_a_bound_has_none() -> None:
+    tasks = (A, replace(B, wcet=19), C)
+    verdict = analyse(chained(sampled("a", "b"), by_data("a", "c"), tasks=tasks), evidence=False)
+    assert [(chain.reaction, chain.age, chain.answer) for chain in verdict.chains] == [(None, None, Answer.UNKNOWN)] * 2
+
+
+def test_a_circle_of_waits_that_never_settles_has_no_bound() -> None:
+    """a waits for d, which c makes late, which waits for b, which a makes late: each round by half as much again."""
+    tasks = (
+        Task("a", 39, 100, 100, priority=1, partition="g"),
+        Task("d", 60, 100, 100, priority=2, partition="g"),
+        Task("c", 39, 100, 100, priority=1, partition="h"),
+        Task("b", 60, 100, 100, priority=2, partition="h"),
+    )
+    partitions = (Partition("g", Policy.FIXED_PRIORITY), Partition("h", Policy.FIXED_PRIORITY))
+    verdict = analyse(TaskSet(tasks, partitions, (by_data("a", "b"), by_data("c", "d", name="2"))), evidence=False)
+    assert [task.response for task in verdict.tasks] == [None] * 4
+    assert {task.method for task in verdict.tasks} == {"no bound: what the task waits for has none"}
+    assert verdict.answer is Answer.UNKNOWN
+
+
+def random_chain(random: Random, activation: Activation) -> TaskSet:
+    partitions = tuple(Partition(name, random.choice(list(Policy))) for name in ("g", "h"))
+    common = random.randint(10, 30)
+    tasks = []
+    for at in range(4):
+        is_follower = activation is Activation.DATA and at in (1, 2)
+        period = common if activation is Activation.DATA and at < 3 else random.randint(10, 30)
+        tasks.append(
+            Task(
+                *(f"t{at}", random.randint(1, 3), period, period),
+                jitter=random.choice((0, 0, random.randint(0, 5))),
+                offset=None if is_follower else random.randint(0, 30),
+                priority=random.randint(0, 3),
+                before=random.choice((0, 0, 1)),
+                after=random.choice((0, 0, 1)),
+                core=random.choice("cd"),
+                partition=random.choice("gh"),
+            )
+        )
+    return TaskSet(tuple(tasks), partitions, (Chain("chain", ("t0", "t1", "t2"), activation),))
+
+
+@pytest.mark.parametrize("activation", Activation)
+def test_no_simulated_schedule_is_slower(activation: Activation) -> None:
+    random = Random(3)
+    compared = closest = 0
+    for _ in range(60):
+        task_set = random_chain(random, activation)
+        verdict = analyse(task_set, evidence=False).chains[0]
+        if verdict.reaction is None:
+            continue
+        for attempt in range(4):
+            seen = latency(simulate(drawn(task_set, random, 150, f"attempt {attempt}")), task_set.chains[0])
+            if seen.reaction is not None:
+                assert seen.reaction <= verdict.reaction
+                compared += 1
+                closest = max(closest, 100 * seen.reaction // verdict.reaction)
+            if seen.age is not None and verdict.age is not None:
+                assert seen.age <= verdict.age
+    assert compared > 100
+    assert closest >= 70

@@ -1,0 +1,390 @@
+"""`makespan schedulability`: the answer as an exit code, what stands beside it, and what is refused."""
+
+import csv
+import json
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import jsonschema
+import pytest
+
+from tests.command import Outcome, Runner
+
+ROOT = Path(__file__).parents[2]
+SCHEMA = json.loads((ROOT / "docs" / "schema" / "schedulability-1.schema.json").read_text())
+TOP = '[[partition]]\nname = "gpu"\npolicy = "{policy}"\n'
+TASK = """
+[[task]]
+name = "{name}"
+wcet = "{wcet}"
+evidence = "of the example"
+period = "{period}"
+deadline = "{deadline}"
+partition = "gpu"
+"""
+
+
+def system(*tasks: tuple[str, str, str, str], policy: str = "fifo", top: str = "", more: str = "") -> str:
+    """A file with tasks (name, WCET, period, deadline)."""
+    written = "".join(TASK.format(name=n, wcet=c, period=t, deadline=d) for n, c, t, d in tasks)
+    return f"{top}\n{TOP.format(policy=policy)}{written}{more}"
+
+
+GOOD = system(("a", "1ms", "10ms", "8ms"), ("b", "2ms", "10ms", "10ms"))
+LATE = system(("a", "1ms", "10ms", "2ms"), ("b", "2ms", "10ms", "10ms"))
+OVERLOAD = system(("a", "6ms", "10ms", "10ms"), ("b", "5ms", "10ms", "10ms"))
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "user"))
+    return tmp_path
+
+
+class Command(Runner):
+    """The command on a file with some content."""
+
+    def on(self, text: str, *options: object) -> Outcome:
+        Path("tasks.toml").write_text(text)
+        return self("tasks.toml", *options)
+
+    def document(self, text: str, *options: object) -> dict[str, Any]:
+        done = self.on(text, "--format", "json", *options)
+        (line,) = done.out.splitlines()
+        document: dict[str, Any] = json.loads(line)
+        jsonschema.validate(document, SCHEMA)
+        assert done.code == {"schedulable": 0, "not schedulable": 1, "undecided": 3}[document["answer"]]
+        return document
+
+
+@pytest.fixture
+def command(folder: Path, capsys: pytest.CaptureFixture[str]) -> Command:
+    return Command("schedulability", capsys)
+
+
+# Answers
+
+
+def test_what_is_schedulable_is_exit_code_0(command: Command) -> None:
+    done = command.on(GOOD)
+    assert (done.code, done.err) == (0, "")
+    assert done.out.splitlines()[-1] == "schedulable: every deadline is proven; the least slack is 5 ms, of a"
+    rows = [line.split() for line in done.out.splitlines()[3:5]]
+    assert rows == [
+        ["a", "gpu", "1", "ms", "given", "10", "ms", "8", "ms", "3", "ms", "5", "ms", "schedulable"],
+        ["b", "gpu", "2", "ms", "given", "10", "ms", "10", "ms", "3", "ms", "7", "ms", "schedulable"],
+    ]
+    assert "  a, given: of the example" in done.out.splitlines()
+    assert "  partition gpu: 30.0 %" in done.out.splitlines()
+    assert "  - execution times that the user vouches for: a, b" in done.out.splitlines()
+
+
+def test_a_job_that_is_late_in_a_legal_schedule_is_exit_code_1(command: Command) -> None:
+    done = command.on(LATE)
+    assert done.code == 1
+    assert done.out.splitlines()[-1] == "not schedulable: a legal schedule is too late for a"
+    (miss,) = [line for line in done.out.splitlines() if " too late: " in line]
+    assert miss.startswith("  a: the job that arrives at ")
+    (late,) = [task for task in command.document(LATE)["tasks"] if task["name"] == "a"]
+    assert late["miss"]["completion"] - late["miss"]["arrival"] > late["deadline"]
+    assert late["slack"] < 0
+
+
+def test_overload_is_a_verdict(command: Command) -> None:
+    done = command.on(OVERLOAD)
+    assert (done.code, done.err) == (1, "")
+    assert done.out.splitlines()[-1].startswith("not schedulable: overload of partition gpu")
+    assert "  partition gpu: 110.0 %, more than there is" in done.out.splitlines()
+    document = command.document(OVERLOAD)
+    assert document["loads"] == [{"name": "partition gpu", "demand": "11/10", "overload": True}]
+
+
+def test_json_counts_whole_ticks(command: Command) -> None:
+    document = command.document(GOOD)
+    assert document["tick"] == "1/2000000000000"
+    a = document["tasks"][0]
+    assert (a["wcet"], a["period"], a["deadline"]) == (2 * 10**9, 2 * 10**10, 16 * 10**9)
+    assert a["response"] + a["slack"] == a["deadline"]
+    assert sum(part["ticks"] for part in a["parts"]) == a["response"]
+
+
+def test_what_is_neither_proven_nor_refuted_is_exit_code_3(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("makespan.schedulability.evidence.find_miss", lambda *_, **__: None)
+    done = command.on(LATE)
+    assert done.code == 3
+    assert done.out.splitlines()[-1] == "undecided: no proof for a"
+
+
+def test_chains_have_latencies(command: Command) -> None:
+    chain = '\n[[chain]]\nname = "c"\ntasks = ["a", "b"]\nactivation = "periodic"\ndeadline = "{}"\n'
+    document = command.document(GOOD + chain.format("40ms"))
+    (found,) = document["chains"]
+    assert (found["answer"], found["reaction"]) == ("schedulable", 52 * 10**9)
+    done = command.on(GOOD + chain.format("20ms"))
+    assert done.code == 3
+    assert done.out.splitlines()[-1] == "undecided: chains without proof: c"
+
+
+def test_what_breaks_first_is_said(command: Command) -> None:
+    done = command.on(GOOD, "--sensitivity")
+    section = done.out.split("what breaks first:\n")[1].split("\n\n")[0].splitlines()
+    assert section[0].strip().startswith("execution times of the kernels: proven up to 2.666 times; beyond it evidence")
+    assert section[0].endswith(" a")
+    document = command.document(GOOD, "--sensitivity")
+    assert (document["margins"][0]["holds"], document["margins"][0]["breaks"]) == ("1333/500", ["a"])
+    assert len(document["margins"]) == 5
+
+
+def test_a_clock_is_varied_where_cycles_depend_on_it(command: Command) -> None:
+    text = GOOD.replace('wcet = "1ms"', "cycles = 1000000")
+    document = command.document(f'clock = "1GHz"\n{text}', "--sensitivity")
+    (clock,) = [margin for margin in document["margins"] if margin["quantity"] == "clock"]
+    assert clock["holds"] == "167000000"  # 2 ms + 1e6 cycles within 8 ms
+
+
+# Assignment
+
+
+OPEN = system(("a", "6ms", "10ms", "10ms"), ("b", "5ms", "10ms", "10ms")).replace('partition = "gpu"\n', "")
+TWO = OPEN + '\n[[partition]]\nname = "other"\npolicy = "edf"\n'
+
+
+@pytest.mark.parametrize("way", ["first-fit", "best-fit", "worst-fit", "exact"])
+def test_tasks_without_a_partition_are_assigned(command: Command, way: str) -> None:
+    document = command.document(TWO, "--assign", way)
+    assert document["answer"] == "schedulable"
+    assert sorted(document["assignment"]["places"].values()) == ["gpu", "other"]
+    assert [task["partition"] for task in document["tasks"]] == [
+        document["assignment"]["places"][name] for name in ("a", "b")
+    ]
+
+
+def test_where_no_assignment_can_do_it_the_answer_is_no(command: Command) -> None:
+    done = command.on(OPEN, "--assign", "first-fit", "--gantt", "g.png")
+    assert done.code == 1
+    assert done.out.splitlines()[-2:] == [
+        "not schedulable: all partitions together are asked for 110.0 %, more than there is",
+        "no picture: not schedulable: all partitions together are asked for 110.0 %, more than there is",
+    ]
+    assert not Path("g.png").exists()
+    assert command.document(OPEN, "--assign", "exact")["tasks"][0]["answer"] is None
+
+
+def test_where_no_assignment_is_proven_the_answer_is_open(command: Command) -> None:
+    tight = TWO.replace('deadline = "10ms"', 'deadline = "4ms"')
+    done = command.on(tight, "--assign", "exact")
+    assert done.code == 3
+    assert done.out.splitlines()[-1] == "undecided: the analysis proves no assignment of the tasks to partitions"
+    assert command.on(tight, "--assign", "first-fit").out.splitlines()[-1] == (
+        "undecided: no assignment was found by first-fit"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "message"),
+    [
+        (OPEN, (), "task a has no partition: give it one, or --assign first-fit|best-fit|worst-fit|exact"),
+        (GOOD, ("--assign", "exact"), "every task has a partition: leave out --assign, or the partition of some task"),
+    ],
+)
+def test_assign_is_for_tasks_without_a_partition(
+    command: Command, text: str, options: tuple[str, ...], message: str
+) -> None:
+    done = command.on(text, *options)
+    assert (done.code, done.err) == (2, f"makespan: tasks.toml: {message}\n")
+
+
+# Files
+
+
+def test_a_picture_is_drawn(command: Command) -> None:
+    for suffix in ("png", "svg", "pdf"):
+        done = command.on(LATE, "--gantt", f"late.{suffix}")
+        assert done.code == 1
+        assert done.out.splitlines()[-1] == f"picture: late.{suffix}"
+        assert Path(f"late.{suffix}").stat().st_size > 1000
+    words = "".join(ElementTree.parse("late.svg").getroot().itertext())
+    assert "not schedulable: a legal schedule is too late for a" in words
+    assert "end after the deadline" in words
+    assert "partition gpu" in words
+
+
+@pytest.mark.parametrize(
+    ("kind", "file", "first"),
+    [
+        ("simso", "out.xml", "<?xml"),
+        ("pycpa", "out.py", '"""Worst-case response times by pyCPA'),
+        ("schedule-abstraction", "out.1.csv", "Task ID,"),
+    ],
+)
+def test_the_task_set_is_exported(command: Command, kind: str, file: str, first: str) -> None:
+    done = command.on(GOOD, "--export", kind, f"out.{file.rpartition('.')[2]}")
+    assert done.code == 0
+    assert f"export: {file}" in done.out.splitlines()
+    assert Path(file).read_text().startswith(first)
+
+
+def test_an_export_that_cannot_be_made_costs_nobody_the_answer(command: Command) -> None:
+    done = command.on(GOOD, "--export", "rt-app", "out.json")
+    assert done.code == 2
+    assert done.out.splitlines()[-1].startswith("schedulable")
+    assert "rt-app can express fixed-priority" in done.err
+
+
+def test_csv_is_read_with_clock_and_priorities_beside_it(command: Command) -> None:
+    header = ("name", "cycles", "evidence", "period", "deadline", "priority", "partition", "policy")
+    with Path("tasks.csv").open("w", newline="") as file:
+        csv.writer(file).writerows(
+            [
+                header,
+                ("a", 1000, "x", "10us", "10us", 1, "gpu", "fixed-priority"),
+                ("b", 2000, "x", "10us", "10us", 2, "gpu", "fixed-priority"),
+            ]
+        )
+    done = command("tasks.csv", "--clock", "1GHz", "--priorities", "smaller-first")
+    assert done.code == 0
+    assert done.out.splitlines()[3].split()[:9] == ["a", "gpu", "1", "us", "given", "10", "us", "10", "us"]
+    assert "  a, given: 1000 cycles, x" in done.out.splitlines()
+    assert command("tasks.csv", "--priorities", "smaller-first").err == (
+        'makespan: tasks.csv: task a: cycles need a clock: give clock = "1.4GHz" at the top of the file'
+        " (--clock for CSV)\n"
+    )
+    assert command("tasks.csv", "--clock", "1GHz").code == 2
+
+
+# Kernels
+
+
+def kernels() -> None:
+    shutil.copytree(ROOT / "ptx", "ptx")
+    Path("examples").mkdir()
+    shutil.copy(ROOT / "examples" / "tasks.toml", "examples")
+
+
+def test_three_kernels_come_to_a_verdict_and_are_kept(command: Command, folder: Path) -> None:
+    kernels()
+    first = command("examples/tasks.toml")
+    assert first.code == 0
+    assert first.out.splitlines()[-1].startswith("schedulable: every deadline is proven")
+    assert len(list((folder / "user" / "makespan" / "results").iterdir())) == 3
+    again = command("examples/tasks.toml")
+    assert (again.code, again.out) == (0, first.out)
+    for spoilt in (folder / "user" / "makespan" / "results").iterdir():
+        spoilt.write_bytes(spoilt.read_bytes()[:-40])
+    third = command("examples/tasks.toml")
+    assert (third.code, third.out) == (0, first.out)
+    assert third.err.count("not used, the kernel is solved again") == 3
+
+
+def test_no_cache_leaves_nothing_behind(command: Command, folder: Path) -> None:
+    kernels()
+    assert command("examples/tasks.toml", "--no-cache").code == 0
+    assert not (folder / "user").exists()
+    assert command("examples/tasks.toml", "--cache", "mine/here").code == 0
+    assert len(list((folder / "mine" / "here").iterdir())) == 3
+    assert not (folder / "user").exists()
+
+
+# Refused
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--gantt", "x.gif"), "x.gif: the name of a picture must end in .png, .svg, .pdf"),
+        (("--gantt", "none/x.png"), "none/x.png: cannot write the picture: No such file or directory"),
+        (("--export", "simso", "none/x.xml"), "none/x.xml: cannot write the export: No such file or directory"),
+        (("--cache", "tasks.toml"), "tasks.toml: cannot be a folder of solved kernels: File exists"),
+        (("--cache", "c", "--no-cache"), "--cache and --no-cache exclude each other"),
+        (
+            ("--clock", "1GHz"),
+            "tasks.toml: a TOML file says clock and priorities itself: no --clock, --priorities beside it",
+        ),
+    ],
+)
+def test_bad_options_are_refused_before_the_work(command: Command, options: tuple[str, ...], message: str) -> None:
+    done = command.on(GOOD, *options)
+    assert (done.code, done.out, done.err) == (2, "", f"makespan: {message}\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (GOOD.replace('"10ms"', '"0ms"', 1), "task a: period must be more than zero"),
+        (GOOD.replace('"10ms"', "10", 1), 'task a: period needs a unit: write a time such as "200us", not 10'),
+        (
+            GOOD.replace('wcet = "1ms"', 'kernel = "none.ptx"\nwarps = 1', 1),
+            'task a: cycles need a clock: give clock = "1.4GHz" at the top of the file (--clock for CSV)',
+        ),
+        (
+            'clock = "1GHz"\n' + GOOD.replace('wcet = "1ms"', 'kernel = "none.ptx"\nwarps = 1', 1),
+            "task a: none.ptx: cannot read the PTX file: No such file or directory",
+        ),
+        (
+            GOOD + '\n[[chain]]\nname = "c"\ntasks = ["a", "b", "a"]\nactivation = "data"\n',
+            "chain c is cyclic: it comes back to task a; a chain visits a task once",
+        ),
+        (
+            GOOD.replace('partition = "gpu"', 'partition = "sm9"', 1),
+            "task a runs on an unknown partition sm9; there are gpu",
+        ),
+        (
+            'priorities = "larger-first"\n'
+            + GOOD.replace('"8ms"', '"80ms"\ncore = "c"\ncpu_before = "1ms"\npriority = 1'),
+            None,
+        ),
+        (
+            system(("a", "1ms", "10ms", "8ms"), policy="fixed-priority"),
+            "task a has no priority, and partition gpu schedules by priorities: give every task a priority, or"
+            ' priorities = "rate-monotonic" or "deadline-monotonic" at the top',
+        ),
+    ],
+)
+def test_a_bad_file_is_one_line(command: Command, text: str, message: str | None) -> None:
+    done = command.on(text)
+    assert (done.code, done.out, len(done.err.splitlines())) == (2, "", 1)
+    assert done.err.startswith("makespan: tasks.toml: ")
+    assert message is None or done.err == f"makespan: tasks.toml: {message}\n"
+
+
+def test_a_picture_of_tasks_that_data_starts_is_refused_before_the_work(command: Command) -> None:
+    chain = '\n[[chain]]\nname = "c"\ntasks = ["a", "b"]\nactivation = "data"\n'
+    done = command.on(GOOD + chain, "--gantt", "x.png")
+    assert (done.code, done.out) == (2, "")
+    assert "tasks that are started by data are not simulated" in done.err
+    assert command.on(GOOD + chain).code in (0, 3)
+
+
+def test_errors_as_json(command: Command) -> None:
+    done = command("none.toml", "--format", "json")
+    assert done.code == 2
+    assert json.loads(done.err)["error"] == "none.toml: cannot read the task file: No such file or directory"
+    assert command(".").err.startswith("makespan: .: unknown kind of task file")
+
+
+def test_the_schema_is_a_schema_and_refuses_less(command: Command) -> None:
+    jsonschema.Draft202012Validator.check_schema(SCHEMA)
+    document = command.document(GOOD)
+    for field in document:
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate({key: value for key, value in document.items() if key != field}, SCHEMA)
+    for field in document["tasks"][0]:
+        task = {key: value for key, value in document["tasks"][0].items() if key != field}
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate({**document, "tasks": [task]}, SCHEMA)
+
+
+def test_the_readme_leads_from_three_kernels_to_a_verdict(command: Command) -> None:
+    kernels()
+    section = (ROOT / "README.md").read_text().split("## From kernels to deadlines\n")[1].split("\n## ")[0]
+    (line,) = re.findall(r"^    makespan schedulability (.*)$", section, re.MULTILINE)
+    (expected,) = re.findall(r"^```text\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)
+    done = command(*line.split())
+    assert done.code == 0
+    printed = iter(done.out.splitlines())
+    assert [text for text in expected.splitlines() if text not in printed] == []
+    assert Path("pipeline.png").stat().st_size > 1000

@@ -1,0 +1,165 @@
+"""The report and the picture of an assessment, as data and as drawn."""
+
+from fractions import Fraction
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from makespan.report.schedulability import margin_line, percent, table
+from makespan.report.schedulability_plot import MOST_BARS, MOST_TASKS, Bar, Span, chart, draw_window
+from makespan.schedulability.evidence import Window
+from makespan.schedulability.sensitivity import Margin
+from makespan.schedulability.simulation import Job, Scenario, simulate
+from makespan.schedulability.task import Partition, Policy, Task, TaskSet
+from makespan.schedulability.verdict import Load
+
+NANOSECOND = Fraction(1, 10**9)
+TWO = TaskSet(
+    (
+        Task("a", 3, 10, 5, priority=2, partition="gpu"),
+        Task("b", 4, 20, 20, priority=1, partition="gpu", core="cpu0", before=1, after=2),
+    ),
+    (Partition("gpu", Policy.FIXED_PRIORITY),),
+)
+RUN = simulate(
+    Scenario(
+        TWO,
+        (Job("b", 0, 0, 0, 1, 4, 2), Job("a", 0, 2, 2, 0, 3, 0), Job("a", 1, 12, 12, 0, 3, 0)),
+        ("a", "b"),
+        "by hand",
+    )
+)
+JOB = next(job for job in RUN.jobs if (job.task, job.number) == ("a", 0))
+WINDOW = Window(RUN, JOB, 0, 15)
+
+
+def test_a_chart_has_what_runs_and_when_it_must_end() -> None:
+    shown = chart(WINDOW)
+    assert (shown.resources, shown.tasks) == (("partition gpu", "core cpu0"), ("a", "b"))
+    assert set(shown.bars) == {
+        Bar(1, 0, 1, 1, "b 0"),
+        Bar(0, 1, 5, 1, "b 0"),
+        Bar(0, 5, 8, 0, "a 0"),
+        Bar(1, 5, 7, 1, "b 0"),
+        Bar(0, 12, 15, 0, "a 1"),
+    }
+    assert set(shown.spans) == {
+        Span(0, 0, 2, 7, 8, is_late=True),
+        Span(0, 0, 12, 17, 15, is_late=False),
+        Span(1, 1, 0, 20, 7, is_late=False),
+    }
+    assert (shown.length, shown.left_out) == (15, (0, 0))
+
+
+def many(tasks: int, jobs: int) -> Window:
+    """So many tasks of so many jobs each, one after another."""
+    system = TaskSet(
+        tuple(Task(f"t{n}", 1, tasks, tasks, partition="gpu", priority=n) for n in range(tasks)),
+        (Partition("gpu", Policy.FIXED_PRIORITY),),
+    )
+    released = [Job(f"t{n}", k, k * tasks + n, k * tasks + n, 0, 1, 0) for k in range(jobs) for n in range(tasks)]
+    run = simulate(Scenario(system, tuple(released), tuple(system.by_name), "one after another"))
+    return Window(run, run.jobs[-1], 0, tasks * jobs)
+
+
+def test_of_a_long_window_the_end_is_shown_and_what_is_missing_is_said(tmp_path: Path) -> None:
+    shown = chart(many(40, 10))
+    assert len(shown.bars) == MOST_BARS
+    assert len(shown.tasks) == MOST_TASKS
+    assert "t39" in shown.tasks
+    assert shown.left_out == (400 - MOST_BARS, 40 - MOST_TASKS)
+    assert (max(bar.end for bar in shown.bars), shown.length) == (MOST_BARS, MOST_BARS + 39)
+    assert min(bar.start for bar in shown.bars) == 0
+    draw_window(many(40, 10), NANOSECOND, tmp_path / "long.svg", title="t")
+    words = "".join(ElementTree.parse(tmp_path / "long.svg").getroot().itertext())
+    assert "ns from the first bar shown, 280 ns after the start of the window; 16 tasks have no row" in words
+
+
+@given(st.integers(1, 30), st.integers(1, 8))
+def test_bars_of_a_chart_lie_within_it(tasks: int, jobs: int) -> None:
+    shown = chart(many(tasks, jobs))
+    assert all(0 <= bar.start < bar.end <= shown.length and bar.row < len(shown.resources) for bar in shown.bars)
+    assert all(
+        span.arrival < span.completion and span.completion > 0 and span.row < len(shown.tasks) for span in shown.spans
+    )
+
+
+def test_of_what_is_shown_nothing_is_missing() -> None:
+    system = TaskSet(
+        (Task("long", 1000, 2000, 2000, partition="one"), Task("short", 1, 4, 4, partition="two")),
+        (Partition("one", Policy.FIFO), Partition("two", Policy.FIFO)),
+    )
+    jobs = [Job("long", 0, 0, 0, 0, 1000, 0), *(Job("short", n, 4 * n, 4 * n, 0, 1, 0) for n in range(250))]
+    run = simulate(Scenario(system, tuple(jobs), ("long", "short"), "beside each other"))
+    shown = chart(Window(run, run.jobs[-1], 0, 1000))
+    assert len(shown.bars) == MOST_BARS
+    left_out, _ = shown.left_out
+    assert left_out == 4 * (250 - MOST_BARS) + 1
+    assert [bar for bar in shown.bars if bar.row == 0] == [Bar(0, 0, 1000 - left_out, 0, "long 0")]
+    assert sum(bar.row == 1 for bar in shown.bars) == MOST_BARS - 1
+    (span,) = [span for span in shown.spans if span.row == 0]
+    assert span.arrival == -left_out
+
+
+def test_a_picture_says_what_happens_and_names_from_outside_stay_text(tmp_path: Path) -> None:
+    evil = "$x^$<script>"
+    system = TaskSet((Task(evil, 9, 10, 5, partition="gpu"),), (Partition("gpu", Policy.FIFO),))
+    run = simulate(Scenario(system, (Job(evil, 0, 0, 0, 0, 9, 0),), (evil,), "alone"))
+    for name in ("a.svg", "b.svg"):
+        draw_window(Window(run, run.jobs[0], 0, 9), NANOSECOND, tmp_path / name, title="not schedulable")
+    assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
+    root = ElementTree.parse(tmp_path / "a.svg").getroot()
+    assert not [node for node in root.iter() if node.tag.endswith("script")]
+    words = "".join(root.itertext())
+    assert f"the latest job: {evil} 0 ends 4 ns after its deadline; one schedule, no bound" in words
+    for text in ("not schedulable", "simulated: alone", evil, "partition gpu", "arrival", "deadline", "end after"):
+        assert text in words
+
+
+def test_a_wide_picture_has_the_unit_that_fits(tmp_path: Path) -> None:
+    draw_window(WINDOW, Fraction(1, 1000), tmp_path / "ms.svg", title="t")
+    assert "ms from the start of the window" in "".join(ElementTree.parse(tmp_path / "ms.svg").getroot().itertext())
+
+
+@pytest.mark.parametrize(
+    ("margin", "line"),
+    [
+        (
+            Margin("execution times of the kernels", Fraction(3, 2), Fraction(1501, 1000), ("a",), True),
+            "execution times of the kernels: proven up to 1.500 times; beyond it evidence against a",
+        ),
+        (
+            Margin("period of a", Fraction(2000), Fraction(1999), ("a", "b"), False),
+            "period of a: proven down to 2 us; beyond it no proof for a, b",
+        ),
+        (
+            Margin("period of a", Fraction(7), None, (), False),
+            "period of a: proven down to 7 ns, where the search ended",
+        ),
+        (
+            Margin("clock", Fraction(1_000_000_001), Fraction(10**9), ("a",), False),
+            "clock: proven down to 1.00001 GHz; beyond it no proof for a",
+        ),
+        (
+            Margin("execution time of a", None, Fraction(1, 1000), ("a",), True),
+            "execution time of a: not proven at any value that was looked at",
+        ),
+    ],
+)
+def test_a_margin_is_said_on_the_safe_side(margin: Margin, line: str) -> None:
+    assert margin_line(margin, NANOSECOND) == line
+
+
+@given(st.integers(0, 10**9), st.integers(1, 10**9))
+def test_a_load_is_shown_no_smaller_than_it_is_and_overload_as_such(numerator: int, denominator: int) -> None:
+    shown = percent(Load("gpu", numerator, denominator))
+    number = Fraction(shown.split(" ")[0])
+    assert number >= Fraction(100 * numerator, denominator)
+    assert (number > 100) == shown.endswith("more than there is") == (numerator > denominator)
+
+
+def test_columns_stand_below_each_other() -> None:
+    assert table([("a", "bb"), ("ccc", "d")], right=(1,)) == ["a    bb", "ccc   d"]

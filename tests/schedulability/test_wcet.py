@@ -1,0 +1,408 @@
+"""Execution times: only what is proven or vouched for becomes one, and nothing that is kept is trusted."""
+
+import hashlib
+import json
+import shutil
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from makespan import Instance, Limits, Machine, Result, solve
+from makespan.errors import InputError
+from makespan.estimators.estimate import Estimate
+from makespan.machine import PAPER, UnitClass
+from makespan.program import Program
+from makespan.report import bundle, cache
+from makespan.report.cache import BundleCache
+from makespan.result import Bounds
+from makespan.schedulability import files
+from makespan.schedulability import wcet as wcet_module
+from makespan.schedulability.description import KernelLaunch
+from makespan.schedulability.kernels import instances
+from makespan.schedulability.wcet import Claim, Kind, Solver, Wcet, execution_times, of_bundle
+from makespan.verify import verify
+from tests.oracle import brute_force
+from tests.strategies import barrier_instances, general_machines
+
+ROOT = Path(__file__).parents[2]
+FILE = """
+clock = "1.4GHz"
+
+[[partition]]
+name = "gpu"
+policy = "fifo"
+sms = {sms}
+
+[[task]]
+name = "a"
+period = "1ms"
+deadline = "1ms"
+partition = "gpu"
+{source}
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for name in ("vecadd.ptx", "divergent.ptx", "reduction.ptx"):
+        shutil.copy(ROOT / "ptx" / name, tmp_path / name)
+    return tmp_path
+
+
+def one(folder: Path, source: str, *, sms: int = 1, store: wcet_module.Store | None = None) -> Wcet:
+    path = folder / "tasks.toml"
+    path.write_text(FILE.format(source=source, sms=sms))
+    return execution_times(files.read(path), Solver(lambda: Limits(20), store))["a"]
+
+
+def refusal(folder: Path, source: str, **options: Any) -> str:
+    with pytest.raises(InputError) as caught:
+        one(folder, source, **options)
+    message = str(caught.value)
+    assert message.startswith(f"{folder / 'tasks.toml'}: task a: ")
+    assert "\n" not in message
+    return message.removeprefix(f"{folder / 'tasks.toml'}: task a: ")
+
+
+# Where execution times come from
+
+
+def test_a_given_time_is_shown_as_what_it_is(folder: Path) -> None:
+    found = one(folder, 'wcet = "200us"\nevidence = "measured"')
+    assert found == Wcet(Fraction(1, 5000), None, Kind.GIVEN, "measured")
+    found = one(folder, 'cycles = 7\nevidence = "datasheet"')
+    assert found == Wcet(Fraction(7, 1_400_000_000), 7, Kind.GIVEN, "datasheet")
+    assert not found.is_exact
+
+
+def test_a_kernel_is_solved(folder: Path) -> None:
+    found = one(folder, 'kernel = "vecadd.ptx"\nblock = 256\ngrid = 1')
+    assert (found.cycles, found.seconds, found.kind) == (140, Fraction(140, 1_400_000_000), Kind.PROVEN)
+    assert found.evidence == "kernel vecadd.ptx: 8 warps on machine paper: 140 cycles, exact, by theorem-a"
+    assert found.is_exact
+    assert any("the hardware executes the PTX as it is written" in note for note in found.assumptions)
+    assert one(folder, 'kernel = "vecadd.ptx"\nwarps = 8').cycles == 140
+
+
+def test_a_bundle_is_verified_and_shown(folder: Path) -> None:
+    bundle.write(solve(Instance.of("CLLCLL", 2)), folder / "k.json")
+    found = one(folder, 'bundle = "k.json"')
+    assert (found.cycles, found.kind) == (10, Kind.PROVEN)
+    assert found.evidence == "bundle k.json: 2 warps on machine paper: 10 cycles, exact, by theorem-a"
+
+
+def test_cycles_need_a_clock(folder: Path) -> None:
+    text = FILE.replace('clock = "1.4GHz"', "")
+    for source in ('cycles = 7\nevidence = "x"', 'kernel = "vecadd.ptx"\nwarps = 2'):
+        (folder / "tasks.toml").write_text(text.format(source=source, sms=1))
+        with pytest.raises(InputError, match="task a: cycles need a clock: give clock"):
+            execution_times(files.read(folder / "tasks.toml"), Solver(Limits))
+
+
+def test_equal_kernels_are_solved_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Instance] = []
+
+    def counted(instance: Instance, **options: Any) -> Result:
+        asked.append(instance)
+        return solve(instance, **options)
+
+    monkeypatch.setattr(wcet_module, "solve", counted)
+    text = FILE.format(source='kernel = "vecadd.ptx"\nwarps = 2', sms=1)
+    task = text[text.index("[[task]]") :]
+    (folder / "tasks.toml").write_text(text + task.replace('"a"', '"b"'))
+    times = execution_times(files.read(folder / "tasks.toml"), Solver(Limits))
+    assert times["a"] == times["b"]
+    assert len(asked) == 1
+
+
+# What is no execution time
+
+
+def test_an_estimate_is_refused_by_its_type() -> None:
+    estimate = Estimate("hong-kim", 100.0, None, (), "memory", ())
+    with pytest.raises(InputError, match="must be a proven upper bound, and Estimate is none: take the Result of"):
+        Claim.of(estimate)
+    with pytest.raises(InputError, match="and float is none"):
+        Claim.of(100.0)
+    assert Claim.of(solve(Instance.of("CL", 2))).upper == 3
+
+
+@pytest.mark.parametrize("schema", ["makespan.estimate/1", "makespan.estimate/hong-kim/2", "makespan.estimates/1"])
+def test_a_file_with_an_estimate_is_refused_by_name(folder: Path, schema: str) -> None:
+    (folder / "e.json").write_text(json.dumps({"schema": schema, "cycles": 100}))
+    message = (
+        f"{folder / 'e.json'}: this is an estimate ({schema}), which bounds nothing; solve the kernel with --bundle"
+    )
+    assert refusal(folder, 'bundle = "e.json"').startswith(message)
+
+
+def test_a_bundle_that_claims_too_little_is_refused_even_with_a_fitting_digest(folder: Path) -> None:
+    content = bundle.bundle(solve(Instance.of("CLLCLL", 3)))
+    content["result"]["upper"] -= 1
+    content["result"]["lower"] -= 1
+    (folder / "k.json").write_text(json.dumps(content))
+    assert refusal(folder, 'bundle = "k.json"').startswith(f"{folder / 'k.json'}: rejected: ")
+    del content["sha256"]
+    content["sha256"] = hashlib.sha256(bundle.canonical(content)).hexdigest()
+    (folder / "k.json").write_text(json.dumps(content))
+    assert refusal(folder, 'bundle = "k.json"').startswith(f"{folder / 'k.json'}: rejected: ")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", "not a bundle: Expecting value: line 1 column 1 (char 0)"),
+        ("{}", "rejected: not a bundle: schema is not 'makespan.bundle/1'"),
+        ("[" * 100_000, "not a bundle: nested too deeply"),
+        ('{"schema": "makespan.result/1", "upper": 5}', "rejected: not a bundle: schema is not 'makespan.bundle/1'"),
+        ('{"schema": ["makespan.estimate/1"]}', "rejected: not a bundle: schema is not 'makespan.bundle/1'"),
+    ],
+)
+def test_what_is_no_bundle_is_refused(folder: Path, content: str, message: str) -> None:
+    (folder / "k.json").write_text(content)
+    assert refusal(folder, 'bundle = "k.json"') == f"{folder / 'k.json'}: {message}"
+
+
+def test_a_bundle_that_cannot_be_read_is_refused(folder: Path) -> None:
+    assert (
+        refusal(folder, 'bundle = "k.json"')
+        == f"{folder / 'k.json'}: cannot read the bundle: No such file or directory"
+    )
+    (folder / "k.json").mkdir()
+    assert refusal(folder, 'bundle = "k.json"') == f"{folder / 'k.json'}: cannot read the bundle: Is a directory"
+
+
+def test_of_a_claim_that_cannot_be_re_proved_only_what_can_be_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    result = solve(Instance.of("CCLLCC", 3, Machine.of({"C": 2, "L": 1})), backend="search")
+    assert (result.bounds, result.pessimistic) == (Bounds(10, 10), 14)
+    path = tmp_path / "k.json"
+    bundle.write(replace(result, certificate=None), path)
+    monkeypatch.setattr(wcet_module, "verify", lambda document: verify(document, most_states=1))
+    claim = of_bundle(path)
+    assert (claim.lower, claim.upper, claim.proof) == (10, 14, "what could be re-proved of 10 by search")
+
+
+PATH = "this path only, not a worst case over inputs: S=fall"
+
+
+def test_one_path_is_no_worst_case_unless_somebody_says_why(folder: Path) -> None:
+    source = 'kernel = "divergent.ptx"\nwarps = 2\ntake = ["S=fall"]'
+    assert refusal(folder, source).startswith(f'{PATH}: say in evidence = "..." why no other path can be taken')
+    found = one(folder, f'{source}\nevidence = "p is never true"')
+    assert found.evidence.endswith("; this path only, not a worst case over inputs; p is never true")
+
+
+def test_a_bundle_of_one_path_is_no_worst_case_either(folder: Path) -> None:
+    result = solve(Instance.of(Program.chain("CLCLC", assumptions=(PATH,)), 2))
+    bundle.write(replace(result, assumptions=(*result.assumptions, PATH)), folder / "k.json")
+    assert refusal(folder, 'bundle = "k.json"').startswith(PATH)
+    assert one(folder, 'bundle = "k.json"\nevidence = "why"').cycles == 6
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ('kernel = "none.ptx"\nwarps = 1', "none.ptx: cannot read the PTX file: No such file or directory"),
+        ('kernel = "tasks.toml"\nwarps = 1', "tasks.toml: not a kernel file; expected .ptx or .cu"),
+        ('kernel = "vecadd.ptx"\nentry = "x"\nwarps = 1', "no kernel 'x'"),
+        (
+            'kernel = "vecadd.ptx"\nblock = 256',
+            "the number of blocks is not known: give grid, such as grid = 1 (or warps",
+        ),
+        ('kernel = "vecadd.ptx"', "the number of blocks is not known: give grid, such as grid = 1 (or warps"),
+        ('kernel = "vecadd.ptx"\ngrid = 1', "the number of warps is not known: give block, the threads of a block"),
+        (
+            'kernel = "vecadd.ptx"\nblock = 256\ngrid = 1\nwarps = 3',
+            "block means 8 warps for each block, and warps says 3: leave it out",
+        ),
+        ('kernel = "vecadd.ptx"\nwarps = 2\nparam = ["x=1"]', "--param x: no such parameter of kernel vecadd"),
+        ('kernel = "vecadd.ptx"\nwarps = 2\nloop_bound = ["L=1"]', "L"),
+        ('kernel = "vecadd.ptx"\nwarps = 2\narch = "compute_80"', "vecadd.ptx: arch is for CUDA source (.cu)"),
+    ],
+)
+def test_a_launch_that_lacks_something_is_refused(folder: Path, source: str, message: str) -> None:
+    assert message in refusal(folder, source)
+
+
+# Blocks and SMs
+
+
+def test_a_grid_of_several_blocks_says_how_many_are_resident(folder: Path) -> None:
+    source = 'kernel = "vecadd.ptx"\nblock = 128\ngrid = 4'
+    assert refusal(folder, source).startswith(
+        "the grid has 4 blocks: give blocks_per_sm, how many of them are on one SM"
+    )
+    found = one(folder, f"{source}\nblocks_per_sm = 2", sms=2)
+    assert found.cycles == solve(Instance.of(one_block(folder), 8, blocks=2)).bounds.upper == 140
+    assert "at most 2 blocks of vecadd.ptx are on one SM at the same time" in found.assumptions
+
+
+def one_block(folder: Path) -> Program:
+    launch = KernelLaunch(folder / "vecadd.ptx", PAPER, block="128", grid="4", blocks_per_sm=4)
+    return instances(launch, 1)[0].groups[0].program
+
+
+@pytest.mark.parametrize(("sms", "resident"), [(1, 3), (3, 1), (2, 1)])
+def test_a_grid_that_needs_a_second_wave_is_refused(folder: Path, sms: int, resident: int) -> None:
+    message = refusal(folder, f'kernel = "vecadd.ptx"\nblock = 128\ngrid = 4\nblocks_per_sm = {resident}', sms=sms)
+    assert message.startswith(
+        f"the grid has 4 blocks, and {sms} x {resident} are resident at once: those that wait for"
+    )
+
+
+def test_with_ports_held_for_longer_every_number_of_blocks_is_a_question(folder: Path) -> None:
+    slow = Machine("slow", (UnitClass("C", 2, interval=2), UnitClass("L", 1)))
+    launch = KernelLaunch(folder / "vecadd.ptx", slow, block="32", grid="5", blocks_per_sm=3)
+    assert [instance.warps for instance in instances(launch, 2)] == [2, 3]
+    assert [instance.warps for instance in instances(launch, 5)] == [1, 2, 3]
+    assert [instance.warps for instance in instances(replace(launch, machine=PAPER), 5)] == [3]
+
+
+@st.composite
+def one_of_several_blocks(draw: st.DrawFn) -> Instance:
+    """A block of one warp, perhaps with barriers, latencies and an issue width, whose ports are free after a cycle."""
+    machine = draw(general_machines(most_classes=2, most_interval=1, most_latency=3))
+    return draw(barrier_instances(machine=machine, most_warps=1, most=3, most_blocks=1))
+
+
+@given(one_of_several_blocks(), st.integers(1, 2))
+def test_a_block_more_is_never_faster_at_worst_where_ports_are_free_after_a_cycle(one: Instance, blocks: int) -> None:
+    fewer, more = (
+        Instance.merged([(group.program, n) for group in one.groups], one.machine, blocks=n)
+        for n in (blocks, blocks + 1)
+    )
+    assert brute_force(fewer).upper <= brute_force(more).upper
+
+
+def test_a_task_without_a_partition_fits_every_partition(folder: Path) -> None:
+    text = FILE.format(sms=1, source='kernel = "vecadd.ptx"\nblock = 128\ngrid = 2\nblocks_per_sm = 1')
+    text = text.replace('partition = "gpu"\n', "") + '\n[[partition]]\nname = "two"\npolicy = "fifo"\nsms = 2\n'
+    (folder / "tasks.toml").write_text(text)
+    with pytest.raises(InputError, match="the grid has 2 blocks, and 1 x 1 are resident at once"):
+        execution_times(files.read(folder / "tasks.toml"), Solver(Limits))
+
+
+# What is kept
+
+
+class Log(list[str]):
+    def __call__(self, line: str) -> None:
+        self.append(line)
+
+
+SOURCE = 'kernel = "vecadd.ptx"\nblock = 256\ngrid = 1'
+
+
+def kept(folder: Path, log: Log, effort: str = "60") -> BundleCache:
+    return BundleCache(folder / "kept", effort=effort, note=log)
+
+
+def test_what_is_kept_is_not_solved_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = Log()
+    first = one(folder, SOURCE, store=kept(folder, log))
+    (file,) = (folder / "kept").iterdir()
+    assert json.loads(file.read_text())["schema"] == "makespan.bundle/1"
+    monkeypatch.setattr(wcet_module, "solve", lambda *_, **__: pytest.fail("solved again"))
+    assert one(folder, SOURCE, store=kept(folder, log)) == first
+    assert log == []
+
+
+def changed(content: dict[str, Any], **fields: Any) -> bytes:
+    content["result"] |= fields
+    del content["sha256"]
+    content["sha256"] = hashlib.sha256(bundle.canonical(content)).hexdigest()
+    return json.dumps(content).encode()
+
+
+@pytest.mark.parametrize(
+    ("spoil", "reason"),
+    [
+        (lambda data: data[:-100], "not a bundle: "),
+        (lambda data: b"", "not a bundle: "),
+        (lambda data: b"\x00" * 100, "not a bundle: "),
+        (lambda data: data.replace(b'"upper":140', b'"upper":139'), ""),
+        (lambda data: changed(json.loads(data), lower=139, upper=139), "the witness takes 140 cycles"),
+        (lambda data: changed(json.loads(data), pessimistic=169), "pessimistic is 168, not 169"),
+        (
+            lambda data: json.dumps(bundle.bundle(solve(Instance.of("CL", 2)))).encode(),
+            "it answers another question",
+        ),
+    ],
+)
+def test_what_was_spoilt_is_not_used_and_solved_again(folder: Path, spoil: Any, reason: str) -> None:
+    log = Log()
+    first = one(folder, SOURCE, store=kept(folder, log))
+    (file,) = (folder / "kept").iterdir()
+    whole = file.read_bytes()
+    file.write_bytes(spoil(whole))
+    assert one(folder, SOURCE, store=kept(folder, log)) == first
+    (line,) = log
+    assert line.startswith(f"{file}: not used, the kernel is solved again: {reason}")
+    assert json.loads(file.read_bytes())["result"]["upper"] == 140
+
+
+def test_assumptions_of_a_kept_result_come_from_the_question(folder: Path) -> None:
+    log = Log()
+    one(folder, SOURCE, store=kept(folder, log))
+    (file,) = (folder / "kept").iterdir()
+    file.write_bytes(changed(json.loads(file.read_bytes()), assumptions=["all is well"]))
+    found = one(folder, SOURCE, store=kept(folder, log))
+    assert "all is well" not in found.assumptions
+    assert any("the hardware executes the PTX as it is written" in note for note in found.assumptions)
+
+
+def test_a_result_that_is_not_exact_is_kept_for_its_effort_only(tmp_path: Path) -> None:
+    instance = Instance.of("CCLLCC", 3, Machine.of({"C": 2, "L": 1}))
+    exact = solve(instance, backend="certificate")
+    loose = replace(exact, bounds=Bounds(exact.bounds.lower, exact.bounds.upper + 1))
+    log = Log()
+    kept(tmp_path, log, "1").save(loose)
+    assert kept(tmp_path, log, "60").load(instance) is None
+    claim = kept(tmp_path, log, "1").load(instance)
+    assert claim is not None
+    assert claim.upper == loose.bounds.upper
+    kept(tmp_path, log, "60").save(exact)
+    claim = kept(tmp_path, log, "1").load(instance)
+    assert claim is not None
+    assert claim.upper == exact.bounds.upper
+
+
+def test_what_cannot_be_re_proved_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    instance = Instance.of("CCLLCC", 3, Machine.of({"C": 2, "L": 1}))
+    log = Log()
+    kept(tmp_path, log).save(replace(solve(instance, backend="search"), certificate=None))
+    assert kept(tmp_path, log).load(instance) is not None
+    monkeypatch.setattr(cache, "verify", lambda document: verify(document, most_states=1))
+    assert kept(tmp_path, log).load(instance) is None
+    (line,) = log
+    assert line.endswith("not used, the kernel is solved again: upper 10 reported by search, re-proved only to 14")
+
+
+def test_another_version_solves_anew(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = Log()
+    one(folder, SOURCE, store=kept(folder, log))
+    monkeypatch.setattr(cache, "__version__", "9.9")
+    one(folder, SOURCE, store=kept(folder, log))
+    assert len(list((folder / "kept").iterdir())) == 2
+
+
+def test_where_nothing_can_be_kept_a_note_says_so(folder: Path) -> None:
+    (folder / "kept").write_text("a file")
+    log = Log()
+    assert one(folder, SOURCE, store=kept(folder, log)).cycles == 140
+    assert [line.partition(":")[0] for line in log][-1] == "not kept"
+
+
+def test_the_folder_of_the_user_follows_the_convention(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert cache.default_folder() == tmp_path / "makespan" / "results"
+    monkeypatch.setenv("XDG_CACHE_HOME", "relative")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert cache.default_folder() == tmp_path / ".cache" / "makespan" / "results"
