@@ -1,7 +1,7 @@
 """What exact execution times buy: the fraction of random task sets that is schedulable, over their utilisation.
 
     python -m benchmarks.schedulability
-    python -m benchmarks.schedulability --sets 1000 --plot docs/schedulable_fraction.png --cache /tmp/kernels.json
+    python -m benchmarks.schedulability --sets 1000 --plot docs/schedulable_fraction.png --cache kernels.json
 
 Kernels are random instruction strings, or the sample kernels, with 2 to 8 warps on machines (C=1, L=1) and (C=2, L=1).
 The execution time of each is bounded twice: by the proven worst-case makespan and by M^L + M^C. Task sets take the

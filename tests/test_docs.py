@@ -124,7 +124,7 @@ def test_the_commands_of_the_readme_work(shell: Shell) -> None:
 METHOD_PAGES = ["hong_kim", "kleimenov_popova", "opencl_cost_table", "dual_issue"]
 EXAMPLES = [
     (page, text)
-    for page in ("cli", "schedulability", "estimators", *METHOD_PAGES)
+    for page in ("../README", "cli", "schedulability", "estimators", *METHOD_PAGES)
     for text in blocks(ROOT / "docs" / f"{page}.md", "console")
 ]
 FILES = {"kleimenov_popova": {"figure3.ptx": "ptx", "example.toml": "toml"}}

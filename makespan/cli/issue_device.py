@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from makespan.estimators.dual_issue import Characteristics
     from makespan.estimators.dual_issue.arbiter import Pattern
 
+_LANES, _SCHEDULERS = 192, 4
 device_options = stack(
     click.option("--device", metavar="vgk110[:KEY=VALUE,...]", help="a virtual GK110 (the default); keys: noise, seed,"
                  " conflicts, arbiter, bubbles, latency"),
@@ -51,7 +52,11 @@ def measured(
     if table is not None:
         if device is not None or fast or single_code:
             raise InputError("--import is a finished measurement: no --device, --fast or --single-code beside it")
-        return measurements.read(table, measurements.Sm(lanes or 192, schedulers or 4, 32), limit)
+        return measurements.read(
+            table,
+            measurements.Sm(_LANES if lanes is None else lanes, _SCHEDULERS if schedulers is None else schedulers, 32),
+            limit,
+        )
     if lanes is not None or schedulers is not None:
         raise InputError("--lanes and --schedulers describe the SM of --import; a device knows its own")
     name = device or "vgk110"

@@ -8,7 +8,6 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from types import MappingProxyType
@@ -18,6 +17,7 @@ from makespan.errors import InputError
 from makespan.estimators.estimate import Origin, Quantity
 from makespan.estimators.gpu_keys import KEYS, Key, Range, alternatives
 from makespan.machine.values import shown
+from makespan.text_file import read_text, shipped_files
 
 MAX_FILE_BYTES = 64 << 10  # tomllib takes quadratic time for a long dotted key
 MAX_TEXT = 500
@@ -113,6 +113,28 @@ class Gpu:
         """Those of the keys that are not known."""
         return tuple(key for key in keys if _key(key) and key not in self.figures)
 
+    def require(self, *keys: str, where: Mapping[str, str] | None = None) -> None:
+        """Refuse a GPU of which some of these numbers are not known.
+
+        Args:
+            where: what needs a number, by key.
+
+        Raises:
+            InputError: names them all, and how to get each.
+        """
+        missing = self.missing(*keys)
+        if len(missing) == 1 and missing[0] not in (where or {}):
+            self.figure(missing[0])
+        if not missing:
+            return
+        by_how: dict[str, list[str]] = {}
+        for key in missing:
+            needs = f" ({where[key]})" if where and key in where else ""
+            by_how.setdefault(KEYS[key].how, []).append(key + needs)
+        hows = "; ".join(f"{', '.join(several)}: {how}" for how, several in by_how.items())
+        count = "1 number is" if len(missing) == 1 else f"{len(missing)} numbers are"
+        raise InputError(f"GPU {self.name}: {count} not known; {hows}; or give each with --set KEY=N")
+
     def with_figures(self, figures: Mapping[str, Figure]) -> "Gpu":
         """The same GPU with these figures besides its own, and in place of those that tell the same."""
         replaced = {other for key in figures for other in alternatives(key)}
@@ -133,7 +155,7 @@ def figure(key: str, value: Value, *, source: str, status: Status = Status.GIVEN
 
 def shipped() -> dict[str, Gpu]:
     """The GPUs that come with the package, by name."""
-    return {name: _read(file, file.name) for name, file in _shipped_files().items()}
+    return {name: _read(file, file.name) for name, file in shipped_files("gpus", _SUFFIX).items()}
 
 
 def find(name: str) -> Gpu:
@@ -142,7 +164,7 @@ def find(name: str) -> Gpu:
     Raises:
         InputError: neither, or see `read`.
     """
-    files = _shipped_files()
+    files = shipped_files("gpus", _SUFFIX)
     if name in files:
         return _read(files[name], files[name].name)
     if name.endswith(_SUFFIX):
@@ -191,23 +213,8 @@ def write(gpu: Gpu, path: Path) -> None:
         raise InputError(f"{path}: cannot write the GPU file: {error.strerror or error}") from None
 
 
-def _shipped_files() -> dict[str, Traversable]:
-    folder = resources.files("makespan") / "data" / "gpus"
-    files = {file.name.removesuffix(_SUFFIX): file for file in folder.iterdir() if file.name.endswith(_SUFFIX)}
-    return dict(sorted(files.items()))
-
-
 def _read(file: Path | Traversable, where: str) -> Gpu:
-    try:
-        with file.open("rb") as stream:
-            data = stream.read(MAX_FILE_BYTES + 1)
-        text = data.decode("utf-8")
-    except OSError as error:
-        raise InputError(f"{where}: cannot read the GPU file: {error.strerror or error}") from None
-    except UnicodeDecodeError:
-        raise InputError(f"{where}: cannot read the GPU file: it is not UTF-8 text") from None
-    if len(data) > MAX_FILE_BYTES:
-        raise InputError(f"{where}: larger than {MAX_FILE_BYTES >> 10} KiB; a GPU file is a few pages of text")
+    text = read_text(file, "GPU file", MAX_FILE_BYTES, where=where)
     try:
         document = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # ValueError: also an integer of too many digits

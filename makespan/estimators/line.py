@@ -14,6 +14,7 @@ class Line:
 
     Args:
         intercept_error: standard error of the intercept; None with no more than two points, as that of the slope.
+        scatter: standard deviation of the y about the line; None with no more than two points.
         r_squared: share of the variation of y that the line explains; None if y does not vary.
     """
 
@@ -21,6 +22,7 @@ class Line:
     slope: Fraction
     intercept_error: float | None
     slope_error: float | None
+    scatter: float | None
     r_squared: Fraction | None
 
     def at(self, x: int) -> Fraction:
@@ -54,6 +56,7 @@ def fit_line(points: Iterable[tuple[float | Fraction, float | Fraction]]) -> Lin
         slope=slope,
         intercept_error=None if variance is None else sqrt(variance * (Fraction(1, count) + mean_x**2 / spread)),
         slope_error=None if variance is None else sqrt(variance / spread),
+        scatter=None if variance is None else sqrt(variance),
         r_squared=1 - residual / variation if variation else None,
     )
 

@@ -1,6 +1,6 @@
 """How many blocks and warps are resident on an SM at the same time."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -13,7 +13,8 @@ class Limits:
     """What an SM can hold; None is not known, and then limits nothing.
 
     Args:
-        register_unit: registers are allocated in multiples of this, for a block or for a warp (`register_scope`).
+        register_unit: registers are allocated in multiples of this, for a block or for a warp (`register_scope`); where
+            that is not known, as it is with `shared_unit`, they count as they are, and `Occupancy.unrounded` says so.
         shared_unit: bytes of shared memory are allocated in multiples of this.
         block_shared_bytes: what one block may have, of the `shared_bytes` of the SM.
     """
@@ -25,9 +26,9 @@ class Limits:
     warps: int | None = None
     blocks: int | None = None
     block_threads: int | None = None
-    register_unit: int = 1
-    register_scope: Literal["block", "warp"] = "block"
-    shared_unit: int = 1
+    register_unit: int | None = None
+    register_scope: Literal["block", "warp"] | None = None
+    shared_unit: int | None = None
 
     def __post_init__(self) -> None:
         for name in self.__slots__:
@@ -55,9 +56,9 @@ class Limits:
             warps=known("warps"),
             blocks=known("blocks"),
             block_threads=known("block_threads"),
-            register_unit=known("register_unit") or 1,
-            register_scope="warp" if gpu.text("limits.register_scope") == "warp" else "block",
-            shared_unit=known("shared_unit") or 1,
+            register_unit=known("register_unit"),
+            register_scope=_SCOPES.get(gpu.text("limits.register_scope")),
+            shared_unit=known("shared_unit"),
         )
 
     def warps_of(self, threads: int) -> int:
@@ -81,12 +82,24 @@ class Occupancy:
         by_resource: how many blocks each limit would allow by itself.
         limiting: the resources that allow no more than `blocks_per_sm`; empty if there is no known limit.
         unknown: the resources that were left out, as their demand or their limit is not known.
+        unrounded: the keys of a GPU description that lack: what is allocated may be more than what counts here.
     """
 
     blocks_per_sm: int
     warps_per_block: int
     by_resource: Mapping[str, int]
     unknown: tuple[str, ...] = ()
+    unrounded: tuple[str, ...] = ()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What makes the number doubtful, for a reader."""
+        if not self.unrounded:
+            return ()
+        return (
+            f"{', '.join(self.unrounded)} not known: registers or shared memory count without rounding up to the units"
+            " in which they are allocated, so that fewer blocks may be resident",
+        )
 
     @property
     def warps_per_sm(self) -> int:
@@ -137,7 +150,17 @@ def occupancy(
                 raise InputError(f"the block fits on no SM: it needs {demand} {_UNITS[name]}, an SM has {limit}")
     if not found:
         raise InputError(f"the occupancy is not known: no limit is, for {', '.join(unknown)}; give the active blocks")
-    return Occupancy(min(found.values()), warps_per_block, found, tuple(unknown))
+    return Occupancy(min(found.values()), warps_per_block, found, tuple(unknown), tuple(_unrounded(limits, found)))
+
+
+_SCOPES: Mapping[str | None, Literal["block", "warp"]] = {"block": "block", "warp": "warp"}
+_ALLOCATION = {"registers": ("register_unit", "register_scope"), "shared memory": ("shared_unit",)}
+
+
+def _unrounded(limits: Limits, used: Iterable[str]) -> Iterator[str]:
+    """What is not known of how the resources that limit are allocated."""
+    names = [name for resource in used for name in _ALLOCATION.get(resource, ())]
+    yield from (f"limits.{name}" for name in names if getattr(limits, name) is None)
 
 
 _UNITS = {"blocks": "blocks", "warps": "warps", "registers": "registers", "shared memory": "bytes of shared memory"}
@@ -154,7 +177,7 @@ def _registers(limits: Limits, warps: int, registers: int | None) -> int | None:
     return _rounded(warps * warp, limits.register_unit)
 
 
-def _rounded(demand: int | None, unit: int) -> int | None:
+def _rounded(demand: int | None, unit: int | None) -> int | None:
     if demand is not None and demand < 0:
         raise InputError(f"shared memory must be at least 0 bytes, not {demand}")
-    return None if demand is None else -(-demand // unit) * unit
+    return demand if demand is None or unit is None else -(-demand // unit) * unit

@@ -6,8 +6,9 @@ from math import isfinite
 from pathlib import Path
 
 from makespan.errors import InputError
+from makespan.estimators.decimal_text import number
 from makespan.machine.values import shown
-from makespan.ptx.bounds import side_text
+from makespan.text_file import read_text
 
 MAX_FILE_BYTES = 4 << 20
 MAX_COUNT = 10**15
@@ -50,17 +51,14 @@ def positive(text: str, where: str) -> float:
     Raises:
         InputError: no number, or none above 0.
     """
-    try:
-        value = float(text) if len(text) <= _DIGITS else None
-    except ValueError:
-        value = None
+    value = number(text)
     if value is None or not (isfinite(value) and value > 0):
         raise InputError(f"{where}: {shown(text)} is not a time above 0")
     return value
 
 
 def _rows(path: Path) -> Iterator[tuple[str, list[str]]]:
-    reader = csv.reader(side_text(path, "file of samples", MAX_FILE_BYTES).splitlines())
+    reader = csv.reader(read_text(path, "file of samples", MAX_FILE_BYTES).splitlines())
     try:
         for row in reader:
             if row:

@@ -4,11 +4,10 @@ from collections.abc import Iterable
 from math import isfinite
 
 from makespan.errors import InputError
+from makespan.estimators.decimal_text import number
 from makespan.estimators.gpu import Figure, Gpu, Value, figure
 from makespan.estimators.gpu_keys import KEYS, Range
 from makespan.machine.values import shown
-
-_DIGITS = 40  # longer numbers are refused before they are converted
 
 
 def with_settings(gpu: Gpu, settings: Iterable[str], source: str, *, model: str | None = None) -> Gpu:
@@ -34,11 +33,8 @@ def with_settings(gpu: Gpu, settings: Iterable[str], source: str, *, model: str 
 def _value(key: str, text: str, what: str) -> Value:
     if key in KEYS and KEYS[key].choices:
         return text
-    try:
-        number = float(text) if len(text) <= _DIGITS else None
-    except ValueError:
-        number = None
-    if number is None or not isfinite(number):
+    value = number(text)
+    if value is None or not isfinite(value):
         raise InputError(f"{what} must be a number, not {shown(text)}")
-    is_whole = key in KEYS and KEYS[key].range is Range.WHOLE and number.is_integer()
-    return int(number) if is_whole else number
+    is_whole = key in KEYS and KEYS[key].range is Range.WHOLE and value.is_integer()
+    return int(value) if is_whole else value

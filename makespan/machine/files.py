@@ -3,12 +3,12 @@
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
 
 from makespan.errors import InputError
 from makespan.machine.values import ONE_CYCLE, Latency, Machine, UnitClass, check_whole, class_name, shown
+from makespan.text_file import read_text, shipped_files
 
 MAX_FILE_BYTES = 16 << 10  # tomllib takes quadratic time for a long dotted key
 MAX_TEXT = 500
@@ -114,7 +114,7 @@ class MachineFile:
 
 def shipped() -> dict[str, MachineFile]:
     """The machines that come with the package, by name."""
-    return {name: _read(file, file.name) for name, file in _shipped_files().items()}
+    return {name: _read(file, file.name) for name, file in shipped_files("machines", _SUFFIX).items()}
 
 
 def find(name: str) -> MachineFile:
@@ -123,7 +123,7 @@ def find(name: str) -> MachineFile:
     Raises:
         InputError: neither, or see `read`.
     """
-    files = _shipped_files()
+    files = shipped_files("machines", _SUFFIX)
     if name in files:
         return _read(files[name], files[name].name)
     if name.endswith(_SUFFIX):
@@ -140,23 +140,8 @@ def read(path: Path) -> MachineFile:
     return _read(path, str(path))
 
 
-def _shipped_files() -> dict[str, Traversable]:
-    folder = resources.files("makespan") / "data" / "machines"
-    files = {file.name.removesuffix(_SUFFIX): file for file in folder.iterdir() if file.name.endswith(_SUFFIX)}
-    return dict(sorted(files.items()))
-
-
 def _read(file: Path | Traversable, where: str) -> MachineFile:
-    try:
-        with file.open("rb") as stream:
-            data = stream.read(MAX_FILE_BYTES + 1)
-        text = data.decode("utf-8")
-    except OSError as error:
-        raise InputError(f"{where}: cannot read the machine file: {error.strerror or error}") from None
-    except UnicodeDecodeError:
-        raise InputError(f"{where}: cannot read the machine file: it is not UTF-8 text") from None
-    if len(data) > MAX_FILE_BYTES:
-        raise InputError(f"{where}: larger than {MAX_FILE_BYTES >> 10} KiB; a machine file is a page of text")
+    text = read_text(file, "machine file", MAX_FILE_BYTES, where=where)
     try:
         document = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # ValueError: also an integer of too many digits

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from makespan.errors import InputError
+from makespan.text_file import read_text
 
 MAX_ITERATIONS = 65_536
 MAX_BOUNDS_BYTES = 2**20
@@ -78,7 +79,7 @@ def read_bounds(path: Path) -> tuple[GivenBound, ...]:
     Raises:
         InputError: a file that cannot be read, a line that is something else, a bound not filled in.
     """
-    lines = enumerate(side_text(path, "bounds file", MAX_BOUNDS_BYTES).splitlines(), 1)
+    lines = enumerate(read_text(path, "bounds file", MAX_BOUNDS_BYTES).splitlines(), 1)
     stripped = ((number, line.partition("#")[0].strip()) for number, line in lines)
     return tuple(_line_bound(line, f"{path}:{number}") for number, line in stripped if line)
 
@@ -91,25 +92,6 @@ def loop_bounds(arguments: Iterable[str]) -> tuple[GivenBound, ...]:
     """
     several = ((given_bound(text),) if "=" in text else read_bounds(Path(text)) for text in arguments)
     return tuple(bound for bounds in several for bound in bounds)
-
-
-def side_text(path: Path, what: str, most_bytes: int) -> str:
-    """The text of a small file beside a kernel.
-
-    Raises:
-        InputError: a file that cannot be read, is not UTF-8 or too large.
-    """
-    try:
-        with path.open("rb") as stream:
-            data = stream.read(most_bytes + 1)
-    except OSError as error:
-        raise InputError(f"{path}: cannot read the {what}: {error.strerror or error}") from None
-    if len(data) > most_bytes:
-        raise InputError(f"{path}: a {what} larger than {most_bytes // 2**20} MiB")
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise InputError(f"{path}: the {what} is not UTF-8 text") from None
 
 
 def _line_bound(line: str, place: str) -> GivenBound:

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from makespan.errors import InputError
-from makespan.ptx.bounds import side_text
 from makespan.ptx.calls import call_name
 from makespan.ptx.cfg import Flow, flow
 from makespan.ptx.loops import Nest, nest
 from makespan.ptx.module import Kernel
+from makespan.text_file import read_text
 
 SIDES = ("taken", "fall")
 """The outcomes of a conditional branch, in the order of the successors of its block."""
@@ -105,7 +105,7 @@ def read_trace(path: Path) -> tuple[Step, ...]:
         InputError: a file that cannot be read, or a line that is something else.
     """
     found = []
-    for number, line in enumerate(side_text(path, "trace", MAX_TRACE_BYTES).splitlines(), 1):
+    for number, line in enumerate(read_text(path, "trace", MAX_TRACE_BYTES).splitlines(), 1):
         if step := line.partition("#")[0].strip():
             match = _STEP.fullmatch(step)
             if match is None:

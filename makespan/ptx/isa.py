@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from makespan.errors import InputError
 from makespan.ptx.module import Brace, Declaration, Instruction, Kernel, declares, names_in
+from makespan.text_file import read_text
 
 PROFILES: Mapping[str, str] = MappingProxyType({"paper": "CL", "fermi": "CLSD", "modern": "CLSDT"})
 """The unit classes of every profile."""
@@ -158,17 +159,10 @@ def read_classes(path: Path) -> dict[str, str]:
     Raises:
         InputError: a file that cannot be read, is not TOML, or holds anything else.
     """
+    text = read_text(path, "classes file", MAX_CLASSES_BYTES)
     try:
-        with path.open("rb") as stream:
-            data = stream.read(MAX_CLASSES_BYTES + 1)
-        if len(data) > MAX_CLASSES_BYTES:
-            raise InputError(f"{path}: a classes file larger than {MAX_CLASSES_BYTES // 2**20} MiB")
-        document = tomllib.loads(data.decode("utf-8"))
-    except OSError as error:
-        raise InputError(f"{path}: cannot read the classes file: {error.strerror or error}") from None
-    except UnicodeDecodeError:
-        raise InputError(f"{path}: the classes file is not UTF-8 text") from None
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        document = tomllib.loads(text)
+    except (ValueError, RecursionError) as error:  # ValueError: also an integer of too many digits
         raise InputError(f"{path}: not a TOML classes file: {error}") from None
     return _checked(document, path)
 

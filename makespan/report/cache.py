@@ -47,6 +47,9 @@ class BundleCache:
         """The claim kept for `instance`, proven anew; None where there is none, or none that can be proven anew."""
         for effort in ("", self._effort):
             path = self._path(instance, effort)
+            if path.exists() and not path.is_file():
+                self._note(f"{path}: not used: it is no file")
+                continue
             try:
                 with path.open("rb") as file:
                     content = file.read(MOST_BYTES + 1)
@@ -64,6 +67,8 @@ class BundleCache:
     def save(self, result: Result) -> None:
         """Keep a result; where that fails, a note says so."""
         path = self._path(result.instance, "" if result.status is Status.EXACT else self._effort)
+        if path.exists() and not path.is_file():
+            return
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             write_whole(path, canonical(bundle(result)) + b"\n", "the result")

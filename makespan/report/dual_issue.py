@@ -47,6 +47,8 @@ def _bank_lines(found: BankResult) -> Iterator[str]:
     how = "pairs" if found.complete else "pairs, one register per bank (fast)"
     count = len(found.classes)
     yield f"register banks {count}, from {found.runs} {how}, conflict at or below {found.limit:.3%} of theory"
+    if not found.complete:
+        yield "  warning: not all pairs were measured, so that conflicts are those of banks is taken for granted"
     for bank, members in enumerate(found.classes):
         yield f"  {bank}: {_ranges(members)}"
     yield f"  bank of register r: {found.function or 'no function of three bits or fewer'}"

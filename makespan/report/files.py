@@ -28,12 +28,17 @@ def check_writable(path: Path, what: str) -> None:
 def write_whole(path: Path, content: bytes, what: str) -> None:
     """Replace `path`, or what it links to, by `content` in one step; `what` is for the message.
 
+    A device or a pipe is written to and stays what it is.
+
     Raises:
         InputError: the file cannot be written; nothing is left behind.
     """
     target = path.resolve()
     temporary = target.with_name(f".makespan-{secrets.token_hex(8)}.tmp")
     try:
+        if target.exists() and not target.is_file():
+            target.write_bytes(content)
+            return
         try:
             temporary.write_bytes(content)
             temporary.replace(target)

@@ -161,6 +161,9 @@ def _is_cheap(streams: Sequence[Stream], policy: Policy, longest: int) -> bool:
     if excess(parts) >= 0:
         return False
     early = longest + sum(stream.wcet * (1 + stream.delay // stream.period) for stream in streams)
-    busy = early * ONE // (ONE - scaled(parts))
-    kernels = sum(busy // stream.period + 1 for stream in streams)
+    seen = early * ONE // (ONE - scaled(parts))
+    if policy is Policy.EDF:  # it walks from deadline to deadline, however far apart they are
+        deadlines = [stream.deadline for stream in streams]
+        seen += max(deadlines) - min(deadlines)
+    kernels = sum(seen // stream.period + 1 for stream in streams)
     return kernels * len(streams) ** 2 <= _OPINION_WORK

@@ -7,6 +7,7 @@ from fractions import Fraction
 from makespan.errors import InputError
 from makespan.schedulability.analysis import analyse
 from makespan.schedulability.assignment import Assignment, Heuristic, assign, assign_exactly
+from makespan.schedulability.chains import predecessors
 from makespan.schedulability.description import Description, task_set
 from makespan.schedulability.holistic import Limits
 from makespan.schedulability.sensitivity import Margin, execution_factor, shortest_period, slowest_clock
@@ -140,13 +141,12 @@ def _margins(
     progress: Callable[[str], None],
 ) -> tuple[Margin, ...]:
     progress("how much longer all kernels could take")
-    found = [execution_factor(system, analyse)]
+    found, started = [execution_factor(system, analyse)], predecessors(system)
     for task in system.tasks:
         progress(f"how much longer {task.name} could take, and how often it could come")
-        found += [
-            execution_factor(system, _quickly_proven, only=task.name),
-            shortest_period(system, _quickly_proven, task.name),
-        ]
+        found.append(execution_factor(system, _quickly_proven, only=task.name))
+        if task.name not in started:  # else its period is that of the task at the head
+            found.append(shortest_period(system, _quickly_proven, task.name))
     clock = description.clock
     if clock is not None and any(wcet.cycles is not None for wcet in wcets.values()):
         progress("how slow the clock could be")
@@ -167,6 +167,9 @@ def _notes(
 ) -> Iterator[str]:
     yield "periods, jitter and CPU times are as the file says; launch overheads count only if they are in these times"
     yield f"everything happens at whole ticks of {shown_time(tick)}"
+    if rounded := [name for name, wcet in wcets.items() if (wcet.seconds / tick).denominator != 1]:
+        yield f"execution times rounded up to whole ticks, so a job may never take so long: {', '.join(rounded)}"
+    yield "a partition serves one kernel at a time, to its end, and a core only these tasks: nothing else runs on them"
     if description.clock is not None:
         yield f"the SM clock never falls below {shown_frequency(description.clock)}"
     if any(wcet.kind is Kind.GIVEN for wcet in wcets.values()):
@@ -175,7 +178,7 @@ def _notes(
     if loose := [name for name, wcet in wcets.items() if wcet.at_least is not None and not wcet.is_exact]:
         yield f"bounded, not exact: a job of {', '.join(loose)} may never take as long as its execution time here"
     if len(description.partitions) > 1:
-        yield "kernels on different partitions do not slow each other down"
+        yield "partitions have no SM in common, and kernels on different ones do not slow each other down"
     yield from () if verdict is None else verdict.notes
     yield from _assumptions({name: wcet for name, wcet in wcets.items() if wcet.kind is Kind.PROVEN})
 

@@ -76,10 +76,7 @@ class _Oracle:
         if key not in self.known:
             verdict = self.analysis(_isolated(self.task_set, partition, key[1]))
             there = {task.name for task in self.task_set.on(partition)} | key[1]
-            overloaded = any(load.is_overload and load.name == partition for load in verdict.loads)
-            self.known[key] = not overloaded and all(
-                task.answer is Answer.YES for task in verdict.tasks if task.task in there
-            )
+            self.known[key] = all(task.answer is Answer.YES for task in verdict.tasks if task.task in there)
         return self.known[key]
 
     def agrees(self, places: Mapping[str, str]) -> bool:
@@ -260,7 +257,8 @@ def _utilisation(task: Task) -> Fraction:
 
 
 def _grains(task: Task) -> int:
-    return task.wcet * _GRAIN // task.period
+    """At most one more than there are: that is too many already, and CP-SAT has 64 bits."""
+    return min(task.wcet * _GRAIN // task.period, _GRAIN + 1)
 
 
 def _refuse_nothing(task_set: TaskSet) -> None:

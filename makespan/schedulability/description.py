@@ -68,7 +68,7 @@ class KernelLaunch:
         entry: which kernel of the module; None where there is only one.
         warps: of a block, where `block` does not tell.
         grid: the blocks of the launch; None only beside `warps`, for one block.
-        blocks_per_sm: blocks of the launch that are on one SM at the same time, at most.
+        blocks_per_sm: blocks of the launch that fit on one SM at the same time: neither more nor fewer.
         param: `NAME=VALUE`, as `loop_bounds` and `take` with LABEL for NAME.
         evidence: why the path that `take` or `trace` fixes is the only one.
     """
@@ -270,12 +270,12 @@ def _check_given(description: Description) -> None:
         if entry.priority is not None and description.priorities is None:
             raise InputError(
                 f"task {entry.name} has priority {entry.priority}, and nothing says what this means:"
-                ' give priorities = "larger-first" or "smaller-first" at the top'
+                ' give priorities = "larger-first" or "smaller-first" at the top (--priorities for CSV)'
             )
         ranked = entry.core is not None or policies.get(entry.partition or "") is Policy.FIXED_PRIORITY
         if ranked and entry.priority is None:
             where = f"core {entry.core}" if entry.core is not None else f"partition {entry.partition}"
             raise InputError(
                 f"task {entry.name} has no priority, and {where} schedules by priorities: give every task a priority,"
-                ' or priorities = "rate-monotonic" or "deadline-monotonic" at the top'
+                ' or priorities = "rate-monotonic" or "deadline-monotonic" at the top (--priorities for CSV)'
             )

@@ -157,6 +157,8 @@ def _source(table: Mapping[str, object], folder: Path, where: str) -> Source:
     if kind != "kernel" and (launch := [key for key in _LAUNCH if key in table]):
         raise InputError(f"{where}: {launch[0]} belongs to a kernel, and the execution time comes from {kind}")
     evidence = _optional_text(table, "evidence", where)
+    if evidence is not None and not evidence.strip():
+        raise InputError(f"{where}: evidence is blank: say who vouches, and why")
     if kind in ("wcet", "cycles") and evidence is None:
         raise InputError(f'{where}: who vouches for this {kind}? say it in evidence = "..."')
     if kind == "wcet":

@@ -27,6 +27,7 @@ from makespan.schedulability.entries import (
 )
 from makespan.schedulability.task import MAX_TASKS, Partition, Policy
 from makespan.schedulability.units import PICOSECOND, duration, frequency
+from makespan.text_file import read_text
 
 MAX_FILE_BYTES = 1 << 20
 MAX_LINE = 2000
@@ -70,16 +71,7 @@ def read(path: Path, *, clock: str | None = None, priorities: str | None = None)
 
 
 def _text(path: Path) -> str:
-    try:
-        with path.open("rb") as file:
-            data = file.read(MAX_FILE_BYTES + 1)
-        text = data.decode("utf-8-sig")
-    except OSError as error:
-        raise InputError(f"{path}: cannot read the task file: {error.strerror or error}") from None
-    except UnicodeDecodeError:
-        raise InputError(f"{path}: cannot read the task file: it is not UTF-8 text") from None
-    if len(data) > MAX_FILE_BYTES:
-        raise InputError(f"{path}: larger than {MAX_FILE_BYTES >> 20} MiB; a task file has up to {MAX_TASKS} tasks")
+    text = read_text(path, "task file", MAX_FILE_BYTES)
     for number, line in enumerate(text.splitlines(), start=1):
         if len(line) > MAX_LINE:
             raise InputError(f"{path}:{number}: a line of {len(line)} characters; the limit is {MAX_LINE}")

@@ -230,8 +230,8 @@ def _check(task: Task) -> None:
         raise InputError(f"task {task.name} has no partition: assign it, then analyse")
     if task.cpu and task.deadline > task.period:
         raise InputError(
-            f"task {task.name} has CPU time and a deadline of {task.deadline} ticks, longer than its period of "
-            f"{task.period}: no analysis covers that; shorten the deadline or leave the CPU time out"
+            f"task {task.name} has CPU time and a deadline longer than its period: no analysis covers that; shorten "
+            "the deadline or leave the CPU time out"
         )
 
 

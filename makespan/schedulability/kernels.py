@@ -1,13 +1,13 @@
 """What a launch asks of one SM: the instances whose worst cases bound the execution time of a kernel task.
 
-Let the partition have S SMs, and let at most B blocks of a launch of G be on one SM at the same time. With G <= S B
-no block needs to wait for room, so all of them start together, in one wave, and an SM has at least G - (S - 1) B and
-at most min(B, G) of them. The slowest SM ends the kernel. More blocks can never be faster at worst as long as every
-port is held for one cycle: take the worst schedule of k blocks and let the warps of one more block issue only what
-the others leave. Ports and issue slots that the others use are theirs in every cycle as before, so their schedule is
-unchanged, and in no cycle could one more instruction be issued. A warp that holds a port for longer can delay
-another, which may be the better for it, so on such a machine every number of blocks is a question of its own. More
-blocks than S B are refused: some would start when others end, and no instance of one SM describes that.
+Let the partition have S SMs, on each of which exactly B blocks of the launch fit at the same time, out of G. With G
+<= S B no block needs to wait for room, so all of them start together, in one wave, and an SM has at least G - (S - 1)
+B and at most min(B, G) of them. The slowest SM ends the kernel. More blocks can never be faster at worst as long as
+every port is held for one cycle: take the worst schedule of k blocks and let the warps of one more block issue only
+what the others leave. Ports and issue slots that the others use are theirs in every cycle as before, so their
+schedule is unchanged, and in no cycle could one more instruction be issued. A warp that holds a port for longer can
+delay another, which may be the better for it, so on such a machine every number of blocks is a question of its own.
+More blocks than S B are refused: some would start when others end, and no instance of one SM describes that.
 """
 
 from math import prod
@@ -90,13 +90,13 @@ def _module(path: Path, arch: str | None) -> "Module":
 
 
 def _resident(launch: KernelLaunch, blocks: int, sms: int) -> int:
-    """How many blocks of the launch are on one SM at the same time, at most."""
+    """How many blocks of the launch can be on one SM: no more than fit, and no more than there are."""
     most = launch.blocks_per_sm
     if most is None:
         if blocks > 1:
             raise InputError(
-                f"the grid has {blocks} blocks: give blocks_per_sm, how many of them are on one SM at the same time,"
-                " at most"
+                f"the grid has {blocks} blocks: give blocks_per_sm, how many of them fit on one SM at the same time"
+                " (not more: a number that is too large makes the bound void)"
             )
         most = 1
     if blocks > sms * most:

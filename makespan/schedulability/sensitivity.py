@@ -11,6 +11,7 @@ from fractions import Fraction
 from math import ceil
 
 from makespan.schedulability.assignment import Analysis
+from makespan.schedulability.chains import predecessors
 from makespan.schedulability.task import MAX_TICKS, TaskSet
 from makespan.schedulability.verdict import Answer, Verdict
 
@@ -63,18 +64,29 @@ def execution_factor(task_set: TaskSet, analysis: Analysis, *, only: str | None 
 def shortest_period(task_set: TaskSet, analysis: Analysis, task: str) -> Margin:
     """The shortest period of a task in ticks that leaves all deadlines proven; the deadlines stay as they are.
 
-    A task with CPU time keeps a period no shorter than its deadline, because its analysis needs that.
+    Tasks that start each other by data have one period, so it changes for all of them. A task with CPU time keeps a
+    period no shorter than its deadline, because its analysis needs that.
     """
-    own = task_set.by_name[task]
-    least = own.deadline if own.core is not None else 1
+    own, together = task_set.by_name[task], _started_together(task_set, task)
+    least = max((other.deadline for other in task_set.tasks if other.name in together and other.cpu), default=1)
 
     def at(period: int) -> TaskSet:
-        changed = replace(own, period=period)
-        return replace(task_set, tasks=tuple(changed if other.name == task else other for other in task_set.tasks))
+        return replace(
+            task_set, tasks=tuple(replace(t, period=period) if t.name in together else t for t in task_set.tasks)
+        )
 
     harder = _halved(own.period, min(least, own.period))
     easier = _doubled(own.period, min(MAX_TICKS, own.period * MOST_FACTOR))
     return _border(f"period of {task}", analysis, at, own.period, harder, easier, Fraction(1))
+
+
+def _started_together(task_set: TaskSet, name: str) -> set[str]:
+    """The task and all that start it by data or that it starts, directly or not."""
+    heads: dict[str, str] = {}
+    for follower, before in predecessors(task_set).items():  # heads first
+        heads[follower] = heads.get(before, before)
+    own = heads.get(name, name)
+    return {own, *(follower for follower, head in heads.items() if head == own)}
 
 
 def slowest_clock(at: Callable[[Fraction], TaskSet], clock_hz: Fraction, analysis: Analysis) -> Margin:

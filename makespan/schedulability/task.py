@@ -32,7 +32,7 @@ class Policy(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Partition:
-    """A part of the GPU that serves one kernel at a time: an SM, several, all of them, or a stream of its own."""
+    """A part of the GPU that serves one kernel at a time: an SM, several, or all of them."""
 
     name: str
     policy: Policy

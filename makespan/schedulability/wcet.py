@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from makespan.errors import InputError
 from makespan.instance import Instance
+from makespan.machine.values import shown
 from makespan.result import Result
 from makespan.schedulability.description import (
     BundleFile,
@@ -23,7 +24,8 @@ from makespan.schedulability.description import (
 )
 from makespan.schedulability.kernels import instances
 from makespan.solve import Limits, solve
-from makespan.verify import Outcome, Refused, parse, verify
+from makespan.solve.portfolio import assumptions
+from makespan.verify import Outcome, Refused, parse, reading, verify
 from makespan.verify.reading import MOST_BYTES
 
 ESTIMATE_SCHEMA = "makespan.estimate"
@@ -160,10 +162,14 @@ def execution_times(description: Description, solver: Solver) -> dict[str, Wcet]
 def of_bundle(path: Path) -> Claim:
     """What a bundle proves; of a claim that could be re-proved only in part, that part.
 
+    What is assumed of the machine follows from the verified instance; what else the file says is marked as said by it.
+
     Raises:
         InputError: a file that cannot be read, is no bundle or an estimate, or is rejected by the checker.
     """
     document = _document(path)
+    from makespan.ptx import PATH_ONLY
+
     verdict = verify(document)
     upper = verdict.upper
     if verdict.outcome is Outcome.REJECTED or verdict.claim is None or verdict.lower is None or upper is None:
@@ -171,9 +177,18 @@ def of_bundle(path: Path) -> Claim:
     claimed, proof = verdict.claim.upper, str(verdict.claim.evidence)
     if upper > claimed:
         proof = f"what could be re-proved of {claimed} by {proof}"
-    result = document["result"]  # warps and machine follow from the instance, as the checker has found
-    notes = tuple(map(str, result["assumptions"]))
-    return Claim(verdict.lower, max(claimed, upper), result["warps"], result["machine"], proof, notes)
+    instance = reading.bundle(document).instance
+    said = tuple(map(str, document["result"]["assumptions"]))
+    if hidden := [text for text in (instance.machine.name, *said) if not text.isprintable()]:
+        raise InputError(f"{path}: rejected: {shown(hidden[0])} has characters that cannot be printed")
+    known = assumptions(instance)
+    notes = (
+        *known,
+        f"{path.name}: the numbers were verified, for the warps that are in it; that these are all warps of the kernel"
+        " with all its paths, on this machine, is as the file says",
+        *(note if note.startswith(PATH_ONLY) else f"{path.name} says: {note}" for note in said if note not in known),
+    )
+    return Claim(verdict.lower, max(claimed, upper), instance.warps, instance.machine.name, proof, notes)
 
 
 def _document(path: Path) -> Any:
@@ -228,5 +243,8 @@ def _solved(launch: KernelLaunch, sizes: Sequence[int], solver: Solver) -> Claim
     worst = max(claims, key=lambda claim: claim.upper)
     notes = dict.fromkeys(note for claim in claims for note in claim.assumptions)
     if launch.blocks_per_sm is not None:
-        notes[f"at most {launch.blocks_per_sm} blocks of {launch.path.name} are on one SM at the same time"] = None
+        notes[
+            f"{launch.blocks_per_sm} blocks of {launch.path.name} fit on one SM at the same time, and no more: none of"
+            " the launch waits for room"
+        ] = None
     return replace(worst, lower=max(claim.lower for claim in claims), assumptions=tuple(notes))

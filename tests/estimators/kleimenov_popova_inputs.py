@@ -10,7 +10,17 @@ from makespan.estimators.kleimenov_popova.sequence import Sequence, Single
 from makespan.estimators.occupancy import Limits
 from makespan.ptx import Kernel
 
-LIMITS = Limits(warp_size=32, registers=65536, shared_bytes=98304, warps=8, blocks=16, block_threads=1024)
+LIMITS = Limits(
+    warp_size=32,
+    registers=65536,
+    shared_bytes=98304,
+    warps=8,
+    blocks=16,
+    block_threads=1024,
+    register_unit=256,
+    register_scope="warp",
+    shared_unit=256,
+)
 LATENCIES = Levels(80, 220, 400, 680)
 UNLIMITED = Levels(1e9, 1e9, 1e9, 1e9)
 

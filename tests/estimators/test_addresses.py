@@ -177,7 +177,7 @@ TEXT = """
 .address_size 64
 .visible .entry k(.param .u64 data, .param .u32 n)
 {
-    .reg .u32 %r<20>; .reg .pred %p<4>; .reg .u64 %a<9>; .reg .f32 %f<4>;
+    .reg .u32 %r<20>; .reg .pred %p<4>; .reg .u64 %a<9>; .reg .f32 %f<4>; .reg .u16 %h<4>;
     ld.param.u64 %a0, [data];
     cvta.to.global.u64 %a0, %a0;
     ld.param.u32 %r0, [n];
@@ -260,6 +260,32 @@ def test_addresses_of_lanes_without_parameters(
 ) -> None:
     found = access(body.replace("IF", "setp.lt.u32 %p0, %r1, %r0;"), block, offset)
     assert (found.transactions, found.coalesced, found.is_assumed) == expected
+
+
+@pytest.mark.parametrize(
+    ("body", "transactions"),
+    [
+        ("mul.lo.u32 %r8, %r1, 16; cvt.u8.u32 %h0, %r8; cvt.u32.u16 %r9, %h0;", 8),
+        ("cvt.u16.u32 %h0, %r1; shl.b16 %h1, %h0, 12; cvt.u32.u16 %r9, %h1; shr.u32 %r9, %r9, 8;", 8),
+        ("mul.lo.u32 %r8, %r1, 0x10000000; shr.u32 %r9, %r8, 26;", 2),
+        ("mul.lo.u32 %r8, %r1, 0x10001; cvt.u16.u32 %h0, %r8; cvt.u32.u16 %r9, %h0;", 1),
+        ("mad.lo.u32 %r8, %r1, 0x10001, %r0; cvt.u16.u32 %h0, %r8; cvt.u32.u16 %r9, %h0;", 32),
+        ("cvt.u16.u32 %h0, %r3; cvt.u16.u32 %h1, %r4; mul.wide.u16 %r8, %h0, %h1; add.u32 %r9, %r8, %r1;", 1),
+        ("mul.lo.u32 %r8, %r1, 16; cvt.sat.u8.u32 %h0, %r8; cvt.u32.u16 %r9, %h0;", 32),
+        ("sub.u32 %r8, %r1, 8; and.b32 %r9, %r8, 63;", 2),
+    ],
+    ids=["u8", "b16", "u32", "u16", "u16-unknown", "u16-block", "saturated", "below-0"],
+)
+def test_numbers_of_few_bits_wrap_around(body: str, transactions: int) -> None:
+    assert access(body).transactions == transactions
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["mov;", "mov.u32;", "mul.lo.u32 %r9, %r1;", "mad.lo.u32 %r9, %r1, %r2;", "shl.b32 %r9, %r1;", "add.u32 %r9;"],
+)
+def test_operands_that_are_missing_tell_nothing(line: str) -> None:
+    assert access(f"mov.u32 %r9, %r1; {line}").transactions in (1, 32)
 
 
 def test_rows_and_layers_of_a_block_of_three_dimensions() -> None:

@@ -93,6 +93,12 @@ def test_a_kernel_of_multiply_adds_has_a_bound_on_their_throughput_estimated(est
     (found,) = (one for one in json.loads(done.out)["estimates"] if one["method"] == "dual-issue")
     assert found["cycles"] > 0
     assert found["limiting"] == "FFMA throughput"
+    origins = {one["name"]: (one["origin"], one["value"]) for one in found["quantities"]}
+    assert (origins["sms"], origins["clock"]) == (("gpu", 16), ("gpu", 1.35))
+    changed = estimate(*polynomial, *SM, *FX5600, "--ffma-device", "vgk110", "--set", "sms=8", "--format", "json")
+    (given,) = (one for one in json.loads(changed.out)["estimates"] if one["method"] == "dual-issue")
+    assert [one["origin"] for one in given["quantities"] if one["name"] == "sms"] == ["given"]
+    assert given["cycles"] == pytest.approx(2 * found["cycles"])
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,6 @@
 """`makespan estimate cost-table`, `makespan microbench opencl`, `makespan evaluate cost-table`."""
 
 import json
-import re
-import shlex
 import sys
 from pathlib import Path
 
@@ -13,7 +11,6 @@ from makespan.errors import MeasurementError
 from makespan.estimators.opencl_cost_table import table as tables
 from makespan.estimators.opencl_cost_table.virtual_device import VirtualDevice
 from tests.command import Runner
-from tests.test_docs import ROOT, blocks
 
 EXAMPLE = r"matrix.\(x,y){x + matrix[x,y]}"
 MATRIX = ("--array", "matrix:float:4096x4096")
@@ -336,16 +333,3 @@ def test_points_are_saved_now_and_then(tmp_path: Path, monkeypatch: pytest.Monke
     assert done.code == 0
     assert len(seen) > 100
     assert seen[-1] == {"is_complete": True}
-
-
-def test_the_commands_of_the_documentation_print_what_stands_below_them(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (example,) = blocks(ROOT / "docs" / "opencl_cost_table.md", "console")
-    for step in example.removeprefix("$ ").split("\n$ "):
-        command, *expected = step.splitlines()
-        stated = re.search(r"# exit (\d+)$", command)
-        done = Runner("estimate", capsys)(*shlex.split(command, comments=True)[2:])
-        assert done.code == (int(stated[1]) if stated else 0)
-        printed = iter(done.out.splitlines())
-        assert all(line in printed for line in expected)  # in this order, others may stand between

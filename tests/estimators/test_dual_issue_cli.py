@@ -53,6 +53,7 @@ def test_the_virtual_device_is_measured_written_and_drawn(microbench: Runner, tm
     assert done.code == 0, done.err
     assert "bank of register r: (r & 1) | ((r >> 2) & 1) << 1" in done.out
     assert "control codes  open dual issue 1, no extra delay 40, delayed 215" in done.out
+    assert "warning: not all pairs were measured" in done.out
     assert "a virtual device: it shows that the method works, and says nothing about hardware" in done.out
     assert png.read_bytes().startswith(b"\x89PNG")
     found = machine.find(str(toml))
@@ -95,7 +96,7 @@ def test_the_portable_pair_is_written(microbench: Runner, tmp_path: Path) -> Non
         (["--device", "vgk110:noise=0.0005", "--threshold", "patent"], 4, "take the threshold auto"),
         (["--pattern", "1-3"], 2, "is no pattern"),
         (["--pattern", "2-2"], 2, "leaves 3 of 7 slots free"),
-        (["--import", "none.csv"], 2, "cannot read the measurements"),
+        (["--import", "none.csv"], 2, "cannot read the table of measurements"),
         (["--import", "none.csv", "--device", "vgk110"], 2, "no --device, --fast or --single-code beside it"),
         (["--lanes", "128"], 2, "--lanes and --schedulers describe the SM of --import"),
         (["--emit", "kepleras", "--test", "bank"], 2, "-o is missing"),
@@ -105,6 +106,11 @@ def test_the_portable_pair_is_written(microbench: Runner, tmp_path: Path) -> Non
         (["--machine-out", "none/x.toml"], 2, "cannot write the machine file"),
         (["--plot", "x.txt"], 2, "must end in .png, .svg or .pdf"),
         (["--sms", "13"], 2, "go together"),
+        (["--sms", "0", "--clock-ghz", "1", "--plot", "x.png"], 2, "--sms must be at least 1"),
+        (["--sms", "13", "--clock-ghz", "nan", "--plot", "x.png"], 2, "--clock-ghz a number above 0"),
+        (["--machine-out", "x.png", "--plot", "./x.png"], 2, "two outputs have the same name"),
+        (["--import", "none.csv", "--lanes", "0"], 2, "0 lanes are fewer"),
+        (["--import", "none.csv", "--schedulers", "0"], 2, "lanes are fewer than those of 0 schedulers"),
     ],
 )
 def test_what_cannot_be_measured_says_so(

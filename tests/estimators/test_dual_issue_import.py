@@ -112,6 +112,8 @@ def without(*starts: str) -> Callable[[], list[str]]:
         (replaced("latency,FFMA", "latency,FADD"), "the key of latency is FFMA, not 'FADD'"),
         (replaced("latency,FFMA", "speed,FFMA"), "unknown test 'speed'; there are latency, throughput, bank"),
         (lambda: [HEADER, "pattern,1-2-2-1,186,,"], "no throughput of single issue: add a row"),
+        (replaced("FMUL,127.50", "FMUL,150"), "throughput is single issue, of at most 128 per cycle, not 150"),
+        (replaced("bank,R0:R1,127.5", "bank,R0:R1,150"), "bank is single issue, of at most 128 per cycle, not 150"),
     ],
 )
 def test_tables_that_are_wrong_say_where(make: Callable[[], list[str]], message: str) -> None:
@@ -131,6 +133,24 @@ def test_patterns_need_a_code_that_opens_dual_issues() -> None:
         read(replaced("code,0x04,16.2,0,9", "code,0x04,127.5,1,9")())
 
 
+def test_conflicts_of_two_costs_are_a_failed_measurement() -> None:
+    """The largest gap would take the cheaper ones for none."""
+    costs = {(True, 0): 126.0, (True, 1): 98.0, (True, 2): 98.0, (True, 3): 98.0}
+    pairs = combinations(range(12), 2)
+    lines = [f"bank,R{a}:R{b},{costs.get((a % 4 == b % 4, a % 4), 127.5)},," for a, b in pairs]
+    with pytest.raises(MeasurementError, match="3 of 66 pairs lie between conflict and none"):
+        read([HEADER, "throughput,FMUL,127.5,,", *lines])
+
+
+@pytest.mark.parametrize("count", [8, 32, 255])
+def test_codes_that_all_open_dual_issues_are_no_stall_field(count: int) -> None:
+    lines = [f"code,{code:#04x},127.5,{int(code >= count)},9" for code in range(256)]
+    found = measurements.parse("\n".join([HEADER, *lines]), "x.csv", GK110)
+    assert found.codes is not None
+    assert len(found.codes.dual) == count
+    assert not found.codes.fields
+
+
 def test_throughputs_without_a_clear_gap_are_a_failed_measurement() -> None:
     lines = [HEADER, *(f"bank,R{a}:R{b},{110 + 2 * b + a % 2},," for a, b in combinations(range(6), 2))]
     with pytest.raises(MeasurementError, match="unresolved: the largest gap"):
@@ -144,7 +164,7 @@ def test_an_sm_has_lanes_for_its_schedulers(given: tuple[int, int, int]) -> None
 
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="cannot read the measurements: No such file"):
+    with pytest.raises(InputError, match="cannot read the table of measurements: No such file"):
         measurements.read(tmp_path / "none.csv", GK110)
     (tmp_path / "binary.csv").write_bytes(b"\xff")
     with pytest.raises(InputError, match="not UTF-8"):
@@ -176,6 +196,10 @@ def test_the_machine_file_of_a_table_is_valid_and_verified(tmp_path: Path) -> No
 
 def test_the_machine_file_of_few_measurements_says_no_more_than_they_do(tmp_path: Path) -> None:
     path = tmp_path / "x.toml"
-    path.write_text(machine_file.text(measurements.parse(f"{HEADER}\nthroughput,FMUL,127.5,,\n", 'a"\n\\.csv', GK110)))
+    table = f"{HEADER}\nthroughput,FMUL,127.5,,\n"
+    path.write_text(machine_file.text(measurements.parse(f"{table}latency,FFMA,,,9\n", 'a"\n\\.csv', GK110)))
     found = machine.find(str(path))
-    assert [figure.key for figure in found.figures] == ["units.C.capacity", "issue.width", "issue.schedulers"]
+    keys = ["units.C.capacity", "units.C.latency", "issue.width", "issue.schedulers"]
+    assert [figure.key for figure in found.figures] == keys
+    with pytest.raises(InputError, match="x: a machine file needs the latency of FFMA"):
+        machine_file.text(measurements.parse(table, "x.csv", GK110))

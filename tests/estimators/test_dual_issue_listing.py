@@ -160,6 +160,8 @@ def single(register: int) -> str:
     [
         ("", "1:1: no instruction in the listing"),
         ("-:-:D:-:05 FFMA R1, R2, R3", "1:1: FFMA has a destination and 3 sources"),
+        ("-:-:D:-:05 FFMA.FTZ R1, R2, R3", "1:1: FFMA.FTZ has a destination and 3 sources"),
+        ("-:-:D:-:05 FFMA R1, R2, R99999999999, R3", "1:1: R99999999999: registers are R0..R254 and RZ"),
         ("-:-:D:-:17 NOP", "1:1: '-:-:D:-:17' is no control code"),
         ("NOP", "1:1: expected T:G:D:S:nn MNEMONIC"),
         ("\n-:-:D:-:05 FFMA R1, R2, R255, R3", "2:1: R255: registers are R0..R254 and RZ"),
@@ -183,6 +185,7 @@ def test_listings_that_are_none_name_the_line(text: str, message: str) -> None:
     ("text", "message"),
     [
         (NOPS * 6 + FFMA.format("D", 4, 9), "line 7: a dual code on the last slot of block 0"),
+        (NOPS * 5 + FFMA.format("D", 4, 9) + FFMA.format("D", 4, 10), "line 7: a dual code on the last slot of block"),
         (FFMA.format("D", 4, 9), "line 1: a dual code on the last instruction"),
         (FFMA.format("D", 4, 9) + "-:-:D:-:05 FFMA R8, R9, R1, R4", "line 2: FFMA R8, R9, R1, R4 depends on"),
         (dual(9, 9), "depends on FFMA R9, R0, R1, R4 by R9"),

@@ -1,8 +1,11 @@
 """The four tests on virtual devices: everything hidden is found, and what noise hides is not guessed."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import combinations
+from math import inf, nan
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -19,6 +22,7 @@ from makespan.estimators.dual_issue.bank_relation import (
     destination_for,
 )
 from makespan.estimators.dual_issue.code_meaning import CodeResult, codes, interpret
+from makespan.estimators.dual_issue.device import Run
 from makespan.estimators.dual_issue.gaps import GK110_GAPS, field_gaps
 from makespan.estimators.dual_issue.method import characterise
 from makespan.estimators.dual_issue.pattern_ranking import (
@@ -158,6 +162,38 @@ def test_a_relation_that_is_none_of_banks_names_the_triple() -> None:
     assert found.violations == ((0, 1, 2),)
     with pytest.raises(MeasurementError, match="R0 conflicts with R1 and R1 with R2, but R0 not with R2: noisy or not"):
         found.required()
+
+
+class Altered:
+    """An SM whose every run is changed by a function."""
+
+    def __init__(self, change: Callable[[Program, Run], Run]) -> None:
+        self.device, self.change = VirtualSm(Truth(banks=tuple(range(ZERO)))), change
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.device, name)
+
+    def run(self, program: Program, warps: int, loops: int) -> Run:
+        return self.change(program, self.device.run(program, warps, loops))
+
+
+def test_conflicts_of_two_costs_are_not_taken_for_one() -> None:
+    """The largest gap would call the cheaper ones free of conflicts."""
+
+    def two_costs(program: Program, run: Run) -> Run:
+        a, b = program.body[0].sources
+        return run if a % 4 != b % 4 or a == b else Run(run.cycles * (1.01 if a % 4 == 0 else 1.3), ())
+
+    with pytest.raises(MeasurementError, match="6 of 120 pairs lie between conflict and none"):
+        banks(Altered(two_costs), range(16))
+
+
+@pytest.mark.parametrize("value", [nan, inf])
+def test_devices_that_return_no_numbers_are_failed_measurements(value: float) -> None:
+    with pytest.raises(MeasurementError, match="no measurement"):
+        reference(Altered(lambda _, run: Run(value, run.clock_samples)))
+    with pytest.raises(MeasurementError, match="no measurement"):
+        latency(Altered(lambda _, run: Run(run.cycles, tuple(value for _ in run.clock_samples))))
 
 
 def test_no_conflicts_at_all_are_no_conflicts() -> None:

@@ -99,6 +99,9 @@ def test_help_lists_the_methods_without_importing_them(estimate: Runner) -> None
     ("arguments", "message"),
     [
         (["k.ptx"], "which method? give --method hong-kim|kleimenov-popova"),
+        (["--method", "static-fixpoint", "--compare", "k.ptx"], "give either --method NAME or --compare"),
+        (["--compare", "k.ptx", "--method=hong-kim"], "give either --method NAME or --compare"),
+        (["hong-kim", "k.ptx", "--compare"], "give either --method NAME or --compare"),
         (["--method", "guess", "k.ptx"], "unknown method 'guess'"),
         (["--method=guess", "k.ptx"], "unknown method 'guess'"),
     ],

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from makespan.estimators import gpu as gpus
 from tests.command import Outcome, Runner
 
 EXAMPLE = ("--gpu", "isca09-example", "--grid", 80, "--block", 128, "--active-blocks", 5)
@@ -146,6 +147,14 @@ def test_segments_are_shared_where_the_gpu_shares_them(estimate: Runner, tmp_pat
         assert quantities(done)["uncoal_per_mw"] == transactions, gpu
 
 
+def test_a_rule_of_coalescing_that_the_gpu_does_not_tell_is_said_to_be_assumed(estimate: Runner, mix: Path) -> None:
+    said = "how lanes share transactions is assumed, segments of 128 bytes: GPU isca09-example lacks"
+    assert f"{said} hong_kim.coalescing_rule and hong_kim.segment_bytes" in estimate("hong-kim", mix, *EXAMPLE).out
+    given = ("--set", "coalescing_rule=segments", "--set", "segment_bytes=128")
+    for words in ((mix, *EXAMPLE, *given), (mix, *QUADRO), (*COUNTS, *EXAMPLE)):
+        assert "is assumed" not in estimate("hong-kim", *words).out
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -169,8 +178,11 @@ def test_segments_are_shared_where_the_gpu_shares_them(estimate: Runner, tmp_pat
         ((*COUNTS, "--gpu", "nothing", "--grid", 80, "--block", 128), "unknown GPU 'nothing'"),
         (
             (*COUNTS, "--gpu", "hd6970", "--grid", 80, "--block", 64, "--active-blocks", 1),
-            "mem_ld is not known; measure",
+            "2 numbers are not known; hong_kim.mem_ld, hong_kim.departure_del_uncoal: measure it",
         ),
+        ((*COUNTS, "--gpu", "nothing", "--grid", 80, "--block", "12x"), "--block"),
+        (("--counts", "comp=1_000", *EXAMPLE), "--counts: comp must be a number, not '1_000'"),
+        (("--counts", "comp=٣", *EXAMPLE), "--counts: comp must be a number"),
         ((*COUNTS, *QUADRO, "--regs", 100), "it needs 12800 registers, an SM has 8192"),
         ((*COUNTS, "--gpu", "quadro-fx5600", "--grid", 80, "--block", 768), "has at most 512"),
     ],
@@ -210,6 +222,27 @@ def test_a_function_of_the_file_is_counted_with_its_call(estimate: Runner, tmp_p
     file.write_text(called.replace("    bar.sync 0;", "    call f;"))
     found = quantities(estimate("hong-kim", file, *QUADRO, "--loop-bound", "loop==3", "--format", "json"))
     assert found["comp_insts"] == 25 + 3 * 3
+
+
+def test_numbers_that_a_table_of_throughputs_makes_superfluous_are_not_asked_for(estimate: Runner) -> None:
+    words = ("--gpu", "hd6970", "--grid", 80, "--block", 64, "--active-blocks", 1, "--ops", "f32_mul=4")
+    assert estimate("hong-kim", "--counts", "comp=4", *words).code == 0
+    refused = estimate("hong-kim", "--counts", "comp=4,coal=1", *words)
+    assert "hong_kim.mem_ld, hong_kim.departure_del_coal: measure it" in refused.err
+
+
+def test_an_allocation_that_is_not_known_is_said(estimate: Runner, tmp_path: Path) -> None:
+    known = gpus.find("quadro-fx5600")
+    kept = {key: one for key, one in known.figures.items() if not key.endswith(("_unit", "_scope"))}
+    file = tmp_path / "gpu.toml"
+    file.write_text(gpus.render(gpus.Gpu("mine", kept)))
+    launch = ("--grid", 80, "--block", 64, "--regs", 10)
+    said = "limits.register_unit, limits.register_scope not known: registers or shared memory count without rounding"
+    assert said in estimate("hong-kim", *COUNTS, "--gpu", file, *launch).out
+    assert "limits.shared_unit not known" not in estimate("hong-kim", *COUNTS, "--gpu", file, *launch).out
+    assert "not known: registers" not in estimate("hong-kim", *COUNTS, "--gpu", "quadro-fx5600", *launch).out
+    active = estimate("hong-kim", *COUNTS, "--gpu", file, *launch, "--active-blocks", 2)
+    assert "not known: registers" not in active.out  # the number of blocks was given
 
 
 def test_an_unknown_key_of_a_gpu_file_is_named(estimate: Runner, tmp_path: Path) -> None:

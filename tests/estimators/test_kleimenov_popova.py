@@ -280,6 +280,19 @@ def test_as_printed_an_idle_level_becomes_faster_than_without_load() -> None:
     assert fixpoint(lambda lat: 100 + 10 * lat, 200, 1, 28).time == 380
 
 
+def test_as_printed_a_level_that_cannot_deliver_is_said_to_be_overlooked() -> None:
+    narrow = device(Levels(1e-12, 1e9, 1e9, 1e9))
+    printed = estimate(narrow, alike(), rules=Rules.as_printed())
+    assert printed.cycles < 1000
+    assert any("the bandwidth of L1 cannot deliver in this time" in warning for warning in printed.warnings)
+    assert not any("only the bandwidth limits there" in warning for warning in printed.warnings)
+    still = estimate(device(Levels(1e9, 1e9, 1e9, 1e-3)), alike(time=lambda _: 1000), rules=Rules.as_printed())
+    assert any("the bandwidth of uncoal cannot deliver" in warning for warning in still.warnings)
+    corrected = estimate(narrow, alike())
+    assert any("nothing waits for L1: only the bandwidth" in warning for warning in corrected.warnings)
+    assert not any("cannot deliver" in warning for warning in corrected.warnings)
+
+
 def test_as_printed_a_time_that_stands_still_hides_an_overload() -> None:
     def time(lat: float) -> float:
         return max(100 + 2 * lat, 1000)
@@ -301,7 +314,7 @@ def test_a_fixed_point_that_is_not_reached_says_so() -> None:
 
 def test_k9_regression_returns_the_line() -> None:
     points = [EmptyKernel(blocks, 4, blocks * 2e-9 + 5e-6) for blocks in (1, 10, 100)]
-    line = fit_launches(points)[4]
+    line = fit_launches(points)[4].launch
     assert line.x1 == pytest.approx(2e-9, rel=1e-12)
     assert line.x2 == pytest.approx(5e-6, rel=1e-12)
     assert line.seconds(1000) == pytest.approx(7e-6, rel=1e-12)

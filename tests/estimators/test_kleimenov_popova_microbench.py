@@ -43,7 +43,7 @@ EXPECTED = {
 
 def recovered(virtual: VirtualGpu, **options: int) -> dict[str, float]:
     found = fitted(virtual.samples(**options), gpu(), "virtual")  # type: ignore[arg-type]
-    return {key.removeprefix("kleimenov_popova."): float(figure.value) for key, figure in found.items()}
+    return {each.key.removeprefix("kleimenov_popova."): float(each.value) for each in found}
 
 
 def test_without_noise_every_parameter_is_recovered_exactly() -> None:
@@ -59,17 +59,17 @@ def test_with_one_percent_of_noise_every_parameter_is_recovered_to_two_percent()
 
 def test_launch_lines_are_recovered() -> None:
     exact = launch_figures(KNOWN.launches(), "virtual")
-    values = {key.removeprefix("kleimenov_popova.launch."): figure.value for key, figure in exact.items()}
+    values = {each.key.removeprefix("kleimenov_popova.launch."): float(each.value) for each in exact}
     assert values == pytest.approx({"1.x1": 2e-9, "1.x2": 5e-6, "4.x1": 3e-9, "4.x2": 6e-6}, rel=1e-9)
     noisy = VirtualGpu(KNOWN.timing, KNOWN.memory, KNOWN.bandwidth, launch=KNOWN.launch, noise=0.01, seed=3)
     found = launch_figures(noisy.launches(repeats=100), "virtual")
-    for key, figure in found.items():
-        assert figure.value == pytest.approx(exact[key].value, rel=0.02)
+    for each, expected in zip(found, exact, strict=True):
+        assert float(each.value) == pytest.approx(float(expected.value), rel=0.02)
 
 
 def test_a_delay_a_little_below_one_cycle_is_one_and_far_below_is_refused() -> None:
     near = [Sample("delay", "f32", count, count * 0.97) for count in (64, 192)]
-    assert [figure.value for figure in fitted(near, gpu(), "test").values()] == [1]
+    assert [each.value for each in fitted(near, gpu(), "test")] == [1]
     with pytest.raises(MeasurementError, match="fewer than 1"):
         fitted([Sample("delay", "f32", count, count * 0.5) for count in (64, 192)], gpu(), "test")
 
@@ -81,9 +81,62 @@ def test_samples_that_make_no_line_are_refused() -> None:
         fitted([Sample("latency", "f32", 64, 10), Sample("latency", "f32", 192, 10)], gpu(), "test")
 
 
+def test_how_sure_a_figure_is_stands_beside_it_and_in_its_source() -> None:
+    times = {64: (380, 390), 192: (1150, 1160), 320: (1920, 1930)}
+    some = [Sample("latency", "f32", count, time) for count, runs in times.items() for time in runs]
+    (found,) = fitted(some, gpu(), "latency, 'my.csv'")
+    assert found.error is not None
+    assert found.error == pytest.approx(0.0240, abs=1e-3)
+    source = found.figure().source
+    assert "latency, 'my.csv': slope of a line through 3 counts" in source
+    assert "standard error 0.0" in source
+    assert "R^2 0.99" in source
+    read = [Sample("bandwidth", "L2", sample.count, sample.time) for sample in some]
+    (band,) = fitted(read, gpu(), "test")
+    assert band.error == pytest.approx(found.error / float(found.value) ** 2, rel=1e-6)
+    (two,) = fitted(some[::2][:2], gpu(), "test")
+    assert (two.error, two.r_squared) == (None, None)
+    assert "two times only" in two.figure().source
+
+
+def test_noise_is_refused_but_by_force(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    microbench = Runner("microbench", capsys)
+    launches = "blocks,warps_per_block,seconds\n1,1,1e-6\n10,1,9e-6\n100,1,2e-6\n1000,1,9e-6\n"
+    (tmp_path / "launch.csv").write_text(launches)
+    rows = [
+        f"latency,f32,{64 * count},{cycles}" for count, cycles in ((1, 900), (2, 200), (3, 950), (4, 700), (5, 990))
+    ]
+    (tmp_path / "latency.csv").write_text("\n".join(["measure,name,count,cycles", *rows]))
+    for name, said in (("launch", "blocks of 1 warps: the times scatter"), ("latency", "latency.f32: R^2 is 0.")):
+        made = tmp_path / f"{name}.toml"
+        words = (name, "--fit", tmp_path / f"{name}.csv", "--gpu-out", made)
+        refused = microbench(*words)
+        assert (refused.code, refused.out, made.exists()) == (4, "", False)
+        assert said in refused.err
+        assert "or --force" in refused.err
+        assert len(refused.err.splitlines()) == 1
+        forced = microbench(*words, "--force")
+        assert forced.code == 0
+        assert "warning: kleimenov_popova." in forced.out
+        assert said.rpartition(": ")[2] in made.read_text()
+
+
+def test_flat_launch_times_are_a_line(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    flat = "blocks,warps_per_block,seconds\n1,1,5e-6\n10,1,5.1e-6\n100,1,4.9e-6\n1000,1,5.1e-6\n"
+    (tmp_path / "flat.csv").write_text(flat)
+    made = tmp_path / "my.toml"
+    done = Runner("microbench", capsys)("launch", "--fit", tmp_path / "flat.csv", "--gpu-out", made)
+    assert (done.code, "warning" in done.out) == (0, False)
+    for text in (done.out, made.read_text()):
+        assert re.search(r"times about it by 2\.\d+% of their mean", text)
+    assert "+-" in done.out
+    (tmp_path / "still.csv").write_text("blocks,warps_per_block,seconds\n1,1,5e-6\n10,1,5e-6\n100,1,5e-6\n")
+    assert Runner("microbench", capsys)("launch", "--fit", tmp_path / "still.csv").code == 0
+
+
 def test_seconds_become_cycles_by_the_clock() -> None:
     some = [Sample("latency", "f32", count, count * 6e-9, in_seconds=True) for count in (64, 192)]
-    assert [figure.value for figure in fitted(some, gpu(), "test").values()] == pytest.approx([6])
+    assert [float(each.value) for each in fitted(some, gpu(), "test")] == pytest.approx([6])
     with pytest.raises(InputError, match="clock_ghz"):
         fitted(some, gpus.Gpu("bare", {}), "test")
 
@@ -313,8 +366,11 @@ def test_a_fitted_delay_takes_the_place_of_the_rule_that_told_it(
         (["latency"], "give one of --emit, --fit"),
         (["latency", "--emit=cuda"], "-o is missing"),
         (["latency", "--emit=ptx", "--lengths=a,b", "-o", "x"], "give whole numbers"),
-        (["latency", "--emit=cuda", "--gpu=gtx1050", "-o", "x"], "--gpu and --gpu-out are for --fit"),
+        (["latency", "--emit=cuda", "--gpu=gtx1050", "-o", "x"], "--gpu, --gpu-out and --force are for --fit"),
+        (["latency", "--emit=cuda", "--force", "-o", "x"], "--force are for --fit"),
         (["launch", "--fit=nowhere.csv"], "nowhere.csv: cannot read"),
+        (["launch", "--fit=nowhere.csv", "--gpu-out=mine"], "--gpu-out 'mine': the name must end in .toml"),
+        (["memory", "--fit=nowhere.csv", "--gpu-out=mine.tml"], "the name must end in .toml"),
         (["launch", "--fit=nowhere.csv", "-o", "x"], "-o is for --emit"),
     ],
 )

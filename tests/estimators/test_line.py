@@ -14,6 +14,7 @@ def test_a_line_tells_how_sure_it_is() -> None:
     line = fit_line([(1, Fraction(1)), (2, Fraction(3)), (3, Fraction(2))])
     assert (line.slope, line.intercept, line.r_squared) == (Fraction(1, 2), Fraction(1), Fraction(1, 4))
     assert line.slope_error == pytest.approx((1.5 / 1 / 2) ** 0.5)
+    assert line.scatter == pytest.approx(1.5**0.5)
     assert line.intercept_error == pytest.approx((1.5 * (1 / 3 + 4 / 2)) ** 0.5)
 
 

@@ -11,11 +11,12 @@ import pytest
 
 from makespan.errors import InputError, MeasurementError
 from makespan.estimators import gpu as gpus
+from makespan.estimators.hong_kim.measured_device import Device
 from makespan.estimators.hong_kim.memory_fit import Method, fit_memory
-from makespan.estimators.hong_kim.parameter import Device, Parameter
 from makespan.estimators.hong_kim.samples import MemorySample, memory_csv, read_memory
 from makespan.estimators.hong_kim.sources import Chase, Language, MemoryPlan, memory_source
 from makespan.estimators.hong_kim.virtual_device import DepartureQueue
+from makespan.estimators.parameter import Parameter
 from tests.command import Runner
 
 REQUESTS = (32, 64, 128, 256)
@@ -187,7 +188,7 @@ def test_samples_that_cannot_be_are_refused_with_their_line(text: str, said: str
 
 def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
     (tmp_path / "samples.csv").write_bytes(b"\xff\xfe")
-    with pytest.raises(InputError, match="the file of samples is not UTF-8 text"):
+    with pytest.raises(InputError, match="cannot read the file of samples: it is not UTF-8 text"):
         read_memory(tmp_path / "samples.csv")
     with pytest.raises(InputError, match="cannot read the file of samples: No such file"):
         read_memory(tmp_path / "none.csv")

@@ -9,7 +9,7 @@ import pytest
 
 from makespan.errors import InputError, MeasurementError
 from makespan.estimators import gpu as gpus
-from makespan.estimators.hong_kim.parameter import Device
+from makespan.estimators.hong_kim.measured_device import Device
 from makespan.estimators.hong_kim.samples import ThroughputSample, read_throughput, throughput_csv
 from makespan.estimators.hong_kim.sources import UNROLLED, operations, throughput_source
 from makespan.estimators.hong_kim.throughput_fit import fit_throughput

@@ -63,6 +63,15 @@ def test_what_is_not_known_limits_nothing_and_is_named() -> None:
         occupancy(Limits(32), warps_per_block=4)
 
 
+def test_units_that_are_not_known_are_named_where_they_could_matter() -> None:
+    limits = Limits(32, registers=8192, shared_bytes=16384, blocks=8, register_unit=256)
+    found = occupancy(limits, warps_per_block=4, registers=10, shared_bytes=1000)
+    assert found.unrounded == ("limits.register_scope", "limits.shared_unit")
+    assert "limits.register_scope, limits.shared_unit not known" in found.notes[0]
+    assert occupancy(limits, warps_per_block=4, shared_bytes=0).notes == ()
+    assert occupancy(FX5600, warps_per_block=4, registers=10, shared_bytes=1000).notes == ()
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

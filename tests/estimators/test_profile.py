@@ -357,6 +357,7 @@ def test_a_large_launch_falls_back_to_the_structure_and_counts_the_same() -> Non
         (Launch((32, 1, 1), (1, 1, 1)), {"registers": -1}, "registers per thread must be at least 0, not -1"),
         (Launch((32, 1, 1), (1, 1, 1)), {"dynamic_shared_bytes": -4}, "dynamic shared memory must be at least 0"),
         (Launch((32, 1, 1), (1, 1, 1)), {"warp_size": 0}, "warp size must be at least 1"),
+        (Launch((32, 1, 1), (1, 1, 1)), {"warp_size": 10**12}, "warp size must be at most 1024"),
     ],
 )
 def test_bad_launches_are_refused(launch: Launch, options: dict[str, int], message: str) -> None:
@@ -375,6 +376,12 @@ def test_a_call_of_what_has_no_body_cannot_be_counted(call: str) -> None:
     kernel = ptx.parse(STRUCTURE.replace("SETP", f"setp.eq.u32 %p0, 1, 1; {call};"), "k.ptx").kernel()
     with pytest.raises(UnsupportedError, match=r"k\.ptx:11: `.*call .*` calls what has no body in this file"):
         profile(kernel, Launch((32, 1, 1), (1, 1, 1)))
+
+
+def test_a_call_that_no_warp_executes_does_no_harm() -> None:
+    text = STRUCTURE.replace("SETP", "setp.eq.u32 %p0, 1, 1;").replace("%r2, %r1, 1;", "%r2, %r1, 1; call vprintf;", 1)
+    found = profile(ptx.parse(text, "k.ptx").kernel(), Launch((32, 1, 1), (1, 1, 1)))
+    assert [one.executions for one in found.instructions if one.opcode == "call"] == [0]
 
 
 @pytest.mark.parametrize("method", ["hong-kim", "kleimenov-popova", "opencl-cost-table", "dual-issue"])

@@ -29,6 +29,8 @@ def test_a_delay_takes_the_place_of_another_way_to_tell_it() -> None:
     [
         (["sms"], "--set sms must be a number, not ''"),
         (["sms=many"], "--set sms must be a number, not 'many'"),
+        (["sms=1_0"], "--set sms must be a number, not '1_0'"),
+        (["sms=٣"], "--set sms must be a number"),
         (["sms=nan"], "--set sms must be a number, not 'nan'"),
         (["sms=" + "1" * 41], "--set sms must be a number"),
         (["sms=1.5"], "sms must be a whole number of at least 1, at most 1e+15, not 1.5"),

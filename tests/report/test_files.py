@@ -1,5 +1,6 @@
 """Files that are written whole, and refused in time."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,19 @@ def test_a_link_stays_and_its_target_is_written(tmp_path: Path) -> None:
     write_whole(link, b"text", "the page")
     assert link.is_symlink()
     assert target.read_bytes() == b"text"
+
+
+def test_a_pipe_is_written_to_and_stays_a_pipe(tmp_path: Path) -> None:
+    pipe, link = tmp_path / "pipe", tmp_path / "link.txt"
+    os.mkfifo(pipe)
+    link.symlink_to(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        write_whole(link, b"text", "the page")
+        assert os.read(reader, 10) == b"text"
+    finally:
+        os.close(reader)
+    assert pipe.is_fifo()
 
 
 def test_a_link_into_a_missing_folder_is_refused(tmp_path: Path) -> None:

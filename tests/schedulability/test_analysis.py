@@ -99,6 +99,13 @@ def test_a_second_implementation_confirms_kernels(policy: Policy) -> None:
     assert verdict.notes == ("partition gpu: response-time-analysis computes the same bounds for its kernels",)
 
 
+def test_deadlines_far_apart_are_no_work_for_the_second_implementation() -> None:
+    """It would walk from one to the other, a period at a time."""
+    tasks = (kernel("a", 1, 3, deadline=2), kernel("b", 2, 10, deadline=10**12))
+    verdict = analyse(partition_of(*tasks, policy=Policy.EDF))
+    assert ([task.response for task in verdict.tasks], verdict.notes) == ([2, 3], ())
+
+
 def test_two_implementations_that_disagree_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(prosa, "kernel_bounds", lambda streams, policy: (5, 7))
     with pytest.raises(BrokenPromiseError, match=r"partition gpu: bounds for kernels of \[5, 6\] ticks, but"):

@@ -141,3 +141,13 @@ def test_twenty_kernels_on_eight_partitions_need_few_questions() -> None:
     found = assign_exactly(task_set, analysis)
     assert found.places is not None
     assert found.questions < 1000
+
+
+@pytest.mark.parametrize("wcet", [10**14, 10**24])
+def test_a_kernel_that_takes_astronomically_long_fits_nowhere(wcet: int) -> None:
+    """Its utilisation does not fit into the integers of CP-SAT."""
+    free = _tasks((wcet, 1), (wcet, 1), (wcet, 1))
+    found = assign_exactly(TaskSet(free, _partitions(2)), analysis)
+    assert (found.places, found.is_proven) == (None, True)
+    placed = replace(free[0], partition="sm0")
+    assert assign_exactly(TaskSet((placed, *free[1:]), _partitions(2)), analysis).is_proven

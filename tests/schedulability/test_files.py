@@ -115,6 +115,7 @@ def test_everything_in_a_toml_file_is_read_exactly(tmp_path: Path) -> None:
         ('deadline = "5ms"', 'deadline = "0ms"', ": task a: deadline must be more than zero"),
         ('wcet = "200us"', 'wcet = "0us"', ": task a: wcet must be more than zero"),
         ('evidence = "measured by nobody"\n', "", ': task a: who vouches for this wcet? say it in evidence = "..."'),
+        ("measured by nobody", " ", ": task a: evidence is blank: say who vouches, and why"),
         ("cycles = 280", "cycles = -280", ": task b: cycles must be 1..1000000000000000, not -280"),
         (
             "cycles = 280",
@@ -257,7 +258,7 @@ def test_what_cannot_be_read_is_refused(tmp_path: Path) -> None:
     (tmp_path / "bytes.toml").write_bytes(b"\xff\xfe")
     assert refusal(tmp_path / "bytes.toml") == ": cannot read the task file: it is not UTF-8 text"
     (tmp_path / "large.toml").write_bytes(b"\n" * (files.MAX_FILE_BYTES + 1))
-    assert refusal(tmp_path / "large.toml") == ": larger than 1 MiB; a task file has up to 1000 tasks"
+    assert refusal(tmp_path / "large.toml") == ": larger than 1 MiB, too large for a task file"
 
 
 def test_a_toml_file_takes_no_clock_beside_it(tmp_path: Path) -> None:

@@ -60,6 +60,12 @@ def test_a_full_partition_repeats_only_once_all_deadlines_are_in_reach() -> None
     assert bounds_of(task_set) == list(truth.response) == [6, 3]
 
 
+@pytest.mark.parametrize("policy", Policy)
+def test_a_full_partition_repeats_only_once_late_kernels_have_come(policy: Policy) -> None:
+    """Four kernels are ready at once: looking as far as a common multiple of the periods would find the first only."""
+    assert from_ready([Stream(3, 3, jitter=9)], policy) == [12]
+
+
 @given(st.randoms(use_true_random=False), st.sampled_from(Policy))
 @settings(max_examples=60, deadline=None)
 def test_prosa_computes_the_same_bounds(random: Random, policy: Policy) -> None:

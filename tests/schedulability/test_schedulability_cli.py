@@ -139,6 +139,15 @@ def test_what_breaks_first_is_said(command: Command) -> None:
     assert len(document["margins"]) == 5
 
 
+def test_tasks_that_data_starts_have_the_period_of_the_head(command: Command) -> None:
+    chain = '\n[[chain]]\nname = "c"\ntasks = ["a", "b"]\nactivation = "data"\n'
+    document = command.document(GOOD + chain, "--sensitivity")
+    margins = {margin["quantity"]: margin["holds"] for margin in document["margins"]}
+    assert "period of b" not in margins
+    full = 3 * 2 * 10**9  # 3 ms in ticks of half a picosecond
+    assert full <= int(margins["period of a"]) < full * 1.01
+
+
 def test_a_clock_is_varied_where_cycles_depend_on_it(command: Command) -> None:
     text = GOOD.replace('wcet = "1ms"', "cycles = 1000000")
     document = command.document(f'clock = "1GHz"\n{text}', "--sensitivity")
@@ -340,7 +349,7 @@ def test_bad_options_are_refused_before_the_work(command: Command, options: tupl
         (
             system(("a", "1ms", "10ms", "8ms"), policy="fixed-priority"),
             "task a has no priority, and partition gpu schedules by priorities: give every task a priority, or"
-            ' priorities = "rate-monotonic" or "deadline-monotonic" at the top',
+            ' priorities = "rate-monotonic" or "deadline-monotonic" at the top (--priorities for CSV)',
         ),
     ],
 )

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from makespan.schedulability.sensitivity import execution_factor, shortest_period, slowest_clock
-from makespan.schedulability.task import Partition, Policy, Task, TaskSet
+from makespan.schedulability.task import Activation, Chain, Partition, Policy, Task, TaskSet
 from makespan.schedulability.verdict import Answer
 from tests.schedulability.toy import analysis
 
@@ -69,6 +69,21 @@ def test_a_task_with_cpu_time_keeps_its_period_above_its_deadline() -> None:
     task = Task("t", 1, 100, 40, priority=1, before=1, core="c", partition="sm")
     margin = shortest_period(TaskSet((task,), _P), analysis, "t")
     assert (margin.holds, margin.fails) == (Fraction(40), None)
+
+
+def test_tasks_that_data_starts_change_their_period_with_the_head() -> None:
+    tasks = (
+        *(Task(name, 10, 100, 60, partition="sm") for name in "abc"),
+        Task("d", 10, 100, 55, priority=1, before=1, core="c", partition="sm"),
+        Task("apart", 1, 100, 100, partition="sm"),
+    )
+    several = (Chain("abc", ("a", "b", "c"), Activation.DATA), Chain("ad", ("a", "d"), Activation.DATA))
+    line, tree = TaskSet(tasks[:3], _P, several[:1]), TaskSet(tasks, _P, several)
+    for name in "abc":
+        margin = shortest_period(line, analysis, name)
+        assert (margin.holds, margin.fails) == (Fraction(30), Fraction(29))
+        assert shortest_period(tree, analysis, name).holds == 55  # the deadline of d
+    assert shortest_period(tree, analysis, "apart").holds == 2  # the others leave 6 / 10
 
 
 def test_the_slowest_clock_is_proven_at_both_ends() -> None:

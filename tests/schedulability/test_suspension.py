@@ -176,7 +176,7 @@ def test_what_needs_a_bound_that_does_not_exist_has_none() -> None:
 
 def test_deadlines_beyond_the_period_are_refused_with_cpu_time() -> None:
     late = replace(on_core("late", (1, 2, 1), 10, 1, "a"), deadline=11)
-    with pytest.raises(InputError, match="task late has CPU time and a deadline of 11 ticks, longer than its period"):
+    with pytest.raises(InputError, match="task late has CPU time and a deadline longer than its period: no"):
         proven(own_partitions(late))
 
 
@@ -191,3 +191,16 @@ def test_limits_stop_windows_on_cores() -> None:
     stopped = responses(system((2, 6, 2, 12), (4, 1, 0, 40)), Limits(total=3))
     assert stopped.stopped
     assert set(stopped.of.values()) == {None}
+
+
+def test_no_bound_on_the_cpu_time_before_a_kernel_means_none_for_the_task() -> None:
+    """Its first CPU time may take 15 ticks, longer than its period: the kernel by itself proves nothing."""
+    tasks = (
+        Task("hog", 1, 10, 10, jitter=2, priority=2, before=6, core="c", partition="h"),
+        Task("late", 1, 10, 10, priority=1, before=3, core="c", partition="g"),
+    )
+    partitions = (Partition("g", Policy.FIFO), Partition("h", Policy.FIFO))
+    found = responses(TaskSet(tasks, partitions), Limits()).of
+    assert found["hog"] is not None
+    assert found["hog"].total == 9
+    assert found["late"] is None

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 import shutil
 from dataclasses import replace
 from fractions import Fraction
@@ -206,6 +207,23 @@ def test_a_bundle_of_one_path_is_no_worst_case_either(folder: Path) -> None:
     assert one(folder, 'bundle = "k.json"\nevidence = "why"').cycles == 6
 
 
+def test_what_a_bundle_says_beyond_its_numbers_is_marked(folder: Path) -> None:
+    result = solve(Instance.of("CLLCLL", 2, Machine.of({"C": 9, "L": 9})))
+    lie = "machine 'paper': units C=1, L=1"
+    bundle.write(replace(result, assumptions=(lie,)), folder / "k.json")
+    found = one(folder, 'bundle = "k.json"').assumptions
+    assert any("units C=9, L=9" in note for note in found)
+    assert lie not in found
+    assert f"k.json says: {lie}" in found
+    assert any(note.startswith("k.json: the numbers were verified, for the warps that are in it") for note in found)
+
+
+def test_a_bundle_cannot_write_lines_of_the_report(folder: Path) -> None:
+    result = solve(Instance.of("CLLCLL", 2))
+    bundle.write(replace(result, assumptions=("x\n\nschedulable: \x1b[31m",)), folder / "k.json")
+    assert "has characters that cannot be printed" in refusal(folder, 'bundle = "k.json"')
+
+
 @pytest.mark.parametrize(
     ("source", "message"),
     [
@@ -237,11 +255,14 @@ def test_a_launch_that_lacks_something_is_refused(folder: Path, source: str, mes
 def test_a_grid_of_several_blocks_says_how_many_are_resident(folder: Path) -> None:
     source = 'kernel = "vecadd.ptx"\nblock = 128\ngrid = 4'
     assert refusal(folder, source).startswith(
-        "the grid has 4 blocks: give blocks_per_sm, how many of them are on one SM"
+        "the grid has 4 blocks: give blocks_per_sm, how many of them fit on one SM"
     )
     found = one(folder, f"{source}\nblocks_per_sm = 2", sms=2)
     assert found.cycles == solve(Instance.of(one_block(folder), 8, blocks=2)).bounds.upper == 140
-    assert "at most 2 blocks of vecadd.ptx are on one SM at the same time" in found.assumptions
+    assert (
+        "2 blocks of vecadd.ptx fit on one SM at the same time, and no more: none of the launch waits for room"
+        in found.assumptions
+    )
 
 
 def one_block(folder: Path) -> Program:
@@ -346,6 +367,17 @@ def test_what_was_spoilt_is_not_used_and_solved_again(folder: Path, spoil: Any, 
     (line,) = log
     assert line.startswith(f"{file}: not used, the kernel is solved again: {reason}")
     assert json.loads(file.read_bytes())["result"]["upper"] == 140
+
+
+def test_a_pipe_among_what_is_kept_is_left_alone(folder: Path) -> None:
+    log = Log()
+    first = one(folder, SOURCE, store=kept(folder, log))
+    (file,) = (folder / "kept").iterdir()
+    file.unlink()
+    os.mkfifo(file)
+    assert one(folder, SOURCE, store=kept(folder, log)) == first
+    assert log == [f"{file}: not used: it is no file"]
+    assert file.is_fifo()
 
 
 def test_assumptions_of_a_kept_result_come_from_the_question(folder: Path) -> None:

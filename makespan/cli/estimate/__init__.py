@@ -34,6 +34,8 @@ class MethodGroup(LazyGroup):
 
 def _method_first(args: list[str]) -> list[str]:
     if "--compare" in args:
+        if any(word.partition("=")[0] == "--method" for word in args) or args[0] in (*METHODS, *ALIASES):
+            raise click.UsageError("give either --method NAME or --compare, which asks all methods")
         args.remove("--compare")
         return [COMPARE, *args]
     for at, word in enumerate(args):

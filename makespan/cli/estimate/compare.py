@@ -183,7 +183,7 @@ def _kleimenov_popova(asked: _Asked, l1pct: float | None, l2pct: float | None, w
     from makespan.estimators.kleimenov_popova.explained import explained
 
     rates = hit_rates(l1pct, l2pct, worst_case_cache)
-    device = model.Device.of(asked.gpu)
+    device = model.device_of(asked.gpu, asked.kernel, asked.launch)
     made = model.from_ptx(
         asked.kernel,
         asked.launch,

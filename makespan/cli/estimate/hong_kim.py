@@ -84,10 +84,10 @@ def _of_counts(
     if any(of_source.values()):
         said = next(name for name, value in of_source.items() if value).replace("_", "-").removesuffix("s")
         raise InputError(f"--{said} is for a kernel file; --counts says what a thread executes")
-    described = _gpu(gpu, settings)
     launch = ptx.launch(block, grid)
     if launch.block is None or launch.grid is None:
         raise InputError(f"--{'grid' if launch.block else 'block'} is missing: how large is the launch?")
+    described = _gpu(gpu, settings)
     found = given.counts(counts, "--counts", tuple(given.COUNTS))
     rates = tuple(of_gpu(described).throughput)
     kernel = HongKimKernel(
@@ -132,13 +132,14 @@ def _of_source(
 
     if ops is not None:
         raise InputError("--ops is for --counts; the operations of a kernel file are counted")
+    launch = ptx.launch(block, grid, param)
     described = _gpu(gpu, settings)
     module = read_module(source, arch=arch, keep_ptx=keep_ptx)
     chosen = module.kernel(kernel)
     with telling_how_to_keep(module):
         profiled = profile(
             chosen,
-            ptx.launch(block, grid, param),
+            launch,
             coalescing=coalescing(described),
             warp_size=described.whole("warp_size"),
             loop_bounds=ptx.bounds_for(chosen, ptx.loop_bounds(loop_bounds), module.kernels),

@@ -113,11 +113,12 @@ def _estimate(
 
     rates = hit_rates(**hits)
     rules = model.Rules.as_printed(eps) if as_printed else model.Rules(eps)
+    launch = ptx.launch(block, grid, param)
     described = with_settings(gpus.find(gpu), settings, "--set", model="kleimenov_popova")
-    device = model.Device.of(described)
+    device = model.device_of(described, kernel, launch)
     made = model.from_ptx(
         kernel,
-        ptx.launch(block, grid, param),
+        launch,
         described,
         device,
         rates,

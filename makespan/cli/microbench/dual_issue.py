@@ -1,6 +1,7 @@
 """`makespan microbench dual-issue`: what FFMA throughput an SM sustains, and which registers and codes reach it."""
 
 import json
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -65,6 +66,10 @@ def command(
         check_picture_path(plot)
     if (sms is None) != (clock_ghz is None) or (sms is not None and plot is None):
         raise InputError("--sms and --clock-ghz go together, and with --plot")
+    if (sms is not None and sms < 1) or (clock_ghz is not None and not (isfinite(clock_ghz) and clock_ghz > 0)):
+        raise InputError("--sms must be at least 1, and --clock-ghz a number above 0")
+    if plot is not None and machine_out is not None and plot.resolve() == machine_out.resolve():
+        raise InputError("two outputs have the same name")
     gpu = None if sms is None or clock_ghz is None else Gpu(sms, clock_ghz)
     patterns = tuple(map(parse_pattern, only)) or PATTERNS
     found = measured(registers=registers, single_code=single_code, only=patterns, **device)

@@ -7,9 +7,11 @@ import click
 
 from makespan.cli.microbench.measured import emit_or_fit, options
 from makespan.errors import InputError
+from makespan.machine.values import shown
 
 if TYPE_CHECKING:
-    from makespan.estimators.gpu import Figure, Gpu
+    from makespan.estimators.gpu import Gpu
+    from makespan.estimators.parameter import Parameter
 
 
 @click.command("latency")
@@ -31,11 +33,11 @@ def command(lengths: str, ptx_target: str, **given: Any) -> None:
     emit_or_fit(**given, sources=sources, figures=_figures)
 
 
-def _figures(file: Path, gpu: "Gpu") -> "dict[str, Figure]":
+def _figures(file: Path, gpu: "Gpu", force: bool) -> "tuple[Parameter, ...]":
     from makespan.estimators.kleimenov_popova.microbench.fit import fitted
     from makespan.estimators.kleimenov_popova.microbench.samples import read_samples
 
-    return fitted(read_samples(file), gpu, f"makespan microbench latency, {file.name}")
+    return fitted(read_samples(file), gpu, f"latency, {shown(file.name)}", force=force)
 
 
 def _numbers(text: str) -> tuple[int, ...]:

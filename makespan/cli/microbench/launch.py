@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from makespan.cli.microbench.measured import emit_or_fit, options
+from makespan.machine.values import shown
 
 if TYPE_CHECKING:
-    from makespan.estimators.gpu import Figure, Gpu
+    from makespan.estimators.gpu import Gpu
+    from makespan.estimators.parameter import Parameter
 
 
 @click.command("launch")
@@ -29,9 +31,9 @@ def command(warp_size: int, max_warps: int, **given: Any) -> None:
     emit_or_fit(**given, sources=sources, figures=_figures)
 
 
-def _figures(file: Path, gpu: "Gpu") -> "dict[str, Figure]":
+def _figures(file: Path, gpu: "Gpu", force: bool) -> "tuple[Parameter, ...]":
     from makespan.estimators.kleimenov_popova.microbench.fit import launch_figures
     from makespan.estimators.kleimenov_popova.microbench.samples import read_launches
 
     del gpu
-    return launch_figures(read_launches(file), f"makespan microbench launch, {file.name}")
+    return launch_figures(read_launches(file), f"launch, {shown(file.name)}", force=force)

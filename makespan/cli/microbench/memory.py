@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from makespan.cli.microbench.fitted import LANGUAGES, emit_file, one_of, show, write_samples
+from makespan.cli.microbench.fitted import emit_file, emit_option, fit_options, one_of, run_options, show, write_samples
 from makespan.errors import InputError
 
 if TYPE_CHECKING:
@@ -13,11 +13,8 @@ if TYPE_CHECKING:
 
 
 @click.command("memory")
-@click.option("--emit", type=click.Choice(LANGUAGES), help="write the programs that measure")
-@click.option("--run", is_flag=True, help="measure on an OpenCL device of this computer, and write samples")
-@click.option("--fit", type=click.Path(path_type=Path), metavar="SAMPLES.csv", help="parameters from samples")
-@click.option("-o", "--output", "target", type=click.Path(path_type=Path), help="folder, or file of samples")
-@click.option("--device", type=click.IntRange(0), default=0, show_default=True, help="number of the OpenCL device")
+@emit_option
+@run_options
 @click.option("--warp-size", type=click.IntRange(1, 1024), default=32, show_default=True, help="of --emit and --run")
 @click.option("--loads", type=click.IntRange(1, 512), default=8, show_default=True, help="of a thread, unrolled")
 @click.option("--warps", default="4,8,16,32", show_default=True, metavar="N,...", help="sizes of the block, in warps")
@@ -34,7 +31,7 @@ if TYPE_CHECKING:
     help="loads whose addresses were loaded, or the sum of the slides",
 )
 @click.option("--ptx-target", default="sm_75", show_default=True, metavar="sm_NN", help="of --emit ptx")
-@click.option("--gpu", metavar="NAME|FILE.toml", help="the description that the fit completes")
+@fit_options
 @click.option(
     "--method",
     type=click.Choice(["slope", "single", "whole-gpu"]),
@@ -49,8 +46,6 @@ if TYPE_CHECKING:
     help="transactions of a request [default: warp size of --gpu]",
 )
 @click.option("--force", is_flag=True, help="take a fit that is not good enough")
-@click.option("--gpu-out", type=click.Path(path_type=Path), metavar="FILE.toml", help="write the completed description")
-@click.option("--format", "output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def command(
     emit: str | None,
     run: bool,
@@ -75,8 +70,8 @@ def command(
         _run(device, target, _plan(**plan))
     elif fit is not None:
         from makespan.estimators.gpu import find
+        from makespan.estimators.hong_kim.measured_device import Device
         from makespan.estimators.hong_kim.memory_fit import fit_memory
-        from makespan.estimators.hong_kim.parameter import Device
         from makespan.estimators.hong_kim.samples import read_memory
 
         if gpu is None:

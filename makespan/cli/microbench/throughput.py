@@ -5,23 +5,18 @@ from typing import Any
 
 import click
 
-from makespan.cli.microbench.fitted import LANGUAGES, emit_file, one_of, show, write_samples
+from makespan.cli.microbench.fitted import emit_file, emit_option, fit_options, one_of, run_options, show, write_samples
 from makespan.errors import InputError
 
 
 @click.command("throughput")
-@click.option("--emit", type=click.Choice(LANGUAGES), help="write the programs that measure")
-@click.option("--run", is_flag=True, help="measure on an OpenCL device of this computer, and write samples")
-@click.option("--fit", type=click.Path(path_type=Path), metavar="SAMPLES.csv", help="throughputs from samples")
-@click.option("-o", "--output", "target", type=click.Path(path_type=Path), help="folder, or file of samples")
-@click.option("--device", type=click.IntRange(0), default=0, show_default=True, help="number of the OpenCL device")
+@emit_option
+@run_options
 @click.option("--rounds", type=click.IntRange(1, 10**6), default=20, show_default=True, help="of 50 operations each")
 @click.option("--repeats", type=click.IntRange(1, 1000), default=5, show_default=True, help="runs of each operation")
 @click.option("--ptx-target", default="sm_75", show_default=True, metavar="sm_NN", help="of --emit ptx")
-@click.option("--gpu", metavar="NAME|FILE.toml", help="the description that the fit completes")
+@fit_options
 @click.option("--force", is_flag=True, help="take runs that differ by more than 10 %")
-@click.option("--gpu-out", type=click.Path(path_type=Path), metavar="FILE.toml", help="write the completed description")
-@click.option("--format", "output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def command(
     emit: Any,
     run: bool,
@@ -54,7 +49,7 @@ def command(
         write_samples(target, throughput_csv(samples), opened.name)
     elif fit is not None:
         from makespan.estimators.gpu import find
-        from makespan.estimators.hong_kim.parameter import Device
+        from makespan.estimators.hong_kim.measured_device import Device
         from makespan.estimators.hong_kim.samples import read_throughput
         from makespan.estimators.hong_kim.throughput_fit import fit_throughput
 

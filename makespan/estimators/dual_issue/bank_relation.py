@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import combinations, pairwise
-from statistics import fmean, pstdev
+from statistics import fmean, median, pstdev
 
 from makespan.errors import InputError, MeasurementError
 from makespan.estimators.dual_issue.codec import SINGLE_ISSUE
@@ -21,6 +21,10 @@ _SURE_MARGIN = 3.7
 """Standard deviations that pairs without a conflict must be above the fixed limit."""
 _FAST_MARGIN, _LEAST_MARGIN = 6, 0.002
 _SAME = 1e-6
+_ENOUGH = 8
+"""Values that tell their own noise."""
+_DEVIATION = 1.4826
+"""Standard deviation over median absolute deviation, of normal noise."""
 
 Pair = tuple[int, int]
 
@@ -126,6 +130,7 @@ def banks(
         return _fast(probe, sorted(registers), threshold, known)
     rates = {pair: probe(pair) for pair in all_pairs(registers)}
     limit = _limit(list(rates.values()), threshold, probe.theory, known)
+    check_levels(rates.values(), limit, known.noise, clean=known.rate / probe.theory)
     return classify(rates, limit).required()
 
 
@@ -183,6 +188,30 @@ def auto_limit(shares: Sequence[float], noise: float | None) -> float:
             f" of {noise:.2%}; either no two registers conflict, or noise hides it: quieten the device"
         )
     return (low + high) / 2
+
+
+def check_levels(shares: Collection[float], limit: float, noise: float | None, *, clean: float = 1.0) -> None:
+    """Refuse throughputs above the limit that are no measurements of one value: some of them may be conflicts, too.
+
+    Args:
+        noise: relative standard deviation of one; None takes that of the values above the limit, if they are enough.
+        clean: without conflicts, of theory; unused without `noise`.
+
+    Raises:
+        MeasurementError: a pair between conflict and none.
+    """
+    above = [share for share in shares if share > limit]
+    if noise is None:
+        if len(above) < _ENOUGH:
+            return
+        clean = median(above)
+        noise = _DEVIATION * median(abs(share - clean) for share in above) / clean
+    least = clean * (1 - max(_FAST_MARGIN * noise, _LEAST_MARGIN))
+    if doubtful := [share for share in above if share < least]:
+        raise MeasurementError(
+            f"unresolved: {len(doubtful)} of {len(shares)} pairs lie between conflict and none, such as"
+            f" {min(doubtful):.2%} of theory, where {clean:.2%} is free of conflicts; conflicts of different cost?"
+        )
 
 
 def classify(shares: Mapping[Pair, float], limit: float) -> BankResult:

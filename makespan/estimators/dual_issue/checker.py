@@ -81,6 +81,11 @@ def pattern_of(reports: Collection[CycleReport], block: int) -> Pattern:
 
 def _cycles(block: Block, number: int, dual: Collection[int]) -> Iterator[tuple[Line, ...]]:
     """Instructions of a block by issue cycle."""
+    if len(block) == PER_BLOCK and block[-1].code in dual:
+        raise InputError(
+            f"line {block[-1].number}: a dual code on the last slot of block {number}: nothing can issue with"
+            f" {block[-1]}"
+        )
     at = 0
     while at < len(block):
         first = block[at]
@@ -88,10 +93,6 @@ def _cycles(block: Block, number: int, dual: Collection[int]) -> Iterator[tuple[
             yield (first,)
             at += 1
             continue
-        if at + 1 == PER_BLOCK:
-            raise InputError(
-                f"line {first.number}: a dual code on the last slot of block {number}: nothing can issue with {first}"
-            )
         if at + 1 == len(block):
             raise InputError(f"line {first.number}: a dual code on the last instruction of the listing")
         second = block[at + 1]

@@ -124,6 +124,8 @@ def _field(gaps: Sequence[float], base: int, shift: int, width: int) -> StallFie
     size = 1 << width
     values = [(step, gaps[base + (step << shift)]) for step in range(size)]
     values = [(step, gap) for step, gap in values if gap > TOLERANCE]
+    if len(values) < 2:
+        return None
     (first, low), (second, high) = values[:2]
     slope = round((high - low) / (second - first))
     if slope < 1:

@@ -16,6 +16,7 @@ from makespan.estimators.dual_issue.arbiter import Pattern, parse_pattern, spell
 from makespan.estimators.dual_issue.codec import PER_BLOCK, decode, encode, parsed, spelled
 from makespan.estimators.dual_issue.program import OPERANDS, Instruction, Opcode
 from makespan.estimators.dual_issue.registers import ZERO
+from makespan.text_file import read_text
 
 MAX_BYTES = 4 << 20
 _ARITHMETIC = {"FFMA", "FMUL", "FADD"}
@@ -23,12 +24,13 @@ _NO_RESULT = ("ST", "BRA", "EXIT", "NOP", "BAR", "ISETP", "FSETP", "RED", "TEXDE
 _WIDE = {"64": 2, "128": 4}
 _INSTRUCTION = re.compile(r"(\S+)\s+(@!?P[0-7T]\s+)?([A-Z][A-Z0-9]*(?:\.[A-Za-z0-9]+)*)\s*([^;]*?)\s*;?")
 _LABEL = re.compile(r"([A-Za-z_]\w*):")
-_REGISTER = re.compile(r"(?<![\w.])R(\d{1,9}|Z)(?!\w)")
+_REGISTER = re.compile(r"(?<![\w.])R(\d+|Z)(?!\w)")
 _KERNEL = re.compile(r"#\s*Kernel:\s*([A-Za-z_]\w*)\s*")
 _PATTERN = re.compile(r"#\s*pattern:\s*(\S+)\s*")
 _BLOCK = re.compile(r"#\s*block\s+(\d{1,6})\s*(?::\s*(0[xX][0-9a-fA-F]{1,16}))?\s*")
 _OPERAND = re.compile(r"[\w\s.\-+|~!\[\]*]+")
 _KERNEL_NAME = "listing"
+_MOST_DIGITS = 9
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,17 +160,7 @@ def read(path: Path) -> Listing:
     Raises:
         InputError: a file that cannot be read, is too large, or is no listing.
     """
-    try:
-        with path.open("rb") as stream:
-            data = stream.read(MAX_BYTES + 1)
-        content = data.decode("utf-8")
-    except OSError as error:
-        raise InputError(f"{path}: cannot read the listing: {error.strerror or error}") from None
-    except UnicodeDecodeError:
-        raise InputError(f"{path}: cannot read the listing: it is not UTF-8 text") from None
-    if len(data) > MAX_BYTES:
-        raise InputError(f"{path}: larger than {MAX_BYTES >> 20} MiB; cut the listing into kernels")
-    return parse(content, str(path))
+    return parse(read_text(path, "listing", MAX_BYTES), str(path))
 
 
 def parse(content: str, where: str) -> Listing:
@@ -227,15 +219,16 @@ def _fields(line: str) -> tuple[int, str, tuple[str, ...], str]:
         if not _OPERAND.fullmatch(operand):
             raise InputError(f"operand {operand[:40]!r} is not understood")
         _registers(operand)
-    if mnemonic in _ARITHMETIC and len(operands) != 1 + OPERANDS[Opcode(mnemonic)]:
-        raise InputError(f"{mnemonic} has a destination and {OPERANDS[Opcode(mnemonic)]} sources")
+    base = mnemonic.partition(".")[0]
+    if base in _ARITHMETIC and len(operands) != 1 + OPERANDS[Opcode(base)]:
+        raise InputError(f"{mnemonic} has a destination and {OPERANDS[Opcode(base)]} sources")
     return code, mnemonic, operands, guard
 
 
 def _registers(operand: str) -> tuple[int, ...]:
     named = _REGISTER.findall(operand)
-    if any(name != "Z" and int(name) >= ZERO for name in named):
-        raise InputError(f"{operand}: registers are R0..R{ZERO - 1} and RZ")
+    if any(name != "Z" and (len(name) > _MOST_DIGITS or int(name) >= ZERO) for name in named):
+        raise InputError(f"{operand[:40]}: registers are R0..R{ZERO - 1} and RZ")
     return tuple(ZERO if name == "Z" else int(name) for name in named)
 
 

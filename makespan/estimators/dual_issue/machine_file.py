@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator
 from math import ceil
 
+from makespan.errors import InputError
 from makespan.estimators.dual_issue.code_meaning import CodeResult
 from makespan.estimators.dual_issue.method import Characteristics
 
@@ -16,11 +17,16 @@ def text(found: Characteristics) -> str:
 
     What a machine file cannot say (dual issues, stall codes, banks) stands in its notes. Numbers of a virtual device
     are not verified.
+
+    Raises:
+        InputError: the latency was not measured; a machine would take 1 in its place, and prove too little.
     """
-    return "\n".join([*_lines(found), ""])
+    if found.latency is None:
+        raise InputError(f"{found.name}: a machine file needs the latency of FFMA; add a row such as latency,FFMA,,,9")
+    return "\n".join([*_lines(found, found.latency), ""])
 
 
-def _lines(found: Characteristics) -> Iterator[str]:
+def _lines(found: Characteristics, latency: float) -> Iterator[str]:
     source = found.origin
     yield f"name = {_quoted(found.name)}"
     yield f"source = {_quoted(source)}"
@@ -33,10 +39,9 @@ def _lines(found: Characteristics) -> Iterator[str]:
     yield f"capacity = {found.lanes // found.warp}"
     yield from _origin(f"lanes of the SM, {found.warp} a warp: given", "true")
     verified = "false" if found.is_virtual else "true"
-    if found.latency is not None:
-        most = max(1, ceil(found.latency - _TOLERANCE))
-        told = _quoted(f"FFMA to an independent instruction 1, to a dependent one {most}: {source}")
-        yield f"latency = {{ value = [1, {most}], source = {told}, verified = {verified} }}"
+    most = max(1, ceil(latency - _TOLERANCE))
+    told = _quoted(f"FFMA to an independent instruction 1, to a dependent one {most}: {source}")
+    yield f"latency = {{ value = [1, {most}], source = {told}, verified = {verified} }}"
     yield ""
     yield "[issue]"
     for key, value, told, sure in (

@@ -16,10 +16,12 @@ from makespan.errors import InputError
 from makespan.estimators.dual_issue.arbiter import parse_pattern
 from makespan.estimators.dual_issue.bank_relation import (
     PATENT_LIMIT,
+    BankResult,
     Pair,
     Threshold,
     all_pairs,
     auto_limit,
+    check_levels,
     check_registers,
     classify,
 )
@@ -28,6 +30,7 @@ from makespan.estimators.dual_issue.codec import CODES, SINGLE_ISSUE
 from makespan.estimators.dual_issue.method import Characteristics
 from makespan.estimators.dual_issue.pattern_ranking import PatternResult, ranked
 from makespan.machine.values import shown
+from makespan.text_file import read_text
 
 COLUMNS = ("test", "key", "ops_per_cycle", "gap", "latency")
 _NEEDED = {
@@ -37,6 +40,9 @@ _NEEDED = {
     "code": ("ops_per_cycle", "gap", "latency"),
     "pattern": ("ops_per_cycle",),
 }
+_SINGLE = ("throughput", "bank")
+_MOST_OF_THEORY = 1.05
+"""What noise can add to the throughput of single issue, of a lane-operation per scheduler, lane and cycle."""
 MAX_BYTES = 8 << 20
 _LISTED = 5
 _MOST_CYCLES = 1e6
@@ -67,17 +73,7 @@ def read(path: Path, sm: Sm, threshold: Threshold = Threshold.AUTO) -> Character
         InputError: a file that is no such table, is incomplete, or has impossible values.
         MeasurementError: measurements without a clear meaning; see the tests.
     """
-    try:
-        if path.stat().st_size > MAX_BYTES:
-            raise InputError(
-                f"{path}: larger than {MAX_BYTES >> 20} MiB; a table has one row per pair, code or pattern"
-            )
-        content = path.read_text("utf-8")
-    except OSError as error:
-        raise InputError(f"{path}: cannot read the measurements: {error.strerror or error}") from None
-    except UnicodeDecodeError:
-        raise InputError(f"{path}: cannot read the measurements: it is not UTF-8 text") from None
-    return parse(content, str(path), sm, threshold)
+    return parse(read_text(path, "table of measurements", MAX_BYTES), str(path), sm, threshold)
 
 
 def parse(content: str, where: str, sm: Sm, threshold: Threshold = Threshold.AUTO) -> Characteristics:
@@ -89,7 +85,7 @@ def parse(content: str, where: str, sm: Sm, threshold: Threshold = Threshold.AUT
         single = _single(tests, shares, meaning, sm)
         if meaning is not None and tests["pattern"]:
             meaning.required_dual()
-        found = None if not shares else classify(shares, _limit(shares, single / _theory(sm), threshold)).required()
+        found = _banks(shares, single / _theory(sm), threshold) if shares else None
     except InputError as error:
         raise InputError(f"{where}: {error}") from None
     reached = [
@@ -159,6 +155,8 @@ def _row(cells: list[str], sm: Sm, at: str) -> tuple[str, str, _Row]:
     rate = row.get("ops_per_cycle")
     if rate is not None and not 0 < rate <= sm.lanes:
         raise InputError(f"{at}: ops_per_cycle must be above 0 and at most the {sm.lanes} lanes, not {rate:g}")
+    if rate is not None and test in _SINGLE and rate > _MOST_OF_THEORY * _theory(sm):
+        raise InputError(f"{at}: {test} is single issue, of at most {_theory(sm):g} per cycle, not {rate:g}")
     if not 0 <= row.get("gap", 0) <= _MOST_CYCLES or not 0 < row.get("latency", 1) <= _MOST_CYCLES:
         raise InputError(f"{at}: gap and latency are cycles, not {given['gap']} and {given['latency']}")
     return test, key, row
@@ -245,5 +243,7 @@ def _single(
     return max(rates)
 
 
-def _limit(shares: Mapping[Pair, float], clean: float, threshold: Threshold) -> float:
-    return PATENT_LIMIT if threshold is Threshold.PATENT else auto_limit([*shares.values(), clean], None)
+def _banks(shares: Mapping[Pair, float], clean: float, threshold: Threshold) -> BankResult:
+    limit = PATENT_LIMIT if threshold is Threshold.PATENT else auto_limit([*shares.values(), clean], None)
+    check_levels(shares.values(), limit, None)
+    return classify(shares, limit).required()

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import ceil
+from math import ceil, isfinite
 from random import Random
 from statistics import fmean, pstdev
 
@@ -50,6 +50,8 @@ def rate(device: IssueDevice, program: Program, warps: int, loops: int) -> float
         MeasurementError: more than the device has lanes, or no time at all.
     """
     cycles = device.run(program, warps, loops).cycles
+    if not isfinite(cycles):
+        raise MeasurementError(f"the device returned {cycles:g} cycles: no measurement")
     operations = program.count(*OPERANDS) * device.warp * warps * loops
     if cycles <= 0 or operations > cycles * device.lanes * 1.05:
         raise MeasurementError(f"{operations} lane-operations in {cycles:g} cycles on {device.lanes} lanes: too noisy")
@@ -96,6 +98,8 @@ def timed(
         samples = device.run(program, 1, TIMED_LOOPS).clock_samples
         if len(samples) != len(CLOCKS):
             raise MeasurementError(f"the device returned {len(samples)} clock samples of {len(CLOCKS)}")
+        if not all(map(isfinite, samples)):
+            raise MeasurementError(f"the device returned clock samples {samples}: no measurement")
         spans.append(samples[1] - samples[0])
     return fmean(spans)
 

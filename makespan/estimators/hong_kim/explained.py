@@ -5,12 +5,14 @@ from fractions import Fraction
 
 from makespan.estimators.estimate import Estimate, Origin, Quantity, Term
 from makespan.estimators.gpu import Gpu
-from makespan.estimators.hong_kim.figures import KEYS, assumed, of_gpu
+from makespan.estimators.hong_kim.counts import coalescing
+from makespan.estimators.hong_kim.figures import KEYS, assumed, of_gpu, require
 from makespan.estimators.hong_kim.inputs import HongKimKernel
 from makespan.estimators.hong_kim.memory import COAL_PER_MW, MemoryParallelism
 from makespan.estimators.hong_kim.model import Bound, HongKimResult, Variant, estimate
 from makespan.estimators.hong_kim.residency import Rep
 from makespan.estimators.hong_kim.throughput import CompModel
+from makespan.estimators.profile import Rule
 
 METHOD = "hong-kim"
 _LIMITING = {
@@ -46,8 +48,11 @@ def estimate_launch(
     Raises:
         InputError: see `estimate`.
     """
+    require(gpu, kernel, comp_model)
     result = estimate(of_gpu(gpu), kernel, variant=variant, rep=rep, comp_model=comp_model)
     guessed = [f"{key} is assumed: {gpu.figures[key].source}" for key in assumed(gpu)]
+    if origin is Origin.DERIVED and result.memory:
+        guessed += _guessed_coalescing(gpu)
     return Estimate(
         method=METHOD,
         cycles=float(result.total_cycles),
@@ -63,6 +68,16 @@ def estimate_launch(
         ),
         warnings=(*warnings, *guessed, *result.warnings),
     )
+
+
+def _guessed_coalescing(gpu: Gpu) -> Iterator[str]:
+    """What the description of a GPU leaves open of `coalescing`."""
+    how = coalescing(gpu)
+    used = ("hong_kim.coalescing_rule", *(("hong_kim.segment_bytes",) if how.rule is Rule.SEGMENTS else ()))
+    missing = gpu.missing(*used)
+    if missing:
+        rule = f"segments of {how.segment_bytes} bytes" if how.rule is Rule.SEGMENTS else how.rule
+        yield f"how lanes share transactions is assumed, {rule}: GPU {gpu.name} lacks {' and '.join(missing)}"
 
 
 _UNITS = {

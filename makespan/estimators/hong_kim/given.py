@@ -3,6 +3,7 @@
 from fractions import Fraction
 
 from makespan.errors import InputError
+from makespan.estimators.decimal_text import number
 from makespan.estimators.hong_kim.exact import exact
 from makespan.machine.values import shown
 
@@ -15,7 +16,6 @@ COUNTS = {
     "load_bytes": "load_bytes_per_warp",
 }
 """Fields of `HongKimKernel` by the names that a list of counts has."""
-_DIGITS = 40  # longer numbers are refused before they are converted
 
 
 def counts(text: str, what: str, names: tuple[str, ...]) -> dict[str, Fraction]:
@@ -29,20 +29,17 @@ def counts(text: str, what: str, names: tuple[str, ...]) -> dict[str, Fraction]:
     """
     found: dict[str, Fraction] = {}
     for item in text.split(","):
-        name, _, number = (part.strip() for part in item.partition("="))
+        name, _, value = (part.strip() for part in item.partition("="))
         if name not in names:
             raise InputError(f"{what}: unknown name {shown(name)}; known: {', '.join(names)}")
         if name in found:
             raise InputError(f"{what}: {name} is given twice")
-        found[name] = _number(number, f"{what}: {name}")
+        found[name] = _exact(value, f"{what}: {name}")
     return found
 
 
-def _number(text: str, what: str) -> Fraction:
-    try:
-        value = float(text[:_DIGITS]) if len(text) <= _DIGITS else None
-    except ValueError:
-        value = None
+def _exact(text: str, what: str) -> Fraction:
+    value = number(text)
     if value is None:
         raise InputError(f"{what} must be a number, not {shown(text)}")
     return exact(int(value) if value.is_integer() else value, what)

@@ -6,9 +6,10 @@ from typing import Literal
 
 from makespan.errors import InputError
 from makespan.estimators.hong_kim.exact import exact
-from makespan.estimators.hong_kim.parameter import BANDWIDTH_LIMITED, Device, Parameter, mean_with_error
+from makespan.estimators.hong_kim.measured_device import Device, mean_with_error
 from makespan.estimators.hong_kim.samples import PATTERNS, MemorySample
 from makespan.estimators.line import Line, fit_line
+from makespan.estimators.parameter import BANDWIDTH_LIMITED, Parameter
 
 Method = Literal["slope", "single", "whole-gpu"]
 

@@ -8,7 +8,7 @@ from typing import Literal
 
 from makespan.errors import InputError
 from makespan.estimators.hong_kim.inputs import HongKimGPU, HongKimKernel
-from makespan.estimators.occupancy import occupancy
+from makespan.estimators.occupancy import Occupancy, occupancy
 
 Rep = Literal["real", "ceil"]
 
@@ -41,7 +41,9 @@ def residency(gpu: HongKimGPU, kernel: HongKimKernel, *, rep: Rep = "real") -> R
     Source: S. Hong and H. Kim, ISCA 2009, table 1: #Active_blocks_per_SM, #Active_SMs, N and #Rep.
     """
     warps_per_block = gpu.limits.warps_of(kernel.threads_per_block)
-    fitting = _fitting(gpu, kernel, warps_per_block)
+    found = _occupancy(gpu, kernel, warps_per_block)
+    fitting = None if found is None else found.blocks_per_sm
+    doubts = () if found is None or kernel.active_blocks_per_sm is not None else found.notes
     supplied = ceil(Fraction(kernel.blocks, gpu.sms))
     blocks = kernel.active_blocks_per_sm or min(filter(None, (fitting, supplied)))
     sms = min(gpu.sms, kernel.blocks)
@@ -53,17 +55,17 @@ def residency(gpu: HongKimGPU, kernel: HongKimKernel, *, rep: Rep = "real") -> R
         active_sms=sms,
         active_warps=blocks * warps_per_block,
         rep=Fraction(ceil(waves)) if rep == "ceil" else waves,
-        warnings=(*_unknown(gpu, kernel), *_warnings(blocks, fitting, supplied, waves, rep)),
+        warnings=(*_unknown(gpu, kernel), *doubts, *_warnings(blocks, fitting, supplied, waves, rep)),
     )
 
 
-def _fitting(gpu: HongKimGPU, kernel: HongKimKernel, warps_per_block: int) -> int | None:
+def _occupancy(gpu: HongKimGPU, kernel: HongKimKernel, warps_per_block: int) -> Occupancy | None:
     limits = gpu.limits
     by_demand = (limits.registers and kernel.regs_per_thread) or (limits.shared_bytes and kernel.smem_per_block)
     if kernel.active_blocks_per_sm is not None and not (limits.blocks or limits.warps or by_demand):
         return None
     try:
-        found = occupancy(
+        return occupancy(
             gpu.limits,
             warps_per_block=warps_per_block,
             registers=kernel.regs_per_thread,
@@ -71,7 +73,6 @@ def _fitting(gpu: HongKimGPU, kernel: HongKimKernel, warps_per_block: int) -> in
         )
     except InputError as error:
         raise InputError(f"GPU {gpu.name}: {error}") from None
-    return found.blocks_per_sm
 
 
 def _unknown(gpu: HongKimGPU, kernel: HongKimKernel) -> Iterator[str]:

@@ -4,7 +4,7 @@ Source of the throughputs: an undated slide deck by Ostapenko, Southern Federal 
 Hong and Kim to an AMD GPU. It does not say how its table enters Comp_cycles; `comp_cycles` is this package's reading.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from fractions import Fraction
 from typing import Literal
 
@@ -33,6 +33,24 @@ def comp_cycles(gpu: HongKimGPU, kernel: HongKimKernel, model: CompModel | None 
     return (others * gpu.measured("issue_cycles") if others else Fraction(0)) + sum(
         exact(count, name) * gpu.warp_size / exact(gpu.throughput[name], name) for name, count in known.items()
     )
+
+
+def needed(kernel: HongKimKernel, operations: Collection[str], model: CompModel | None = None) -> Iterator[str]:
+    """The measured parameters that the model asks for, by their names in `HongKimGPU`.
+
+    Args:
+        operations: those of the table of throughputs.
+        model: see `comp_cycles`.
+    """
+    if kernel.mem_insts:
+        yield "mem_ld"
+    if kernel.coal_mem_insts:
+        yield "departure_del_coal"
+    if kernel.uncoal_mem_insts:
+        yield "departure_del_uncoal"
+    charged = sum(exact(count, name) for name, count in kernel.operations.items() if name in operations)
+    if model == "uniform" or charged < kernel.total_insts:
+        yield "issue_cycles"
 
 
 def comp_model(gpu: HongKimGPU, kernel: HongKimKernel, model: CompModel | None = None) -> CompModel:

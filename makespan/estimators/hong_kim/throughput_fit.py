@@ -6,9 +6,10 @@ from statistics import median
 
 from makespan.errors import InputError, MeasurementError
 from makespan.estimators.gpu_keys import KEYS
-from makespan.estimators.hong_kim.parameter import Device, Parameter, mean_with_error
+from makespan.estimators.hong_kim.measured_device import Device, mean_with_error
 from makespan.estimators.hong_kim.samples import ThroughputSample
 from makespan.estimators.hong_kim.throughput import operations_per_cycle
+from makespan.estimators.parameter import Parameter
 from makespan.machine.values import shown
 
 MOST_SPREAD = Fraction(10, 100)

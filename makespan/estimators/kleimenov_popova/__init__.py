@@ -7,7 +7,7 @@ Nanotechnology 8(1), 2021, pp. 38-45.
 from makespan.estimators.kleimenov_popova.delays import by_throughput, by_units
 from makespan.estimators.kleimenov_popova.device import Device, Levels
 from makespan.estimators.kleimenov_popova.fixpoint import Fixpoint, Rules, fixpoint
-from makespan.estimators.kleimenov_popova.from_ptx import PtxModel, from_ptx
+from makespan.estimators.kleimenov_popova.from_ptx import PtxModel, device_of, from_ptx
 from makespan.estimators.kleimenov_popova.kernel import WORST_CASE_CACHE, HitRates, KernelModel, Thread, Warp
 from makespan.estimators.kleimenov_popova.launch_time import EmptyKernel, LaunchLine, fit_launches, relative_error
 from makespan.estimators.kleimenov_popova.prediction import StaticFixpointResult, WaveResult, estimate
@@ -35,6 +35,7 @@ __all__ = [
     "WaveResult",
     "by_throughput",
     "by_units",
+    "device_of",
     "estimate",
     "expressions",
     "fit_launches",

@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 from makespan.errors import InputError
 from makespan.estimators.gpu import Gpu
-from makespan.estimators.gpu_keys import KEYS
 from makespan.estimators.kleimenov_popova.launch_time import LaunchLine
 from makespan.estimators.occupancy import Limits
 
@@ -27,6 +26,7 @@ class Levels(NamedTuple):
 
 NAMES = {"l1": "L1", "l2": "L2", "dram": "DRAM", "uncoal": "uncoal"}
 """What the levels are called in GPU descriptions and reports."""
+_LATENCIES = tuple(f"{PREFIX}.lat_{name}" for name in NAMES.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +73,12 @@ class Device:
         """Cycles between two sectors of an uncoalesced request: `(lat_uncoal - lat_DRAM) / 28`."""
         return (self.latency.uncoal - self.latency.dram) / EXTRA_SECTORS
 
+    @staticmethod
+    def keys(gpu: Gpu) -> tuple[str, ...]:
+        """Those of a GPU description that `of` reads and that do not follow from others there."""
+        bands = (f"{PREFIX}.band_{name}" for name in NAMES.values() if not (name == "DRAM" and _dram_band(gpu)))
+        return ("sms", "warp_size", "clock_ghz", f"{PREFIX}.pb_per_sm", *_LATENCIES, *bands)
+
     @classmethod
     def of(cls, gpu: Gpu) -> "Device":
         """The numbers of a GPU description.
@@ -80,40 +86,16 @@ class Device:
         Raises:
             InputError: numbers that are missing, all of them at once, each with how to measure it.
         """
-        latencies = [f"{PREFIX}.lat_{name}" for name in NAMES.values()]
-        bands = [f"{PREFIX}.band_{name}" for name in NAMES.values() if not (name == "DRAM" and _dram_band(gpu))]
-        require(gpu, "sms", "warp_size", "clock_ghz", f"{PREFIX}.pb_per_sm", *latencies, *bands)
+        gpu.require(*cls.keys(gpu))
         return cls(
             sms=gpu.whole("sms"),
             processing_blocks=gpu.whole(f"{PREFIX}.pb_per_sm"),
             clock_ghz=gpu.number("clock_ghz"),
-            latency=Levels(*(gpu.number(key) for key in latencies)),
+            latency=Levels(*(gpu.number(key) for key in _LATENCIES)),
             bandwidth=Levels(*(_band(gpu, name) for name in NAMES.values())),
             limits=Limits.of(gpu),
             launch=launch_lines(gpu),
         )
-
-
-def require(gpu: Gpu, *keys: str) -> None:
-    """Refuse a GPU of which some of these numbers are not known.
-
-    Raises:
-        InputError: names them all, and how to get each.
-    """
-    missing = gpu.missing(*keys)
-    if len(missing) == 1:
-        gpu.number(missing[0])
-    if missing:
-        hows = "; ".join(f"{key}: {how}" for key, how in _hows(missing))
-        raise InputError(f"GPU {gpu.name}: {len(missing)} numbers are not known; {hows}; or give them with --set KEY=N")
-
-
-def _hows(keys: tuple[str, ...]) -> Iterator[tuple[str, str]]:
-    """The keys by how to get them."""
-    by_how: dict[str, list[str]] = {}
-    for key in keys:
-        by_how.setdefault(KEYS[key].how, []).append(key)
-    return ((", ".join(several), how) for how, several in by_how.items())
 
 
 def _dram_band(gpu: Gpu) -> float | None:

@@ -10,6 +10,7 @@ from makespan.estimators.kleimenov_popova.from_ptx import PtxModel, ThreadModel
 from makespan.estimators.kleimenov_popova.kernel import HitRates
 from makespan.estimators.kleimenov_popova.prediction import StaticFixpointResult, WaveResult
 from makespan.estimators.kleimenov_popova.recurrence import LoopRule
+from makespan.estimators.profile import Coalescing
 
 METHOD = "kleimenov-popova"
 MAX_TERMS = 20
@@ -85,7 +86,8 @@ def _of_kernel(model: PtxModel) -> Iterator[Quantity]:
         yield Quantity(f"delay{which}", float(thread.time.delay), "cycles", Origin.DERIVED, "sum of issue delays")
         yield Quantity(f"mem{which}", thread.bytes, "B per thread", Origin.DERIVED, "to and from device memory")
         uncoalesced = thread.uncoalesced_bytes
-        yield Quantity(f"uncoalMem{which}", uncoalesced, "B per thread", Origin.DERIVED, "of mem, not coalesced")
+        note = f"of mem, where a warp touches more segments of {Coalescing().segment_bytes} bytes than a row would"
+        yield Quantity(f"uncoalMem{which}", uncoalesced, "B per thread", Origin.DERIVED, note)
         yield Quantity(f"syncs{which}", thread.syncs, "", Origin.DERIVED, "barriers")
 
 

@@ -94,12 +94,8 @@ def from_ptx(
         UnsupportedError: see `profile`.
     """
     hits.checked()
-    found, known = flow(kernel), launch.for_kernel(kernel)
-    if not found.code:
-        raise InputError(f"{kernel.file}:{kernel.line}: {kernel.name} has no instruction")
-    if known.block is None or known.grid is None:
-        missing = [option for option, extent in (("--block", known.block), ("--grid", known.grid)) if extent is None]
-        raise InputError(f"the launch is not known: give {' and '.join(missing)}")
+    known = launch.for_kernel(kernel)
+    found = _flow(kernel, known)
     if device.limits.warp_size != WARP_LANES:
         raise InputError(f"GPU {gpu.name}: warps of {device.limits.warp_size} threads; those of PTX have {WARP_LANES}")
     profiled = profile(
@@ -111,7 +107,7 @@ def from_ptx(
         dynamic_shared_bytes=dynamic_shared_bytes,
     )
     source = _Source(found, nest(found), known, tuple(loop_bounds), singles(found))
-    timing = _timing(found, source.singles, gpu)
+    timing = timing_of_gpu.timing(gpu, *_examples(found, source.singles))
     uncoalesced = _uncoalesced(profiled.device_memory)
     dram = exact(device.latency.dram)
 
@@ -121,6 +117,35 @@ def from_ptx(
     threads = tuple(_thread(source, timing, rule, uncoalesced, *made) for made in source.sequences(length))
     model = _kernel_model(threads, known, hits, profiled)
     return PtxModel(model, threads, timing, rule, tuple(_notes(threads, source, profiled)))
+
+
+def device_of(gpu: Gpu, kernel: Kernel, launch: Launch) -> Device:
+    """The numbers of a GPU, if none is missing that a launch of this kernel needs.
+
+    Raises:
+        InputError: a launch without block or grid, an instruction of no known class, an issue delay that is none; or
+            numbers that are missing: all of them, those for classes of instructions too, each with how to get it.
+    """
+    found = _flow(kernel, launch.for_kernel(kernel))
+    example, where = _examples(found, singles(found))
+    timing_of_gpu.check_delays(gpu)
+    gpu.require(*Device.keys(gpu), *timing_of_gpu.keys(gpu, example), where=timing_of_gpu.by_key(where))
+    return Device.of(gpu)
+
+
+def _flow(kernel: Kernel, launch: Launch) -> Flow:
+    """The blocks of a kernel that can be modelled.
+
+    Raises:
+        InputError: no instruction, or a launch without block or grid.
+    """
+    found = flow(kernel)
+    if not found.code:
+        raise InputError(f"{kernel.file}:{kernel.line}: {kernel.name} has no instruction")
+    missing = [option for option, extent in (("--block", launch.block), ("--grid", launch.grid)) if extent is None]
+    if missing:
+        raise InputError(f"the launch is not known: give {' and '.join(missing)}")
+    return found
 
 
 def singles(found: Flow) -> tuple[Single, ...]:
@@ -150,14 +175,13 @@ def _back_edges(found: Flow) -> frozenset[int]:
     )
 
 
-def _timing(found: Flow, singles: Iterable[Single], gpu: Gpu) -> Timing:
-    """The timing of the classes that the kernel has."""
+def _examples(found: Flow, singles: Iterable[Single]) -> tuple[dict[str, Single], dict[str, str]]:
+    """An instruction of each class that the kernel has, one with a result if there is one, and where it stands."""
     example: dict[str, Single] = {}
     for single in singles:
         if single.kind not in example or (single.writes and not example[single.kind].writes):
             example[single.kind] = single
-    where = {name: _at(found.code[single.number]) for name, single in example.items()}
-    return timing_of_gpu.timing(gpu, example, where)
+    return example, {name: _at(found.code[single.number]) for name, single in example.items()}
 
 
 def _at(instruction: Instruction) -> str:

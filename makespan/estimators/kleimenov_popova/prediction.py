@@ -4,7 +4,7 @@ Source: A. A. Kleimenov and N. N. Popova, A method for prediction execution time
 Nanotechnology 8(1), 2021, pp. 38-45.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -17,6 +17,7 @@ from makespan.estimators.occupancy import Occupancy, occupancy
 
 DEPENDENCES, ISSUE = "dependences", "issue"
 _CLOSE = 1e-9
+_OVERLOAD = 1e-6  # above what an iteration that has stopped is off by
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,7 @@ class WaveResult:
         limiter: "dependences", "issue", or the level whose bandwidth decides.
         repeats: how many such waves follow each other.
         insensitive: levels that nothing waits for.
+        overlooked: levels that cannot deliver in this time, which happens with the printed rules alone.
         unconverged: fixed points that were not found, by level.
     """
 
@@ -44,6 +46,7 @@ class WaveResult:
     repeats: int
     iterations: int
     insensitive: tuple[str, ...] = ()
+    overlooked: tuple[str, ...] = ()
     unconverged: tuple[tuple[str, Fixpoint], ...] = ()
 
 
@@ -127,8 +130,15 @@ def _warnings(warps: int, fit: Occupancy, found: Sequence[WaveResult], *, has_la
         )
     if fit.unknown:
         notes.append(f"left out of the occupancy, as demand or limit is not known: {', '.join(fit.unknown)}")
-    if levels := sorted({name for wave in found for name in wave.insensitive}):
+    notes += fit.notes
+    overlooked = {name for wave in found for name in wave.overlooked}
+    if levels := sorted({name for wave in found for name in wave.insensitive} - overlooked):
         notes.append(f"nothing waits for {', '.join(levels)}: only the bandwidth limits there")
+    if overlooked:
+        notes.append(
+            f"the bandwidth of {', '.join(sorted(overlooked))} cannot deliver in this time: the fixed points as printed"
+            " do not see it"
+        )
     notes += [
         f"the fixed point of {name} did not converge in {point.iterations} iterations: time {point.time:.10g} cycles,"
         f" mul {point.mul:.10g}"
@@ -198,6 +208,7 @@ def _solved(wave: Wave, device: Device, rules: Rules) -> WaveResult:
         blocks=wave.blocks,
         repeats=wave.repeats,
         iterations=sum(point.iterations for _, point in stages.points),
+        overlooked=() if rules.never_below_unloaded else tuple(_overloaded(wave, device, time)),
         insensitive=tuple(dict.fromkeys(name for name, point in stages.points if point.is_insensitive)),
         unconverged=tuple((name, point) for name, point in stages.points if not point.is_converged),
     )
@@ -207,6 +218,16 @@ def _limiter(wave: Wave, device: Device, time: float, unloaded: float) -> str:
     """What would have to change for this wave to become shorter."""
     if time <= unloaded * (1 + _CLOSE):
         return ISSUE if max(load.issue for load, _ in wave.loads) >= unloaded * (1 - _CLOSE) else DEPENDENCES
+    needs = _needs(wave, device)
+    return f"bandwidth of {max(needs, key=needs.__getitem__)}"
+
+
+def _needs(wave: Wave, device: Device) -> dict[str, float]:
+    """The cycles in which each level delivers what the wave asks for."""
     demanded = wave.bytes._replace(l1=max(load.bytes.l1 for load, _ in wave.loads))
-    needs = {name: need / band for name, need, band in zip(NAMES, demanded, device.bandwidth, strict=True)}
-    return f"bandwidth of {NAMES[max(needs, key=needs.__getitem__)]}"
+    return {name: need / band for name, need, band in zip(NAMES.values(), demanded, device.bandwidth, strict=True)}
+
+
+def _overloaded(wave: Wave, device: Device, time: float) -> Iterator[str]:
+    """The levels that do not deliver in this time."""
+    yield from (name for name, need in _needs(wave, device).items() if need > time * (1 + _OVERLOAD))

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping
 from makespan.errors import InputError
 from makespan.estimators.estimate import Origin, Quantity
 from makespan.estimators.gpu import Gpu
-from makespan.estimators.gpu_keys import KEYS
-from makespan.estimators.kleimenov_popova.delays import by_throughput, by_units
+from makespan.estimators.kinds import Kind
+from makespan.estimators.kleimenov_popova.delays import by_throughput, by_units, checked
 from makespan.estimators.kleimenov_popova.device import PREFIX
 from makespan.estimators.kleimenov_popova.sequence import Single
 from makespan.estimators.kleimenov_popova.thread_time import VARIABLE, Timing
@@ -30,19 +30,41 @@ def timing(gpu: Gpu, singles: Mapping[str, Single], where: Mapping[str, str]) ->
         InputError: numbers that are missing, all of them with an instruction that needs them; a delay that is told in
             two ways, or below one cycle.
     """
-    has_result = [kind for kind, single in singles.items() if single.writes and kind != VARIABLE]
-    missing = list(gpu.missing(*(f"{PREFIX}.latency.{kind}" for kind in has_result)))
-    missing += [f"{PREFIX}.delay.{kind}" for kind in singles if not _told(gpu, kind)]
-    if missing:
-        raise InputError(
-            f"GPU {gpu.name}: not known: "
-            + ", ".join(f"{key} ({where[key.rpartition('.')[2]]})" for key in missing)
-            + f"; {KEYS[missing[0]].how}, or give each with --set KEY=N"
-        )
+    check_delays(gpu)
+    gpu.require(*keys(gpu, singles), where=by_key(where))
     return Timing(
-        {kind: gpu.number(f"{PREFIX}.latency.{kind}") for kind in has_result},
+        {kind: gpu.number(f"{PREFIX}.latency.{kind}") for kind in _with_result(singles)},
         {kind: delay(gpu, kind) for kind in singles},
     )
+
+
+def keys(gpu: Gpu, singles: Mapping[str, Single]) -> tuple[str, ...]:
+    """Those that `timing` reads, without the delays that rule T or U gives."""
+    latencies = (f"{PREFIX}.latency.{kind}" for kind in _with_result(singles))
+    delays = (f"{PREFIX}.delay.{kind}" for kind in singles if not _told(gpu, kind))
+    return (*latencies, *delays)
+
+
+def by_key(where: Mapping[str, str]) -> dict[str, str]:
+    """Where classes stand, by the keys of their latencies and delays."""
+    return {f"{PREFIX}.{table}.{kind}": place for kind, place in where.items() for table in ("latency", "delay")}
+
+
+def check_delays(gpu: Gpu) -> None:
+    """Refuse issue delays that are none, also those of classes that a kernel does not have.
+
+    Raises:
+        InputError: see `delay`.
+    """
+    if gpu.missing("warp_size"):
+        return  # the rules need it; it is asked for with all other numbers
+    for kind in Kind:
+        if _told(gpu, kind):
+            delay(gpu, kind)
+
+
+def _with_result(singles: Mapping[str, Single]) -> list[str]:
+    return [kind for kind, single in singles.items() if single.writes and kind != VARIABLE]
 
 
 def delay(gpu: Gpu, kind: str) -> float:
@@ -57,7 +79,7 @@ def delay(gpu: Gpu, kind: str) -> float:
             f"GPU {gpu.name}: the issue delay of {kind} is told in {len(told)} ways, {' and '.join(told)}; leave one"
         )
     if not told or told[0] == "delay":
-        return gpu.number(f"{PREFIX}.delay.{kind}")
+        return checked(gpu.number(f"{PREFIX}.delay.{kind}"), f"GPU {gpu.name}, {PREFIX}.delay.{kind}")
     rule = _RULES[told[0]][1]
     try:
         return rule(gpu.number(f"{PREFIX}.{told[0]}.{kind}"), warp_size=gpu.whole("warp_size"))

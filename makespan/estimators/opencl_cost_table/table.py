@@ -3,7 +3,6 @@
 import json
 from bisect import bisect_left
 from collections.abc import Mapping
-from importlib import resources
 from importlib.resources.abc import Traversable
 from itertools import pairwise
 from math import exp, isfinite
@@ -15,6 +14,7 @@ import msgspec
 from makespan.errors import InputError
 from makespan.estimators.opencl_cost_table.access import Access
 from makespan.estimators.opencl_cost_table.counting import DIVISION_BY_LITERAL, OPERATIONS
+from makespan.text_file import read_text, shipped_files
 
 MAX_FILE_BYTES = 1 << 20
 INTERVAL_BYTES = 16384
@@ -205,7 +205,7 @@ class CostTable(Record, frozen=True, kw_only=True):
 
 def shipped() -> dict[str, CostTable]:
     """The tables that come with the package, by name."""
-    return {name: _read(file, file.name) for name, file in _shipped_files().items()}
+    return {name: _read(file, file.name) for name, file in shipped_files("cost_tables", ".json").items()}
 
 
 def find(name: str) -> CostTable:
@@ -214,7 +214,7 @@ def find(name: str) -> CostTable:
     Raises:
         InputError: neither, or see `read`.
     """
-    files = _shipped_files()
+    files = shipped_files("cost_tables", ".json")
     if name in files:
         return _read(files[name], files[name].name)
     if name.endswith(".json"):
@@ -244,23 +244,8 @@ def written(table: CostTable) -> str:
     return json.dumps(msgspec.to_builtins(table), indent=2, ensure_ascii=False) + "\n"
 
 
-def _shipped_files() -> dict[str, Traversable]:
-    folder = resources.files("makespan") / "data" / "cost_tables"
-    files = {file.name.removesuffix(".json"): file for file in folder.iterdir() if file.name.endswith(".json")}
-    return dict(sorted(files.items()))
-
-
 def _read(file: Path | Traversable, where: str) -> CostTable:
-    try:
-        with file.open("rb") as stream:
-            data = stream.read(MAX_FILE_BYTES + 1)
-        text = data.decode("utf-8")
-    except OSError as error:
-        raise InputError(f"{where}: cannot read the cost table: {error.strerror or error}") from None
-    except UnicodeDecodeError:
-        raise InputError(f"{where}: not a cost table: it is not UTF-8 text") from None
-    if len(data) > MAX_FILE_BYTES:
-        raise InputError(f"{where}: larger than {MAX_FILE_BYTES >> 20} MiB; a cost table is a few pages")
+    text = read_text(file, "cost table", MAX_FILE_BYTES, where=where)
     return parse(text, where)
 
 

@@ -28,6 +28,7 @@ from makespan.ptx.loops import nest
 from makespan.ptx.module import Instruction
 from makespan.ptx.uniformity import decided, uniform_branches
 
+MAX_WARP_SIZE = 1024
 MAX_WARPS_DECIDED = 32
 """For how many warps of a block the way of each branch is asked for, where the launch does not decide all of them."""
 
@@ -71,6 +72,8 @@ def profile(
     ):
         if value < least:
             raise InputError(f"{name} must be at least {least}, not {value}")
+    if warp_size > MAX_WARP_SIZE:
+        raise InputError(f"warp size must be at most {MAX_WARP_SIZE}, a whole block, not {warp_size}")
     found = flow(kernel)
     if not found.code:
         raise InputError(f"{kernel.file}:{kernel.line}: {kernel.name} has no instruction")

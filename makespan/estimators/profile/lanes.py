@@ -135,7 +135,7 @@ class _Analysis:
         kind = instruction.opcode.rpartition(".")[2]
         third = _doubled(kind) if ".wide." in instruction.opcode else kind
         sources = enumerate(instruction.operands[1:])
-        values = [self._operand(text, third if at == 2 else kind, access, state) for at, text in sources]  # noqa: PLR2004
+        values = [self._operand(text, third if at == 2 else kind, access, state) for at, text in sources]
         if any(value is None for value in values) or not values:
             return None
         known = [value for value in values if value is not None]

@@ -10,8 +10,8 @@ from tempfile import TemporaryDirectory
 
 from makespan.errors import InputError, MeasurementError
 from makespan.ptx import Kernel, Module, render
-from makespan.ptx.bounds import side_text
 from makespan.ptx.module import Declaration, Instruction, names_in
+from makespan.text_file import read_text
 
 MAX_BYTES = 1 << 24
 _SECONDS = 60
@@ -46,7 +46,7 @@ def read_resources(path: Path, kernel: str) -> Resources:
     Raises:
         InputError: a file that cannot be read, or that says nothing of this kernel.
     """
-    return parse_resources(side_text(path, "output of ptxas -v", MAX_BYTES), kernel, str(path))
+    return parse_resources(read_text(path, "output of ptxas -v", MAX_BYTES), kernel, str(path))
 
 
 def parse_resources(text: str, kernel: str, where: str) -> Resources:
