@@ -1,8 +1,11 @@
 """Small text files: those that users give, read whole within a limit, and those that come with the package."""
 
+import tomllib
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
+from reprlib import repr as shown
+from typing import Any
 
 from makespan.errors import InputError
 
@@ -25,6 +28,33 @@ def read_text(file: Path | Traversable, what: str, most_bytes: int, *, where: st
         return data.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise InputError(f"{place}: cannot read the {what}: it is not UTF-8 text") from None
+
+
+def parse_toml(text: str, what: str, where: str) -> dict[str, Any]:
+    """The document in a text that is small: tomllib takes quadratic time for a long dotted key.
+
+    Raises:
+        InputError: no TOML.
+    """
+    try:
+        return tomllib.loads(text)
+    except (ValueError, RecursionError) as error:  # ValueError: also an integer of too many digits
+        raise InputError(f"{where}: not a TOML {what}: {' '.join(str(error).split())}") from None
+
+
+def named_file(name: str, folder: str, suffix: str, what: str) -> tuple[Traversable | Path, str]:
+    """A file of the package by its name, or one of the user by a path that ends in `suffix`; and what messages call it.
+
+    Raises:
+        InputError: neither.
+    """
+    files = shipped_files(folder, suffix)
+    if name in files:
+        return files[name], files[name].name
+    if name.endswith(suffix):
+        path = Path(name)
+        return path, str(path)
+    raise InputError(f"unknown {what} {shown(name)}; shipped: {', '.join(files)}; or give a {suffix} file")
 
 
 def shipped_files(folder: str, suffix: str) -> dict[str, Traversable]:

@@ -4,7 +4,6 @@ A number that is not in the file is not known: whoever asks for it is told how t
 """
 
 import json
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -17,7 +16,7 @@ from makespan.errors import InputError
 from makespan.estimators.estimate import Origin, Quantity
 from makespan.estimators.gpu_keys import KEYS, Key, Range, alternatives
 from makespan.machine.values import shown
-from makespan.text_file import read_text, shipped_files
+from makespan.text_file import named_file, parse_toml, read_text, shipped_files
 
 MAX_FILE_BYTES = 64 << 10  # tomllib takes quadratic time for a long dotted key
 MAX_TEXT = 500
@@ -164,12 +163,7 @@ def find(name: str) -> Gpu:
     Raises:
         InputError: neither, or see `read`.
     """
-    files = shipped_files("gpus", _SUFFIX)
-    if name in files:
-        return _read(files[name], files[name].name)
-    if name.endswith(_SUFFIX):
-        return read(Path(name))
-    raise InputError(f"unknown GPU {shown(name)}; shipped: {', '.join(files)}; or give a .toml file")
+    return _read(*named_file(name, "gpus", _SUFFIX, "GPU"))
 
 
 def read(path: Path) -> Gpu:
@@ -215,10 +209,7 @@ def write(gpu: Gpu, path: Path) -> None:
 
 def _read(file: Path | Traversable, where: str) -> Gpu:
     text = read_text(file, "GPU file", MAX_FILE_BYTES, where=where)
-    try:
-        document = tomllib.loads(text)
-    except (ValueError, RecursionError) as error:  # ValueError: also an integer of too many digits
-        raise InputError(f"{where}: not a TOML GPU file: {error}") from None
+    document = parse_toml(text, "GPU file", where)
     try:
         return _gpu(document, Path(where).stem)
     except InputError as error:

@@ -1,6 +1,5 @@
 """Machine files: TOML with a source beside each number."""
 
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib.resources.abc import Traversable
@@ -8,7 +7,7 @@ from pathlib import Path
 
 from makespan.errors import InputError
 from makespan.machine.values import ONE_CYCLE, Latency, Machine, UnitClass, check_whole, class_name, shown
-from makespan.text_file import read_text, shipped_files
+from makespan.text_file import named_file, parse_toml, read_text, shipped_files
 
 MAX_FILE_BYTES = 16 << 10  # tomllib takes quadratic time for a long dotted key
 MAX_TEXT = 500
@@ -123,12 +122,7 @@ def find(name: str) -> MachineFile:
     Raises:
         InputError: neither, or see `read`.
     """
-    files = shipped_files("machines", _SUFFIX)
-    if name in files:
-        return _read(files[name], files[name].name)
-    if name.endswith(_SUFFIX):
-        return read(Path(name))
-    raise InputError(f"unknown machine {shown(name)}; shipped: {', '.join(files)}; or give a .toml file")
+    return _read(*named_file(name, "machines", _SUFFIX, "machine"))
 
 
 def read(path: Path) -> MachineFile:
@@ -142,10 +136,7 @@ def read(path: Path) -> MachineFile:
 
 def _read(file: Path | Traversable, where: str) -> MachineFile:
     text = read_text(file, "machine file", MAX_FILE_BYTES, where=where)
-    try:
-        document = tomllib.loads(text)
-    except (ValueError, RecursionError) as error:  # ValueError: also an integer of too many digits
-        raise InputError(f"{where}: not a TOML machine file: {error}") from None
+    document = parse_toml(text, "machine file", where)
     try:
         return _machine_file(document, Path(where).stem)
     except InputError as error:

@@ -5,7 +5,6 @@ sixth kind, B, for branches, barriers and other control; every profile folds it 
 """
 
 import re
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -16,7 +15,7 @@ from typing import NamedTuple
 
 from makespan.errors import InputError
 from makespan.ptx.module import Brace, Declaration, Instruction, Kernel, declares, names_in
-from makespan.text_file import read_text
+from makespan.text_file import parse_toml, read_text
 
 PROFILES: Mapping[str, str] = MappingProxyType({"paper": "CL", "fermi": "CLSD", "modern": "CLSDT"})
 """The unit classes of every profile."""
@@ -160,10 +159,7 @@ def read_classes(path: Path) -> dict[str, str]:
         InputError: a file that cannot be read, is not TOML, or holds anything else.
     """
     text = read_text(path, "classes file", MAX_CLASSES_BYTES)
-    try:
-        document = tomllib.loads(text)
-    except (ValueError, RecursionError) as error:  # ValueError: also an integer of too many digits
-        raise InputError(f"{path}: not a TOML classes file: {error}") from None
+    document = parse_toml(text, "classes file", str(path))
     return _checked(document, path)
 
 

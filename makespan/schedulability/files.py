@@ -3,7 +3,6 @@
 import csv
 import io
 import re
-import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from fractions import Fraction
@@ -27,7 +26,7 @@ from makespan.schedulability.entries import (
 )
 from makespan.schedulability.task import MAX_TASKS, Partition, Policy
 from makespan.schedulability.units import PICOSECOND, duration, frequency
-from makespan.text_file import read_text
+from makespan.text_file import parse_toml, read_text
 
 MAX_FILE_BYTES = 1 << 20
 MAX_LINE = 2000
@@ -84,10 +83,7 @@ def _text(path: Path) -> str:
 
 
 def _from_toml(text: str, path: Path) -> Description:
-    try:
-        document = tomllib.loads(text)
-    except (ValueError, RecursionError) as error:  # ValueError: also an integer of too many digits
-        raise InputError(f"{path}: not a TOML task file: {' '.join(str(error).split())}") from None
+    document = parse_toml(text, "task file", str(path))
     try:
         return _description(document, path)
     except InputError as error:

@@ -14,7 +14,7 @@ import msgspec
 from makespan.errors import InputError
 from makespan.estimators.opencl_cost_table.access import Access
 from makespan.estimators.opencl_cost_table.counting import DIVISION_BY_LITERAL, OPERATIONS
-from makespan.text_file import read_text, shipped_files
+from makespan.text_file import named_file, read_text, shipped_files
 
 MAX_FILE_BYTES = 1 << 20
 INTERVAL_BYTES = 16384
@@ -214,12 +214,7 @@ def find(name: str) -> CostTable:
     Raises:
         InputError: neither, or see `read`.
     """
-    files = shipped_files("cost_tables", ".json")
-    if name in files:
-        return _read(files[name], files[name].name)
-    if name.endswith(".json"):
-        return read(Path(name))
-    raise InputError(f"unknown cost table {name[:80]!r}; shipped: {', '.join(files)}; or give a .json file")
+    return _read(*named_file(name, "cost_tables", ".json", "cost table"))
 
 
 def read(path: Path) -> CostTable:
