@@ -218,6 +218,13 @@ def test_k5_is_bound_by_issue() -> None:
     assert {wave.limiter for wave in estimate(device(), alike(delay=900)).waves} == {"issue"}
 
 
+@pytest.mark.parametrize("is_uniform", [False, True])
+def test_the_processing_block_with_the_most_warps_decides_the_issue(is_uniform: bool) -> None:
+    """Three warps on two processing blocks: one has two of them, so twice 900 cycles of issue."""
+    kernel = alike(delay=900, threads=96, blocks=1, syncs=0, is_uniform=is_uniform)
+    assert estimate(device(), kernel, rules=FINE).cycles == pytest.approx(1800)
+
+
 def test_intermediate_values_of_the_worked_examples() -> None:
     found = estimate(device(), alike(is_uniform=True))
     assert found.departure_delay == 10
