@@ -30,6 +30,25 @@ class Upper(StrEnum):
     ILP = "ilp"
 
 
+class Anomaly(StrEnum):
+    """What looks like an improvement and may yet lengthen a worst case; a bound that is robust against it still holds.
+
+    Args:
+        RUN_AHEAD: a warp issues before the latencies of its earlier instructions have passed (stall on use), at most
+            one instruction a cycle. At a barrier it waits until they have.
+        SHORTER_LATENCY: than the least that the machine says.
+        SHORTER_INTERVAL: a port is held for less long.
+        MORE_PORTS: of a class, or issue slots.
+        FEWER_WARPS: or instructions, as long as each path is one of the program's.
+    """
+
+    RUN_AHEAD = "warps run ahead"
+    SHORTER_LATENCY = "latencies are shorter"
+    SHORTER_INTERVAL = "intervals are shorter"
+    MORE_PORTS = "there are more ports or issue slots"
+    FEWER_WARPS = "there are fewer warps"
+
+
 @dataclass(frozen=True, slots=True)
 class Bounds:
     """A proven interval, in cycles: `lower <= value <= upper`."""
@@ -114,3 +133,11 @@ class Result:
     def status(self) -> Status:
         """Whether worst case and proof meet."""
         return self.bounds.status
+
+    @property
+    def robust_against(self) -> tuple[Anomaly, ...]:
+        """The anomalies that `bounds.upper` outlasts by its proof; `pessimistic` outlasts all (docs/theory.md, 9).
+
+        An equal number proves as much, whichever theorem came first. A sharper one leans on every rule of the machine.
+        """
+        return tuple(Anomaly) if self.bounds.upper >= self.pessimistic else ()

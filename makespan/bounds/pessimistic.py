@@ -12,15 +12,18 @@ from makespan.program import Program
 
 
 def pessimistic(instance: Instance) -> int:
-    """An upper bound, in cycles, on every work-conserving schedule.
+    """An upper bound, in cycles, on every work-conserving schedule, and on those of warps that run ahead.
 
-    Let z be the warp that finishes last. In each cycle the latency of one of its instructions passes, or it waits for
-    a class X all of whose ports are held, or `issue width` instructions of *other* warps are issued. Of the ports of X,
-    the others hold one for `interval` cycles with each of their instructions, and z itself, while it waits, for
-    `interval - latency` at most. So it waits for X at most floor((interval N_X + own) / capacity) cycles, and not at
-    all for a class that it does not use or of which so many ports cannot be held at the same time; and for an issue
-    slot at most floor(N / issue width) cycles, where N counts instructions of the others whose ports z does not wait
-    for in the same cycle.
+    Let z be the warp that finishes last, and cover the cycles from each issue of z on for as long as its latency is at
+    most. In a cycle that is not covered z waits for a class X all of whose ports are held, or `issue width`
+    instructions of *other* warps are issued. Of the ports of X, the others hold one for `interval` cycles with each of
+    their instructions, and z itself, in cycles that are not covered, for `interval - latency` at most. So z waits for X
+    at most floor((interval N_X + own) / capacity) cycles, and not at all for a class that it does not use or of which
+    so many ports cannot be held at the same time; and for an issue slot at most floor(N / issue width) cycles, where N
+    counts instructions of the others whose ports z does not wait for in the same cycle.
+
+    Nothing here says that a warp waits out a latency, or that an interval is as long as it may be: `makespan.result`
+    names the anomalies that the bound therefore outlasts.
 
     Source: Berezovskyi, Bletsas and Andersson, ECRTS 2012 (M = M^L + M^C); generalised to different
     warps as the maximum over z, to automata by the most that any path holds, and to intervals, latencies and an
@@ -83,14 +86,16 @@ def cycles_without_port(unit: UnitClass, users: int, work: int, own: int) -> int
 
 
 def _can_hold_all(unit: UnitClass, users: int) -> bool:
-    """Whether so many warps, and one that waits for a port, can hold all ports at the same time."""
-    at_once = -(-unit.interval // unit.latency.least)  # ports that one warp can hold
-    return users * at_once + at_once - 1 >= unit.capacity
+    """Whether so many warps, and one that waits for a port, can hold all ports at the same time.
+
+    A warp that goes on before its latency has passed issues in every cycle, and holds `interval` ports.
+    """
+    return users * unit.interval + unit.interval - 1 >= unit.capacity
 
 
 def _port_cycles(unit: UnitClass, work: int, own: int) -> int:
-    """For how long others' instructions hold ports, and one's own while it waits."""
-    return unit.interval * work + max(0, unit.interval - unit.latency.least) * own
+    """For how long others' instructions hold ports, and one's own in cycles that their latency does not cover."""
+    return unit.interval * work + max(0, unit.interval - unit.latency.most) * own
 
 
 def any_units(instance: Instance) -> int:
@@ -141,9 +146,9 @@ class _Chain:
 def _with_barriers(instance: Instance) -> int:
     """The same along a chain of warps.
 
-    In every cycle the latency of an instruction of the chain passes, or its warp waits for ports or an issue slot; it
-    never waits at a barrier. In phase k it executes at most the most, and of X at least the least, that any warp
-    executes there; all other instructions are others'.
+    In every cycle that no latency of the chain covers its warp waits for ports or an issue slot; it never waits at a
+    barrier. In phase k it executes at most the most, and of X at least the least, that any warp executes there; all
+    other instructions are others'.
     """
     machine = instance.machine
     chain = _Chain.of(instance)

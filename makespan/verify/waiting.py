@@ -22,7 +22,7 @@ class Share(NamedTuple):
 
 
 def most_waiting(machine: Machine, others: int, shares: dict[str, Share]) -> int:
-    """The most cycles in which a warp is ready and does not issue.
+    """The most cycles in which a warp does not issue, though all that it issued is over by its largest latency.
 
     In such a cycle all ports of its class are held, or `issue width` instructions of as many `others` are issued. The
     latter are `b` of a class at most, and the ports of a class are held for so many cycles in all; the cycle in which
@@ -41,7 +41,7 @@ def most_waiting(machine: Machine, others: int, shares: dict[str, Share]) -> int
         if not share.waits or not _can_be_held(unit, share.rivals):
             slots += share.theirs
             continue
-        held = share.theirs * unit.interval + share.own * max(unit.interval - unit.latency.least, 0)
+        held = share.theirs * unit.interval + share.own * max(unit.interval - unit.latency.most, 0)
         full, rest = divmod(held, unit.capacity)
         cycles += full
         slots += min(share.theirs, rest) if width is None or width >= unit.capacity else share.theirs
@@ -51,6 +51,5 @@ def most_waiting(machine: Machine, others: int, shares: dict[str, Share]) -> int
 
 
 def _can_be_held(unit: UnitClass, rivals: int) -> bool:
-    """Whether so many warps, and the one that waits, can hold all ports at once."""
-    each = (unit.interval + unit.latency.least - 1) // unit.latency.least  # ports that a warp can hold
-    return (rivals + 1) * each > unit.capacity  # one less by the warp that waits
+    """Whether so many warps, and the one that waits, can hold all ports at once, each with an instruction per cycle."""
+    return (rivals + 1) * unit.interval > unit.capacity  # one less by the warp that waits
