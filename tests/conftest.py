@@ -3,10 +3,21 @@
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.cpu_report import Meter
+
 settings.register_profile(
     "makespan", deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("makespan")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--cpu-report", type=int, metavar="N", help="name the N tests that took most CPU time")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if rows := config.getoption("--cpu-report"):
+        config.pluginmanager.register(Meter(rows))
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
