@@ -1,13 +1,22 @@
-"""Numba where it is installed; without it the same functions run as plain Python, slower but identical."""
+"""Numba where it is installed; without it the same functions run as plain Python, slower but identical.
 
+Machine code is made when a function is first called, and kept beside the module or where `NUMBA_CACHE_DIR` says. Both
+what takes time and what a user should know about it goes to the logger `makespan`.
+"""
+
+import logging
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, TypeVar, cast
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-COMPILE_SECONDS = 20.0
-"""What it takes at most to compile a kernel on a slow machine; it happens once per installation."""
+_log = logging.getLogger("makespan")
+
+NOT_KEPT = (
+    "compiled code can be kept nowhere, so every run compiles what it needs; set NUMBA_CACHE_DIR to a folder that you"
+    " may write to"
+)
+"""What a user of a read-only installation without a home should do."""
 
 try:
     import numba
@@ -24,30 +33,79 @@ except ImportError:
     def inlined(function: Function) -> Function:
         """The function as it is."""
         return function
-
-    def is_quick(function: Callable[..., Any], seconds: float) -> bool:
-        """Nothing has to be compiled."""
-        del function, seconds
-        return True
 else:
+    from numba.core import caching, event
 
     def compiled(function: Function) -> Function:
         """The function in machine code, kept on disk, and without the interpreter lock."""
-        return cast(Function, numba.njit(nogil=True, cache=True)(function))
+        return _kept(function, {"nogil": True})
 
     def uncounted(function: Function) -> Function:
         """The same without reference counts, for functions that make no array themselves.
 
-        To count references to arrays in tuples takes five times as long as what an inner loop does with them.
+        To count references to arrays in tuples takes five times as long as what an inner loop does with them, and to
+        compile the counting takes as long as to compile the loop.
         """
-        return cast(Function, cast(Any, numba.njit)(nogil=True, cache=True, _nrt=False)(function))
+        return _kept(function, {"nogil": True, "_nrt": False})
 
     def inlined(function: Function) -> Function:
         """A part of uncounted functions, copied into each of them."""
         return cast(Function, cast(Any, numba.njit)(nogil=True, inline="always", _nrt=False)(function))
 
-    def is_quick(function: Callable[..., Any], seconds: float) -> bool:
-        """Whether `function` is compiled already, in memory or on disk, or can be within `seconds`."""
-        kernel = cast(Any, function)
-        kept = Path(kernel.stats.cache_path).glob(f"{kernel.__module__.rpartition('.')[2]}.{kernel.__name__}-*.nbi")
-        return bool(kernel.signatures) or seconds > COMPILE_SECONDS or any(kept)
+    def _kept(function: Function, options: dict[str, bool]) -> Function:
+        njit = cast(Any, numba.njit)
+        try:
+            return cast(Function, njit(cache=True, **options)(function))
+        except RuntimeError as error:  # numba looks for a folder that it may write to when it decorates
+            if "no locator available" not in str(error):
+                raise
+        _progress.is_kept = False
+        made = njit(**options)(function)
+        made._cache = cast(Any, _ReadOnly)(function)  # noqa: SLF001 - numba has no other way to load without saving
+        return cast(Function, made)
+
+    class _Beside(caching.InTreeCacheLocator):
+        """Machine code that lies beside its module, whether or not anything can be written there."""
+
+        def ensure_cache_path(self) -> None:
+            """Nothing will be written."""
+
+    class _BesideImpl(caching.CompileResultCacheImpl):
+        _locator_classes = [_Beside]  # noqa: RUF012 - as in numba
+
+    class _ReadOnly(caching.FunctionCache):
+        """What an installation was shipped with; what is compiled later is forgotten."""
+
+        _impl_class = _BesideImpl
+
+        def save_overload(self, sig: Any, data: Any) -> None:
+            """Keep nothing."""
+
+    class _Progress(event.Listener):
+        """A line before each function is compiled, which takes seconds, but not for those that it needs itself."""
+
+        def __init__(self) -> None:
+            self.is_kept = True
+            self._is_told = False
+            self._depth = 0
+
+        def on_start(self, event: Any) -> None:
+            """Say so."""
+            function = event.data["dispatcher"].py_func
+            if self._depth == 0 and function.__module__.startswith("makespan."):
+                self._say(f"{function.__module__.rpartition('.')[2]}.{function.__name__}")
+            self._depth += 1
+
+        def on_end(self, event: Any) -> None:
+            """Wait for the next one."""
+            del event
+            self._depth -= 1
+
+        def _say(self, name: str) -> None:
+            if not self.is_kept and not self._is_told:
+                self._is_told = True
+                _log.warning(NOT_KEPT)
+            _log.info("compiling %s%s", name, ", once per installation" if self.is_kept else "")
+
+    _progress = _Progress()
+    cast(Any, event).register("numba:compile", _progress)

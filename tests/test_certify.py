@@ -4,7 +4,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from makespan import compiled
 from makespan.bounds.conditions import Question
 from makespan.bounds.delays import expanded
 from makespan.bounds.linear import Programme, Values
@@ -272,15 +271,6 @@ def test_few_tables_are_those_of_the_first_class_that_is_saturated() -> None:
     for node, one in modes.items():
         if node.label is not None:
             assert one == next((unit for unit in (0, 1) if node.label and node.label[unit] >= (2, 1)[unit]), 0)
-
-
-def test_no_beam_starts_that_could_not_be_compiled_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compiled, "is_quick", lambda kernel, seconds: False)
-    monkeypatch.setattr(beam, "search", never)
-    said: list[str] = []
-    result = solve(loose(), backend="certificate", limits=Limits(progress=said.append))
-    assert valid(result)
-    assert any(line.startswith("no beam search: ") for line in said)
 
 
 def test_auto_searches_where_the_certificate_leaves_a_gap() -> None:

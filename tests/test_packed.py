@@ -14,7 +14,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from makespan import compiled
 from makespan.bounds import pessimistic
 from makespan.certificate import Certificate, Potential, Table
 from makespan.errors import BrokenPromiseError, UnsupportedError
@@ -355,14 +354,6 @@ def test_an_interrupt_is_an_empty_finding() -> None:
     limits = Limits()
     limits.interrupt()
     assert packed_states.solve(Instance.of("CLC", 3), limits, certificate=None, incumbent=0) == Finding()
-
-
-def test_where_time_does_not_suffice_to_compile_the_plain_search_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    lines: list[str] = []
-    monkeypatch.setattr(compiled, "is_quick", lambda *_: False)
-    found = packed.solve(Instance.of("CLC", 3), Limits(progress=lines.append), certificate=None, incumbent=0)
-    assert found == search.solve(Instance.of("CLC", 3), Limits())
-    assert "the plain one runs" in lines[0]
 
 
 PLAIN = """

@@ -13,6 +13,7 @@ from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
+from ortools.linear_solver.python import model_builder_helper as engine
 
 _QUICK = "solver=ipm\nrun_crossover=off\noutput_flag=false"
 _CAREFUL = "solver=ipm\noutput_flag=false"
@@ -57,8 +58,6 @@ class Programme:
 
     def minimise(self, variable: int, seconds: float, stop: Callable[[], bool] = lambda: False) -> Values | None:
         """Values of all variables where `variable` is smallest; None when time ran out or `stop` said so."""
-        from ortools.linear_solver.python import model_builder_helper as engine
-
         model = engine.ModelBuilderHelper()
         for _ in range(self.variables):
             model.set_var_lower_bound(model.add_var(), -_INFINITY)

@@ -5,6 +5,7 @@ Exit codes: 0 done, 1 the answer is no, 2 bad usage or input, 3 bounded but not 
 """
 
 import json
+import logging
 import os
 import sys
 import threading
@@ -55,6 +56,7 @@ def cli() -> None:
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run the command line and exit."""
     given = list(sys.argv[1:] if arguments is None else arguments)
+    _tell_on_stderr()
     try:
         code = run(given)
     except Exception:  # noqa: BLE001 - exit code 1, Python's own, would say that the answer is no
@@ -66,6 +68,15 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         sys.stderr.flush()
         os._exit(code)
     sys.exit(code)
+
+
+def _tell_on_stderr() -> None:
+    """What no command asked for but takes long, such as to compile."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("makespan: %(message)s"))
+    logger = logging.getLogger("makespan")
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
 
 
 def run(given: list[str]) -> int:

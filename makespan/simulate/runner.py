@@ -1,6 +1,7 @@
 """Runs of a policy in compiled code: the schedules of `policies.simulated`, some hundred times as fast or more."""
 
 from collections.abc import Iterable, Sequence
+from functools import cache
 from typing import TYPE_CHECKING
 
 from makespan.errors import InputError
@@ -44,6 +45,12 @@ def shortest(instance: Instance, choices: Choices = _DEFAULT) -> Schedule:
         return min(runs, key=lambda schedule: schedule.makespan)
     runner = Runner(instance, chosen)
     return runner.schedule(min(POLICIES, key=lambda policy: runner.makespan(policy, choices)), choices)
+
+
+@cache
+def load() -> None:
+    """Load or compile the runner."""
+    Runner(Instance.of("CL", 2)).makespan("lrr")
 
 
 def _is_small(instance: Instance, chosen: Routes) -> bool:

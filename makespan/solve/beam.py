@@ -8,13 +8,14 @@ States in which the warps stand at more than a few different places are left out
 from bisect import bisect_right
 from collections import Counter
 from dataclasses import dataclass
+from functools import cache
 from itertools import accumulate
-from math import prod
+from math import inf, prod
 
 import numpy as np
 from numpy.typing import NDArray
 
-from makespan.certificate import Potential, rank
+from makespan.certificate import Node, Potential, Table, rank
 from makespan.instance import Instance
 from makespan.schedule import Move, Schedule
 from makespan.solve import beam_kernel as kernel
@@ -25,6 +26,14 @@ _PAIRS = 7
 _ROOM_PER_STATE = 16
 
 Indices = NDArray[np.int32]
+
+
+@cache
+def load() -> None:
+    """Load or compile every kernel: by a search along a potential that says nothing."""
+    nothing = Table(others=((0, 0),), last=(0, 0), constant=0)
+    nodes = tuple((Node((number,)), nothing) for number in range(2))
+    search(Instance.of("CC", 2), Potential(0, ("C",), (1,), 0, nodes), 2, 1, Limits(inf))
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from makespan import compiled
 from makespan.bounds.conditions import Question
 from makespan.bounds.delays import expanded
 from makespan.bounds.front import Front, front
@@ -14,7 +13,7 @@ from makespan.certificate import Certificate, Node
 from makespan.instance import Instance
 from makespan.machine import DELAY
 from makespan.result import Upper
-from makespan.solve import beam, beam_kernel
+from makespan.solve import beam
 from makespan.solve.finding import Finding
 from makespan.solve.limits import Limits
 
@@ -86,9 +85,8 @@ def _witnesses(
     """What a beam of this size finds for every group that may hold the laggard; it knows basic machines only."""
     if not instance.machine.is_basic:
         return
-    if not compiled.is_quick(beam_kernel.advance, limits.remaining):
-        limits.progress("no beam search: its code is not compiled yet, and the time left is too short for that")
-        return
+    with limits.preparing():
+        beam.load()
     for potential in certificate.potentials:
         witness = None if limits.expired else beam.search(instance, potential, *size, limits)
         if witness is not None:

@@ -1,7 +1,8 @@
 """What a solve may spend, how it is told to stop, and what makes it repeatable."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 
@@ -11,7 +12,7 @@ def _silent(_: str) -> None:
 
 @dataclass(slots=True)
 class Limits:
-    """A budget that starts to run when it is made.
+    """A budget that starts to run when it is made; the clock stands still while libraries and machine code are loaded.
 
     Args:
         seconds: wall-clock limit.
@@ -21,6 +22,7 @@ class Limits:
         progress: called with one line now and then.
         interrupted: whether the user has asked to stop.
         whole: the budget of which this is a part.
+        clock: tells the time in seconds.
     """
 
     seconds: float = 60.0
@@ -30,12 +32,16 @@ class Limits:
     progress: Callable[[str], None] = _silent
     interrupted: bool = False
     whole: "Limits | None" = None
-    _started: float = field(default_factory=time.monotonic)
+    clock: Callable[[], float] = time.monotonic
+    _started: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._started = self.clock()
 
     @property
     def elapsed(self) -> float:
-        """Seconds since the start."""
-        return time.monotonic() - self._started
+        """Seconds since the start, less those of `preparing`."""
+        return self.clock() - self._started
 
     @property
     def remaining(self) -> float:
@@ -51,8 +57,31 @@ class Limits:
     def part(self, share: float) -> "Limits":
         """A budget of its own over a share of the time that is left, which ends with this one at the latest."""
         return Limits(
-            self.remaining * share, self.memory_bytes, self.threads, self.seed, progress=self.progress, whole=self
+            self.remaining * share,
+            self.memory_bytes,
+            self.threads,
+            self.seed,
+            progress=self.progress,
+            whole=self,
+            clock=self.clock,
         )
+
+    @contextmanager
+    def preparing(self) -> Iterator[None]:
+        """Inside, the clock stands still, also that of the whole: for what depends on the installation alone.
+
+        A limit then buys the same work in a first run, which compiles, as in every other.
+        """
+        began = self.clock()
+        try:
+            yield
+        finally:
+            self._grant(self.clock() - began)
+
+    def _grant(self, seconds: float) -> None:
+        self._started += seconds
+        if self.whole is not None:
+            self.whole._grant(seconds)  # noqa: SLF001 - another budget
 
     def interrupt(self) -> None:
         """Ask the engines to stop at their next look; what is proven so far is kept."""

@@ -7,13 +7,12 @@ and lowers what is proven while it runs. So the search has a first try, unless t
 from dataclasses import replace
 from math import inf
 
-from makespan import compiled
 from makespan.bounds.delays import contracted, expanded
 from makespan.certificate import Certificate
 from makespan.errors import BrokenPromiseError, UnsupportedError
 from makespan.instance import Instance
 from makespan.result import Bounds, Upper
-from makespan.solve import packed_dense, packed_dense_kernel, packed_kernel, packed_states, search
+from makespan.solve import packed_dense, packed_states
 from makespan.solve.finding import Finding
 from makespan.solve.limits import Limits
 
@@ -49,11 +48,7 @@ def is_quick(instance: Instance, limits: Limits) -> bool:
 
 
 def _is_quick(instance: Instance, limits: Limits) -> bool:
-    return (
-        packed_dense.applies(instance, limits.memory_bytes)
-        and packed_dense.count_states(instance) <= QUICK_STATES
-        and compiled.is_quick(packed_dense_kernel.fill, limits.remaining)
-    )
+    return packed_dense.applies(instance, limits.memory_bytes) and packed_dense.count_states(instance) <= QUICK_STATES
 
 
 def solve(
@@ -80,10 +75,9 @@ def solve(
 def _solve(
     instance: Instance, limits: Limits, certificate: Certificate | None, incumbent: int, *, best_case: bool
 ) -> Finding:
-    if not compiled.is_quick(packed_kernel.advance, limits.remaining):
-        limits.progress("search: not compiled yet, and the time left is too short for that; the plain one runs")
-        return search.solve(instance, limits)
-    packed_states.compile_kernels()
+    with limits.preparing():
+        packed_states.load()
+        packed_dense.load()
     seconds = 0.0 if _is_quick(instance, limits) else _seconds(instance, limits) * (1 + best_case)
     remaining = limits.remaining
     spare = remaining - _SLOWER * seconds
@@ -99,9 +93,7 @@ def _solve(
 
 def _seconds(instance: Instance, limits: Limits) -> float:
     """How long the table takes; infinity where there is none, or it is clearly too large."""
-    if not packed_dense.applies(instance, limits.memory_bytes) or not compiled.is_quick(
-        packed_dense_kernel.fill, limits.remaining
-    ):
+    if not packed_dense.applies(instance, limits.memory_bytes):
         return inf
     if packed_dense.count_states(instance) > limits.remaining * _STATES_PER_SECOND:
         return inf

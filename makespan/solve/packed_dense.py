@@ -20,8 +20,9 @@ Source: D. Knuth, The Art of Computer Programming 4A, 7.2.1.3, for the number sy
 """
 
 import time
+from functools import cache
 from itertools import accumulate
-from math import comb, prod
+from math import comb, inf, prod
 from operator import mul
 from statistics import fmean
 
@@ -44,6 +45,14 @@ _CALL_SECONDS = 0.08
 _SAMPLES = 64
 _STATES_PER_SAMPLE = 1 << 10
 _BUDGET_PER_SAMPLE = 1 << 16
+
+
+@cache
+def load() -> None:
+    """Load or compile every kernel."""
+    table = Table(Instance.of("CL", 2), 1)
+    table.fill(Limits(inf))
+    table.witness()
 
 
 def count_states(instance: Instance) -> int:
@@ -75,7 +84,6 @@ class Table:
     def seconds(self) -> float:
         """Processor time that filling takes, from a sample; what the sample leaves behind is overwritten later."""
         apart = max(1, len(self._values) // _SAMPLES)
-        self._fill(0, 0, self._standing(0), 1)  # compiled now
         rates = []
         for rank in range(apart // 2, len(self._values) - 1, apart):
             standing, stop = self._standing(rank), max(0, rank + 1 - _STATES_PER_SAMPLE)

@@ -36,7 +36,9 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from itertools import accumulate, chain, combinations_with_replacement, product
+from math import inf
 from typing import NamedTuple
 
 import numpy as np
@@ -138,10 +140,11 @@ def _sizes(instance: Instance) -> tuple[int, int, int]:
     return pairs, pairs * degree, min(instance.warps, max(instance.machine.capacities.values()))
 
 
-def compile_kernels() -> None:
-    """Compile every kernel, or load it: in the middle of a search there may be no time for that."""
+@cache
+def load() -> None:
+    """Load or compile every kernel: in the middle of a search there may be no time for that."""
     instance = Instance.of("CL", 2)
-    run = Run(Task(Problem.of(instance), 1, packed_bounds.worst_case(instance, None), Limits()), 0)
+    run = Run(Task(Problem.of(instance), 1, packed_bounds.worst_case(instance, None), Limits(inf)), 0)
     run.search()
     run.witness()
     run.grow_store()
@@ -366,7 +369,6 @@ class Run:
             return None
         self.cursor[kernel.LAYER] = len(self.head) - 1
         self.cursor[kernel.STATE] = self.head[-1]
-        self._highest(self.cursor.copy(), 0)  # compiled now, for there is no time for it after a limit
         status = kernel.PAUSED
         while status != kernel.DONE:
             if self.limits.expired or (status == kernel.FULL and not self.grow()):
