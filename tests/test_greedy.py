@@ -1,16 +1,20 @@
 """Greedy schedules: cheap, valid, and never longer than the worst case."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 
 from makespan.instance import Instance
-from makespan.machine import Machine
+from makespan.machine import Latency, Machine, UnitClass
 from makespan.program import Place, Program
-from makespan.simulate import replay
-from makespan.solve import Limits
-from makespan.solve.greedy import schedules
+from makespan.simulate import POLICIES, replay, run, runner
+from makespan.solve import Limits, solve
+from makespan.solve.greedy import longest, schedules
 from tests.oracle import brute_force, obeys
-from tests.strategies import automata, instances
+from tests.strategies import automata, general_barrier_instances, instances
+
+SUB_PARTITION = Machine(
+    "sub-partition", (UnitClass("C", 1, 2, Latency(4, 4)), UnitClass("L", 1, 1, Latency(25, 25))), issue_width=1
+)
 
 
 @given(instances())
@@ -44,3 +48,48 @@ def test_one_warp_takes_its_length(string: str) -> None:
 def test_an_optional_place_lengthens_the_path() -> None:
     either = Program((Place("C", (1, 2)), Place("L", (2,))))
     assert schedules(Instance.of(either, 1), Limits())[0].paths == ((0, 1),)
+
+
+@pytest.mark.parametrize("most", [0, runner.SMALL])
+def test_a_policy_can_be_worse_than_every_rule(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runner, "SMALL", most)
+    instance = Instance.of("LCLCLC", 6, SUB_PARTITION)
+    assert max(schedule.makespan for schedule in schedules(instance, Limits())) == 99
+    assert run(instance, "lrr").makespan == 100
+    assert solve(instance, backend="certificate").bounds.lower == 100
+
+
+@pytest.mark.parametrize("most", [0, runner.SMALL])
+@given(instance=general_barrier_instances())
+@settings(max_examples=40)
+def test_no_policy_takes_longer_than_the_longest_schedule(most: int, instance: Instance) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(runner, "SMALL", most)
+        found = longest(instance, Limits(), enough=0)
+    assert obeys(instance, found)
+    assert found.makespan >= max(run(instance, policy).makespan for policy in POLICIES)
+
+
+@given(instance=general_barrier_instances())
+@settings(max_examples=20)
+def test_the_lower_bound_is_at_least_what_any_policy_takes(instance: Instance) -> None:
+    slowest = max(run(instance, policy).makespan for policy in POLICIES)
+    assert solve(instance, backend="certificate").bounds.lower >= slowest
+
+
+def test_what_is_as_long_as_possible_is_enough() -> None:
+    limits = Limits()
+    instance = Instance.of("LCLCLC", 6, SUB_PARTITION)
+    assert longest(instance, limits, enough=99).makespan == 99
+    limits.interrupt()
+    assert longest(instance, limits, enough=1000) == schedules(instance, limits)[0]
+
+
+def test_a_policy_can_be_worse_than_every_rule_where_phases_cannot_be_joined() -> None:
+    letters = "LCLCLC|CC"
+    places = [Place(letter, (number + 1,)) for number, letter in enumerate(letters)]
+    places[6] = Place("|", (7, 8))
+    instance = Instance.of(Program(tuple(places)), 6, SUB_PARTITION)
+    slowest = max(run(instance, policy).makespan for policy in POLICIES)
+    assert max(schedule.makespan for schedule in schedules(instance, Limits())) < slowest
+    assert solve(instance, backend="certificate").bounds.lower >= slowest

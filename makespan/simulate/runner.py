@@ -1,6 +1,6 @@
 """Runs of a policy in compiled code: the schedules of `policies.simulated`, some hundred times as fast or more."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from makespan.simulate import kernel
 
 SMALL = 20_000
-"""Up to so many warps times cycles of all warps one after another, to load compiled code takes longer than to run."""
+"""Up to so many warps times cycles of all warps one after another, runs do without compiled code."""
 
 _DEFAULT = Choices()
 
@@ -32,7 +32,7 @@ def run(instance: Instance, policy: str, choices: Choices = _DEFAULT) -> Schedul
     """
     arbiter = POLICIES[policy](instance, choices)
     chosen = routes(instance, choices)
-    if _is_small(instance, chosen):
+    if is_small(instance, chosen):
         return simulated(instance, arbiter, chosen)
     return Runner(instance, chosen).schedule(policy, choices)
 
@@ -40,7 +40,7 @@ def run(instance: Instance, policy: str, choices: Choices = _DEFAULT) -> Schedul
 def shortest(instance: Instance, choices: Choices = _DEFAULT) -> Schedule:
     """The shortest of the schedules that the policies make."""
     chosen = routes(instance, choices)
-    if _is_small(instance, chosen):
+    if is_small(instance, chosen):
         runs = (simulated(instance, arbiter(instance, choices), chosen) for arbiter in POLICIES.values())
         return min(runs, key=lambda schedule: schedule.makespan)
     runner = Runner(instance, chosen)
@@ -53,7 +53,26 @@ def load() -> None:
     Runner(Instance.of("CL", 2)).makespan("lrr")
 
 
-def _is_small(instance: Instance, chosen: Routes) -> bool:
+def longest(instance: Instance, chosen: Routes, above: int, stop: Callable[[], bool]) -> Schedule | None:
+    """The longest of the schedules that the policies make on these routes, if it takes more than `above` cycles.
+
+    Args:
+        instance: what runs.
+        chosen: the routes.
+        above: cycles that are known to be possible.
+        stop: asked before each run whether to leave out the rest.
+    """
+    asked = (policy for policy in POLICIES if not stop())
+    if is_small(instance, chosen):
+        runs = (simulated(instance, POLICIES[policy](instance, _DEFAULT), chosen) for policy in asked)
+        return max((run for run in runs if run.makespan > above), key=lambda run: run.makespan, default=None)
+    runner = Runner(instance, chosen)
+    cycles, policy = max(((runner.makespan(policy), policy) for policy in asked), default=(above, ""))
+    return runner.schedule(policy) if cycles > above else None
+
+
+def is_small(instance: Instance, chosen: Routes) -> bool:
+    """Whether to load compiled code takes longer than to do without."""
     return instance.warps * sum(map(sum, chosen.latencies)) <= SMALL
 
 

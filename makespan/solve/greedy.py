@@ -1,7 +1,7 @@
 """Bad schedules made in one pass: cheap lower bounds on the worst case of any instance.
 
-Each warp follows the path that it is given; a rule says which ready warps go first. Which rule is worst
-depends on the instance, so all are tried and the longest schedule is kept.
+Each warp follows the path that it is given; a rule, or a scheduling policy, says which ready warps go first. Which one
+is worst depends on the instance, so all are tried and the longest schedule is kept.
 """
 
 from collections import Counter, defaultdict, deque
@@ -11,6 +11,7 @@ from itertools import accumulate
 
 from makespan.instance import Instance
 from makespan.schedule import Schedule
+from makespan.simulate import runner
 from makespan.simulate.choices import Choices, Routes, routes
 from makespan.solve.limits import Limits
 
@@ -24,9 +25,27 @@ RULES: tuple[Rule, ...] = (
 )
 
 
-def schedules(instance: Instance, limits: Limits) -> list[Schedule]:
-    """One schedule per group that holds the laggard and per rule; always at least one."""
+def longest(instance: Instance, limits: Limits, enough: int) -> Schedule:
+    """The longest that is found: no policy takes longer, unless a limit stops this first.
+
+    Args:
+        instance: what runs.
+        limits: once they are reached, only what has been found by then counts; always at least one schedule.
+        enough: cycles that no schedule exceeds.
+    """
     chosen = routes(instance, Choices())
+    found = max(schedules(instance, limits, chosen), key=lambda schedule: schedule.makespan)
+    if found.makespan == enough:
+        return found
+    if not runner.is_small(instance, chosen):
+        with limits.preparing():
+            runner.load()
+    return runner.longest(instance, chosen, found.makespan, lambda: limits.expired) or found
+
+
+def schedules(instance: Instance, limits: Limits, chosen: Routes | None = None) -> list[Schedule]:
+    """One schedule per group that holds the laggard and per rule, on the longest routes; always at least one."""
+    chosen = chosen or routes(instance, Choices())
     found: list[Schedule] = []
     for last in accumulate(group.warps for group in instance.groups):
         for rule in RULES:

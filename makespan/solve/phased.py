@@ -58,18 +58,14 @@ def _by_phases(instance: Instance, cut: Sequence[Phase], backend: str, best_case
         solved[question] = result
         bounds[question] = PhaseBound(result.bounds.upper, result.upper_evidence, result.certificate)
     results = [solved[phase.instance] for phase in cut if phase.instance in solved]
-    witnesses = [_longest_greedy(instance, budget)]
     joined = None
     if len(results) == len(cut):
         joined = _joined(instance, cut, [result.witness for result in results])
-    if joined is not None:
-        replay(instance, joined)
-        witnesses.append(joined)
-    witness = max(witnesses, key=lambda schedule: schedule.makespan)
     upper, evidence = sum(bounds[phase.instance].upper for phase in cut), Upper.PHASES
     worst_bound = pessimistic(instance)
     if worst_bound < upper:
         upper, evidence = worst_bound, Upper.PESSIMISTIC
+    witness = _longest(instance, joined, upper, budget)
     seconds = budget.elapsed
     engines = "+".join(sorted({result.backend for result in results})) or "certificate"
     return Result(
@@ -95,8 +91,13 @@ def _bounded(question: Instance) -> PhaseBound:
     return PhaseBound(upper, evidence)
 
 
-def _longest_greedy(instance: Instance, budget: Limits) -> Schedule:
-    found = max(greedy.schedules(instance, budget), key=lambda schedule: schedule.makespan)
+def _longest(instance: Instance, joined: Schedule | None, upper: int, budget: Limits) -> Schedule:
+    """The schedule of the phases one after another, or a longer one, for few have phases that begin together."""
+    if joined is not None and replay(instance, joined) == upper:
+        return joined
+    found = greedy.longest(instance, budget, upper)
+    if joined is not None and joined.makespan >= found.makespan:
+        return joined
     replay(instance, found)
     return found
 

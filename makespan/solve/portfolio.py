@@ -247,13 +247,14 @@ def _bounded(instance: Instance, worst_bound: int, limits: Limits) -> _Proof:
     """What costs next to nothing: a constructed schedule below, the closed-form bounds above."""
     from makespan.solve import convoy, greedy
 
+    by_pairs = theorem_a(instance)
     if convoy.applies(instance):
         witness = convoy.schedule(instance)
     else:
-        witness = max(greedy.schedules(instance, limits), key=lambda schedule: schedule.makespan)
+        witness = greedy.longest(instance, limits, worst_bound if by_pairs is None else min(worst_bound, by_pairs))
     replay(instance, witness)
     proof = _Proof(witness, worst_bound, Upper.PESSIMISTIC, "certificate")
-    return _add(instance, proof, Finding(upper=theorem_a(instance), evidence=Upper.THEOREM_A), "certificate")
+    return _add(instance, proof, Finding(upper=by_pairs, evidence=Upper.THEOREM_A), "certificate")
 
 
 def _add(instance: Instance, proof: _Proof, found: Finding, engine: str) -> _Proof:
