@@ -86,10 +86,10 @@ def test_what_is_as_long_as_possible_is_enough() -> None:
 
 
 def test_a_policy_can_be_worse_than_every_rule_where_phases_cannot_be_joined() -> None:
-    letters = "LCLCLC|CC"
+    letters = "CCCLCCCCLCCCC|CC"
     places = [Place(letter, (number + 1,)) for number, letter in enumerate(letters)]
-    places[6] = Place("|", (7, 8))
-    instance = Instance.of(Program(tuple(places)), 6, SUB_PARTITION)
+    places[13] = Place("|", (14, 15))
+    instance = Instance.of(Program(tuple(places)), 3, SUB_PARTITION)
     slowest = max(run(instance, policy).makespan for policy in POLICIES)
     assert max(schedule.makespan for schedule in schedules(instance, Limits())) < slowest
     assert solve(instance, backend="certificate").bounds.lower >= slowest

@@ -116,7 +116,7 @@ def test_a_witness_that_does_not_replay_is_never_believed(engine: str, monkeypat
     instance = Instance.of("CCLCLL", warps)
     lie = Schedule.of_chains(instance, [[0]] * 14)
     if engine == "greedy":
-        monkeypatch.setattr(greedy, "schedules", lambda instance, limits: [lie])
+        monkeypatch.setattr(greedy, "schedules", lambda instance, limits, chosen: [lie])
     else:
         monkeypatch.setattr(convoy, "schedule", lambda instance: lie)
     with pytest.raises(InvalidScheduleError, match="cycle 2: 0 instructions of class C"):
