@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from makespan.errors import InputError, UnsupportedError
 from makespan.machine import DELAY, PAPER, Machine, UnitClass
-from makespan.program import Program
+from makespan.program import Program, merged
 
 MAX_WARPS = 65_536
 MAX_WARP_INSTRUCTIONS = 5_000_000
@@ -92,11 +92,9 @@ class Instance:
 
     @classmethod
     def merged(cls, groups: Iterable[tuple[Program, int]], machine: Machine = PAPER, *, blocks: int = 1) -> "Instance":
-        """Groups in order of appearance, equal programs put together."""
-        counts: dict[Program, int] = {}
-        for program, warps in groups:
-            counts[program] = counts.get(program, 0) + Group(program, warps).warps
-        return cls(tuple(Group(program, warps) for program, warps in counts.items()), machine, blocks)
+        """Groups in order of appearance, equal programs put together under all that they assume."""
+        checked = [(group.program, group.warps) for group in (Group(program, warps) for program, warps in groups)]
+        return cls(tuple(Group(program, warps) for program, warps in merged(checked)), machine, blocks)
 
     def require_basic(self, engine: str) -> None:
         """Refuse for an engine that knows capacities only what it would misread.

@@ -1,7 +1,7 @@
 """What one warp may execute: a string of instructions, or an automaton that the adversary walks."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from makespan.errors import InputError
@@ -81,6 +81,11 @@ class Program:
         places = tuple(Place(letter, (i + 1,)) for i, letter in enumerate(letters))
         return cls(places, (0,), tuple(origins), tuple(assumptions))
 
+    def assuming(self, assumptions: Iterable[str]) -> "Program":
+        """The same places under these assumptions."""
+        said = tuple(assumptions)
+        return self if said == self.assumptions else replace(self, assumptions=said)
+
     @property
     def end(self) -> int:
         """The number that stands for "finished"."""
@@ -143,3 +148,12 @@ class Program:
         if letters is None:
             return f"automaton of {self.end} places"
         return letters if len(letters) <= 60 else f"{letters[:40]}...{letters[-10:]} ({len(letters)} letters)"
+
+
+def merged(groups: Iterable[tuple[Program, int]]) -> tuple[tuple[Program, int], ...]:
+    """Programs with numbers of warps, in order of appearance, equal ones put together under all that they assume."""
+    found: dict[Program, tuple[int, dict[str, None]]] = {}
+    for program, warps in groups:
+        count, notes = found.get(program, (0, {}))
+        found[program] = count + warps, notes | dict.fromkeys(program.assumptions)
+    return tuple((program.assuming(notes), count) for program, (count, notes) in found.items())

@@ -103,6 +103,13 @@ def test_a_parameter_whose_name_is_declared_anew_is_unknown() -> None:
 
 
 def test_the_required_block_is_known() -> None:
+    limited = kernel("ret;", attributes=".maxntid 128, 2, 1")
+    assert Launch(block=(256, 1, 1)).for_kernel(limited).block == (256, 1, 1)  # the product counts
+    assert Launch().for_kernel(limited).block is None
+    with pytest.raises(
+        InputError, match=r"--block 257x1x1: kernel k allows at most 256 threads .* \(.maxntid 128x2x1\)"
+    ):
+        Launch(block=(257, 1, 1)).for_kernel(limited)
     required = kernel("ret;", attributes=".reqntid 128, 2, 1")
     assert Launch().for_kernel(required).block == (128, 2, 1)
     with pytest.raises(InputError, match=r"requires 128x2x1"):

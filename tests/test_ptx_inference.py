@@ -3,6 +3,7 @@
 import random
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,12 +12,16 @@ from hypothesis import strategies as st
 
 from makespan import ptx
 from makespan.errors import InputError
-from makespan.ptx import inference
+from makespan.ptx import runs
+from makespan.ptx.bounds import Bound
 from makespan.ptx.cfg import Flow, flow
-from makespan.ptx.inference import inferred_bounds
+from makespan.ptx.execution import Effort, Execution
+from makespan.ptx.inference import Proven, inferred
 from makespan.ptx.launch import Launch
 from makespan.ptx.loops import Nest, nest
 from makespan.ptx.module import Kernel
+from makespan.ptx.threads import Detail
+from makespan.ptx.uniformity import decided, uniform_branches
 from tests.ptx_interpreter import CASES, Case, Issue
 from tests.ptx_random import random_body
 
@@ -25,6 +30,12 @@ SAMPLES = Path(__file__).parents[1] / "ptx"
 
 def kernel(body: str, parameters: str = ".param .u32 n, .param .u64 wide") -> Kernel:
     return ptx.parse(f".version 8.0\n.target sm_80\n.visible .entry k({parameters}) {{ {body} }}", "k.ptx").kernel()
+
+
+def inferred_bounds(graph: Flow, loops: Nest, launch: Launch, warp: int | None = None) -> dict[int, Bound]:
+    """The bounds among what is proven, by number of the loop."""
+    proven = inferred(graph, loops, launch, warp).items()
+    return {number: bound for number, one in proven if (bound := one.bound) is not None}
 
 
 def bounds(
@@ -302,9 +313,98 @@ def test_a_nest_too_large_to_run_is_taken_loop_by_loop() -> None:
 def test_no_bound_is_made_up_when_the_steps_run_out(monkeypatch: pytest.MonkeyPatch) -> None:
     body = "mov.u32 i, 0; L: add.u32 i, i, 1; setp.lt.u32 p, i, 1000; @p bra L; ret;"
     for steps in (0, 10, 100, 1000, 4000, 10_000):
-        monkeypatch.setattr(inference, "MAX_STEPS", steps)
+        monkeypatch.setattr(runs, "MAX_STEPS", steps)
         assert bound(body) in (None, (1000, True))
     assert bound(body) == (1000, True)
+
+
+def proven(body: str, launch: Launch | None = None, warp: int | None = None) -> Proven:
+    graph = flow(kernel(body))
+    return inferred(graph, nest(graph), launch or Launch(), warp)[0]
+
+
+SPREAD = "mov.u32 i, 0; mov.u32 t, %tid.x; shr.u32 t, t, 5; add.u32 t, t, 4; {} setp.lt.u32 p, i, t; @p bra L; ret;"
+BY_WARP = SPREAD.format("L: add.u32 i, i, 1;")
+
+
+@pytest.mark.parametrize(
+    ("said", "is_exact", "disproof"),
+    [
+        (3, False, "at least 4 iterations (inferred: block 128x1x1)"),
+        (4, False, None),
+        (9, False, None),
+        (3, True, "at least 4 iterations (inferred: block 128x1x1)"),
+        (5, True, None),
+        (8, True, "at most 7 iterations (inferred: block 128x1x1)"),
+    ],
+)
+def test_what_contradicts_a_count_that_differs_between_threads(said: int, is_exact: bool, disproof: str | None) -> None:
+    assert proven(BY_WARP, Launch((128, 1, 1))).disproof(Bound(said, is_exact, "")) == disproof
+
+
+def test_one_warp_may_contradict_what_another_allows() -> None:
+    of_last = proven(BY_WARP, Launch((128, 1, 1)), 3)
+    assert of_last.disproof(Bound(5, exact=False, source="")) == "exactly 7 iterations (inferred: block 128x1x1)"
+
+
+def test_a_loop_that_is_never_entered_contradicts_nothing() -> None:
+    body = "setp.eq.u32 q, 1, 1; @q bra E; mov.u32 i, 0; L: add.u32 i, i, 1; setp.lt.u32 p, i, 8; @p bra L; E: ret;"
+    for is_exact in (False, True):
+        assert proven(body).disproof(Bound(3, is_exact, "")) is None
+
+
+def test_a_loop_without_a_bound_may_still_have_a_least_count() -> None:
+    long = "mov.u32 i, 0; L: add.u32 i, i, 1; setp.lt.u32 p, i, 100000; @p bra L; ret;"
+    assert (proven(long).least, proven(long).bound) == (65_538, None)
+    # six times by all means, and then as long as a load says
+    load = "mov.u32 i, 0; L: add.u32 i, i, 1; setp.lt.u32 p, i, 6; @p bra L; ld.global.u32 r, [a]; setp.ne.u32 p, r, 0;"
+    assert proven(f"{load} @p bra L; ret;").least <= 6
+
+
+def test_a_least_count_holds_for_every_entry() -> None:
+    twice = """
+        mov.u32 k, 0; O: mov.u32 n, 70000; setp.eq.u32 q, k, 1; @q mov.u32 n, 2; mov.u32 i, 0;
+        L: add.u32 i, i, 1; setp.lt.u32 p, i, n; @p bra L; add.u32 k, k, 1; setp.lt.u32 q, k, 2; @q bra O; ret;
+    """
+    graph = flow(kernel(twice))
+    found = inferred(graph, nest(graph), Launch())
+    assert found[1].disproof(Bound(2, exact=False, source="")) is None
+
+
+def test_one_execution_serves_every_question(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[Effort] = []
+
+    class Counted(Execution):
+        def run(self, state: Any) -> None:
+            made.append(self.effort)
+            super().run(state)
+
+    monkeypatch.setattr(runs, "Execution", Counted)
+    graph = flow(kernel(BY_WARP))
+    launch = Launch((128, 1, 1))
+    for _ in range(2):
+        inferred(graph, nest(graph), launch)
+        uniform_branches(graph, launch)
+        inferred(graph, nest(graph), launch, 1)
+        decided(graph, launch, 1)
+    assert made == [Effort.ALL, Effort.ALL]  # all warps, and warp 1
+
+
+def test_tries_that_come_to_nothing_get_shorter(monkeypatch: pytest.MonkeyPatch) -> None:
+    spent: list[int] = []
+
+    class Counted(Execution):
+        def run(self, state: Any) -> None:
+            spent.append(self.steps_left)
+            super().run(state)
+
+    monkeypatch.setattr(runs, "Execution", Counted)
+    monkeypatch.setattr(runs, "MAX_STEPS", 800)
+    graph = flow(kernel(counted("0", "1", "lt").replace("BOUND", "%laneid")))
+    for warp in range(3):
+        inferred(graph, nest(graph), Launch((128, 1, 1)), warp)
+    assert spent[0] == 800
+    assert sum(spent) < 2 * 800 * len(Effort) * len(Detail)
 
 
 def test_a_kernel_without_loops_has_no_bounds() -> None:
@@ -433,14 +533,20 @@ def check_against_threads(seed: int) -> bool:
     loops = nest(graph)
     block, grid = 6, 2
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(inference, "MAX_STEPS", 20_000)
-        bounds = inferred_bounds(graph, loops, Launch((block, 1, 1), (grid, 1, 1)))
+        patch.setattr(runs, "MAX_STEPS", 20_000)
+        proven = inferred(graph, loops, Launch((block, 1, 1), (grid, 1, 1)))
+    bounds = {number: known for number, one in proven.items() if (known := one.bound) is not None}
     choose = random.Random(seed)
     for _ in range(8):
         thread = Thread(
             found, choose.choice([0, 1, block - 1, choose.randrange(block)]), choose.randrange(grid), choose
         )
         for number, repeats in thread.seen + thread.unfinished:
+            if number in proven:
+                assert proven[number].is_entered
+                made = repeats + loops.loops[number].is_bottom_tested
+                true = Bound(made, exact=True, source="a thread")
+                assert (number, repeats) in thread.unfinished or proven[number].disproof(true) is None, (seed, number)
             if number in bounds:
                 most = bounds[number].maximum - loops.loops[number].is_bottom_tested
                 assert repeats <= most, (seed, graph.name(loops.loops[number].header), repeats, bounds[number])

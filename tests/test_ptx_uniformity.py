@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from makespan import ptx
 from makespan.errors import InputError
-from makespan.ptx import uniformity
+from makespan.ptx import runs, uniformity
 from makespan.ptx.branches import SIDES
 from makespan.ptx.cfg import Flow, flow
 from makespan.ptx.launch import Launch
@@ -286,7 +286,7 @@ def test_every_execution_counts() -> None:
 
 
 def test_nothing_is_decided_when_the_steps_run_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(uniformity, "MAX_STEPS", 3)
+    monkeypatch.setattr(runs, "MAX_STEPS", 3)
     assert decided(graph(SPECIALISED), LINE, 0) == {}
     assert uniform("setp.eq.u32 p, %tid.x, 300; @p bra L; L: ret;", LINE) == set()
 
@@ -331,7 +331,7 @@ def check_random(seed: int) -> int:
     data = np.random.default_rng(seed).integers(0, 8, 64).astype(np.uint32)
     checked = 0
     with pytest.MonkeyPatch.context() as patch, contextlib.suppress(KernelFault):  # endless ones
-        patch.setattr(uniformity, "MAX_STEPS", 20_000)
+        patch.setattr(runs, "MAX_STEPS", 20_000)
         trace = run(module, None, block=(48, 1, 1), arguments=[data], max_instructions=4000, order="random", seed=seed)
         for launch in (Launch(), Launch((48, 1, 1)), Launch((48, 1, 1), (1, 1, 1))):
             checked += check(flow(module.kernel()), trace, launch)

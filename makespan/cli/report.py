@@ -17,6 +17,7 @@ from makespan.cli.source import (
     KERNEL_FORMATS,
     KernelOptions,
     engine_options,
+    given_bounds,
     instances,
     launched,
     read_module,
@@ -169,8 +170,7 @@ def _loops(source: dict[str, Any]) -> "tuple[LoopInfo, ...] | None":
     options = KernelOptions(**{name: value for name, value in source.items() if name in names})
     module = read_module(source["source"], arch=options.arch)
     kernel = module.kernel(options.kernel)
-    given = ptx.bounds_for(kernel, ptx.loop_bounds(options.loop_bounds), module.kernels)
-    return ptx.loops(kernel, given, launched(options).for_kernel(kernel))
+    return ptx.loops(kernel, given_bounds(module, kernel, options), launched(options).for_kernel(kernel))
 
 
 def _machine_file(source: dict[str, Any]) -> MachineFile | None:

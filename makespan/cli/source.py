@@ -19,7 +19,7 @@ from makespan.program import Program
 from makespan.strings import NamedInstance
 
 if TYPE_CHECKING:
-    from makespan.ptx import Kernel, Launch, Module
+    from makespan.ptx import GivenBound, Kernel, Launch, Module
 
 FORMATS = ("ptx", "toml", "jsonl")
 KERNEL_FORMATS = ("ptx", "cu")
@@ -68,6 +68,7 @@ kernel_options = stack(
         metavar="LABEL=N|LABEL==N|FILE",
         help="at most N, exactly N, or a bounds file",
     ),
+    click.option("--trust-bounds", is_flag=True, help="--loop-bound counts even where the code contradicts it"),
     launch_options,
     click.option("--take", multiple=True, metavar="LABEL=taken|fall", help="fix a branch: this path only"),
     click.option("--trace", type=click.Path(path_type=Path), help="file with one decision per executed branch"),
@@ -122,6 +123,7 @@ class KernelOptions:
     classes: Path | None = None
     unknown: str | None = None
     loop_bounds: tuple[str, ...] = ()
+    trust_bounds: bool = False
     param: tuple[str, ...] = ()
     block: str | None = None
     grid: str | None = None
@@ -242,13 +244,21 @@ def program_options(module: "Module", kernel: "Kernel", options: KernelOptions) 
     from makespan import ptx
 
     return {
-        "loop_bounds": ptx.bounds_for(kernel, ptx.loop_bounds(options.loop_bounds), module.kernels),
+        "loop_bounds": given_bounds(module, kernel, options),
         "take": ptx.takes(options.take),
         "trace": None if options.trace is None else ptx.read_trace(options.trace),
         "paths": options.paths,
         "launch": launched(options),
         **classification(options),
     }
+
+
+def given_bounds(module: "Module", kernel: "Kernel", options: KernelOptions) -> "tuple[GivenBound, ...]":
+    """What the options say of the loops of a kernel, one of those in a module."""
+    from makespan import ptx
+
+    given = ptx.loop_bounds(options.loop_bounds, trusted=options.trust_bounds)
+    return ptx.bounds_for(kernel, given, module.kernels)
 
 
 def classification(options: KernelOptions) -> dict[str, Any]:

@@ -42,9 +42,12 @@ def command(source: str, input_format: str | None, listing: bool, dot: bool, out
         raise InputError(f"{source}: no kernel in this file: it has no .entry with a body")
     if dot:
         for kernel in kernels:
-            click.echo(_dot(kernel))
+            click.echo(_dot(kernel, alone=len(kernels) == 1))
         return
-    described = [_listing(kernel, chosen) if listing else _description(module, kernel, chosen) for kernel in kernels]
+    alone = len(kernels) == 1
+    described = [
+        _listing(kernel, chosen) if listing else _description(module, kernel, chosen, alone=alone) for kernel in kernels
+    ]
     for number, shown in enumerate(described):
         if output == "json":
             click.echo(json.dumps(shown))
@@ -68,25 +71,31 @@ def _listing_lines(kernel: dict[str, Any]) -> list[str]:
     return [f"kernel {kernel['kernel']}", *rows, f"letters: {kernel['letters']} ({len(kernel['letters'])})"]
 
 
-def _description(module: "Module", kernel: "Kernel", options: KernelOptions) -> dict[str, Any]:
-    """Letters, or the reason why there are none; loops and branches in any case."""
+def _description(module: "Module", kernel: "Kernel", options: KernelOptions, *, alone: bool) -> dict[str, Any]:
+    """Letters, or the reason why there are none; loops and branches wherever the control flow is understood.
+
+    Raises:
+        InputError: options that do not fit; for a kernel `alone`, also control flow that is not understood.
+    """
     from makespan import ptx
 
+    found: dict[str, Any] = {"kernel": kernel.name, "profile": options.profile, "loops": [], "branches": []}
     launch = launched(options)
-    given = ptx.bounds_for(kernel, ptx.loop_bounds(options.loop_bounds), module.kernels)
-    found: dict[str, Any] = {
-        "kernel": kernel.name,
-        "profile": options.profile,
-        "loops": [_loop(loop) for loop in ptx.loops(kernel, given, launch)],
-        "branches": [branch._asdict() for branch in ptx.branches(kernel)],
-    }
+    try:
+        flow = ptx.flow(kernel)
+        found["branches"] = [branch._asdict() for branch in ptx.branches(flow)]
+    except InputError as refusal:
+        if alone:
+            raise
+        return {**found, "string": None, "programs": [], "refused": str(refusal)}
     asked = program_options(module, kernel, options)
+    found["loops"] = [_loop(loop) for loop in ptx.loops(flow, asked["loop_bounds"], launch)]
     try:
         with telling_how_to_keep(module):
             if launch.for_kernel(kernel).block is None:
-                groups: Any = ((ptx.program(kernel, **asked), None),)
+                groups: Any = ((ptx.program(flow, **asked), None),)
             else:
-                groups = ptx.programs(kernel, **asked)
+                groups = ptx.programs(flow, **asked)
     except InputError as refusal:
         return {**found, "string": None, "programs": [], "refused": str(refusal)}
     programs = [_program(program, warps) for program, warps in groups]
@@ -103,6 +112,7 @@ def _loop(loop: "LoopInfo") -> dict[str, Any]:
         "exact": None if loop.bound is None else loop.bound.exact,
         "bound_source": None if loop.bound is None else loop.bound.source,
         "hint": loop.hint,
+        "against": loop.against,
     }
 
 
@@ -112,6 +122,7 @@ def _program(program: "Program", warps: int | None) -> dict[str, Any]:
         "warps": warps,
         "string": program.letters,
         "places": program.end,
+        "starts": list(program.starts),
         "edges": sum(len(place.successors) for place in program.places),
         "paths": _paths(program),
         "shortest": program.least(),
@@ -139,7 +150,7 @@ def _lines(kernel: dict[str, Any]) -> list[str]:
             (f"no bound; {loop['hint']}" if loop["hint"] else "no bound")
             if loop["bound"] is None
             else f"{'exactly' if loop['exact'] else 'at most'} {loop['bound']} iterations ({loop['bound_source']})"
-        )
+        ) + (f", but it makes {loop['against']}" if loop["against"] else "")
         source = f", {loop['source_line']}" if loop["source_line"] else ""
         lines.append(f"  loop {loop['label']} at line {loop['line']}{source}, depth {loop['depth']}: {bound}")
     for branch in kernel["branches"]:
@@ -181,12 +192,21 @@ def _paths(program: Program) -> int | None:
     return None if found > _MOST_PATHS else found
 
 
-def _dot(kernel: "Kernel") -> str:
-    """The control flow graph in the language of Graphviz: a node for each block, with its lines."""
-    from makespan.ptx.branches import SIDES
-    from makespan.ptx.cfg import flow
+def _dot(kernel: "Kernel", *, alone: bool) -> str:
+    """The control flow graph in the language of Graphviz: a node for each block, with its lines.
 
-    found = flow(kernel)
+    Raises:
+        InputError: of a kernel `alone`, control flow that is not understood; with others, it becomes a comment.
+    """
+    from makespan import ptx
+    from makespan.ptx.branches import SIDES
+
+    try:
+        found = ptx.flow(kernel)
+    except InputError as refusal:
+        if alone:
+            raise
+        return f"// kernel {kernel.name}: {' '.join(str(refusal).split())}"
     lines = [f'digraph "{_escaped(kernel.name)}" {{', "  node [shape=box, fontname=monospace];"]
     for number, block in enumerate(found.blocks):
         code = "".join(f"{i.line}: {_escaped(str(i))}\\l" for i in found.instructions(number))

@@ -9,20 +9,23 @@ lark is imported when the first text is parsed, networkx when the first graph is
 
 from makespan.ptx.bounds import Bound, GivenBound, given_bound, loop_bounds, read_bounds
 from makespan.ptx.branches import BranchInfo, Step, branches, read_trace, takes
+from makespan.ptx.cfg import Flow, flow
 from makespan.ptx.isa import PROFILES, Classes, ListedInstruction, listing, read_classes
 from makespan.ptx.launch import Launch, launch
 from makespan.ptx.loop_info import LoopInfo, bounds_for, bounds_template, loops
 from makespan.ptx.module import Instruction, Kernel, Module
 from makespan.ptx.parser import decode, parse, read
 from makespan.ptx.printer import render
-from makespan.ptx.programs import PATH_ONLY, program, programs
+from makespan.ptx.programs import PATH_ONLY, TRUSTED_BOUNDS, program, programs
 
 __all__ = [
     "PATH_ONLY",
     "PROFILES",
+    "TRUSTED_BOUNDS",
     "Bound",
     "BranchInfo",
     "Classes",
+    "Flow",
     "GivenBound",
     "Instruction",
     "Kernel",
@@ -35,6 +38,7 @@ __all__ = [
     "bounds_template",
     "branches",
     "decode",
+    "flow",
     "given_bound",
     "launch",
     "listing",

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -26,6 +26,7 @@ class GivenBound:
         exact: whether the loop always runs so often, never fewer.
         place: file and line of a bounds file; empty for the command line.
         kernel: the only kernel that is meant; None for any.
+        trusted: whether it counts even where the code proves that it is wrong.
     """
 
     key: str
@@ -33,6 +34,7 @@ class GivenBound:
     exact: bool = False
     place: str = ""
     kernel: str | None = None
+    trusted: bool = False
 
     def __post_init__(self) -> None:
         if isinstance(self.maximum, bool) or not 0 <= self.maximum <= MAX_ITERATIONS:
@@ -54,11 +56,15 @@ class Bound(NamedTuple):
     @property
     def iterations(self) -> str:
         """The bound in words, such as "at most 16 iterations"."""
-        how = "exactly" if self.exact else "at most"
-        return f"{how} {self.maximum} iteration{'s' * (self.maximum != 1)}"
+        return iterations("exactly" if self.exact else "at most", self.maximum)
 
     def __str__(self) -> str:
         return f"{self.iterations} ({self.source})"
+
+
+def iterations(how: str, count: int) -> str:
+    """Iterations in words, such as "at least 1 iteration"."""
+    return f"{how} {count} iteration{'s' * (count != 1)}"
 
 
 def given_bound(text: str) -> GivenBound:
@@ -84,14 +90,14 @@ def read_bounds(path: Path) -> tuple[GivenBound, ...]:
     return tuple(_line_bound(line, f"{path}:{number}") for number, line in stripped if line)
 
 
-def loop_bounds(arguments: Iterable[str]) -> tuple[GivenBound, ...]:
-    """What follows `--loop-bound`: bounds such as LABEL=N, and names of bounds files.
+def loop_bounds(arguments: Iterable[str], *, trusted: bool = False) -> tuple[GivenBound, ...]:
+    """What follows `--loop-bound`: bounds such as LABEL=N, and names of bounds files; `trusted` is `--trust-bounds`.
 
     Raises:
         InputError: see `given_bound` and `read_bounds`.
     """
     several = ((given_bound(text),) if "=" in text else read_bounds(Path(text)) for text in arguments)
-    return tuple(bound for bounds in several for bound in bounds)
+    return tuple(replace(bound, trusted=trusted) for bounds in several for bound in bounds)
 
 
 def _line_bound(line: str, place: str) -> GivenBound:

@@ -39,7 +39,7 @@ class Step(NamedTuple):
     place: str
 
 
-def branches(kernel: Kernel) -> tuple[BranchInfo, ...]:
+def branches(kernel: Kernel | Flow) -> tuple[BranchInfo, ...]:
     """The conditional branches that can be reached, in text order.
 
     Raises:

@@ -5,7 +5,7 @@ which every path ends. Instructions and statements are numbered in text order, t
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from makespan.errors import InputError
@@ -42,11 +42,16 @@ class Block(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """The control flow graph of a kernel, whose calls are replaced by what they call where that is known."""
+    """The control flow graph of a kernel, whose calls are replaced by what they call where that is known.
+
+    Args:
+        memo: what was found out of it before, such as `runs.Runs` by launch.
+    """
 
     kernel: Kernel
     code: tuple[Instruction, ...]
     blocks: tuple[Block, ...]
+    memo: dict[str, object] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def exit(self) -> int:
@@ -76,13 +81,15 @@ class Flow:
         return self.blocks[block].label or f"line:{self.blocks[block].line}"
 
 
-def flow(kernel: Kernel) -> Flow:
-    """The control flow of a kernel.
+def flow(kernel: Kernel | Flow) -> Flow:
+    """The control flow of a kernel; one that is at hand keeps what was found out of it.
 
     Raises:
         InputError: a branch to nowhere, a label declared twice in one block.
         UnsupportedError: recursion.
     """
+    if isinstance(kernel, Flow):
+        return kernel
     kernel = inlined(kernel)
     statements, code = kernel.statements, kernel.instructions
     targets = _targets(kernel)

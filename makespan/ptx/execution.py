@@ -184,7 +184,7 @@ class Execution:
         steps_left: what it may take; beyond it, `run` raises `TooLongError`.
         attempts_left: what it may take besides, to run each loop by itself.
         counts: by loop that was entered; they hold for the loops that are in none of the next two.
-        endless: the loops of which no end was in sight.
+        endless: the loops of which no end was in sight, and how often each entry takes their back edges at least.
         given_up: the loops that would have taken too many steps by themselves.
         sides: by block and side, which threads may go that way.
     """
@@ -195,7 +195,7 @@ class Execution:
     steps_left: int
     attempts_left: int = 0
     counts: dict[int, Count] = field(default_factory=dict)
-    endless: set[int] = field(default_factory=set)
+    endless: dict[int, int] = field(default_factory=dict)
     given_up: set[int] = field(default_factory=set)
     sides: dict[tuple[int, int], "Mask"] = field(default_factory=dict)
 
@@ -255,7 +255,9 @@ class Execution:
 
     def _loop(self, number: int, front: Front) -> dict[int, Front]:
         """Execute a loop; where its threads go."""
-        if self.effort is Effort.ALL and number not in self.endless:
+        if self.effort is Effort.ALL and number in self.endless:
+            self.endless[number] = 0
+        elif self.effort is Effort.ALL:
             left = self._unrolled(number, front)
             if left is not None:
                 return left
@@ -271,7 +273,7 @@ class Execution:
         """Run a loop to its end, and count; None if no end is in sight."""
         head, left, least = self.code.nest.loops[number].header, dict[int, Front](), None
         if number not in self.counts and not self._may_end(number, front):
-            self.endless.add(number)
+            self.endless[number] = 0
             return None
         for repeats in range(MAX_ITERATIONS + 1):
             found = self._sweep(number, head, front)
@@ -287,7 +289,8 @@ class Execution:
             if self._stalls(number, front, back):
                 break
             front = back
-        self.endless.add(number)
+        fewest, seen = repeats + 1 if least is None else least, self.counts.get(number)
+        self.endless[number] = fewest if seen is None else min(fewest, seen.least or 0)
         return None
 
     def _attempt(self, number: int, front: Front) -> None:

@@ -1,75 +1,91 @@
 """Loop bounds that follow from the code and the launch."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
-from makespan.ptx.bounds import MAX_ITERATIONS, Bound
+from makespan.ptx.bounds import MAX_ITERATIONS, Bound, iterations
 from makespan.ptx.cfg import Flow
-from makespan.ptx.execution import Code, Count, Effort, Execution, TooLongError, prepare
-from makespan.ptx.launch import Launch, known_parameters
+from makespan.ptx.execution import Code
+from makespan.ptx.launch import Launch
 from makespan.ptx.loops import Loop, Nest
-from makespan.ptx.threads import Detail, details, threads
-
-MAX_STEPS = 1_000_000
-"""What one abstract execution may take, in about as many microseconds; what takes longer is tried in less detail."""
+from makespan.ptx.runs import Run, Runs
 
 
-def inferred_bounds(flow: Flow, nest: Nest, launch: Launch, warp: int | None = None) -> dict[int, Bound]:
-    """The bounds that can be proven, by number of the loop; `warp` restricts them to one warp of the block.
+class Proven(NamedTuple):
+    """What the code makes of a loop, in the iterations that a bound counts; it holds for every entry to the loop.
 
-    They hold for every entry to the loop, by every warp of every block. A bound is exact if each entry makes so many
-    iterations. A loop that this launch never enters gets the least bound there is.
+    Args:
+        least: so many iterations at least.
+        most: so many at most; None if no end is in sight.
+        source: what this follows from, in words.
+        is_entered: false if this launch never comes to the loop, whatever `least` and `most` say.
+    """
+
+    least: int
+    most: int | None
+    source: str
+    is_entered: bool = True
+
+    @property
+    def bound(self) -> Bound | None:
+        """The bound that this is, if it is one."""
+        if self.most is None or self.most > MAX_ITERATIONS:
+            return None
+        never = "" if self.is_entered else ", never entered"
+        return Bound(self.most, self.is_entered and self.least == self.most, f"{self.source}{never}")
+
+    def disproof(self, said: Bound) -> str | None:
+        """What the code makes instead, in words; None where it does not contradict a bound."""
+        too_few = said.maximum < self.least
+        too_many = said.exact and self.most is not None and said.maximum > self.most
+        if not self.is_entered or not (too_few or too_many):
+            return None
+        if self.least == self.most:
+            return f"{iterations('exactly', self.least)} ({self.source})"
+        limit = iterations("at least", self.least) if too_few else iterations("at most", self.most or 0)
+        return f"{limit} ({self.source})"
+
+
+def inferred(flow: Flow, nest: Nest, launch: Launch, warp: int | None = None) -> dict[int, Proven]:
+    """What can be proven, by number of the loop; `warp` restricts it to one warp of the block.
+
+    It holds for every entry to the loop, by every warp of every block. A loop that this launch never enters gets the
+    least bound there is.
 
     Raises:
         InputError: a launch that does not fit the kernel, or a warp that the block does not have.
     """
     if not nest.loops:
         return {}
-    launch = launch.for_kernel(flow.kernel)
-    parameters = known_parameters(flow.kernel, launch)
-    code = prepare(flow, nest, parameters)
-    counts: dict[int, Count | None] = {}
-    for detail in details(launch, code.registers):
-        for effort in (Effort.ALL, Effort.EACH):
-            found, is_complete = _counts(code, launch, warp, detail, effort)
-            counts = found | counts
-            if is_complete:
-                return _bounds(nest, counts, _source(code, launch, parameters))
-    return _bounds(nest, counts, _source(code, launch, parameters))
+    runs = Runs.of(flow, launch)
+    source = _source(runs.code, runs.launch, runs.parameters)
+    found: dict[int, Proven] = {}
+    for tried in runs.tries(warp):
+        proven = {number: _proven(nest.loops[number], tried, number, source) for number in _known(nest, tried)}
+        found = proven | {number: one for number, one in found.items() if one.most is not None or number not in proven}
+        if not any(run.seen.given_up for run in tried):
+            break  # less detail finds no more
+    return dict(sorted(found.items()))
 
 
-def _counts(
-    code: Code, launch: Launch, warp: int | None, detail: Detail, effort: Effort
-) -> tuple[dict[int, Count | None], bool]:
-    """What an abstract execution counts, None for loops never entered; and whether more effort finds no more."""
-    counts: dict[int, Count] = {}
-    unknown, given_up = set[int](), set[int]()
-    steps = MAX_STEPS
-    for group in threads(launch, code.registers, detail, warp):
-        execution = Execution(code, effort, group.size, steps, steps)
-        try:
-            execution.run(dict(group.state))
-        except TooLongError:
-            return {}, False
-        steps = min(execution.steps_left, execution.attempts_left)
-        for number, count in execution.counts.items():
-            counts[number] = counts[number] | count if number in counts else count
-        unknown |= execution.endless
-        given_up |= execution.given_up
-    known = {n: counts.get(n) for n in range(len(code.nest.loops)) if n not in unknown | given_up}
-    return known, not given_up
+def _known(nest: Nest, tried: Iterable[Run]) -> Iterator[int]:
+    """The loops that were followed to an end, or to where none is in sight."""
+    given_up = set[int]().union(*(run.seen.given_up for run in tried))
+    return (number for number in range(len(nest.loops)) if number not in given_up)
 
 
-def _bounds(nest: Nest, counts: Mapping[int, Count | None], source: str) -> dict[int, Bound]:
-    found = ((number, _bound(nest.loops[number], count, source)) for number, count in sorted(counts.items()))
-    return {number: bound for number, bound in found if bound.maximum <= MAX_ITERATIONS}
-
-
-def _bound(loop: Loop, count: Count | None, source: str) -> Bound:
-    """The bound that means as many repeats as were counted; see `walk.Terrain.most_repeats`."""
+def _proven(loop: Loop, tried: Iterable[Run], number: int, source: str) -> Proven:
+    """What all threads together did; iterations mean as many repeats as `walk.Terrain.most_repeats` says."""
     first = int(loop.is_bottom_tested)
-    if count is None:
-        return Bound(first, exact=False, source=f"{source}, never entered")
-    return Bound(count.most + first, exact=count.least == count.most, source=source)
+    counts = [run.seen.counts[number] for run in tried if number in run.seen.counts]
+    endless = [run.seen.endless[number] for run in tried if number in run.seen.endless]
+    if not counts and not endless:
+        return Proven(first, first, source, is_entered=False)
+    least = min([*endless, *(count.least for count in counts if count.least is not None)], default=None)
+    most = max(count.most for count in counts) if not endless else None
+    if least is None:  # nothing leaves the loop
+        return Proven(first, None if most is None else most + first, source)
+    return Proven(least + first, None if most is None else most + first, source)
 
 
 def _source(code: Code, launch: Launch, parameters: Iterable[str]) -> str:

@@ -27,7 +27,7 @@ _PARAMETER = re.compile(r"(?:param\s+)?(?P<name>[^=\s]+)\s*=\s*(?P<value>[^=\s]+
 _WHOLE = re.compile(r"[-+]?(?:0[xX][0-9A-Fa-f]{1,16}|[0-9]{1,20})")
 _REAL = re.compile(r"[-+]?(?:[0-9]{1,40}\.?[0-9]{0,40}|\.[0-9]{1,40})(?:[eE][-+]?[0-9]{1,4})?")
 _SCALAR = re.compile(r"\.([busf])(8|16|32|64)(?![0-9A-Za-z_])")
-_REQUIRED = re.compile(r"\.reqntid ([0-9]{1,4})(?:, ([0-9]{1,4}))?(?:, ([0-9]{1,4}))?")
+_DIRECTIVE = re.compile(r"(\.(?:req|max)ntid) ([0-9]{1,4})(?:, ([0-9]{1,4}))?(?:, ([0-9]{1,4}))?")
 
 
 class Parameter(NamedTuple):
@@ -81,7 +81,7 @@ class Launch:
 
         Raises:
             InputError: a name that fits no parameter or several, a value that its type cannot hold, a block that is
-                not the one that the kernel requires.
+                not the one that the kernel requires, or has more threads than it allows.
         """
         declared = {name: parameter for parameter in kernel.parameters or () for name, _ in parameter.names}
         found: dict[str, int | float] = {}
@@ -90,14 +90,27 @@ class Launch:
             encoded(declared[name], value)
             if found.setdefault(name, value) != value:
                 raise InputError(f"--param: two values for parameter {name}: {found[name]} and {value}")
-        required = next((m for m in map(_REQUIRED.fullmatch, kernel.attributes) if m), None)
-        block = self.block
-        if required is not None:
-            block = (int(required[1]), int(required[2] or 1), int(required[3] or 1))
-            if self.block not in (None, block):
-                said = _text(self.block or block)
-                raise InputError(f"--block {said}: kernel {kernel.name} requires {_text(block)} (.reqntid)")
-        return replace(self, block=block, parameters=found)
+        return replace(self, block=self._block_of(kernel), parameters=found)
+
+    def _block_of(self, kernel: Kernel) -> Extent | None:
+        """The block as far as it is known, which fits what the kernel says of it.
+
+        Source: PTX ISA, "Performance-Tuning Directives": `.maxntid` limits the product, not each extent.
+        """
+        said = _declared_extents(kernel)
+        required, most = said.get(".reqntid"), said.get(".maxntid")
+        if self.block is None:
+            return required
+        if required not in (None, self.block):
+            raise InputError(
+                f"--block {_text(self.block)}: kernel {kernel.name} requires {_text(required or self.block)} (.reqntid)"
+            )
+        if most is not None and math.prod(self.block) > math.prod(most):
+            raise InputError(
+                f"--block {_text(self.block)}: kernel {kernel.name} allows at most {math.prod(most)} threads in a block"
+                f" (.maxntid {_text(most)}), so that it would not start"
+            )
+        return self.block
 
 
 def launch(block: str | None = None, grid: str | None = None, parameters: Iterable[str] = ()) -> Launch:
@@ -163,6 +176,12 @@ def encoded(declaration: Declaration, value: int | float) -> Parameter:
     if not least <= value <= most:
         raise InputError(f"--param {name}={value}: {declaration.text} holds {least}..{most}")
     return Parameter(value % (2 * half), bits)
+
+
+def _declared_extents(kernel: Kernel) -> dict[str, Extent]:
+    """What `.reqntid` and `.maxntid` say, missing extents being 1."""
+    found = (match for match in map(_DIRECTIVE.fullmatch, kernel.attributes) if match)
+    return {match[1]: (int(match[2]), int(match[3] or 1), int(match[4] or 1)) for match in found}
 
 
 def _named(key: str, names: list[str], kernel: Kernel) -> str:

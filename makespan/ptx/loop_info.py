@@ -1,27 +1,29 @@
 """Which bound holds for which loop, and what a report says about a loop.
 
 In this order: the command line, a bounds file, our own comments, the comments of the compiler, inference. A bound that
-is inferred and exact takes the place of one in a comment that it keeps.
+is inferred and exact takes the place of one in a comment that it keeps. Whoever says it: a bound that the code
+contradicts is an error, unless the user insists.
 """
 
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from makespan.errors import InputError
+from makespan.errors import InputError, UnsupportedError
 from makespan.ptx.bounds import Bound, GivenBound
 from makespan.ptx.cfg import Flow, flow
-from makespan.ptx.inference import inferred_bounds
+from makespan.ptx.inference import Proven, inferred
 from makespan.ptx.launch import Launch
-from makespan.ptx.loops import Nest, nest
-from makespan.ptx.module import Instruction, Kernel
+from makespan.ptx.loops import Loop, Nest, nest
+from makespan.ptx.module import Instruction, Kernel, Label
 from makespan.ptx.notes import noted_bounds, source_lines
 
 
 class LoopInfo(NamedTuple):
     """A loop as a report shows it; `line` is in the PTX, `source_line` is FILE:LINE through `.loc`.
 
-    `hint` says why the comments in a loop without a bound tell none.
+    `hint` says why the comments in a loop without a bound tell none. `against` says what the code makes of a loop whose
+    bound was trusted although it contradicts that.
     """
 
     label: str
@@ -30,13 +32,16 @@ class LoopInfo(NamedTuple):
     bound: Bound | None
     depth: int
     hint: str | None = None
+    against: str | None = None
 
 
-def loops(kernel: Kernel, loop_bounds: Sequence[GivenBound] = (), launch: Launch | None = None) -> tuple[LoopInfo, ...]:
+def loops(
+    kernel: Kernel | Flow, loop_bounds: Sequence[GivenBound] = (), launch: Launch | None = None
+) -> tuple[LoopInfo, ...]:
     """The loops of a kernel in text order, each with its bound as far as one is known.
 
     Raises:
-        InputError: a bound for no loop, or two that contradict each other.
+        InputError: a bound for no loop, or one that another bound or the code contradicts.
         UnsupportedError: control flow that has no natural loops.
     """
     found = flow(kernel)
@@ -50,16 +55,15 @@ def loop_infos(
     names = _Names.of(flow, nest)
     bounds = _matched(names, [g for g in given if g.place])
     bounds |= _matched(names, [g for g in given if not g.place])
+    insisted = frozenset(number for g in given if g.trusted for number in names.matching(g))
+    proven = inferred(flow, nest, launch, warp) if flow.is_plain else {}
     hints: dict[int, str] = {}
     if any(number not in bounds for number in range(len(nest.loops))):
-        inferred = inferred_bounds(flow, nest, launch, warp) if flow.is_plain else {}
-        told, hints = _told(flow, nest, inferred, bounds.keys())
+        told, hints = _told(flow, nest, proven)
         bounds = told | bounds
+    against = {n: found for n, bound in bounds.items() if n in proven and (found := proven[n].disproof(bound))}
     for number, bound in bounds.items():
-        if bound.maximum == 0 and nest.loops[number].is_bottom_tested:
-            raise InputError(
-                f"{bound.source}: loop {names.labels[number]} runs its body before it tests, so its bound is at least 1"
-            )
+        _check(names.labels[number], nest.loops[number], bound, None if number in insisted else against.get(number))
     return tuple(
         LoopInfo(
             names.labels[n],
@@ -68,42 +72,74 @@ def loop_infos(
             bounds.get(n),
             loop.depth,
             None if n in bounds else hints.get(n),
+            against.get(n),
         )
         for n, loop in enumerate(nest.loops)
     )
 
 
-def _told(
-    flow: Flow, nest: Nest, inferred: Mapping[int, Bound], given: Set[int]
-) -> tuple[dict[int, Bound], dict[int, str]]:
+def _check(label: str, loop: Loop, bound: Bound, disproof: str | None) -> None:
+    """Refuse a bound that cannot be one."""
+    if bound.maximum == 0 and loop.is_bottom_tested:
+        raise InputError(f"{bound.source}: loop {label} runs its body before it tests, so its bound is at least 1")
+    if disproof is not None:
+        leave = "" if bound.source.startswith("comment") else " or leave it out (solve --trust-bounds would believe it)"
+        raise InputError(f"loop {label}: {bound}, but it makes {disproof}; correct the bound{leave}")
+
+
+def _told(flow: Flow, nest: Nest, proven: Mapping[int, Proven]) -> tuple[dict[int, Bound], dict[int, str]]:
     """The bounds that comments and inference tell, and why comments do not.
 
     Raises:
-        InputError: a comment that is ill-formed, or that inference disproves in a loop without a given bound.
+        InputError: a comment that is ill-formed.
     """
-    found, hints = dict(inferred), dict[int, str]()
+    found = {number: bound for number, one in proven.items() if (bound := one.bound) is not None}
+    hints: dict[int, str] = {}
     for number, noted in noted_bounds(flow, nest).items():
-        proven = inferred.get(number)
         if not isinstance(noted, Bound):
             hints[number] = noted
-        elif proven is None or not proven.exact:
+        elif number not in found or not found[number].exact or found[number].maximum > noted.maximum:
             found[number] = noted
-        elif proven.maximum > noted.maximum and number not in given:
-            raise InputError(f"loop {flow.name(nest.loops[number].header)}: {noted}, but it makes {proven}")
     return found, hints
 
 
 def bounds_for(kernel: Kernel, given: Iterable[GivenBound], kernels: Iterable[Kernel]) -> tuple[GivenBound, ...]:
-    """The bounds without those that fit only another of these kernels, so that one set can serve them all."""
-    own = _Names.of_kernel(kernel)
-    others = [_Names.of_kernel(other) for other in kernels if other.name != kernel.name]
-    return tuple(g for g in given if own.matching(g) or not any(other.matching(g) for other in others))
+    """The bounds without those that fit only another of these kernels, so that one set can serve them all.
+
+    Other kernels are looked at only where a bound that names no kernel does not fit this one. Of a kernel whose loops
+    cannot be told, every label counts as one.
+
+    Raises:
+        InputError: control flow of `kernel` that is not understood.
+    """
+    given = tuple(given)
+    own = _Names.of(found := flow(kernel), nest(found)) if given else None
+    strange = [g for g in given if own is not None and g.kernel is None and not own.matching(g)]
+    for other in (k for k in kernels if k.name != kernel.name):
+        if not strange:
+            break
+        foreign = _fitting(other, strange)
+        strange = [g for g in strange if g not in foreign]
+        given = tuple(g for g in given if g not in foreign)
+    return given
+
+
+def _fitting(kernel: Kernel, given: Iterable[GivenBound]) -> list[GivenBound]:
+    """Those of the bounds that some loop of a kernel is meant by, as far as its loops can be told."""
+    try:
+        names = _Names.of(found := flow(kernel), nest(found))
+    except InputError:
+        labels = {s.name for s in kernel.statements if isinstance(s, Label)}
+        return [g for g in given if g.key in labels]
+    return [g for g in given if names.matching(g)]
 
 
 def bounds_template(
     kernels: Kernel | Sequence[Kernel], loop_bounds: Sequence[GivenBound] = (), launch: Launch | None = None
 ) -> str:
     """A bounds file to fill in: a line for each loop, `LABEL,?` where no bound is known.
+
+    Of several kernels, one whose control flow cannot be followed has a comment that says so.
 
     Raises:
         InputError: see `loops`.
@@ -115,7 +151,13 @@ def bounds_template(
     ]
     lines += [f"# Labels hold for this PTX only: {made}" for made in {k.compilation: None for k in several} if made]
     for kernel in several:
-        infos = loops(kernel, bounds_for(kernel, loop_bounds, several), launch)
+        try:
+            infos = loops(kernel, bounds_for(kernel, loop_bounds, several), launch)
+        except UnsupportedError as refusal:
+            if len(several) == 1:
+                raise
+            lines += ["", f"# kernel {kernel.name} is refused: {refusal}"]
+            continue
         lines += ["", f"# kernel {kernel.name}: {len(infos)} loop{'s' * (len(infos) != 1)}"]
         for info in infos:
             lines += template_lines(info, kernel, with_name=len(several) > 1)
@@ -160,11 +202,6 @@ class _Names:
                 path = "/" + source.replace("\\", "/")
                 by_source.setdefault(_last_part(path), []).append((number, path))
         return cls(flow.kernel, labels, sources, by_name, by_source)
-
-    @classmethod
-    def of_kernel(cls, kernel: Kernel) -> "_Names":
-        found = flow(kernel)
-        return cls.of(found, nest(found))
 
     def matching(self, given: GivenBound) -> list[int]:
         """The loops that a bound is meant for, by number; a file may be given by the end of its path."""

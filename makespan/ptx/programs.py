@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import Literal, TypeAlias
 
 from makespan.errors import InputError, UnsupportedError
-from makespan.program import Origin, Program
+from makespan.program import Origin, Program, merged
 from makespan.ptx.automaton import Branching, Builder
 from makespan.ptx.barriers import refuse_barriers, refuse_parted_barriers, with_barriers
 from makespan.ptx.bounds import GivenBound
@@ -16,7 +16,7 @@ from makespan.ptx.cfg import JUMPS, Flow, flow
 from makespan.ptx.divergence import Reconvergence, reconvergences
 from makespan.ptx.isa import PROFILES, Classes, units_of
 from makespan.ptx.launch import Launch
-from makespan.ptx.loop_info import loop_infos
+from makespan.ptx.loop_info import LoopInfo, loop_infos
 from makespan.ptx.loops import Nest, nest
 from makespan.ptx.module import Instruction, Kernel
 from makespan.ptx.notes import source_lines
@@ -29,11 +29,14 @@ Paths: TypeAlias = Literal["automaton", "single"]
 PATH_ONLY = "this path only, not a worst case over inputs"
 """How an assumption begins that says which path was fixed."""
 
+TRUSTED_BOUNDS = "loop bounds trusted against the code"
+"""How an assumption begins that names a loop bound which the code contradicts."""
+
 _MOST_LINES = 3
 
 
 def program(
-    kernel: Kernel,
+    kernel: Kernel | Flow,
     *,
     profile: str = "paper",
     classes: Mapping[str, str] | None = None,
@@ -50,7 +53,7 @@ def program(
     One path stands for a kernel only where nothing is left to choose: the longest path need not be the worst case.
 
     Args:
-        kernel: an entry or function with a body.
+        kernel: an entry or function with a body, or its flow, which keeps what was found out of it.
         profile: which unit classes there are, see `PROFILES`.
         loop_bounds: bounds that win over those in comments of the kernel.
         classes: own unit classes by opcode prefix, see `Classes`.
@@ -71,7 +74,7 @@ def program(
 
 
 def programs(
-    kernel: Kernel,
+    kernel: Kernel | Flow,
     *,
     launch: Launch,
     profile: str = "paper",
@@ -97,11 +100,7 @@ def programs(
     kind = _kind(paths, take, trace)
     if kind == "single":
         return ((source.program(take or {}, trace, kind, None), warps),)
-    found: dict[Program, int] = {}
-    for warp in range(warps):
-        made = source.program(take or {}, trace, kind, warp)
-        found[made] = found.get(made, 0) + 1
-    return tuple(found.items())
+    return merged((source.program(take or {}, trace, kind, warp), 1) for warp in range(warps))
 
 
 def _kind(paths: Paths | None, take: Mapping[str, str] | None, trace: Sequence[Step] | None) -> Paths:
@@ -125,11 +124,11 @@ class _Source:
     sources: tuple[str, ...]
 
     @classmethod
-    def of(cls, kernel: Kernel, classes: Classes, given: Sequence[GivenBound], launch: Launch) -> "_Source":
+    def of(cls, kernel: Kernel | Flow, classes: Classes, given: Sequence[GivenBound], launch: Launch) -> "_Source":
         found = flow(kernel)
         if not found.code:
-            raise InputError(f"{kernel.file}:{kernel.line}: {kernel.name} has no instruction")
-        known = launch.for_kernel(kernel)
+            raise InputError(f"{found.kernel.file}:{found.kernel.line}: {found.kernel.name} has no instruction")
+        known = launch.for_kernel(found.kernel)
         units = with_barriers(found, units_of(found.kernel, classes), known)
         lines = zip(found.kernel.statements, source_lines(found.kernel), strict=True)
         sources = tuple(str(line or "") for statement, line in lines if isinstance(statement, Instruction))
@@ -231,7 +230,7 @@ class _Source:
             yield f"{PATH_ONLY}: {', '.join(f'{key}={side}' for key, side in take.items())}"
         for loop, info in zip(terrain.nest.loops, terrain.infos, strict=True):
             if loop.header in visited and info.bound is not None:
-                yield f"loop {info.label}: {info.bound}"
+                yield _about_loop(info)
         if any(info.bound and info.bound.source.startswith("comment") for info in terrain.infos):
             yield "a comment bounds the innermost loop around it: in a nest of loops, all are marked or none"
         if said := str(self.launch):
@@ -270,7 +269,14 @@ def _about_path(
     for loop, info in zip(terrain.nest.loops, terrain.infos, strict=True):
         if loop.header in visited and info.bound is not None:
             to_maximum = ", run to this maximum unless take leaves it earlier" if take and not info.bound.exact else ""
-            yield f"loop {info.label}: {info.bound}{to_maximum}"
+            yield f"{_about_loop(info)}{to_maximum}"
+
+
+def _about_loop(info: LoopInfo) -> str:
+    """How often a loop runs, who says so, and whether the code says otherwise."""
+    if info.against is None:
+        return f"loop {info.label}: {info.bound}"
+    return f"{TRUSTED_BOUNDS}: loop {info.label}: {info.bound}, but it makes {info.against}"
 
 
 def _reachable(flow: Flow, decided: Mapping[int, int]) -> frozenset[int]:

@@ -15,18 +15,17 @@ from typing import TYPE_CHECKING
 
 from makespan.ptx.cfg import Flow, graph
 from makespan.ptx.dataflow import SHARED_REGISTER, Access, accesses, guards, influential, live
-from makespan.ptx.execution import Code, Effort, Execution, TooLongError, order, prepare
-from makespan.ptx.launch import Launch, known_parameters
-from makespan.ptx.loops import Nest, nest
+from makespan.ptx.execution import order
+from makespan.ptx.launch import Launch
+from makespan.ptx.loops import Nest
 from makespan.ptx.module import Declaration
+from makespan.ptx.runs import Runs
 from makespan.ptx.spread import Spread, Surroundings, compares_uniformly, result_spread, special_spreads
-from makespan.ptx.threads import details, threads
 
 if TYPE_CHECKING:
     from makespan.ptx.execution import Mask
     from makespan.ptx.threads import Threads
 
-MAX_STEPS = 1_000_000
 MAX_WORK = 5_000_000
 """Registers, and blocks behind branches, that the analysis may look at; beyond it, branches count as divergent."""
 
@@ -41,13 +40,11 @@ def uniform_branches(flow: Flow, launch: Launch) -> frozenset[int]:
         InputError: a launch that does not fit the kernel.
         UnsupportedError: control flow that has no natural loops.
     """
-    launch = launch.for_kernel(flow.kernel)
-    found = nest(flow)
-    code = prepare(flow, found, known_parameters(flow.kernel, launch))
+    runs = Runs.of(flow, launch)
     branches = {block for block in range(flow.exit) if flow.is_branch(block)}
     sure = {block for block in branches if "uni" in flow.last(block).opcode.split(".")}
-    sure |= _by_execution(code, launch)
-    return frozenset(sure.union(_by_spread(flow, found, launch, frozenset(sure))))
+    sure |= _by_execution(runs)
+    return frozenset(sure.union(_by_spread(flow, runs, frozenset(sure))))
 
 
 def decided(flow: Flow, launch: Launch, warp: int) -> dict[int, int]:
@@ -60,26 +57,24 @@ def decided(flow: Flow, launch: Launch, warp: int) -> dict[int, int]:
         InputError: a launch that does not fit the kernel, or a warp that the block does not have.
         UnsupportedError: control flow that has no natural loops.
     """
-    launch = launch.for_kernel(flow.kernel)
-    code = prepare(flow, nest(flow), known_parameters(flow.kernel, launch))
     outcomes: dict[int, set[int]] = {}
-    for _, sides in _outcomes(code, launch, warp):
-        for block, side in sides:
+    for run in next(Runs.of(flow, launch).tries(warp), ()):
+        for block, side in run.seen.sides:
             outcomes.setdefault(block, set()).add(side)
     return {block: next(iter(sides)) for block, sides in sorted(outcomes.items()) if len(sides) == 1}
 
 
-def _by_execution(code: Code, launch: Launch) -> set[int]:
-    """The branches that go one way in each warp, or are never executed."""
-    found = set(code.branches)
-    outcomes = _outcomes(code, launch, None)
-    if not outcomes:
-        return set()
-    for group, sides in outcomes:
+def _by_execution(runs: Runs) -> set[int]:
+    """The branches that go one way in each warp, or are never executed; none if executing takes too long."""
+    found: set[int] | None = None
+    for group, seen in next(runs.tries(None), ()):
+        sides = seen.sides
         found = {
-            block for block in found if not _splits(group, sides.get((block, 0), False), sides.get((block, 1), False))
+            block
+            for block in (runs.code.branches if found is None else found)
+            if not _splits(group, sides.get((block, 0), False), sides.get((block, 1), False))
         }
-    return found
+    return found or set()
 
 
 def _splits(group: "Threads", taken: "Mask", fall: "Mask") -> bool:
@@ -89,23 +84,6 @@ def _splits(group: "Threads", taken: "Mask", fall: "Mask") -> bool:
     if group.warps is None or taken is True or fall is True:
         return True
     return bool(set(group.warps[taken].tolist()) & set(group.warps[fall].tolist()))
-
-
-def _outcomes(code: Code, launch: Launch, warp: int | None) -> "list[tuple[Threads, dict[tuple[int, int], Mask]]]":
-    """Which threads may take which sides of which branches, by groups of threads; nothing if that takes too long."""
-    for detail in details(launch, code.registers):
-        for effort in (Effort.ALL, Effort.NONE):
-            found, steps = [], MAX_STEPS
-            try:
-                for group in threads(launch, code.registers, detail, warp):
-                    execution = Execution(code, effort, group.size, steps)
-                    execution.run(dict(group.state))
-                    steps = execution.steps_left
-                    found.append((group, execution.sides))
-            except TooLongError:
-                continue
-            return found
-    return []
 
 
 @dataclass(slots=True)
@@ -236,15 +214,15 @@ class _Divergence:
         return found & self.matter
 
 
-def _by_spread(flow: Flow, nest: Nest, launch: Launch, sure: frozenset[int]) -> Iterator[int]:
+def _by_spread(flow: Flow, runs: Runs, sure: frozenset[int]) -> Iterator[int]:
     """The branches whose guard does not differ between lanes that execute it together."""
     found = accesses(flow.kernel)
     parameters = {name for parameter in flow.kernel.parameters or () for name, _ in parameter.names}
     declared = [s for s in (*flow.kernel.variables, *flow.kernel.statements) if isinstance(s, Declaration)]
     symbols = {name for declaration in declared if not declaration.is_register for name, _ in declaration.names}
     around = Surroundings(
-        special_spreads(launch),
-        known_parameters(flow.kernel, launch),
+        special_spreads(runs.launch),
+        runs.parameters,
         flow.kernel.is_entry,
         frozenset(symbols | parameters),
     )
@@ -254,7 +232,9 @@ def _by_spread(flow: Flow, nest: Nest, launch: Launch, sure: frozenset[int]) -> 
             before[after] = before.get(after, 0) + 1
     matter = influential(flow, found)
     meets = _meeting_points(flow)
-    divergence = _Divergence(flow, nest, found, around, sure, matter, meets, before, live(flow, found, matter))
+    divergence = _Divergence(
+        flow, runs.code.nest, found, around, sure, matter, meets, before, live(flow, found, matter)
+    )
     if divergence.solve():
         yield from (b for b in divergence.entering if flow.is_branch(b) and b not in divergence.divergent)
 

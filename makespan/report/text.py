@@ -19,11 +19,14 @@ def verdict(result: Result) -> str:
     >>> verdict(solve(Instance.of("CLLCLL", warps=2)))
     'exact: the worst case is 10 cycles'
     """
+    from makespan.ptx import TRUSTED_BOUNDS
+
+    trusted = any(note.startswith(TRUSTED_BOUNDS) for note in result.assumptions)
     if result.status is Status.EXACT:
-        return f"exact: the worst case is {_cycles(result.bounds.upper)}"
-    return f"bounded: the worst case is at least {result.bounds.lower} and at most {_cycles(result.bounds.upper)}" + (
-        " (interrupted)" if result.interrupted else ""
-    )
+        worst = f"exact: the worst case is {_cycles(result.bounds.upper)}"
+    else:
+        worst = f"bounded: the worst case is at least {result.bounds.lower} and at most {_cycles(result.bounds.upper)}"
+    return worst + " (interrupted)" * result.interrupted + f" ({TRUSTED_BOUNDS})" * trusted
 
 
 def report(result: Result) -> str:

@@ -168,7 +168,7 @@ def of_bundle(path: Path) -> Claim:
         InputError: a file that cannot be read, is no bundle or an estimate, or is rejected by the checker.
     """
     document = _document(path)
-    from makespan.ptx import PATH_ONLY
+    from makespan.ptx import PATH_ONLY, TRUSTED_BOUNDS
 
     verdict = verify(document)
     upper = verdict.upper
@@ -186,7 +186,11 @@ def of_bundle(path: Path) -> Claim:
         *known,
         f"{path.name}: the numbers were verified, for the warps that are in it; that these are all warps of the kernel"
         " with all its paths, on this machine, is as the file says",
-        *(note if note.startswith(PATH_ONLY) else f"{path.name} says: {note}" for note in said if note not in known),
+        *(
+            note if note.startswith((PATH_ONLY, TRUSTED_BOUNDS)) else f"{path.name} says: {note}"
+            for note in said
+            if note not in known
+        ),
     )
     return Claim(verdict.lower, max(claimed, upper), instance.warps, instance.machine.name, proof, notes)
 
@@ -224,16 +228,18 @@ def _execution_time(entry: TaskEntry, description: Description, solver: Solver) 
 
 
 def _reason(claim: Claim, evidence: str | None) -> str:
-    """Why a path that was fixed is the only one, as somebody must say."""
-    from makespan.ptx import PATH_ONLY
+    """Why a path that was fixed is the only one, and a bound that the code contradicts holds, as somebody must say."""
+    from makespan.ptx import PATH_ONLY, TRUSTED_BOUNDS
 
-    fixed = [note for note in claim.assumptions if note.startswith(PATH_ONLY)]
-    if fixed and evidence is None:
-        raise InputError(
-            f'{fixed[0]}: say in evidence = "..." why no other path can be taken, or leave out what fixes it'
-        )
-    said = "" if evidence is None else f"; {evidence}"
-    return f"; {PATH_ONLY}{said}" if fixed else said
+    missing = {
+        PATH_ONLY: "no other path can be taken, or leave out what fixes it",
+        TRUSTED_BOUNDS: "they hold all the same, or solve it without --trust-bounds",
+    }
+    doubts = [(kind, note) for kind in missing for note in claim.assumptions if note.startswith(kind)]
+    if doubts and evidence is None:
+        kind, note = doubts[0]
+        raise InputError(f'{note}: say in evidence = "..." why {missing[kind]}')
+    return "".join(f"; {said}" for said in (*dict.fromkeys(kind for kind, _ in doubts), evidence) if said is not None)
 
 
 def _solved(launch: KernelLaunch, sizes: Sequence[int], solver: Solver) -> Claim:

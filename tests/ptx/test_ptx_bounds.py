@@ -4,8 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from makespan.errors import InputError
+from makespan.errors import InputError, UnsupportedError
+from makespan.instance import Instance
 from makespan.ptx import (
+    TRUSTED_BOUNDS,
     Bound,
     GivenBound,
     Kernel,
@@ -14,11 +16,15 @@ from makespan.ptx import (
     given_bound,
     launch,
     loop_bounds,
+    loop_info,
     loops,
     parse,
+    program,
+    programs,
     read,
     read_bounds,
 )
+from makespan.ptx.cfg import Flow, flow
 from tests.ptx.texts import SAMPLES, kernel
 
 BOTTOM = "L: add a,a,1;\n{note}\nsetp.ne p,a,4;\n@p bra L;\nret;"
@@ -312,6 +318,65 @@ def test_what_is_proven_makes_a_comment_exact_and_must_keep_it() -> None:
     )
 
 
+FIVE = REGISTERS + COUNTED.format("")
+MAKES_FIVE = "but it makes exactly 5 iterations (inferred: from the code alone); correct the bound or leave it out"
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("L=4", "at most 4 iterations (command line)"),
+        ("L==4", "exactly 4 iterations (command line)"),
+        ("L==6", "exactly 6 iterations (command line)"),
+        ("line:6=1", "at most 1 iteration (command line)"),
+    ],
+)
+def test_a_given_bound_that_the_code_contradicts_is_an_error(given: str, said: str) -> None:
+    assert refusal(kernel(FIVE), given_bound(given)).startswith(f"loop L: {said}, {MAKES_FIVE}")
+
+
+def test_so_is_one_from_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "b.csv"
+    path.write_text("# stale\nL,4\n")
+    assert refusal(kernel(FIVE), *read_bounds(path)).startswith(f"loop L: at most 4 iterations (bounds file {path}:2)")
+
+
+@pytest.mark.parametrize(("given", "expected"), [("L=9", (9, False)), ("L=5", (5, False)), ("L==5", (5, True))])
+def test_a_given_bound_that_is_only_loose_counts(given: str, expected: tuple[int, bool]) -> None:
+    found = bound(kernel(FIVE), given)
+    assert found is not None
+    assert found[:2] == expected
+
+
+def test_a_trusted_bound_counts_and_says_what_it_contradicts() -> None:
+    (info,) = loops(kernel(FIVE), loop_bounds(["L=4"], trusted=True))
+    assert info.bound == Bound(4, exact=False, source="command line")
+    assert info.against == "exactly 5 iterations (inferred: from the code alone)"
+    made = program(kernel(FIVE), loop_bounds=loop_bounds(["L=4"], trusted=True))
+    assert f"{TRUSTED_BOUNDS}: loop L: {info.bound}, but it makes {info.against}" in made.assumptions
+    (info,) = loops(kernel(FIVE), loop_bounds(["L=5"], trusted=True))
+    assert info.against is None
+
+
+def test_only_what_is_given_can_be_trusted_and_no_comment() -> None:
+    note = kernel(REGISTERS + COUNTED.format(NOTE.format(4)))
+    assert refusal(note).endswith("correct the bound")
+    assert bound(note, "L=5") == Bound(5, exact=False, source="command line")
+
+
+def test_equal_warps_are_one_group_under_what_any_of_them_contradicts() -> None:
+    text = "mov.u32 i, 0; mov.u32 t, %tid.x; shr.u32 t, t, 5; add.u32 t, t, 2;"
+    text += "L: add.u32 i, i, 1; setp.lt.u32 p, i, t; @p bra L; ret;"
+    given = loop_bounds(["L==2"], trusted=True)
+    ((made, warps),) = programs(kernel(text), launch=launch(block="64"), loop_bounds=given)
+    assert warps == 2
+    (doubt,) = [note for note in made.assumptions if note.startswith(TRUSTED_BOUNDS)]
+    assert "but it makes exactly 3 iterations (inferred: block 64x1x1)" in doubt
+    told = program(kernel(text), launch=launch(block="64"), loop_bounds=loop_bounds(["L=3"]), warp=0)
+    instance = Instance.merged([(told.assuming(()), 1), (told.assuming(["a"]), 1), (told.assuming(["b"]), 1)])
+    assert instance.groups[0].program.assumptions == ("a", "b")
+
+
 def test_the_sample_that_nvcc_unrolled_is_bounded_by_its_parameter() -> None:
     path = next(path for path in SAMPLES if path.stem == "nbody")
     main, remainder = loops(read(path).kernel())
@@ -352,3 +417,35 @@ def test_one_bounds_file_serves_several_kernels(tmp_path: Path) -> None:
     assert [g.kernel for g in given] == ["a", "b", "b"]
     assert len(loops(a, given)) == 1
     assert bounds_for(a, loop_bounds(["L=1", "M=2", "X=3"]), [a, b]) == loop_bounds(["L=1", "X=3"])
+
+
+IRREDUCIBLE = "@p bra M; H: add a, a, 1; M: add a, a, 2; @p bra H; ret;"
+
+
+def test_bounds_of_one_kernel_need_nothing_of_another_that_cannot_be_analysed() -> None:
+    text = f".entry a() {{ L: @p bra L; }}\n.entry b() {{ {IRREDUCIBLE} }}"
+    a, b = parse(text, "k.ptx").kernels
+    assert bounds_for(a, loop_bounds(["L=1"]), [a, b]) == loop_bounds(["L=1"])
+    # its labels are not mistaken for misspelt ones
+    assert bounds_for(a, loop_bounds(["L=1", "H=2", "X=3"]), [a, b]) == loop_bounds(["L=1", "X=3"])
+    template = bounds_template([a, b])
+    assert "L,?,a" in template
+    assert "# kernel b is refused: k.ptx:2: the loop at H is also entered past its head" in template
+    with pytest.raises(UnsupportedError, match="irreducible"):
+        bounds_template(b)
+
+
+def test_other_kernels_are_looked_at_only_for_bounds_that_do_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    a, b = parse(".entry a() { L: @p bra L; }\n.entry b() { M: @p bra M; }", "k.ptx").kernels
+    seen: list[str] = []
+
+    def watched(kernel: Kernel) -> Flow:
+        seen.append(kernel.name)
+        return flow(kernel)
+
+    monkeypatch.setattr(loop_info, "flow", watched)
+    bounds_for(a, (), [a, b])
+    bounds_for(a, [given_bound("L=1"), GivenBound("M", 2, kernel="b")], [a, b])
+    assert seen == ["a"]
+    bounds_for(a, loop_bounds(["M=1"]), [a, b])
+    assert seen == ["a", "a", "b"]

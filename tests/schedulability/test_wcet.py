@@ -18,6 +18,7 @@ from makespan.errors import InputError
 from makespan.estimators.estimate import Estimate
 from makespan.machine import PAPER, UnitClass
 from makespan.program import Program
+from makespan.ptx import TRUSTED_BOUNDS
 from makespan.report import bundle, cache
 from makespan.report.cache import BundleCache
 from makespan.result import Bounds
@@ -205,6 +206,16 @@ def test_a_bundle_of_one_path_is_no_worst_case_either(folder: Path) -> None:
     bundle.write(replace(result, assumptions=(*result.assumptions, PATH)), folder / "k.json")
     assert refusal(folder, 'bundle = "k.json"').startswith(PATH)
     assert one(folder, 'bundle = "k.json"\nevidence = "why"').cycles == 6
+
+
+def test_a_bundle_with_bounds_that_the_code_contradicts_needs_a_reason(folder: Path) -> None:
+    doubt = f"{TRUSTED_BOUNDS}: loop L: at most 3 iterations (command line), but it makes exactly 8 iterations (why)"
+    result = solve(Instance.of(Program.chain("CLCLC", assumptions=(doubt,)), 2))
+    bundle.write(result, folder / "k.json")
+    assert refusal(folder, 'bundle = "k.json"').startswith(f'{doubt}: say in evidence = "..." why they hold')
+    found = one(folder, 'bundle = "k.json"\nevidence = "measured"')
+    assert found.evidence.endswith(f"; {TRUSTED_BOUNDS}; measured")
+    assert doubt in found.assumptions
 
 
 def test_what_a_bundle_says_beyond_its_numbers_is_marked(folder: Path) -> None:

@@ -1,0 +1,114 @@
+"""`strings`, `bounds-template` and the options for kernels, from file to exit code."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.command import Runner
+from tests.ptx.texts import entry
+
+EIGHT = entry(
+    """.reg .u32 %r<2>; .reg .pred %p<2>; .reg .u64 %rd<2>;
+mov.u32 %r1, 0;
+H: st.global.u32 [%rd1], %r1;
+add.u32 %r1, %r1, 1;
+setp.lt.u32 %p1, %r1, 8;
+@%p1 bra H;
+ret;"""
+)
+TWO = """.version 8.0
+.target sm_75
+.entry good() { add.u32 %r1, %r1, 1; ret; }
+.entry bad() { @p bra M; H: add a, a, 1; M: add a, a, 2; @p bra H; ret; }
+"""
+
+
+@pytest.fixture
+def solve(capsys: pytest.CaptureFixture[str]) -> Runner:
+    return Runner("solve", capsys)
+
+
+@pytest.fixture
+def strings(capsys: pytest.CaptureFixture[str]) -> Runner:
+    return Runner("strings", capsys)
+
+
+@pytest.fixture
+def eight(tmp_path: Path) -> Path:
+    path = tmp_path / "eight.ptx"
+    path.write_text(EIGHT)
+    return path
+
+
+@pytest.fixture
+def two(tmp_path: Path) -> Path:
+    path = tmp_path / "two.ptx"
+    path.write_text(TWO)
+    return path
+
+
+def test_a_bound_that_the_code_contradicts_gives_no_number(solve: Runner, eight: Path) -> None:
+    done = solve(eight, "--warps", 2, "--loop-bound", "H=3")
+    assert (done.code, done.out) == (2, "")
+    assert "loop H: at most 3 iterations (command line), but it makes exactly 8 iterations (inferred" in done.err
+    assert len(done.err.splitlines()) == 1
+
+
+def test_a_trusted_bound_is_part_of_the_verdict(solve: Runner, eight: Path) -> None:
+    arguments = (eight, "--warps", 2, "--loop-bound", "H=3", "--trust-bounds")
+    done = solve(*arguments)
+    assert done.code == 0
+    (verdict,) = [line for line in done.out.splitlines() if "the worst case is" in line]
+    assert "loop bounds trusted against the code" in verdict
+    (document,) = map(json.loads, solve(*arguments, "--format", "json").out.splitlines())
+    assert any(note.startswith("loop bounds trusted against the code: loop H") for note in document["assumptions"])
+    done = solve(eight, "--warps", 2, "--loop-bound", "H=9", "--trust-bounds")
+    assert "trusted" not in done.out
+
+
+def test_strings_tells_what_a_trusted_bound_contradicts(strings: Runner, eight: Path) -> None:
+    done = strings(eight, "--loop-bound", "H=3", "--trust-bounds")
+    assert "at most 3 iterations (command line), but it makes exactly 8 iterations (inferred" in done.out
+
+
+def test_a_kernel_is_not_held_back_by_another_that_cannot_be_analysed(
+    solve: Runner, strings: Runner, two: Path
+) -> None:
+    assert solve(two, "--kernel", "good", "--warps", 2).code == 0
+    assert strings(two, "--kernel", "good").code == 0
+    done = strings(two)
+    assert (done.code, done.err) == (0, "")
+    assert "kernel good (profile paper)" in done.out
+    assert f"kernel bad (profile paper)\n  no program: {two}:4: the loop at H is also entered past its head" in done.out
+    good, bad = map(json.loads, strings(two, "--format", "json").out.splitlines())
+    assert (good["string"], bad["programs"]) == ("C", [])
+    assert "irreducible control flow" in bad["refused"]
+
+
+def test_a_kernel_that_was_asked_for_and_cannot_be_analysed_is_an_error(strings: Runner, two: Path) -> None:
+    done = strings(two, "--kernel", "bad")
+    assert (done.code, done.out) == (2, "")
+    assert "irreducible control flow" in done.err
+
+
+def test_a_graph_is_drawn_of_what_can_be_drawn(strings: Runner, tmp_path: Path) -> None:
+    path = tmp_path / "calls.ptx"
+    path.write_text(
+        ".version 8.0\n.target sm_75\n.func f() { call f; ret; }\n.entry a() { call f; }\n.entry b() { ret; }"
+    )
+    done = strings(path, "--dot")
+    assert done.code == 0
+    assert "// kernel a: " in done.out
+    assert 'digraph "b"' in done.out
+    assert strings(path, "--dot", "--kernel", "a").code == 2
+
+
+def test_the_starts_of_an_automaton_are_told(strings: Runner, tmp_path: Path) -> None:
+    path = tmp_path / "starts.ptx"
+    path.write_text(entry("@p bra B;\nadd.u32 a, a, 1;\nret;\nB: ld.global.u32 a, [b];\nadd.u32 a, a, 1;\nret;"))
+    (document,) = map(json.loads, strings(path, "--format", "json").out.splitlines())
+    (program,) = document["programs"]
+    assert program["starts"] == document["starts"]
+    reached = {*program["starts"], *(after for letter in program["letters"] for after in letter["successors"])}
+    assert reached == {*range(program["places"]), program["places"]}
