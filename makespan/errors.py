@@ -24,6 +24,10 @@ class UnsupportedError(InputError):
     """A valid request that this backend or reader cannot serve; the message names one that can."""
 
 
+class OutOfTimeError(InputError):
+    """The time limit was up before there was anything to solve; the message says what took it, and what shortens it."""
+
+
 class MeasurementError(MakespanError):
     """A measurement failed, its result is not usable, or its device is missing; the message says what to do."""
 

@@ -29,6 +29,7 @@ from makespan.report.comparison import (
 from makespan.report.figures import PICTURES
 from makespan.report.files import check_writable, write_whole
 from makespan.solve import Limits
+from makespan.stopwatch import within
 from makespan.strings import SUFFIXES
 
 if TYPE_CHECKING:
@@ -106,7 +107,8 @@ def command(
     SOURCE is a kernel (.ptx, .cu) or '-', and --warps A..B says for which numbers of warps.
     """
     _check_outputs(outputs)
-    asked = _instances(source, vary)
+    with within(total_time_limit):
+        asked = _instances(source, vary)
     points = planned(asked, vary)
     whole = Limits(total_time_limit, memory_limit, progress=progress())
     found: list[Point] = []

@@ -34,6 +34,7 @@ from makespan.report.policy_gap import enclosing
 from makespan.result import Result, Status
 from makespan.simulate import POLICIES, Choices, run
 from makespan.solve import Limits, solve
+from makespan.stopwatch import within
 from makespan.strings import MAX_FILE_BYTES, NamedInstance
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ def command(
     """
     _check_outputs(output, bundle)
     inputs = tuple(_inputs(source))
-    question, others = _questions(source, curve)
+    question, others = _questions(source, curve, time_limit)
     known = Context(
         name=str(source["source"] or "an instruction string"),
         choices=Choices(),
@@ -120,9 +121,12 @@ def _check_outputs(output: Path, bundle: Path | None) -> None:
             raise InputError(f"{output}: the page and the bundle need two names")
 
 
-def _questions(source: dict[str, Any], curve: range | None) -> tuple[NamedInstance, tuple[NamedInstance, ...]]:
-    """The instance that the page is about, and those of the curve."""
-    asked = instances(**source)
+def _questions(
+    source: dict[str, Any], curve: range | None, seconds: float
+) -> tuple[NamedInstance, tuple[NamedInstance, ...]]:
+    """The instance that the page is about, and those of the curve; making the first may take so many seconds."""
+    with within(seconds):
+        asked = instances(**source)
     if len(asked) > 1:
         raise InputError(f"a page is about one instance, and this is {len(asked)}; for a range of warps give --curve")
     if curve is None:

@@ -16,6 +16,7 @@ from makespan.result import Status
 from makespan.schedule import Schedule
 from makespan.simulate.choices import GROUP_SIZE, LATENCIES, PATHS, Choices
 from makespan.simulate.policies import POLICIES
+from makespan.stopwatch import within
 from makespan.strings import NamedInstance
 from makespan.version import __version__
 
@@ -76,7 +77,8 @@ def command(
 
     SOURCE is a kernel (.ptx, .cu), an instance file (.toml, .jsonl) or '-'.
     """
-    asked = instances(**source)
+    with within(time_limit):
+        asked = instances(**source)
     choices = Choices(latency, route, seed, group_size)
     _check_pictures(policy, gantt, plot, len(asked))
     if output == "csv":

@@ -26,6 +26,7 @@ from makespan.report.timeline import timeline as draw_timeline
 from makespan.result import Result, Status
 from makespan.schedulability.gate import Deadline, Outcome, read_deadline
 from makespan.solve import Limits, solve
+from makespan.stopwatch import within
 from makespan.strings import NamedInstance
 
 EXACT, DIFFERS, BOUNDED = 0, 1, 3
@@ -64,7 +65,8 @@ def command(
     a gate: 0 in time, 1 a schedule is too late, 3 not decided.
     """
     gate = read_deadline(deadline, clock)
-    asked = instances(**source)
+    with within(time_limit):
+        asked = instances(**source)
     _check_outputs(gantt, bundle, len(asked))
     _check_timeline(timeline, output, len(asked))
     codes = []

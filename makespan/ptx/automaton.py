@@ -38,6 +38,7 @@ from makespan.program import Place
 from makespan.ptx.branches import keys
 from makespan.ptx.divergence import Reconvergence, parted
 from makespan.ptx.walk import Terrain
+from makespan.stopwatch import check
 
 MAX_PLACES = 200_000
 _MOST_EDGES = 5  # on average for each place
@@ -231,6 +232,11 @@ class Builder:
         self._numbers: dict[tuple[str, frozenset[int]], int] = {}
         self._behind: list[set[int]] = []
         self._edges = self._steps = 0
+        bounds = ", ".join(f"{info.label} {info.bound.iterations}" for info in terrain.infos if info.bound)
+        self._remedy = (
+            f"lower the loop bounds ({bounds or 'there are none'}), say which branches are uniform with --param,"
+            " --block and --grid, or fix one path with --take or --trace"
+        )
         self._served = [
             [at for at in reversed(range(block.first, block.stop)) if letters[at] is not None]
             for block in terrain.flow.blocks
@@ -294,6 +300,7 @@ class Builder:
                 self._steps += 1
                 if self._steps > _MOST_STEPS * self._most_places:
                     raise self._too_large()
+                check(f"making the automaton of {self._terrain.flow.kernel.name}", self._remedy)
                 ways = branching.ways(block, counts)
                 if not ways:
                     found = _NOWHERE
@@ -349,9 +356,7 @@ class Builder:
 
     def _too_large(self) -> UnsupportedError:
         kernel = self._terrain.flow.kernel
-        bounds = ", ".join(f"{info.label} {info.bound.iterations}" for info in self._terrain.infos if info.bound)
         return UnsupportedError(
             f"{kernel.file}:{kernel.line}: the paths through {kernel.name} exceed {self._most_places} places;"
-            f" lower the loop bounds ({bounds or 'there are none'}), say which branches are uniform with --param,"
-            " --block and --grid, or fix one path with --take or --trace"
+            f" {self._remedy}"
         )

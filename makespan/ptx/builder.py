@@ -23,6 +23,7 @@ from makespan.ptx.module import (
     Note,
     Statement,
 )
+from makespan.stopwatch import check
 
 MAX_BLOCK_DEPTH = 256
 _BLANKS = {",": ", ", "=": " = "}
@@ -106,6 +107,7 @@ class _Builder(Transformer[Token, tuple[Item, ...]]):
         return Label(str(token[:-1]).rstrip(), token.line, token.column)
 
     def instruction(self, parts: list[Any]) -> Instruction:
+        check("reading the PTX", "leave kernels out of the file that are not needed")
         first = parts[0]
         guarded = first.type == "GUARD"
         operands = parts[-2]

@@ -22,6 +22,7 @@ from makespan.ptx.evaluate import Computation, computation, select
 from makespan.ptx.launch import Parameter
 from makespan.ptx.loops import Nest
 from makespan.ptx.module import Instruction
+from makespan.stopwatch import check
 
 if TYPE_CHECKING:
     import numpy as np
@@ -323,6 +324,8 @@ class Execution:
         return same and _equal(before.mask, after.mask)
 
     def _spend(self, steps: int) -> None:
+        kernel = self.code.flow.kernel.name
+        check(f"executing {kernel} abstractly", "tell more of the launch with --block, --grid and --param")
         self.steps_left -= steps * (1 if self.threads == 1 else _ARRAY_STEPS + self.threads // _THREADS_A_STEP)
         if self.steps_left < 0:
             raise TooLongError

@@ -21,6 +21,7 @@ from makespan.ptx.loops import Nest
 from makespan.ptx.module import Declaration
 from makespan.ptx.runs import Runs
 from makespan.ptx.spread import Spread, Surroundings, compares_uniformly, result_spread, special_spreads
+from makespan.stopwatch import check
 
 if TYPE_CHECKING:
     from makespan.ptx.execution import Mask
@@ -118,6 +119,7 @@ class _Divergence:
         self.entering = {0: {}} if self.flow.blocks else {}
         waiting = set(self.entering)
         while waiting:
+            check(f"looking for uniform branches of {self.flow.kernel.name}", "tell more of the launch with --param")
             block = min(waiting, key=rank.__getitem__) if len(waiting) > 1 else next(iter(waiting))
             waiting.remove(block)
             spreads = self._after(block)

@@ -25,6 +25,7 @@ from makespan.schedulability.description import (
 from makespan.schedulability.kernels import instances
 from makespan.solve import Limits, solve
 from makespan.solve.portfolio import assumptions
+from makespan.stopwatch import within
 from makespan.verify import Outcome, Refused, parse, reading, verify
 from makespan.verify.reading import MOST_BYTES
 
@@ -244,7 +245,8 @@ def _reason(claim: Claim, evidence: str | None) -> str:
 
 def _solved(launch: KernelLaunch, sizes: Sequence[int], solver: Solver) -> Claim:
     """The worst of the worst cases of what may run on one SM, of partitions with so many."""
-    questions = dict.fromkeys(instance for sms in sizes for instance in instances(launch, sms))
+    with within(solver.limits().seconds):
+        questions = dict.fromkeys(instance for sms in sizes for instance in instances(launch, sms))
     claims = [solver.claim(instance) for instance in questions]
     worst = max(claims, key=lambda claim: claim.upper)
     notes = dict.fromkeys(note for claim in claims for note in claim.assumptions)

@@ -24,6 +24,7 @@ from makespan.cli.source import (
 )
 from makespan.errors import InputError
 from makespan.result import Status
+from makespan.stopwatch import within
 
 if TYPE_CHECKING:
     from makespan.estimators import Estimate
@@ -89,7 +90,8 @@ def command(
         "dual-issue": lambda: _dual_issue(asked, ffma_device),
     }
     found, missing = _answers(methods)
-    (question,) = instances(**source)
+    with within(time_limit):
+        (question,) = instances(**source)
     gap, said = _proven(question.instance, time_limit)
     said_of_gpu = f"GPU {described.name}"
     compared = report.Estimates(f"{asked.kernel.name}, {asked.launch}", said_of_gpu, gap, said, found, missing)
