@@ -535,7 +535,7 @@ def test_letters_stand_beside_the_source_lines_that_they_come_from(tmp_path: Pat
 
 
 def test_a_picture_that_cannot_be_written_costs_no_result(solve: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(result: object, path: Path) -> None:
+    def fail(result: object, path: Path, *window: object) -> None:
         raise InputError(f"{path}: cannot write the picture")
 
     monkeypatch.setattr(solve_command, "_draw", fail)
@@ -553,6 +553,42 @@ def test_a_timeline_is_text_about_one_instance(solve: Runner, monkeypatch: pytes
         done = solve("--string", "CLLCLL", "--timeline", *others)
         assert done.code == 2
         assert "--timeline is text about one instance" in done.err
+
+
+def test_a_picture_can_show_a_part_of_the_schedule(solve: Runner, tmp_path: Path) -> None:
+    picture = tmp_path / "part.svg"
+    done = solve("--string", "CLLCLL", "--warps", 2, "--gantt", picture, "--from", 3, "--to", 900)
+    assert done.code == 0
+    assert "; cycles 3 to 10 of 10" in picture.read_text()
+    done = solve("--string", "CLLCLL", "--warps", 2, "--gantt", picture, "--to", 4)
+    assert "; cycles 0 to 4 of 10" in picture.read_text()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--from", "1"], "--from and --to are for a picture: give --gantt with a name in .png, .svg or .pdf"),
+        (["--to", "1", "--gantt", "a.json"], "--from and --to are for a picture"),
+        (["--from", "5", "--to", "5", "--gantt", "a.png"], "--from 5 --to 5: the picture would have no cycle"),
+        (["--to", "0", "--gantt", "a.png"], "0 is not in the range"),
+    ],
+)
+def test_a_part_that_no_schedule_has_is_refused_before_the_work(
+    options: list[str], message: str, solve: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = solve(*CL2, *options)
+    assert (done.code, done.out) == (2, "")
+    assert message in done.err
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_part_after_the_end_costs_no_result(solve: Runner, tmp_path: Path) -> None:
+    done = solve(*CL2, "--gantt", tmp_path / "a.png", "--from", 3)
+    assert done.code == 2
+    assert "exact: the worst case is 3 cycles" in done.out
+    assert "--from 3: the schedule has only 3 cycles, numbered from 0; no picture" in done.err
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("name", ["a.json", "a.csv", "a.trace.json"])

@@ -1,5 +1,6 @@
 """The notebooks run as notebooks, from the first cell to the last, and results show themselves in them."""
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -108,5 +109,7 @@ def test_the_picture_is_that_of_the_witness_and_hostile_names_stay_text() -> Non
     picture = jupyter.gantt(solve(Instance.of("CLLCLL", 3, evil)))._repr_svg_()
     root = ElementTree.fromstring(picture)
     assert root.tag.endswith("svg")
+    assert (root.get("width"), root.get("height")) == ("100%", None), "it fits the page"
+    assert re.fullmatch(r"max-width: [\d.]+pt; height: auto", root.get("style") or "")
     assert not [node for node in root.iter() if node.tag.endswith("script")]
     assert "worst case is 14 cycles" in "".join(root.itertext())

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from makespan import cli
@@ -14,6 +15,7 @@ from makespan.cli import simulate as simulate_command
 from makespan.errors import BrokenPromiseError
 from makespan.instance import Instance
 from makespan.machine import Machine
+from makespan.report import policy_gap
 from makespan.report.policy_gap import PolicyGap, draw_policy_gap, enclosing, summary, table
 from makespan.result import Bounds, Result
 from makespan.schedule import Schedule
@@ -139,6 +141,9 @@ def test_pictures_are_written_and_named(simulate: Runner, tmp_path: Path) -> Non
     done = simulate("--string", "CLLCLL", "--warps", 2, "--policy", "lrr", "--gantt", tmp_path / "run.svg")
     assert f"schedule: {tmp_path / 'run.svg'}" in done.out
     assert "simulated: 9 cycles under lrr, in one run; this is not a bound" in (tmp_path / "run.svg").read_text()
+    part = ("--from", 2, "--to", 5)
+    simulate("--string", "CLLCLL", "--warps", 2, "--policy", "lrr", "--gantt", tmp_path / "run.svg", *part)
+    assert "; cycles 2 to 5 of 9" in (tmp_path / "run.svg").read_text()
 
 
 def test_the_picture_says_what_is_a_run_and_what_is_proven(tmp_path: Path) -> None:
@@ -149,6 +154,24 @@ def test_the_picture_says_what_is_a_run_and_what_is_proven(tmp_path: Path) -> No
         assert word in picture
     draw_policy_gap(gap, tmp_path / "again.svg")
     assert (tmp_path / "again.svg").read_text() == picture
+
+
+@pytest.mark.parametrize("opened", [0, 5])
+def test_the_axis_begins_at_0_holds_everything_and_the_caption_says_only_what_occurs(opened: int) -> None:
+    gap = gap_of(Instance.of("CLLCLL", 2))
+    bounds = Bounds(gap.result.bounds.lower, gap.result.bounds.upper + opened)
+    gap = replace(gap, result=replace(gap.result, bounds=bounds, pessimistic=40))
+    figure = policy_gap._figure(gap)
+    (axes,) = figure.axes
+    low, high = axes.get_xlim()
+    assert (low, high > gap.result.pessimistic) == (0, True)
+    assert [label.get_text() for label in axes.get_yticklabels()][-1] == "M$^L$ + M$^C$"
+    drawn = {tuple(np.ravel(line.get_xdata())) for line in axes.lines}
+    assert (gap.result.pessimistic,) in drawn
+    (note,) = (text.get_text() for text in figure.texts if text.get_text().startswith("dots: "))
+    proven = [row for row in gap.rows() if row.kind != "run"]
+    assert ("bars" in note) == any(row.lower < row.upper for row in proven) == (opened > 0)
+    assert ("diamonds" in note) == any(row.lower == row.upper for row in proven)
 
 
 def test_a_single_value_is_drawn_too(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import click
 from makespan.cli import INTERRUPTED
 from makespan.cli.parameters import Seconds
 from makespan.cli.source import instances, source_options
+from makespan.cli.window import check_window, window, window_options
 from makespan.errors import BrokenPromiseError, InputError
 from makespan.instance import MAX_WARPS, Instance
 from makespan.result import Status
@@ -57,6 +58,7 @@ _COLUMNS = "warps,name,kind,least,most,evidence"
 @click.option("--time-limit", type=Seconds(), default=60.0, show_default=True, help="to prove worst and best case")
 @click.option("--format", "output", type=click.Choice(["text", "json", "csv"]), default="text", show_default=True)
 @click.option("--gantt", type=click.Path(path_type=Path), help="one run as .png .svg .pdf .json .csv .trace.json")
+@window_options
 @click.option("--plot", type=click.Path(path_type=Path), help="draw the table of all: .png, .svg or .pdf")
 def command(
     policy: str,
@@ -67,6 +69,8 @@ def command(
     time_limit: float,
     output: str,
     gantt: Path | None,
+    first: int | None,
+    end: int | None,
     plot: Path | None,
     **source: Any,
 ) -> int:
@@ -81,12 +85,13 @@ def command(
         asked = instances(**source)
     choices = Choices(latency, route, seed, group_size)
     _check_pictures(policy, gantt, plot, len(asked))
+    check_window(gantt, first, end)
     if output == "csv":
         click.echo(_COLUMNS)
     codes = [
         _all(question, choices, time_limit, output, plot, many=len(asked) > 1)
         if policy == ALL
-        else _one(question, policy, choices, output, gantt, many=len(asked) > 1)
+        else _one(question, policy, choices, output, many=len(asked) > 1, gantt=gantt, first=first, end=end)
         for question in asked
     ]
     return next((code for code in (INTERRUPTED, BOUNDED) if code in codes), EXACT)
@@ -108,7 +113,17 @@ def _check_pictures(policy: str, gantt: Path | None, plot: Path | None, instance
             check(path)
 
 
-def _one(question: NamedInstance, policy: str, choices: Choices, output: str, gantt: Path | None, *, many: bool) -> int:
+def _one(
+    question: NamedInstance,
+    policy: str,
+    choices: Choices,
+    output: str,
+    *,
+    many: bool,
+    gantt: Path | None,
+    first: int | None,
+    end: int | None,
+) -> int:
     from makespan.simulate.statistics import statistics
 
     instance = question.instance
@@ -127,8 +142,8 @@ def _one(question: NamedInstance, policy: str, choices: Choices, output: str, ga
         from makespan.report import simulation, text
         from makespan.report.schedule_file import write_schedule
 
-        title = simulation.verdict(policy, schedule.makespan)
-        write_schedule(instance, schedule, gantt, title=title, subtitle=text.question(instance))
+        title, shown = simulation.verdict(policy, schedule.makespan), window(schedule.makespan, first, end)
+        write_schedule(instance, schedule, gantt, title=title, subtitle=text.question(instance), window=shown)
         click.echo(f"schedule: {gantt}", err=output != "text")
     return EXACT
 

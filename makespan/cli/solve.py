@@ -14,6 +14,7 @@ import click
 
 from makespan.cli import INTERRUPTED
 from makespan.cli.source import engine_options, instances, source_options
+from makespan.cli.window import check_window, window, window_options
 from makespan.errors import InputError
 from makespan.report import text
 from makespan.report.bundle import write as write_bundle
@@ -43,6 +44,7 @@ _SECONDS_PER_PROGRESS_LINE = 2.0
 @click.option("--format", "output", type=click.Choice(["text", "json", "csv"]), default="text", show_default=True)
 @click.option("--bundle", type=click.Path(path_type=Path), help="leave the evidence, for 'makespan verify'")
 @click.option("--gantt", type=click.Path(path_type=Path), help="the witness as .png .svg .pdf .json .csv .trace.json")
+@window_options
 @click.option("--timeline", is_flag=True, help="the witness as letters, cycle by cycle")
 def command(
     backend: str,
@@ -55,6 +57,8 @@ def command(
     seed: int,
     output: str,
     gantt: Path | None,
+    first: int | None,
+    end: int | None,
     timeline: bool,
     bundle: Path | None,
     **source: Any,
@@ -68,6 +72,7 @@ def command(
     with within(time_limit):
         asked = instances(**source)
     _check_outputs(gantt, bundle, len(asked))
+    check_window(gantt, first, end)
     _check_timeline(timeline, output, len(asked))
     codes = []
     if output == "csv":
@@ -78,7 +83,7 @@ def command(
         result = _solve(question, backend, limits, best_case=best_case)
         try:
             if gantt is not None:
-                _draw(result, gantt)
+                _draw(result, gantt, first, end)
             if bundle is not None:
                 write_bundle(result, bundle)
         finally:  # neither a file that fails nor a reader that leaves costs the other
@@ -180,9 +185,9 @@ def _check_timeline(asked: bool, output: str, instances: int) -> None:
         raise InputError("--timeline is text about one instance: leave out --format, a range and a file of several")
 
 
-def _draw(result: Result, path: Path) -> None:
-    title, subtitle = text.verdict(result), text.subject(result)
-    write_schedule(result.instance, result.witness, path, title=title, subtitle=subtitle)
+def _draw(result: Result, path: Path, first: int | None, end: int | None) -> None:
+    title, subtitle, shown = text.verdict(result), text.subject(result), window(result.witness.makespan, first, end)
+    write_schedule(result.instance, result.witness, path, title=title, subtitle=subtitle, window=shown)
 
 
 def _is_data(path: Path | None) -> bool:

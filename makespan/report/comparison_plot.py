@@ -1,15 +1,15 @@
 """A comparison as a picture: curves over the number of warps, or a heat map over warps and a quantity of the machine.
 
-Exact is a diamond or a plain cell, bounded a bar or a cell with a dark corner, not computed a cross; nothing is drawn
+Exact is a diamond or a plain cell, bounded a bar or a hatched cell, not computed a cross; nothing is drawn
 between points.
 """
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from makespan.report.comparison import Comparison, Found, Point, counts, subject, summary
-from makespan.report.figures import FASTEST, GREY, INK, LINES, PESSIMISTIC, PROVEN, cut, write_figure
+from makespan.report.figures import FASTEST, GREY, INK, LINES, PESSIMISTIC, PROVEN, cut, formula, write_figure
 from makespan.result import Bounds, Status
 
 if TYPE_CHECKING:
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.colors import Colormap, Normalize
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
 
 _WIDTH, _HEIGHT, _WIDEST, _TALLEST = 9.6, 6.6, 16.0, 12.0  # inches
 _COLUMN, _ROW, _LEFT, _RIGHT, _HEAD, _FOOT = 0.46, 0.36, 0.85, 1.3, 1.1, 1.0  # inches
@@ -26,7 +27,7 @@ _ROOMY = 60  # points that large markers have room for
 _MAP = "cividis"
 """Source: Nunez, Anderton and Renslow, PLOS ONE 13(7), 2018; for all kinds of colour vision; monotonic in grey."""
 
-_EXACT, _BAR, _UNKNOWN = "D", "_", "x"
+_EXACT, _BAR, _UNKNOWN, _HATCH = "D", "_", "x", "////"
 
 
 def draw_comparison(comparison: Comparison, path: Path) -> None:
@@ -35,7 +36,8 @@ def draw_comparison(comparison: Comparison, path: Path) -> None:
     Raises:
         InputError: a file that cannot be written.
     """
-    write_figure(lambda: figure_of(comparison), path)
+    about = f"{subject(comparison)}; {counts(comparison)}"
+    write_figure(lambda: figure_of(comparison), path, title=summary(comparison), about=about)
 
 
 def figure_of(comparison: Comparison) -> "Figure":
@@ -70,13 +72,11 @@ def _curves(comparison: Comparison) -> "Figure":
 
 def _head(figure: "Figure", comparison: Comparison, height: float) -> None:
     """Three lines of text on top; names from outside are no formulas."""
-    lines = (
-        (0.3, summary(comparison), {"size": 13, "weight": "bold", "color": INK}),
-        (0.6, cut(subject(comparison)), {"color": GREY}),
-        (0.83, f"{counts(comparison)}; proven for every work-conserving scheduler", {"color": GREY}),
-    )
-    for down, line, look in lines:
-        figure.text(0.02, 1 - down / height, line, va="center", parse_math=False, **look)
+    title: dict[str, Any] = {"size": 13, "weight": "bold", "color": INK}
+    figure.text(0.02, 1 - 0.3 / height, formula(summary(comparison)), va="center", **title)
+    proven = f"{counts(comparison)}; proven for every work-conserving scheduler"
+    for down, line in ((0.6, cut(subject(comparison))), (0.83, proven)):
+        figure.text(0.02, 1 - down / height, line, va="center", color=GREY, parse_math=False)
 
 
 def _draw_cycles(axes: "Axes", points: Sequence[Point], size: float) -> None:
@@ -213,8 +213,8 @@ def _draw_cell(
     colours: "Colormap",
     scale: "Normalize",
 ) -> None:
-    """A coloured cell with its number where there is room; a dark corner says bounded, a cross not computed."""
-    from matplotlib.patches import Polygon, Rectangle
+    """A coloured cell with its number where there is room; hatches say bounded, a cross not computed."""
+    from matplotlib.patches import Rectangle
 
     x, y = at
     if point.found is None:
@@ -222,16 +222,15 @@ def _draw_cell(
         axes.plot(x, y, _UNKNOWN, color=GREY, ms=min(7.0, 30 * min(inches)), mew=1.2)
         return
     colour = colours(scale(point.found.excess[0]))
-    axes.add_patch(Rectangle((x - 0.5, y - 0.5), 1, 1, facecolor=colour, edgecolor="white", linewidth=0.4))
-    if point.found.worst.status is Status.BOUNDED:
-        corner = (0.34 * min(inches) / inches[0], 0.34 * min(inches) / inches[1])
-        left, top = x - 0.5, y + 0.5
-        triangle = ((left, top), (left + corner[0], top), (left, top - corner[1]))
-        axes.add_patch(Polygon(triangle, facecolor="black", edgecolor="white", linewidth=0.8))
+    light = sum(share * part for share, part in zip((0.299, 0.587, 0.114), colour[:3], strict=True)) > 0.5
+    ink = INK if light else "white"
+    hatch = _HATCH if point.found.worst.status is Status.BOUNDED else ""
+    axes.add_patch(Rectangle((x - 0.5, y - 0.5), 1, 1, facecolor=colour, edgecolor=ink, hatch=hatch, linewidth=0))
+    axes.add_patch(Rectangle((x - 0.5, y - 0.5), 1, 1, fill=False, edgecolor="white", linewidth=0.8))
     if inches[0] >= _READABLE and inches[1] >= _READABLE * 0.6:
-        light = sum(share * part for share, part in zip((0.299, 0.587, 0.114), colour[:3], strict=True)) > 0.5
         size = min(8.0, 19 * inches[0])
-        axes.text(x, y, _number(point.found), size=size, color=INK if light else "white", ha="center", va="center")
+        ground = {"facecolor": colour, "edgecolor": "none", "pad": 1}  # hatches do not run through the number
+        axes.text(x, y, _number(point.found), size=size, color=ink, ha="center", va="center", bbox=ground)
 
 
 def _number(found: Found) -> str:
@@ -264,16 +263,15 @@ def _scale(figure: "Figure", axes: "Axes", colours: "Colormap", scale: "Normaliz
     bar.outline.set_visible(False)
 
 
-def _cell_keys(comparison: Comparison) -> "list[Line2D]":
-    """What corners and crosses mean, if there are any."""
+def _cell_keys(comparison: Comparison) -> "list[Line2D | Patch]":
+    """What hatches and crosses mean, if there are any."""
     from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
 
-    states = {point.status for point in comparison.points}
-    keys = []
-    if Status.BOUNDED in states:
-        corner = [(-1, 1), (1, 1), (-1, -1)]
+    keys: list[Line2D | Patch] = []
+    if Status.BOUNDED in {point.status for point in comparison.points}:
         label = "at least so much: the worst case is only bounded"
-        keys.append(Line2D([], [], ls="", marker=corner, color="black", ms=8, label=label))
+        keys.append(Patch(facecolor="white", edgecolor=INK, hatch=_HATCH, linewidth=0.4, label=label))
     if any(point.found is None for point in comparison.points):
         keys.append(Line2D([], [], ls="", marker=_UNKNOWN, color=GREY, ms=7, mew=1.3, label="not computed"))
     return keys

@@ -69,7 +69,7 @@ def draw_patterns(found: Characteristics, path: Path, *, gpu: Gpu | None) -> Non
     """
     if not found.patterns:
         raise InputError(f"{found.name}: no pattern was measured, so there is nothing to draw; leave out --plot")
-    write_figure(lambda: figure_of(found, gpu=gpu), path)
+    write_figure(lambda: figure_of(found, gpu=gpu), path, title=_title(found))
 
 
 def figure_of(found: Characteristics, *, gpu: Gpu | None = None) -> "Figure":
@@ -109,8 +109,10 @@ def figure_of(found: Characteristics, *, gpu: Gpu | None = None) -> "Figure":
         right.set_ylabel(f"Gflop/s ({gpu.sms} SMs at {gpu.clock_ghz:g} GHz)")
     axes.spines["top"].set_visible(False)
     axes.legend(loc="upper left", ncols=2, frameon=False, fontsize=8)
-    title = ", ".join(f"{bar.pattern} reaches {bar.measured:.1f} %" for bar in drawn if bar.is_best)
-    figure.suptitle(
-        f"Order of single and dual issues: {title}" if len(title) < 60 else "Order of single and dual issues"
-    )
+    figure.suptitle(_title(found), x=0.02, ha="left", size=13, weight="bold", color=INK)
     return figure
+
+
+def _title(found: Characteristics) -> str:
+    best = ", ".join(f"{bar.pattern} reaches {bar.measured:.1f} %" for bar in bars(found) if bar.is_best)
+    return f"Order of single and dual issues: {best}" if len(best) < 40 else "Order of single and dual issues"

@@ -5,6 +5,7 @@ import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from xml.sax.saxutils import escape
 
 from makespan.report.files import write_whole
 
@@ -23,32 +24,48 @@ _METADATA: dict[str, dict[str, Any]] = {
     ".svg": {"Creator": "makespan", "Date": None},
     ".pdf": {"Creator": "makespan", "Producer": "makespan", "CreationDate": None},
 }
+_WORDS = {".png": ("Title", "Description"), ".svg": ("Title", "Description"), ".pdf": ("Title", "Subject")}
 PICTURES = tuple(_METADATA)
 """The suffixes of pictures."""
 
 
-def rendered(drawn: Callable[[], "Figure"], suffix: str, **style: Any) -> bytes:
+def rendered(drawn: Callable[[], "Figure"], suffix: str, *, title: str, about: str = "", **style: Any) -> bytes:
     """The bytes of the figure that `drawn` returns, in the format of `suffix`; equal figures give equal bytes.
 
     Args:
+        title: what screen readers say first, and what properties of a file show.
+        about: what they say then.
         style: matplotlib's settings beyond those that all pictures share.
     """
     from matplotlib import style as styles
 
     content = io.BytesIO()
+    said = dict(zip(_WORDS[suffix], map(printable, (title, about)), strict=True))
     with styles.context(["default", {**_STYLE, **style}]), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing from font")
-        drawn().savefig(content, format=suffix[1:], dpi=DPI, metadata=_METADATA[suffix])
-    return content.getvalue()
+        drawn().savefig(content, format=suffix[1:], dpi=DPI, metadata={**_METADATA[suffix], **said})
+    if suffix != ".svg":
+        return content.getvalue()
+    return content.getvalue().replace(b"</title>", f"</title>\n <desc>{escape(printable(about))}</desc>".encode(), 1)
 
 
-def write_figure(drawn: Callable[[], "Figure"], path: Path) -> None:
+def write_figure(drawn: Callable[[], "Figure"], path: Path, *, title: str, about: str = "") -> None:
     """Write what `drawn` returns to `path` (.png, .svg or .pdf), whole or not at all; equal figures give equal bytes.
 
     Raises:
         InputError: a file that cannot be written.
     """
-    write_whole(path, rendered(drawn, path.suffix.lower()), "the picture")
+    write_whole(path, rendered(drawn, path.suffix.lower(), title=title, about=about), "the picture")
+
+
+def printable(text: str) -> str:
+    """A text with a replacement for everything that prints nothing."""
+    return "".join(letter if letter.isprintable() or letter.isspace() else "\ufffd" for letter in text)
+
+
+def formula(text: str) -> str:
+    """A line of ours with M^L + M^C as the axes have it; dollars in it are dollars."""
+    return text.replace("$", r"\$").replace("M^L + M^C", "M$^L$ + M$^C$")
 
 
 def cut(line: str, letters: int = 120) -> str:

@@ -2,8 +2,8 @@
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import count
+from dataclasses import dataclass, replace
+from itertools import accumulate, count
 from typing import NamedTuple
 
 from makespan.instance import Instance
@@ -27,39 +27,55 @@ class Span(NamedTuple):
     label: str
 
 
-class Scale(NamedTuple):
-    """A time axis of `columns` with `cycles` each (the last may have fewer), every one `pixels` wide."""
+class Window(NamedTuple):
+    """Cycles from `first` on, without `end`."""
 
-    makespan: int
+    first: int
+    end: int
+
+    @property
+    def cycles(self) -> int:
+        """How many."""
+        return self.end - self.first
+
+
+class Scale(NamedTuple):
+    """A time axis over a window, of `columns` with `cycles` each (the last may have fewer), all `pixels` wide."""
+
+    window: Window
     cycles: int
     columns: int
     pixels: int
 
     @classmethod
-    def of(cls, makespan: int, *, width: int, widest_cycle: int) -> "Scale":
-        """The scale that fits `makespan` cycles into `width` pixels, all columns equally wide.
+    def of(cls, window: Window, *, width: int, widest_cycle: int) -> "Scale":
+        """The scale that fits a window into `width` pixels, all columns equally wide.
 
-        >>> Scale.of(915, width=2000, widest_cycle=90), Scale.of(100_000, width=2000, widest_cycle=90).cycles
-        (Scale(makespan=915, cycles=1, columns=915, pixels=2), 50)
+        >>> Scale.of(Window(0, 915), width=2000, widest_cycle=90)
+        Scale(window=Window(first=0, end=915), cycles=1, columns=915, pixels=2)
+        >>> Scale.of(Window(0, 100_000), width=2000, widest_cycle=90).cycles
+        50
         """
-        cycles = -(-makespan // width)
-        columns = -(-makespan // cycles)
-        return cls(makespan, cycles, columns, min(widest_cycle, width // columns))
+        cycles = -(-window.cycles // width)
+        columns = -(-window.cycles // cycles)
+        return cls(window, cycles, columns, min(widest_cycle, width // columns))
 
     @property
     def width(self) -> int:
-        """Pixels from cycle 0 to the end of the last column."""
+        """Pixels from the first cycle to the end of the last column."""
         return self.columns * self.pixels
 
     def ticks(self) -> list[int]:
-        """Round numbers of cycles as far apart as their figures need, and the makespan itself at the end.
+        """Round numbers of cycles as far apart as their figures need, between both ends of the window.
 
-        >>> Scale.of(915, width=2000, widest_cycle=90).ticks()[-3:]
+        >>> Scale.of(Window(0, 915), width=2000, widest_cycle=90).ticks()[-3:]
         [800, 850, 915]
         """
-        room = (12 * len(f"{self.makespan:,}") + 24) * self.cycles / self.pixels
+        first, end = self.window
+        room = (12 * len(f"{end:,}") + 24) * self.cycles / self.pixels
         step = next(step for step in round_numbers() if step >= room)
-        return [*range(0, max(1, math.ceil(self.makespan - 0.8 * room)), step), self.makespan]
+        inside = range(-(-math.ceil(first + room) // step) * step, max(first, math.ceil(end - room)), step)
+        return [first, *inside, end]
 
 
 def round_numbers() -> Iterator[int]:
@@ -85,6 +101,14 @@ class Panel:
     spans: tuple[Span, ...]
     full: Edges
 
+    def within(self, window: Window) -> "Panel":
+        """What lies in a window, cut at its ends and counted from its first cycle on."""
+        first, end = window
+        cut = ((span, max(span.first_cycle, first), min(span.first_cycle + span.cycles, end)) for span in self.spans)
+        spans = tuple(span._replace(first_cycle=a - first, cycles=b - a) for span, a, b in cut if a < b)
+        full = {unit: tuple(edge - first for edge in edges) for unit, edges in self.full.items()}
+        return replace(self, spans=spans, full=full)
+
     def pieces(self) -> Iterator[Span]:
         """The spans with waits of ready warps cut into those for a port and those for an issue slot."""
         for span in self.spans:
@@ -96,10 +120,14 @@ class Panel:
 
 
 def units_panel(
-    instance: Instance, bars: Iterable[Bar], gaps: Iterable[Gap], makespan: int, *, most_rows: int
+    instance: Instance, bars: Sequence[Bar], gaps: Iterable[Gap], makespan: int, *, most_rows: int
 ) -> Panel:
-    """One lane per port, labelled with the warps that hold it; one lane per class beyond `most_rows` ports."""
-    capacities = instance.machine.capacities
+    """One lane per port, labelled with the warps that hold it; one lane per class beyond `most_rows` ports.
+
+    A class that nobody uses has no lane.
+    """
+    used = {bar.unit for bar in bars}
+    capacities = {unit: capacity for unit, capacity in instance.machine.capacities.items() if unit in used}
     if sum(capacities.values()) > most_rows:
         names = [f"{unit} x{capacity}" if capacity > 1 else unit for unit, capacity in capacities.items()]
         depths = tuple(capacities.values())
@@ -127,6 +155,23 @@ def warps_panel(
     spans = [Span(warp // depth, first, cycles, unit, why, "") for first, cycles, warp, unit, why in waits]
     spans += [Span(bar.warp // depth, bar.first_cycle, 1, bar.unit, None, str(bar.place)) for bar in bars]
     return Panel("warps", tuple(map(_warp_name, firsts, depths)), depths, tuple(spans), full)
+
+
+def busiest(waits: Iterable[Wait], window: Window, cycles: int) -> Window:
+    """So many cycles in a window in which warps wait most, in sum; of equal ones the one nearest to its middle.
+
+    Stalled warps do not wait.
+    """
+    first = window.first
+    changes = [0] * (window.cycles + 1)
+    for wait in waits:
+        if wait.why is not Why.STALLED:
+            changes[min(max(wait.first_cycle - first, 0), window.cycles)] += 1
+            changes[min(max(wait.first_cycle + wait.cycles - first, 0), window.cycles)] -= 1
+    before = list(accumulate(accumulate(changes[:-1]), initial=0))
+    last = window.cycles - cycles
+    at = max(range(last + 1), key=lambda at: (before[at + cycles] - before[at], -abs(2 * at - last)))
+    return Window(first + at, first + at + cycles)
 
 
 def shows(panels: Sequence[Panel]) -> frozenset[tuple[Why | None, str]]:

@@ -3,6 +3,7 @@
 A result knows nothing of its reports, so they are registered with IPython, which nothing here imports.
 """
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from html import escape
@@ -12,18 +13,19 @@ from makespan.report.html.visible import visible
 from makespan.report.text import excess, interval, report, subject, verdict
 from makespan.result import Result
 
+_SIZE = re.compile(r'<svg([^>]*?) width="([\d.]+pt)" height="[\d.]+pt"')
 _LEFT, _RIGHT = 'style="text-align:left"', 'style="text-align:right"'
 _ROW = f"<tr><th {_LEFT}>{{}}</th><td {_RIGHT}>{{}}</td><td {_LEFT}>{{}}</td></tr>"
 
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A drawing that notebooks show."""
+    """A drawing that notebooks show, never wider than their page."""
 
     svg: str
 
     def _repr_svg_(self) -> str:
-        return self.svg
+        return _SIZE.sub(r'<svg\1 width="100%" style="max-width: \2; height: auto"', self.svg, count=1)
 
 
 def gantt(result: Result) -> Picture:

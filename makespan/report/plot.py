@@ -6,17 +6,17 @@ neither time nor size grows much with the number of instructions. Lengths are pi
 """
 
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from makespan.errors import InputError
 from makespan.instance import Instance
 from makespan.machine import Machine
-from makespan.report.activity import Gap, Why, bars, full, gaps, held, waits
-from makespan.report.figures import DPI, PICTURES, rendered
+from makespan.report.activity import Gap, Wait, Why, bars, full, gaps, held, waits
+from makespan.report.figures import DPI, PICTURES, printable, rendered
 from makespan.report.files import check_writable, write_whole
-from makespan.report.gantt import Panel, Scale, shows, units_panel, warps_panel
+from makespan.report.gantt import Panel, Scale, Window, busiest, shows, units_panel, warps_panel
 from makespan.report.looks import legend
 from makespan.report.panel_drawing import POINT, draw_panel, label_points
 from makespan.schedule import Schedule
@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 
 _MARGIN, _NARROWEST, _WIDEST, _WIDEST_CYCLE = 36, 1100, 2000, 90
 _MOST_LANES, _LANES_HEIGHT, _MOST_ROWS, _ROWS_HEIGHT, _TALLEST_ROW = 24, 480, 256, 900, 48
+_OVERVIEW_ROWS, _OVERVIEW_HEIGHT = 64, 384
+_EXCERPT_ROWS, _EXCERPT_HEIGHT, _EXCERPT_CYCLE, _APART = 120, 480, 8, 40
+_EXCERPTS = ("the beginning", "where warps wait most", "the end")
 _TITLE_LINE, _LINE, _CAPTION, _AXIS, _KEY = 42, 32, 52, 90, 205
 _STYLE = {"hatch.linewidth": 0.8}
 _BOLD: dict[str, Any] = {"size": 13, "weight": "bold"}
@@ -35,36 +38,121 @@ _GREY = "#505050"
 _PLAIN: dict[str, Any] = {"size": 9, "color": _GREY}
 
 
-def draw_gantt(instance: Instance, schedule: Schedule, path: Path, *, title: str, subtitle: str = "") -> None:
+def draw_gantt(
+    instance: Instance,
+    schedule: Schedule,
+    path: Path,
+    *,
+    title: str,
+    subtitle: str = "",
+    window: Window | None = None,
+) -> None:
     """Write the picture of `schedule` to `path`, whole or not at all; equal arguments give equal bytes.
 
     The suffix of `path` says the format. `title` (the verdict) and `subtitle` are wrapped, and cut after
-    three lines each.
+    three lines each. `window` says which cycles are drawn; None draws all.
 
     Raises:
         InputError: a suffix other than .png, .svg and .pdf, or a file that cannot be written.
     """
     check_picture_path(path)
-    picture = rendered_gantt(instance, schedule, path.suffix.lower(), title=title, subtitle=subtitle)
+    suffix = path.suffix.lower()
+    picture = rendered_gantt(instance, schedule, suffix, title=title, subtitle=subtitle, window=window)
     write_whole(path, picture, "the picture")
 
 
-def rendered_gantt(instance: Instance, schedule: Schedule, suffix: str, *, title: str, subtitle: str = "") -> bytes:
+def rendered_gantt(
+    instance: Instance,
+    schedule: Schedule,
+    suffix: str,
+    *,
+    title: str,
+    subtitle: str = "",
+    window: Window | None = None,
+) -> bytes:
     """The content of the file that `draw_gantt` writes; `suffix` is one of `PICTURES`."""
-    scale = Scale.of(schedule.makespan, width=_WIDEST, widest_cycle=_WIDEST_CYCLE)
+    shown = Window(0, schedule.makespan) if window is None else window
+    cycles = f"cycles {shown.first:,} to {shown.end:,} of {schedule.makespan:,}"
+    if shown.cycles < schedule.makespan:
+        subtitle = f"{subtitle}; {cycles}" if subtitle else cycles
+    chart = _chart(instance, schedule, shown)._replace(title=title, subtitle=subtitle)
+    about = f"A Gantt chart of ports and warps, {cycles}: {subtitle}"
+    return rendered(lambda: _figure(chart), suffix, title=title, about=about, **_STYLE)
+
+
+class _Part(NamedTuple):
+    """A panel, its axis of time and the height of its rows; `mark` is None but for excerpts."""
+
+    panel: Panel
+    scale: Scale
+    pixels: int
+    caption: str
+    mark: str | None = None
+
+
+class _Chart(NamedTuple):
+    keys: "Sequence[Patch]"
+    scale: Scale
+    parts: Sequence[_Part]
+    excerpts: Sequence[_Part]
+    title: str = ""
+    subtitle: str = ""
+
+
+def _chart(instance: Instance, schedule: Schedule, window: Window) -> _Chart:
+    """What is drawn, and how large; excerpts beside one another where a column mixes several cycles."""
+    scale = Scale.of(window, width=_WIDEST, widest_cycle=_WIDEST_CYCLE)
     issued = bars(instance, schedule)
     between = waits(issued, held(instance, schedule, issued))
     idle = gaps(instance, issued, between, schedule.makespan)
+    is_long = scale.cycles > 1
     lanes = units_panel(instance, issued, idle, schedule.makespan, most_rows=_MOST_LANES)
-    rows = warps_panel(instance, issued, between, full(instance, issued), most_rows=_MOST_ROWS)
-    chart = _Chart(scale, lanes, rows, instance.machine, _idle(instance.machine, idle), title, subtitle)
-    return rendered(lambda: _figure(chart), suffix, **_STYLE)
+    every = full(instance, issued)
+    rows = warps_panel(instance, issued, between, every, most_rows=_OVERVIEW_ROWS if is_long else _MOST_ROWS)
+    drawn = lanes.within(window), rows.within(window)
+    unused = sorted(set(instance.machine.capacities) - {bar.unit for bar in issued})
+    parts = [
+        _part(panel, scale, most, instance.machine, unused)
+        for panel, most in zip(drawn, (_LANES_HEIGHT, _OVERVIEW_HEIGHT if is_long else _ROWS_HEIGHT), strict=True)
+    ]
+    whole = warps_panel(instance, issued, between, every, most_rows=_EXCERPT_ROWS) if is_long else rows
+    excerpts = list(_excerpts(whole, between, scale)) if is_long else []
+    name = _idle(instance.machine, idle, window, unused)
+    keys = legend(shows(drawn), tuple(instance.machine.capacities), idle=name)
+    return _Chart(keys, scale, parts, excerpts)
 
 
-def _idle(machine: Machine, gaps: Iterable[Gap]) -> str | None:
-    """What to call the colour of ports for which no warp is ready; None where there are none."""
+def _part(panel: Panel, scale: Scale, most: int, machine: Machine, unused: Sequence[str]) -> _Part:
+    pixels = max(4, min(_TALLEST_ROW, most // len(panel.names)))
+    return _Part(panel, scale, pixels, _caption(panel, machine, scale, pixels, unused))
+
+
+def _excerpts(rows: Panel, between: Iterable[Wait], scale: Scale) -> Iterator[_Part]:
+    """What warps do at the beginning, at the end, and where they wait most in between."""
+    first, end = scale.window
+    width = (scale.width - 2 * _APART) // 3
+    cycles = width // _EXCERPT_CYCLE
+    inner = busiest(between, Window(first + cycles, end - cycles), cycles)
+    windows = Window(first, first + cycles), inner, Window(end - cycles, end)
+    shared = f" ({_shared(rows)})" if max(rows.depths) > 1 else ""
+    for mark, window, words in zip("abc", windows, _EXCERPTS, strict=True):
+        panel = rows.within(window)
+        pixels = max(4, min(_TALLEST_ROW, _EXCERPT_HEIGHT // len(panel.names)))
+        own = Scale.of(window, width=width, widest_cycle=_EXCERPT_CYCLE)
+        yield _Part(panel, own, pixels, f"{mark}: {words}{shared}", mark)
+
+
+def _idle(machine: Machine, gaps: Iterable[Gap], window: Window, unused: Collection[str]) -> str | None:
+    """What to call the colour of ports for which no warp is ready; None where there are none in the window."""
     name = "idle unit" if machine.issue_width is None else "idle: no ready warp"
-    return name if any(gap.why is Why.NOBODY for gap in gaps) else None
+    shown = (
+        gap.why is Why.NOBODY
+        and gap.unit not in unused
+        and gap.first_cycle < window.end
+        and window.first < gap.first_cycle + gap.cycles
+        for gap in gaps
+    )
+    return name if any(shown) else None
 
 
 def check_picture_path(path: Path) -> None:
@@ -76,16 +164,6 @@ def check_picture_path(path: Path) -> None:
     if path.suffix.lower() not in PICTURES:
         raise InputError(f"{path}: the name of a picture must end in .png, .svg or .pdf")
     check_writable(path, "the picture")
-
-
-class _Chart(NamedTuple):
-    scale: Scale
-    lanes: Panel
-    rows: Panel
-    machine: Machine
-    idle: str | None
-    title: str
-    subtitle: str
 
 
 class _Page:
@@ -112,32 +190,60 @@ class _Page:
 
 
 def _figure(chart: _Chart) -> "Figure":
-    """Title, legend, lanes and rows from top to bottom."""
-    scale, lanes, rows, machine, idle, *_ = chart
-    units = tuple(machine.capacities)
-    left = 2 * _MARGIN + 12 * max(map(len, lanes.names + rows.names))
-    width = max(left + scale.width + 2 * _MARGIN, _NARROWEST)
+    """Title, legend, lanes and rows from top to bottom, and excerpts of the rows beside one another."""
+    names = [name for part in (*chart.parts, *chart.excerpts) for name in part.panel.names]
+    left = 2 * _MARGIN + 12 * max(map(len, names))
+    width = max(left + chart.scale.width + 2 * _MARGIN, _NARROWEST)
     inside = width - 2 * _MARGIN
-    keys = legend(shows((lanes, rows)), units, idle=idle)
-    key_rows = -(-len(keys) // (inside // _KEY))
+    key_rows = -(-len(chart.keys) // (inside // _KEY))
     lines = [(line, _TITLE_LINE, _BOLD) for line in _lines(chart.title, inside, **_BOLD)]
     lines += [(line, _LINE, _PLAIN) for line in _lines(chart.subtitle, inside, **_PLAIN)]
     header = _MARGIN + sum(down for _, down, _ in lines) + _LINE * key_rows
-    lane, row = _row_pixels(lanes, _LANES_HEIGHT), _row_pixels(rows, _ROWS_HEIGHT)
-    page = _Page(width, header + lane * len(lanes.names) + row * len(rows.names) + 2 * _CAPTION + _AXIS)
+    below = [_height(chart.excerpts[0]) + _AXIS] if chart.excerpts else []
+    page = _Page(width, header + sum(map(_height, chart.parts)) + _AXIS + sum(below))
     y = _MARGIN
     for line, down, look in lines:
         page.write(_MARGIN, y, line, **look)
         y += down
-    page.legend(y + 6, keys, columns=-(-len(keys) // key_rows))
+    page.legend(y + 6, chart.keys, columns=-(-len(chart.keys) // key_rows))
     y = header
-    for panel, pixels in ((lanes, lane), (rows, row)):
-        page.write(left, y + 20, _caption(panel, machine, scale, pixels), color=_GREY)
-        axes = page.axes(left, y + _CAPTION, scale.width, pixels * len(panel.names))
-        draw_panel(axes, panel, scale, units, pixels)
-        y += _CAPTION + pixels * len(panel.names)
-    _number_cycles(axes, scale)
+    for part in chart.parts:
+        axes = _draw_part(page, part, left, y)
+        y += _height(part)
+    _number_cycles(axes, chart.scale)
+    for number, part in enumerate(chart.excerpts):
+        _point_at(axes, part, chart.scale)
+        own = _draw_part(page, part, left + number * (part.scale.width + _APART), y + _AXIS)
+        _number_cycles(own, part.scale)
+        first, *_, last = own.get_xticklabels()
+        first.set_horizontalalignment("left")
+        last.set_horizontalalignment("right")
+        if number:
+            own.set_yticks(())
     return page.figure
+
+
+def _height(part: _Part) -> int:
+    return _CAPTION + part.pixels * len(part.panel.names)
+
+
+def _draw_part(page: _Page, part: _Part, x: int, y: int) -> "Axes":
+    """The axes of a part below its caption."""
+    page.write(x, y + 20, part.caption, color=_GREY)
+    axes = page.axes(x, y + _CAPTION, part.scale.width, part.pixels * len(part.panel.names))
+    draw_panel(axes, part.panel, part.scale, part.pixels)
+    return axes
+
+
+def _point_at(axes: "Axes", excerpt: _Part, scale: Scale) -> None:
+    """Mark on the axes of the whole where an excerpt lies."""
+    window = excerpt.scale.window
+    beside = 12 * scale.cycles / scale.pixels
+    middle = (window.first + window.end) / 2 - scale.window.first
+    at = min(max(middle, beside), scale.window.cycles - beside)
+    axes.axvline(at, color="black", linewidth=0.8, linestyle=":", zorder=3)
+    box = {"facecolor": "white", "edgecolor": "black", "linewidth": 0.6, "boxstyle": "circle,pad=0.15"}
+    axes.text(at, 0, excerpt.mark or "", size=8, ha="center", va="center", bbox=box, zorder=4)
 
 
 def _lines(text: str, width: int, *, size: int, weight: str = "normal", **_: Any) -> list[str]:
@@ -150,32 +256,33 @@ def _lines(text: str, width: int, *, size: int, weight: str = "normal", **_: Any
     def across(line: str) -> float:
         return POINT * text_to_path.get_text_width_height_descent(line, font, ismath=False)[0]
 
-    printable = "".join(letter if letter.isprintable() or letter.isspace() else "\ufffd" for letter in text)
     for letters in range(width // 8, 8, -4):
-        lines = textwrap.wrap(printable, letters, max_lines=3, placeholder=" ...")
+        lines = textwrap.wrap(printable(text), letters, max_lines=3, placeholder=" ...")
         if all(across(line) <= width for line in lines):
             break
     return lines
 
 
-def _caption(panel: Panel, machine: Machine, scale: Scale, pixels: int) -> str:
+def _caption(panel: Panel, machine: Machine, scale: Scale, pixels: int, unused: Sequence[str]) -> str:
+    notes = [f"no instruction uses {', '.join(unused)}"] if unused and panel.kind == "units" else []
     if max(panel.depths) > 1:
-        return f"{panel.kind} (each row mixes up to {max(panel.depths)}: shades are shares)"
+        return f"{panel.kind} ({'; '.join([_shared(panel), *notes])})"
     bars, numbers = {
         "units": ("while a warp holds the port", "the executing warp"),
         "warps": ("the cycle of issue", "the executed place"),
     }[panel.kind]
-    notes = [] if machine.is_basic else [f"bars: {bars}"]
-    notes += [f"numbers: {numbers}"] if label_points(panel, scale, pixels) else []
-    return f"{panel.kind} ({'; '.join(notes)})" if notes else panel.kind
+    said = [] if machine.is_basic else [f"bars: {bars}"]
+    said += [f"numbers: {numbers}"] if label_points(panel, scale, pixels) else []
+    return f"{panel.kind} ({'; '.join(said + notes)})" if said + notes else panel.kind
 
 
-def _row_pixels(panel: Panel, height: int) -> int:
-    return max(4, min(_TALLEST_ROW, height // len(panel.names)))
+def _shared(panel: Panel) -> str:
+    return f"each row mixes up to {max(panel.depths)}: shades are shares"
 
 
 def _number_cycles(axes: "Axes", scale: Scale) -> None:
-    axes.set_xticks(scale.ticks(), [f"{tick:,}" for tick in scale.ticks()])
+    ticks = scale.ticks()
+    axes.set_xticks([tick - scale.window.first for tick in ticks], [f"{tick:,}" for tick in ticks])
     axes.spines["bottom"].set_visible(True)
     mixed = f" (each column mixes {scale.cycles} cycles: shades are shares of time)" if scale.cycles > 1 else ""
     axes.set_xlabel(f"cycle{mixed}")

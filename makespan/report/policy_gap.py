@@ -3,14 +3,14 @@
 A run of a policy is one schedule. The shortest and the longest case are proven for every work-conserving scheduler.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from makespan.errors import BrokenPromiseError
 from makespan.report import text
-from makespan.report.figures import GREY, INK, LINES, PESSIMISTIC, PROVEN, RUN, SPAN, cut, write_figure
+from makespan.report.figures import GREY, INK, LINES, PESSIMISTIC, PROVEN, RUN, SPAN, cut, formula, write_figure
 from makespan.result import Bounds, Result, Step
 from makespan.schedule import Schedule
 from makespan.simulate import replay
@@ -23,7 +23,6 @@ ONE_RUN = "one run, not a bound"
 
 _WIDTH, _ROW, _AROUND = 9.6, 0.34, 2.1  # inches
 _LEFT, _RIGHT = 0.12, 0.90
-_FARTHEST = 0.5  # beyond the worst case, as a share of the span; what is farther is an arrow at the edge
 
 
 class Row(NamedTuple):
@@ -121,7 +120,8 @@ def draw_policy_gap(gap: PolicyGap, path: Path) -> None:
     Raises:
         InputError: a file that cannot be written.
     """
-    write_figure(lambda: _figure(gap), path)
+    about = f"{text.subject(gap.result)}; {summary(gap)}"
+    write_figure(lambda: _figure(gap), path, title=text.verdict(gap.result), about=about)
 
 
 def _figure(gap: PolicyGap) -> "Figure":
@@ -132,55 +132,49 @@ def _figure(gap: PolicyGap) -> "Figure":
     figure = Figure(figsize=(_WIDTH, height), facecolor="white")
     axes = figure.add_axes((_LEFT, 0.95 / height, _RIGHT - _LEFT, _ROW * len(rows) / height))
     figure.text(0.02, 1 - 0.3 / height, text.verdict(gap.result), size=13, weight="bold", color=INK, va="center")
-    figure.text(0.02, 1 - 0.6 / height, cut(text.subject(gap.result)), color=GREY, va="center")
-    figure.text(0.02, 1 - 0.83 / height, cut(summary(gap)), color=GREY, va="center")
-    low, high = _limits(gap)
+    lines = ((0.6, text.subject(gap.result)), (0.83, summary(gap)))
+    for down, line in lines:
+        figure.text(0.02, 1 - down / height, cut(line), color=GREY, va="center", parse_math=False)
     for number, row in enumerate(rows):
-        _draw_row(axes, number, row, low, high)
+        _draw_row(axes, number, row)
     _finish(axes, gap, rows)
-    axes.set_xlim(low, high)
-    note = (
-        f"dots: {ONE_RUN}; diamonds and bars: proven for every work-conserving scheduler, "
-        "and so is the shaded span from best to worst case"
-    )
-    figure.text(0.02, 0.2 / height, note, size=8, color=GREY, va="center")
+    figure.text(0.02, 0.2 / height, _note(rows), size=8, color=GREY, va="center")
     return figure
 
 
-def _limits(gap: PolicyGap) -> tuple[float, float]:
-    """The first and the last cycle of the axis; M^L + M^C is on it unless it is far beyond the worst case."""
-    low, high = gap.best_case.lower, gap.result.bounds.upper
-    if low == gap.result.pessimistic:
-        return low - 1, low + 1
-    span = max(high - low, 2)
-    if gap.result.pessimistic <= high + _FARTHEST * span:
-        high = gap.result.pessimistic
-    return low - 0.05 * span, high + 0.08 * span
+def _note(rows: Sequence[Row]) -> str:
+    """What the shapes that occur mean."""
+    proven = [row for row in rows if row.kind != "run"]
+    shapes = {"diamonds": any(r.lower == r.upper for r in proven), "bars": any(r.lower < r.upper for r in proven)}
+    shown = " and ".join(name for name, occurs in shapes.items() if occurs)
+    return (
+        f"dots: {ONE_RUN}; {shown}: proven for every work-conserving scheduler, "
+        "and so is the shaded span from best to worst case"
+    )
 
 
-def _draw_row(axes: "Axes", number: int, row: Row, low: float, high: float) -> None:
+def _draw_row(axes: "Axes", number: int, row: Row) -> None:
     """A dot for a run, a diamond for a proven value, a bar for a proven interval; the cycles to the right of it."""
     colour = {"proven": PROVEN, "run": RUN, "bound": PESSIMISTIC}[row.kind]
     cycles = "..".join(f"{value:,}" for value in dict.fromkeys((row.lower, row.upper)))
-    at, marker = min(float(row.upper), high), "o" if row.kind == "run" else "D"
-    axes.hlines(number, low, min(float(row.lower), high), color=LINES, linewidth=0.7, zorder=1)
-    if at < row.upper:
-        axes.plot([at], [number], ">", color=colour, markersize=8, markeredgewidth=0, clip_on=False)
-    elif row.lower < row.upper:
+    axes.hlines(number, 0, row.lower, color=LINES, linewidth=0.7, zorder=1)
+    if row.lower < row.upper:
         axes.plot([row.lower, row.upper], [number, number], color=colour, linewidth=5, solid_capstyle="butt")
         axes.plot([row.lower, row.upper], [number, number], "|", color=colour, markersize=13, markeredgewidth=2)
     else:
-        axes.plot([at], [number], marker, color=colour, markersize=7, markeredgewidth=0)
-    axes.annotate(cycles, (at, number), xytext=(9, 0), textcoords="offset points", va="center_baseline", color=INK)
+        marker = "o" if row.kind == "run" else "D"
+        axes.plot([row.upper], [number], marker, color=colour, markersize=7, markeredgewidth=0)
+    ends = (row.upper, number)
+    axes.annotate(cycles, ends, xytext=(9, 0), textcoords="offset points", va="center_baseline", color=INK)
 
 
 def _finish(axes: "Axes", gap: PolicyGap, rows: list[Row]) -> None:
-    """The span between best and worst case, the names of the rows, and an axis of whole cycles."""
+    """The span between best and worst case, the names of the rows, and an axis of whole cycles from 0 on."""
     from matplotlib.ticker import MaxNLocator
 
     axes.axvspan(gap.best_case.lower, gap.result.bounds.upper, color=SPAN, zorder=0)
-    axes.set(ylim=(len(rows) - 0.5, -0.5), xlabel="cycles")
-    axes.set_yticks(range(len(rows)), [row.name for row in rows])
+    axes.set(xlim=(0, 1.02 * max(row.upper for row in rows)), ylim=(len(rows) - 0.5, -0.5), xlabel="cycles")
+    axes.set_yticks(range(len(rows)), [formula(row.name) for row in rows])
     for label, row in zip(axes.get_yticklabels(), rows, strict=True):
         label.set_fontweight("normal" if row.kind == "run" else "bold")
     axes.xaxis.set_major_locator(MaxNLocator(nbins=8, integer=True, steps=[1, 2, 5, 10]))

@@ -1,11 +1,11 @@
-"""How good predictions are, q = predicted / measured: in words, as a histogram in CSV, and as a picture."""
+"""How good predictions are, q = predicted / time of the device: in words, as a histogram in CSV, and as a picture."""
 
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from makespan.estimators.opencl_cost_table.evaluation import BINS_PER_OCTAVE, Quality
-from makespan.report.figures import GREY, INK, LINES, PESSIMISTIC, PROVEN, RUN, write_figure
+from makespan.report.figures import GREY, INK, LINES, PESSIMISTIC, PROVEN, RUN, cut, write_figure
 from makespan.report.plot import check_picture_path
 
 if TYPE_CHECKING:
@@ -14,24 +14,41 @@ if TYPE_CHECKING:
 
 HEADER = "set,q_from,q_to,samples"
 _WIDTH, _HEIGHT_EACH = 7.2, 3.0  # inches
+_LETTERS = 80  # of a title
 
 
 def text(name: str, quality: Quality) -> str:
     """Statistics of q, and the ten predictions that are off by most."""
     shown = ", ".join(f"{probability:.0%} {q:.3f}" for probability, q in quality.quantiles().items())
     lines = [
-        f"{name}: q = predicted / measured over {len(quality.samples)} samples",
+        f"{name}: {_ratio(quality)} over {len(quality.samples)} samples",
         f"  median {quality.median:.3f}, mean {quality.mean:.3f}, geometric mean {quality.geometric_mean:.3f}",
         f"  quantiles: {shown}",
         f"  0.5 < q < 2 in {quality.within_factor_2:.1%}",
         "  off by most:",
     ]
     for sample in quality.worst():
-        times = f"{sample.predicted:.1f} us predicted, {sample.measured:.1f} us measured"
+        source = "on the virtual device" if quality.is_virtual else "measured"
+        times = f"{sample.predicted:.1f} us predicted, {sample.measured:.1f} us {source}"
         lines.append(f"    q {sample.q:.3f} ({times}): {sample.expression}")
     if rough := sum(not sample.converged for sample in quality.samples):
-        lines.append(f"  warning: {rough} measured times were still uncertain when their time was over")
+        kind = "virtual" if quality.is_virtual else "measured"
+        lines.append(f"  warning: {rough} {kind} times were still uncertain when their time was over")
     return "\n".join(lines)
+
+
+def _ratio(quality: Quality) -> str:
+    """What q is."""
+    return f"q = predicted / {'time of the virtual device' if quality.is_virtual else 'measured'}"
+
+
+def _title(qualities: Mapping[str, Quality]) -> str:
+    """What was compared with what; nobody may take a table for hardware."""
+    quality = next(iter(qualities.values()))
+    if quality.is_virtual:
+        name = quality.device.removeprefix("virtual ")
+        return f"Predictions against a virtual device ({name}): nothing was measured"
+    return f"Predictions against measurements on {quality.device}"
 
 
 def csv(qualities: Mapping[str, Quality]) -> str:
@@ -60,7 +77,8 @@ def draw_quality(qualities: Mapping[str, Quality], path: Path) -> None:
         InputError: a file that cannot be written.
     """
     check_picture_path(path)
-    write_figure(lambda: figure_of(qualities), path)
+    about = "; ".join(f"{name}: median {quality.median:.3f}" for name, quality in qualities.items())
+    write_figure(lambda: figure_of(qualities), path, title=_title(qualities), about=about)
 
 
 def figure_of(qualities: Mapping[str, Quality]) -> "Figure":
@@ -71,7 +89,9 @@ def figure_of(qualities: Mapping[str, Quality]) -> "Figure":
     drawn = figure.subplots(len(qualities), 1, sharex=True, squeeze=False)[:, 0]
     for axes, (name, quality) in zip(drawn, qualities.items(), strict=True):
         _draw(axes, name, quality)
-    drawn[-1].set_xlabel("q = predicted / measured")
+    drawn[-1].set_xlabel(_ratio(next(iter(qualities.values()))))
+    title = cut(_title(qualities), _LETTERS)
+    figure.suptitle(title, x=0.02, ha="left", size=11, weight="bold", color=INK, parse_math=False)
     return figure
 
 
@@ -90,6 +110,7 @@ def _draw(axes: "Axes", name: str, quality: Quality) -> None:
 
 
 def _document(quality: Quality) -> dict[str, Any]:
+    time = "virtual_us" if quality.is_virtual else "measured_us"
     return {
         "samples": len(quality.samples),
         "median": quality.median,
@@ -97,8 +118,10 @@ def _document(quality: Quality) -> dict[str, Any]:
         "geometric_mean": quality.geometric_mean,
         "quantiles": {f"{probability:g}": q for probability, q in quality.quantiles().items()},
         "within_factor_2": quality.within_factor_2,
+        "device": quality.device,
+        "is_virtual": quality.is_virtual,
         "all": [
-            {"expression": s.expression, "predicted_us": s.predicted, "measured_us": s.measured, "q": s.q}
+            {"expression": s.expression, "predicted_us": s.predicted, time: s.measured, "q": s.q}
             for s in quality.samples
         ],
     }

@@ -122,7 +122,7 @@ def draw_window(window: Window, tick: Fraction, path: Path, *, title: str) -> No
         InputError: a file that cannot be written.
     """
     words = f"simulated: {window.run.scenario.words}"
-    write_figure(lambda: _figure(chart(window), tick, title, words), path)
+    write_figure(lambda: _figure(chart(window), tick, title, words), path, title=title, about=words)
 
 
 def _resources(window: Window) -> Iterator[str]:
@@ -206,7 +206,7 @@ def _draw_bars(axes: "Axes", shown: Chart, scale: float) -> None:
         text = axes.text((start + end) / 2 * scale, row + 0.52, written, size=7.5, ha="center", va="center")
         text.set_parse_math(False)
         text.set_color(look.ink)
-        if look.hatched:
+        if look.hatch:
             text.set_path_effects([withStroke(linewidth=2.5, foreground=look.style["facecolor"])])
 
 

@@ -76,7 +76,7 @@ def draw_fractions(curves: Sequence[Curve], path: Path, *, title: str) -> None:
     Raises:
         InputError: a file that cannot be written.
     """
-    write_figure(lambda: figure_of(curves, title=title), path)
+    write_figure(lambda: figure_of(curves, title=title), path, title=title)
 
 
 def figure_of(curves: Sequence[Curve], *, title: str) -> "Figure":

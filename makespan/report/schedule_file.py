@@ -8,6 +8,7 @@ from makespan.instance import Instance
 from makespan.report.chart_document import chart_document
 from makespan.report.figures import PICTURES
 from makespan.report.files import check_writable, write_whole
+from makespan.report.gantt import Window
 from makespan.report.plot import draw_gantt
 from makespan.report.table import table
 from makespan.report.trace import trace
@@ -30,8 +31,16 @@ def check_schedule_path(path: Path) -> None:
     check_writable(path, "the schedule")
 
 
-def write_schedule(instance: Instance, schedule: Schedule, path: Path, *, title: str, subtitle: str = "") -> None:
-    """Write `schedule` to `path`, whole or not at all; title and subtitle are for pictures.
+def write_schedule(
+    instance: Instance,
+    schedule: Schedule,
+    path: Path,
+    *,
+    title: str,
+    subtitle: str = "",
+    window: Window | None = None,
+) -> None:
+    """Write `schedule` to `path`, whole or not at all; title, subtitle and window are for pictures.
 
     Raises:
         InputError: an unknown end of the name, or a file that cannot be written.
@@ -39,7 +48,7 @@ def write_schedule(instance: Instance, schedule: Schedule, path: Path, *, title:
     check_schedule_path(path)
     name = path.name.lower()
     if path.suffix.lower() in PICTURES:
-        draw_gantt(instance, schedule, path, title=title, subtitle=subtitle)
+        draw_gantt(instance, schedule, path, title=title, subtitle=subtitle, window=window)
         return
     if name.endswith(".csv"):
         text = table(instance, schedule)

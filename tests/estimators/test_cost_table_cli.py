@@ -157,8 +157,8 @@ def test_a_virtual_device_is_measured_and_evaluated(microbench: Runner, evaluate
     done = evaluate("cost-table", "--virtual", "rmbp-gt650m", "--table", path, *options)
     assert done.code == 0, done.err
     assert "warning" not in done.err
-    assert "random: q = predicted / measured over 20 samples" in done.out
-    assert "realistic: q = predicted / measured over 20 samples" in done.out
+    assert "random: q = predicted / time of the virtual device over 20 samples" in done.out
+    assert "realistic: q = predicted / time of the virtual device over 20 samples" in done.out
     assert histogram.read_text().startswith("set,q_from,q_to,samples\n")
     assert picture.stat().st_size > 1000
     done = evaluate("cost-table", "--virtual", path, "--table", "rmbp-gt650m", *options[:6], "--format", "json")

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from matplotlib.text import Text
 
 from makespan.errors import InputError
 from makespan.estimators.opencl_cost_table import table as tables
@@ -13,13 +14,15 @@ from makespan.estimators.opencl_cost_table.expression import Array, Type
 from makespan.estimators.opencl_cost_table.samples import iterations
 from makespan.estimators.opencl_cost_table.virtual_device import VirtualDevice
 from makespan.report import prediction_quality
+from makespan.report.figures import cut
 
 PUBLISHED = tables.find("rmbp-gt650m")
 ARRAY = Array("matrix", Type.FLOAT, (64, 32))
 
 
 def quality_of(*qs: float) -> Quality:
-    return Quality(tuple(Sample(f"e{at}", q * 10, 10.0, True, True) for at, q in enumerate(qs)))
+    samples = tuple(Sample(f"e{at}", q * 10, 10.0, True, True) for at, q in enumerate(qs))
+    return Quality(samples, "GPU $1", is_virtual=False)
 
 
 def test_a_table_that_is_right_predicts_right() -> None:
@@ -60,7 +63,7 @@ def test_statistics() -> None:
     assert quality_of(0, 1).geometric_mean == 0
     assert quality_of(0, 1).worst()[0].q == 0
     with pytest.raises(InputError, match="no sample"):
-        Quality(())
+        Quality((), "GPU", is_virtual=False)
 
 
 def test_the_histogram_holds_every_sample_once() -> None:
@@ -85,6 +88,30 @@ def test_the_report_and_the_picture(tmp_path: Path) -> None:
     assert "median 1.00" in path.read_text()
     figure = prediction_quality.figure_of(found)
     assert [len(axes.patches) for axes in figure.axes] == [len(found[name].histogram()) + 1 for name in found]
+
+
+def test_where_nothing_was_measured_words_and_picture_say_virtual_device() -> None:
+    device = VirtualDevice(PUBLISHED, noise=0.01, seed=1)
+    found = evaluate(device, PUBLISHED, list(islice(iterations(ARRAY, kind="random", seed=2), 12)), group=64, seed=1)
+    assert found.is_virtual
+    shown = prediction_quality.text("random", found)
+    assert shown.startswith("random: q = predicted / time of the virtual device over 12 samples\n")
+    assert "us on the virtual device): " in shown
+    figure = prediction_quality.figure_of({"random": found})
+    title = "Predictions against a virtual device (GeForce GT 650M (MacBook Pro retina)): nothing was measured"
+    assert figure.get_suptitle() == cut(title, 80)
+    assert figure.axes[-1].get_xlabel() == "q = predicted / time of the virtual device"
+    (told,) = prediction_quality.document({"random": found})["sets"].values()
+    assert (told["device"], told["is_virtual"]) == (device.name, True)
+    assert not any("measured_us" in sample for sample in told["all"])
+    said = " ".join([shown, *(text.get_text() for text in figure.findobj(Text))])
+    assert "measured" not in said.replace("nothing was measured", "")
+
+
+def test_the_picture_of_a_real_device_says_measured_and_names_it() -> None:
+    figure = prediction_quality.figure_of({"random": quality_of(1)})
+    assert figure.get_suptitle() == "Predictions against measurements on GPU $1"
+    assert figure.axes[-1].get_xlabel() == "q = predicted / measured"
 
 
 @pytest.mark.parametrize("array", [Array("m", Type.INT, (4, 4)), Array("m", Type.FLOAT, (16,))])

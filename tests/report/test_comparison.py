@@ -9,6 +9,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
+from matplotlib.text import Text
 
 from makespan.errors import InputError
 from makespan.instance import Instance
@@ -301,6 +303,26 @@ def test_a_curve_has_its_marks_where_the_numbers_are() -> None:
     }
     assert {mark[2:] for mark in cycles if mark[0] == "s"} == {(60.0,)}
     assert percent == {("D", blue, 20.0), ("None", blue, 20.0, 50.0), ("_", blue, 20.0, 50.0), unknown}
+
+
+def test_bounded_cells_are_hatched_and_exact_ones_are_not() -> None:
+    axes = figure_of(grid()).axes[0]
+    cells = [patch for patch in axes.patches if patch.get_fill() and patch.get_facecolor()[:3] != (1, 1, 1)]
+    states = [point.status for point in grid().points if point.found is not None]
+    assert [bool(cell.get_hatch()) for cell in cells] == [state == "bounded" for state in states]
+    assert "bounded" in states
+    assert "exact" in states
+    figure = axes.figure
+    assert isinstance(figure, Figure)
+    (key,) = (patch for legend in figure.legends for patch in legend.get_patches())
+    assert key.get_hatch()
+
+
+def test_titles_write_the_pessimistic_bound_as_the_axes_do(tmp_path: Path) -> None:
+    for comparison in (grid(), curve()):
+        figure = figure_of(comparison)
+        assert figure.texts[0].get_text().startswith("M$^L$ + M$^C$ is ")
+        assert "M^L + M^C" not in " ".join(text.get_text() for text in figure.findobj(Text))
 
 
 def test_a_cell_of_a_heat_map_says_what_is_proven(tmp_path: Path) -> None:

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from makespan.instance import Instance
 from makespan.machine import Machine
 from makespan.program import Place, Program
-from makespan.report.activity import Why, bars, full, gaps, held, waits
-from makespan.report.gantt import Panel, Scale, shows, units_panel, warps_panel
+from makespan.report.activity import Wait, Why, bars, full, gaps, held, waits
+from makespan.report.gantt import Panel, Scale, Window, busiest, shows, units_panel, warps_panel
 from makespan.simulate import replay
 from makespan.solve import greedy, search
 from makespan.solve.limits import Limits
@@ -54,9 +54,11 @@ def test_lanes_show_held_ports_and_missing_slots_until_the_makespan(case: Case, 
     instance, schedule = case
     lanes, _ = panels(case, most_rows)
     shown = cells(lanes)
-    assert sum(lanes.depths) == sum(instance.machine.capacities.values())
+    used = {bar.unit for bar in bars(*case)}
+    capacities = {unit: capacity for unit, capacity in instance.machine.capacities.items() if unit in used}
+    assert sum(lanes.depths) == sum(capacities.values())
     for at, cycle in enumerate(cycle_by_cycle(*case)):
-        for unit, capacity in instance.machine.capacities.items():
+        for unit, capacity in capacities.items():
             free, why = cycle.free.get(unit, (0, Why.NOBODY))
             rows = range(len(lanes.names))
             assert sum(shown[row, at, None, unit] for row in rows) == capacity - free
@@ -96,19 +98,53 @@ def test_a_program_with_choices_shows_the_places_of_the_path() -> None:
         assert [(label, unit) for _, label, unit in mine] == [(str(at), program.places[at].unit) for at in path]
 
 
+@given(cases(), st.data())
+@settings(deadline=None)
+def test_a_window_shows_what_the_whole_shows_in_these_cycles(case: Case, data: st.DataObject) -> None:
+    makespan = case[1].makespan
+    first = data.draw(st.integers(0, makespan - 1))
+    end = data.draw(st.integers(first + 1, makespan))
+    for panel in panels(case, 12):
+        expected = {(row, at - first, why, unit): times for (row, at, why, unit), times in cells(panel).items()}
+        shown = {key: times for key, times in expected.items() if 0 <= key[1] < end - first}
+        assert cells(panel.within(Window(first, end))) == shown
+
+
+def test_the_busiest_stretch_has_most_warps_waiting_and_of_equal_ones_is_the_middle_one() -> None:
+    between = [Wait(10, 5, 0, "C", Why.PORT), Wait(12, 3, 1, "C", Why.SLOT), Wait(40, 50, 2, "C", Why.STALLED)]
+    assert busiest(between, Window(0, 100), 3) == Window(12, 15)
+    assert busiest(between, Window(0, 100), 2) == Window(13, 15)
+    assert busiest([], Window(20, 80), 10) == Window(45, 55)
+    assert busiest([Wait(0, 100, 0, "C", Why.BARRIER)], Window(20, 80), 60) == Window(20, 80)
+
+
+@given(cases(), st.data())
+@settings(deadline=None)
+def test_no_stretch_has_more_waiting_than_the_busiest(case: Case, data: st.DataObject) -> None:
+    instance, schedule = case
+    issued = bars(instance, schedule)
+    between = waits(issued, held(instance, schedule, issued))
+    cycles = data.draw(st.integers(1, schedule.makespan))
+    busy = Counter(w.first_cycle + n for w in between if w.why is not Why.STALLED for n in range(w.cycles))
+    sums = [sum(busy[at] for at in range(begin, begin + cycles)) for begin in range(schedule.makespan - cycles + 1)]
+    found = busiest(between, Window(0, schedule.makespan), cycles)
+    assert found.cycles == cycles
+    assert sums[found.first] == max(sums)
+
+
 @given(st.integers(1, 3_000_000))
 def test_a_scale_covers_the_makespan_in_bounded_width(makespan: int) -> None:
-    scale = Scale.of(makespan, width=2000, widest_cycle=90)
+    scale = Scale.of(Window(0, makespan), width=2000, widest_cycle=90)
     assert (scale.columns - 1) * scale.cycles < makespan <= scale.columns * scale.cycles
     assert scale.width <= 2000
     assert scale.width > 1000 or scale.pixels == 90 or scale.columns * (scale.pixels + 1) > 2000
 
 
-@given(st.integers(1, 3_000_000))
-def test_ticks_are_whole_cycles_apart_and_end_with_the_makespan(makespan: int) -> None:
-    scale = Scale.of(makespan, width=2000, widest_cycle=90)
+@given(st.integers(0, 3_000_000), st.integers(1, 3_000_000))
+def test_ticks_are_whole_cycles_apart_and_begin_and_end_with_the_window(first: int, cycles: int) -> None:
+    scale = Scale.of(Window(first, first + cycles), width=2000, widest_cycle=90)
     ticks = scale.ticks()
-    assert ticks[0] == 0
-    assert ticks[-1] == makespan
+    assert ticks[0] == first
+    assert ticks[-1] == first + cycles
     assert all(after > before for before, after in pairwise(ticks))
     assert all(isinstance(tick, int) for tick in ticks)

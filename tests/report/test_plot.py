@@ -2,16 +2,22 @@
 
 import io
 import os
+import re
 import subprocess
 import sys
 import warnings
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from matplotlib import image
+from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection, PolyCollection
+from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 from matplotlib.textpath import text_to_path
 
@@ -19,8 +25,9 @@ from makespan.errors import InputError
 from makespan.instance import Instance
 from makespan.machine import Latency, Machine, UnitClass
 from makespan.report import panel_drawing, plot
-from makespan.report.activity import Why, bars, parts
-from makespan.report.gantt import Panel, Scale, Span, units_panel
+from makespan.report.activity import Why, bars, held, parts, waits
+from makespan.report.gantt import Panel, Scale, Span, Window, units_panel, warps_panel
+from makespan.report.looks import IDLE, Look
 from makespan.report.panel_drawing import label_points
 from makespan.report.plot import draw_gantt
 from makespan.schedule import Schedule
@@ -173,14 +180,16 @@ def test_sizes_stay_sensible(letters: str, warps: int, tmp_path: Path) -> None:
 def test_executing_waiting_and_idle_have_their_colours(warps: int, tmp_path: Path) -> None:
     path = tmp_path / "chart.png"
     draw_gantt(*scheduled(STRING, warps), path, title="exact")
-    assert {"#0072B2", "#E69F00", "#CCE3F0", "#FAECCC", "#EAEAEA"} <= colours(path)
+    assert {"#0072B2", "#E69F00", "#A6CEE4", "#FBF1D9", "#EAEAEA"} <= colours(path)
 
 
 def test_more_classes_than_colours_can_be_drawn(tmp_path: Path) -> None:
     letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
     path = tmp_path / "chart.svg"
     draw_gantt(*scheduled(letters, 3, **dict.fromkeys(letters, 1)), path, title="t")
-    assert "waits: a light tint" in path.read_text("utf-8")
+    text = path.read_text("utf-8")
+    for letter in letters:
+        assert f">executes on {letter}<" in text
 
 
 @given(st.data())
@@ -212,8 +221,8 @@ def lanes(letters: str, machine: Machine) -> tuple[Panel, Schedule]:
 
 def test_numbers_appear_only_where_they_are_readable() -> None:
     panel, schedule = lanes("CLLCLL", Machine.of({"C": 1, "L": 1}))
-    wide = Scale.of(schedule.makespan, width=2000, widest_cycle=90)
-    narrow = Scale.of(schedule.makespan, width=2000, widest_cycle=7)
+    wide = Scale.of(Window(0, schedule.makespan), width=2000, widest_cycle=90)
+    narrow = Scale.of(Window(0, schedule.makespan), width=2000, widest_cycle=7)
     assert label_points(panel, wide, 48) == 9
     assert label_points(panel, narrow, 48) is None
     assert label_points(panel, wide, 12) is None
@@ -222,7 +231,7 @@ def test_numbers_appear_only_where_they_are_readable() -> None:
 def test_longer_bars_have_room_for_larger_numbers() -> None:
     short, one = lanes("CCC", Machine("short", (UnitClass("C", 1),)))
     long, four = lanes("CCC", Machine("long", (UnitClass("C", 1, 4),)))
-    scale = Scale.of(max(one.makespan, four.makespan), width=2000, widest_cycle=12)
+    scale = Scale.of(Window(0, max(one.makespan, four.makespan)), width=2000, widest_cycle=12)
     assert (label_points(short, scale, 48) or 0) < (label_points(long, scale, 48) or 0)
 
 
@@ -252,7 +261,7 @@ def test_a_slow_machine_explains_stalls_and_slots_and_only_what_occurs(tmp_path:
 def test_stalled_missing_slots_and_barriers_have_their_colours(warps: int, tmp_path: Path) -> None:
     path = tmp_path / "chart.png"
     draw_gantt(*slow("CLCCL|C", warps), path, title="t")
-    assert {"#C4B7A0", "#F0E442", "#9A9A9A", "#0072B2", "#E69F00", "#EAEAEA"} <= colours(path)
+    assert {"#B9B2A3", "#F0E442", "#9A9A9A", "#0072B2", "#E69F00", "#EAEAEA"} <= colours(path)
 
 
 @pytest.mark.parametrize("repeated", [1, 20, 400])
@@ -268,3 +277,96 @@ def test_importing_the_module_loads_neither_matplotlib_nor_numpy() -> None:
     code = "import sys, makespan.report.plot; print({'matplotlib', 'numpy'} & set(sys.modules))"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout == "set()\n"
+
+
+def grid_lines(axes: Axes) -> float:
+    """The order in which the lines at the ticks are drawn."""
+    (lines,) = (each for each in axes.collections if isinstance(each, LineCollection))
+    return lines.get_zorder()
+
+
+@pytest.mark.parametrize(("letters", "warps"), [("CLLCLL", 3), (STRING, 48), (STRING * 4, 40)])
+def test_lines_at_the_ticks_lie_below_whatever_is_drawn(letters: str, warps: int) -> None:
+    instance, schedule = scheduled(letters, warps)
+    figure = plot._figure(plot._chart(instance, schedule, Window(0, schedule.makespan)))
+    for axes in figure.axes:
+        boxes = [each for each in axes.collections if isinstance(each, PolyCollection)]
+        below = [each for each in boxes if each.get_zorder() < grid_lines(axes)]
+        assert all(np.array_equal(np.ravel(each.get_facecolor())[:3], to_rgb(IDLE)) for each in below)
+        assert all(each.get_zorder() > grid_lines(axes) for each in axes.images)
+        assert len(boxes) - len(below) + len(axes.images) > 0
+
+
+def test_classes_that_nobody_uses_have_no_lane_and_are_named(tmp_path: Path) -> None:
+    path = tmp_path / "chart.svg"
+    draw_gantt(*scheduled("SSCSSC", 4, C=1, S=1, L=1, D=1, T=1), path, title="t")
+    text = path.read_text("utf-8")
+    assert "no instruction uses D, L, T" in text
+    assert ">S0<" in text
+    for words in (">L0<", ">D0<", ">T0<", "executes on L", "a light tint"):
+        assert words not in text
+    assert "waits for S" in text
+
+
+@pytest.mark.parametrize("pixels", [8, 30])
+def test_an_image_has_the_hatches_of_its_legend(pixels: int) -> None:
+    instance = Instance.of("CL|C", 3, Machine.of({"C": 1, "L": 1}))
+    schedule = greedy.schedules(instance, Limits())[0]
+    issued = bars(instance, schedule)
+    rows = warps_panel(instance, issued, waits(issued, held(instance, schedule, issued)), {}, most_rows=9)
+    axes = Figure().add_subplot()
+    scale = Scale.of(Window(0, schedule.makespan), width=2000, widest_cycle=30)
+    panel_drawing._draw_image(axes, rows, scale, pixels)
+    (drawn,) = axes.images
+    image = np.asarray(drawn.get_array())
+    assert image.shape == (pixels * 3, 30 * schedule.makespan, 4)
+    look = Look(-1, Why.BARRIER)
+    (span, *_) = (span for span in rows.spans if span.why is Why.BARRIER)
+    cell = image[
+        pixels * span.row + 1 : pixels * (span.row + 1) - 1, 30 * span.first_cycle : 30 * span.first_cycle + 30
+    ]
+    shown = {"#{:02X}{:02X}{:02X}".format(*colour) for colour in cell[..., :3].reshape(-1, 3)}
+    assert shown == {look.face, look.line}
+    finished = image[:, -1]
+    assert set(finished[finished[:, 3] == 0][:, 3]) == {0}, "lines at the ticks shine through where nothing is"
+
+
+def test_a_window_shows_its_cycles_and_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "chart.svg"
+    instance, schedule = scheduled(STRING, 8)
+    draw_gantt(instance, schedule, path, title="t", subtitle="8 warps", window=Window(40, 60))
+    text = path.read_text("utf-8")
+    assert f"8 warps; cycles 40 to 60 of {schedule.makespan}" in text
+    ticks = text.split('<g id="matplotlib.axis_', 1)[1].split(">cycle<")[0].rsplit('<g id="xtick_1"', 1)[1]
+    shown = [int(tick) for tick in re.findall(r">(\d+)</text>", ticks)]
+    assert (shown[0], shown[-1]) == (40, 60)
+    assert "numbers: the executed place" in text
+
+
+def test_a_long_schedule_has_excerpts_of_its_beginning_its_end_and_where_warps_wait_most(tmp_path: Path) -> None:
+    instance = Instance.of(STRING * 3, 64)
+    schedule = convoy.schedule(instance)
+    chart = plot._chart(instance, schedule, Window(0, schedule.makespan))
+    assert chart.scale.cycles > 1
+    first, inner, last = (excerpt.scale.window for excerpt in chart.excerpts)
+    assert first.first == 0
+    assert last.end == schedule.makespan
+    assert first.end <= inner.first < inner.end <= last.first
+    for excerpt in chart.excerpts:
+        assert excerpt.scale.cycles == 1
+        assert excerpt.scale.pixels >= 8
+    draw_gantt(instance, schedule, tmp_path / "chart.svg", title="t")
+    text = (tmp_path / "chart.svg").read_text("utf-8")
+    for words in ("a: the beginning", "b: where warps wait most", "c: the end"):
+        assert words in text
+    short = plot._chart(instance, schedule, Window(0, 500))
+    assert (short.scale.cycles, short.excerpts) == (1, [])
+
+
+def test_a_picture_tells_screen_readers_what_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "chart.svg"
+    draw_gantt(*scheduled("CLLCLL", 2), path, title="exact: <9> & more\x00", subtitle="2 x CLLCLL")
+    root = ElementTree.fromstring(path.read_text("utf-8"))
+    said = {tag: root.findtext(f"{{http://www.w3.org/2000/svg}}{tag}") for tag in ("title", "desc")}
+    assert said["title"] == "exact: <9> & more\ufffd"
+    assert said["desc"] == "A Gantt chart of ports and warps, cycles 0 to 9 of 9: 2 x CLLCLL"

@@ -65,6 +65,10 @@ class Device(Protocol):
         """Its own."""
 
     @property
+    def is_virtual(self) -> bool:
+        """Whether it only computes its times, so that nothing is measured."""
+
+    @property
     def driver(self) -> str:
         """Name and version."""
 

@@ -1,4 +1,7 @@
-"""How good the predictions of a cost table are: q = predicted time / measured time, over many kernels."""
+"""How good the predictions of a cost table are: q = predicted time / time of the device, over many kernels.
+
+The times of a real device are measured.
+"""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -45,9 +48,16 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Quality:
-    """Statistics of q over samples."""
+    """Statistics of q over samples.
+
+    Args:
+        device: its name.
+        is_virtual: whether the device computed its times, so that nothing was measured.
+    """
 
     samples: tuple[Sample, ...]
+    device: str
+    is_virtual: bool
 
     def __post_init__(self) -> None:
         if not self.samples:
@@ -130,7 +140,7 @@ def evaluate(
         samples.append(sample)
         if kept is not None:
             kept(sample)
-    return Quality(tuple(samples))
+    return Quality(tuple(samples), device.name, device.is_virtual)
 
 
 def values(arrays: Iterable[Array], seed: int) -> dict[str, Values]:

@@ -31,6 +31,8 @@ def find(number: int) -> "OpenCLDevice":
 class OpenCLDevice:
     """Args: what pyopencl calls a device."""
 
+    is_virtual = False
+
     def __init__(self, device: Any) -> None:
         self._cl, self.name, self._context, self._queue = opencl.opened(device)
         self.driver = opencl.printable(f"{device.platform.name} {device.version}, driver {device.driver_version}")

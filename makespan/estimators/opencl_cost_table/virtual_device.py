@@ -26,6 +26,8 @@ class VirtualDevice:
         seed: equal seeds give equal times in equal order.
     """
 
+    is_virtual = True
+
     def __init__(self, hidden: CostTable, *, noise: float = NOISE, seed: int = 0) -> None:
         if not 0 <= noise < 1:
             raise InputError(f"noise {noise}: a part of the time, from 0 to below 1")

@@ -16,7 +16,7 @@ MOST_STRETCHES = 1_500_000
 """More make a page that no browser opens with pleasure."""
 MOST_WARPS = 1024
 MOST_BUCKETS = 300
-_PATTERNS = {"": "", "///": "slash", "...": "dots", "xxx": "cross", "---": "lines", "+++": "grid", "\\\\\\": "back"}
+_PATTERNS = {"": "", "/": "slash", ".": "dots", "x": "cross", "-": "lines", "+": "grid", "\\": "back"}
 
 _OF_ALL_CLASSES: dict[Why | None, str] = {
     Why.STALLED: "stalled: a latency passes",
@@ -94,8 +94,8 @@ def chart(instance: Instance, schedule: Schedule, traced: Traced) -> dict[str, A
         "units": [
             {"name": unit.name, "capacity": unit.capacity, "interval": unit.interval} for unit in instance.machine.units
         ],
-        "kinds": [_kind(why, unit, units) for why, unit in kinds],
-        "legend": list(_legend(kinds, units)),
+        "kinds": [_kind(why, unit) for why, unit in kinds],
+        "legend": list(_legend(kinds)),
         "warps": {"group": column(instance.group_of_warp()), "block": column(instance.block_of_warp())},
         "rows": _rows(traced.rows, {kind: number for number, kind in enumerate(kinds)}),
         "slot_gaps": _slot_gaps(traced.gaps, units),
@@ -103,28 +103,27 @@ def chart(instance: Instance, schedule: Schedule, traced: Traced) -> dict[str, A
     }
 
 
-def _kind(why: Why | None, unit: str, units: Sequence[str]) -> dict[str, Any]:
-    look = Look.of(why, unit, units)
-    style = look.style
-    red, green, blue = (round(255 * part) for part in style["facecolor"])
+def _kind(why: Why | None, unit: str) -> dict[str, Any]:
+    look = Look.of(why, unit)
     return {
         "why": ISSUES if why is None else str(why),
         "unit": unit,
-        "colour": f"#{red:02x}{green:02x}{blue:02x}",
-        "pattern": _PATTERNS[style.get("hatch", "")],
+        "colour": look.face,
+        "pattern": _PATTERNS[look.hatch[:1]],
+        "line": look.line,
         "ink": look.ink,
         "words": words(why, unit),
     }
 
 
-def _legend(kinds: Iterable[tuple[Why | None, str]], units: Sequence[str]) -> Iterator[dict[str, Any]]:
+def _legend(kinds: Iterable[tuple[Why | None, str]]) -> Iterator[dict[str, Any]]:
     """What each look means; one that stands for all classes is there once."""
     shown = set()
     for why, unit in kinds:
-        kind = _kind(why, unit, units)
-        if (look := (kind["colour"], kind["pattern"])) not in shown:
+        look = Look.of(why, unit)
+        if look not in shown:
             shown.add(look)
-            yield {"colour": look[0], "pattern": look[1], "words": _OF_ALL_CLASSES.get(why, kind["words"])}
+            yield {**_kind(why, unit), "words": _OF_ALL_CLASSES.get(why, words(why, unit))}
 
 
 def words(why: Why | None, unit: str) -> str:
@@ -206,7 +205,7 @@ def occupancy(
                 "capacity": capacity,
                 "held": held[unit],
                 "total": sum(held[unit]),
-                "colour": _kind(None, unit, tuple(held))["colour"],
+                "colour": Look.of(None, unit).face,
             }
             for unit, capacity in instance.machine.capacities.items()
         ],

@@ -1,0 +1,46 @@
+"""`--from` and `--to`: which cycles of a schedule a picture shows."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from makespan.errors import InputError
+from makespan.report.figures import PICTURES
+from makespan.report.gantt import Window
+
+
+def window_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command `first` and `end`, both None where they are not given."""
+    for option in (
+        click.option("--to", "end", type=click.IntRange(1), metavar="CYCLE", help="where the picture of --gantt ends"),
+        click.option("--from", "first", type=click.IntRange(0), metavar="CYCLE", help="where the picture begins"),
+    ):
+        command = option(command)
+    return command
+
+
+def check_window(gantt: Path | None, first: int | None, end: int | None) -> None:
+    """Refuse before the work what no schedule has.
+
+    Raises:
+        InputError: there is no picture, or it would have no cycle.
+    """
+    if first is None and end is None:
+        return
+    if gantt is None or gantt.suffix.lower() not in PICTURES:
+        raise InputError("--from and --to are for a picture: give --gantt with a name in .png, .svg or .pdf")
+    if end is not None and end <= (first or 0):
+        raise InputError(f"--from {first or 0} --to {end}: the picture would have no cycle")
+
+
+def window(makespan: int, first: int | None, end: int | None) -> Window:
+    """The cycles to draw; what lies beyond the makespan is cut.
+
+    Raises:
+        InputError: the schedule is over before the first of them.
+    """
+    if (first or 0) >= makespan:
+        raise InputError(f"--from {first}: the schedule has only {makespan} cycles, numbered from 0; no picture")
+    return Window(first or 0, makespan if end is None else min(end, makespan))
