@@ -25,7 +25,7 @@ def main() -> None:
     wcets = execution_times(description, Solver(Limits))
     for name, wcet in wcets.items():
         print(f"{name:6}  at most {wcet.cycles} cycles, {wcet.kind}")
-    tasks, tick = task_set(description, {name: wcet.seconds for name, wcet in wcets.items()})
+    tasks, tick = task_set(description, {name: wcet.time() for name, wcet in wcets.items()})
     for policy in Policy:
         partitions = tuple(replace(partition, policy=policy) for partition in tasks.partitions)
         print(f"\n{policy}")

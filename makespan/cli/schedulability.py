@@ -1,29 +1,34 @@
 """`makespan schedulability`: whether all deadlines hold, by how much, and what breaks first."""
 
 import json
+import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import click
 
+from makespan.cli import INTERRUPTED
 from makespan.cli.parameters import Memory, Seconds
 from makespan.cli.solve import progress
 from makespan.errors import InputError
 from makespan.report.cache import BundleCache, default_folder
 from makespan.report.figures import PICTURES
 from makespan.report.files import check_writable, write_whole
-from makespan.report.schedulability import report, verdict
+from makespan.report.schedulability import WIDTH, execution_times, report, verdict
 from makespan.report.schedulability_document import document
-from makespan.schedulability.assessment import ASSIGNMENTS, Assessment, assess
+from makespan.schedulability.analysis import DEFAULT_LIMITS
+from makespan.schedulability.assessment import ASSIGNMENTS, Assessment, stages
 from makespan.schedulability.description import Description, Priorities
 from makespan.schedulability.evidence import worst_window
 from makespan.schedulability.export import Format
 from makespan.schedulability.export import export as export_texts
 from makespan.schedulability.files import read
+from makespan.schedulability.holistic import Limits
 from makespan.schedulability.task import Activation
 from makespan.schedulability.verdict import Answer
-from makespan.schedulability.wcet import Solver, execution_times
-from makespan.solve import Limits
+from makespan.schedulability.wcet import Solver, Wcet, each_execution_time
+from makespan.solve import Limits as SolverLimits
 
 _DRAWN = 4
 _EXIT_CODES = {Answer.YES: 0, Answer.NO: 1, Answer.UNKNOWN: 3}
@@ -47,6 +52,14 @@ _EXIT_CODES = {Answer.YES: 0, Answer.NO: 1, Answer.UNKNOWN: 3}
     "--time-limit", type=Seconds(), default=60.0, show_default=True, help="for each kernel, and for --assign exact"
 )
 @click.option("--memory-limit", type=Memory(), default="8GiB", show_default=True, help="for the tables of a search")
+@click.option(
+    "--attempts",
+    type=click.IntRange(0, 10_000),
+    default=DEFAULT_LIMITS.attempts,
+    show_default=True,
+    help="schedules to simulate in search of a late job, for each task without a proof",
+)
+@click.option("--quiet", "-q", is_flag=True, help="print the verdict alone")
 @click.option("--cache", type=click.Path(path_type=Path), help="folder of solved kernels [default: the user's]")
 @click.option("--no-cache", is_flag=True, help="solve every kernel anew")
 def command(
@@ -60,6 +73,8 @@ def command(
     export: tuple[str, Path] | None,
     time_limit: float,
     memory_limit: int,
+    attempts: int,
+    quiet: bool,
     cache: Path | None,
     no_cache: bool,
 ) -> int:
@@ -72,16 +87,59 @@ def command(
     _check_simulated(gantt, description)
     store = _store(cache, f"{time_limit} s, {memory_limit} bytes", no_cache=no_cache)
     show = progress()
-    solver = Solver(lambda: Limits(time_limit, memory_limit, progress=show), store)
-    wcets = execution_times(description, solver)
-    found = assess(description, wcets, assignment=assign, with_margins=sensitivity, seconds=time_limit, progress=show)
+    solver = Solver(lambda: SolverLimits(time_limit, memory_limit, progress=show), store)
+    wcets = _solved(description, solver)
+    known = stages(
+        description,
+        wcets,
+        assignment=assign,
+        with_margins=sensitivity,
+        seconds=time_limit,
+        limits=Limits(attempts=attempts),
+        progress=show,
+    )
+    found = _reached(known)
     try:
-        made = [*_draw(found, gantt), *_export(found, export)]
+        made = [] if found.is_interrupted else [*_draw(found, gantt), *_export(found, export)]
     finally:  # a file that fails costs nobody the answer
-        click.echo(json.dumps(document(found)) if output == "json" else report(found))
+        click.echo(_printed(found, output, quiet=quiet))
     for line in made:
-        click.echo(line, err=output != "text")
-    return _EXIT_CODES[found.answer]
+        click.echo(line, err=output != "text" or quiet)
+    return INTERRUPTED if found.is_interrupted else _EXIT_CODES[found.answer]
+
+
+def _solved(description: Description, solver: Solver) -> dict[str, Wcet]:
+    """The execution times; after Ctrl-C those that are known are printed."""
+    found: dict[str, Wcet] = {}
+    try:
+        found.update(each_execution_time(description, solver))
+    except KeyboardInterrupt:
+        for line in execution_times(found):
+            click.echo(line, err=True)
+        raise
+    return found
+
+
+def _reached(known: Iterator[Assessment]) -> Assessment:
+    """The last assessment, or the one that was reached by the time of Ctrl-C."""
+    found = None
+    try:
+        for stage in known:
+            found = stage
+    except KeyboardInterrupt:
+        if found is None:
+            raise
+        click.echo("interrupted: what is known so far", err=True)
+        return replace(found, is_interrupted=True)
+    if found is None:
+        raise ValueError("no assessment")
+    return found
+
+
+def _printed(found: Assessment, output: str, *, quiet: bool) -> str:
+    if output == "json":
+        return json.dumps(document(found))
+    return verdict(found) if quiet else report(found, width=shutil.get_terminal_size((WIDTH, 0)).columns)
 
 
 def _check_outputs(gantt: Path | None, export: tuple[str, Path] | None) -> None:

@@ -1,14 +1,18 @@
 """Whether deadlines hold, in the words of a terminal. Bounds are rounded up and what is left is rounded down."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from math import ceil, floor
+from textwrap import wrap
 
 from makespan.schedulability.assessment import Assessment
 from makespan.schedulability.sensitivity import Margin
 from makespan.schedulability.units import shown_frequency, shown_time
 from makespan.schedulability.verdict import Answer, ChainVerdict, Load, TaskVerdict
 from makespan.schedulability.wcet import Kind, Wcet
+
+WIDTH = 110
+"""Columns of text where no terminal says how many it has."""
 
 _DIGITS = 6
 _NAMES = 5  # in one line
@@ -31,27 +35,44 @@ def down(seconds: Fraction) -> str:
     return f"-{shown_time(-rounded)}" if rounded < 0 else shown_time(rounded)
 
 
+def slack(ticks: int, tick: Fraction) -> str:
+    """What is left at least until a deadline; a single tick is nothing, since events may lie between ticks."""
+    return down((0 if 0 <= ticks <= 1 else ticks) * tick)
+
+
 def verdict(assessment: Assessment) -> str:
-    """One line: the answer, and why."""
-    return f"{assessment.answer}: {_why(assessment)}"
+    """One line: the answer, on what condition, and why."""
+    condition = " if execution times are attained" if assessment.supposes else ""
+    return f"{assessment.answer}{condition}: {_why(assessment)}"
 
 
-def report(assessment: Assessment) -> str:
-    """The whole report; the answer comes last, where the eye is."""
-    lines = [subject(assessment), "", *table(list(_rows(assessment)), right=(2, 4, 5, 6, 7))]
+def report(assessment: Assessment, *, width: int = WIDTH) -> str:
+    """The whole report: the answer, the table, what explains it, and what all of it rests on.
+
+    Args:
+        width: columns of text; the table has the width that it needs.
+    """
+    lines = [*wrapped(verdict(assessment), width), *wrapped(subject(assessment), width)]
+    lines += ["", *table(list(_rows(assessment)), right=(2, 4, 5, 6, 7))]
     sections = {
-        "responses": _parts(assessment),
         "misses": _misses(assessment),
-        "execution times": _evidence(assessment),
+        "responses": _parts(assessment),
         "load": _loads(assessment),
         "chains": _chains(assessment),
         "what breaks first": _margins(assessment),
+        "execution times": execution_times(assessment.wcets),
         "assumptions": [f"- {note}" for note in assessment.notes],
     }
     for title, content in sections.items():
         if content:
-            lines += ["", f"{title}:", *(f"  {line}" for line in content)]
-    return "\n".join([*lines, "", verdict(assessment)])
+            lines += ["", f"{title}:", *(text for line in content for text in wrapped(f"  {line}", width))]
+    return "\n".join(lines)
+
+
+def wrapped(line: str, width: int) -> list[str]:
+    """A line as so many as it needs; the later ones begin further to the right."""
+    indent = " " * (len(line) - len(line.lstrip()) + 2)
+    return wrap(line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
 
 
 def subject(assessment: Assessment) -> str:
@@ -89,7 +110,7 @@ def _rows(assessment: Assessment) -> Iterator[tuple[str, ...]]:
             shown_time(task.period * tick),
             shown_time(task.deadline * tick),
             _UNKNOWN if response is None else up(response * tick),
-            _UNKNOWN if response is None else down((task.deadline - response) * tick),
+            _UNKNOWN if response is None else slack(task.deadline - response, tick),
             _UNKNOWN if about is None else str(about.answer),
         )
 
@@ -106,7 +127,9 @@ def _sum(task: TaskVerdict, tick: Fraction) -> str:
     if task.response is None:
         return task.method
     parts = " + ".join(f"{name} {up(ticks * tick)}" for name, ticks in task.parts) or up(task.response * tick)
-    return f"{parts}, attained" if task.is_exact else parts
+    if task.is_attained:
+        return f"{parts}, attained"
+    return f"{parts}, attained if execution times are" if task.is_exact else parts
 
 
 def _misses(assessment: Assessment) -> list[str]:
@@ -114,14 +137,20 @@ def _misses(assessment: Assessment) -> list[str]:
     due = {task.name: task.deadline for task in assessment.task_set.tasks}
     return [
         f"{miss.task}: the job that arrives at {shown_time(miss.arrival * assessment.tick)} ends"
-        f" {down((miss.completion - miss.arrival - due[miss.task]) * assessment.tick)} too late: {miss.scenario}"
+        f" {down((miss.completion - miss.arrival - due[miss.task]) * assessment.tick)} too late:"
+        f" {miss.scenario}{_supposing(miss.supposes)}"
         for miss in (task.miss for task in tasks)
         if miss is not None
     ]
 
 
-def _evidence(assessment: Assessment) -> list[str]:
-    return [f"{name}, {wcet.kind}: {_cycles(wcet)}{wcet.evidence}" for name, wcet in assessment.wcets.items()]
+def _supposing(tasks: Sequence[str]) -> str:
+    return f"; if given times are attained: {_listed(tasks)}" if tasks else ""
+
+
+def execution_times(wcets: Mapping[str, Wcet]) -> list[str]:
+    """A line for each: who answers for it, and its evidence."""
+    return [f"{name}, {wcet.kind}: {_cycles(wcet)}{wcet.evidence}" for name, wcet in wcets.items()]
 
 
 def _cycles(wcet: Wcet) -> str:
@@ -135,13 +164,16 @@ def _loads(assessment: Assessment) -> list[str]:
 
 
 def percent(load: Load) -> str:
-    """How much of the time is demanded; never 100.0 % for more than that.
+    """How much of the time is demanded, at most; never 100.0 % for more than that.
 
-    >>> percent(Load("gpu", 1, 3)), percent(Load("gpu", 1000001, 1000000))
-    ('33.4 %', '100.1 %, more than there is')
+    >>> percent(Load("gpu", 1, 3, Fraction(1, 3))), percent(Load("gpu", 1000001, 1000000, Fraction(1)))
+    ('33.4 %', '100.1 % at most, and no more is shown than there is')
     """
     thousandths = -(-1000 * load.numerator // load.denominator)
-    return f"{thousandths // 10}.{thousandths % 10} %{', more than there is' if load.is_overload else ''}"
+    share = f"{thousandths // 10}.{thousandths % 10} %"
+    if load.is_refuted:
+        return f"{share}, more than there is"
+    return f"{share} at most, and no more is shown than there is" if load.is_overload else share
 
 
 def _chains(assessment: Assessment) -> list[str]:
@@ -169,7 +201,12 @@ def margin_line(margin: Margin, tick: Fraction) -> str:
     reach = f"{margin.quantity}: proven {way} to {_value(margin.quantity, margin.holds, tick)}"
     if margin.fails is None:
         return f"{reach}, where the search ended"
-    return f"{reach}; beyond it {'evidence against' if margin.refuted else 'no proof for'} {_listed(margin.breaks)}"
+    ground = "evidence against" if margin.refuted else "no proof for"
+    return f"{reach}; beyond it {ground} {_listed(margin.breaks)}{_if_attained(margin)}"
+
+
+def _if_attained(margin: Margin) -> str:
+    return ", if execution times are attained" if margin.refuted and margin.supposes else ""
 
 
 def _value(quantity: str, value: Fraction, tick: Fraction) -> str:
@@ -186,7 +223,7 @@ def _why(assessment: Assessment) -> str:
     if found is None:
         return _no_places(assessment)
     late = [task.task for task in found.tasks if task.answer is Answer.NO]
-    overloaded = [load.name for load in found.loads if load.is_overload]
+    overloaded = [load.name for load in found.loads if load.is_refuted]
     chains = [chain.chain for chain in found.chains if chain.answer is not Answer.YES]
     open_tasks = [task.task for task in found.tasks if task.answer is Answer.UNKNOWN]
     if found.answer is Answer.YES:
@@ -208,12 +245,14 @@ def _listed(names: Sequence[str]) -> str:
 def _tightest(assessment: Assessment) -> str:
     tasks = () if assessment.verdict is None else assessment.verdict.tasks
     due = {task.name: task.deadline for task in assessment.task_set.tasks}
-    slack = min(((due[t.task] - t.response, t.task) for t in tasks if t.response is not None), default=None)
-    return "" if slack is None else f"; the least slack is {down(slack[0] * assessment.tick)}, of {slack[1]}"
+    least, name = min(((due[t.task] - t.response, t.task) for t in tasks if t.response is not None), default=(0, ""))
+    if least <= 1:
+        return f"; {name} reaches its deadline" if name else ""
+    return f"; the least slack is {slack(least, assessment.tick)}, of {name}"
 
 
 def _no_places(assessment: Assessment) -> str:
-    if assessment.demand.is_overload:
+    if assessment.demand.is_refuted:
         return f"all partitions together are asked for {percent(assessment.demand)}"
     assignment = assessment.assignment
     if assignment is not None and assignment.is_proven:

@@ -21,9 +21,12 @@ def document(assessment: Assessment) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
         "answer": str(assessment.answer),
+        "supposes": list(assessment.supposes),
+        "interrupted": assessment.is_interrupted,
         "file": assessment.where,
         "tick": _exact(assessment.tick),
         "clock_hz": None if assessment.clock is None else _exact(assessment.clock),
+        "priorities": None if assessment.priorities is None else str(assessment.priorities),
         "partitions": [{"name": p.name, "policy": str(p.policy)} for p in assessment.task_set.partitions],
         "tasks": [_task(t, assessment.wcets[t.name], found.get(t.name)) for t in assessment.task_set.tasks],
         "loads": [_load(load) for load in ((assessment.demand,) if verdict is None else verdict.loads)],
@@ -56,19 +59,26 @@ def _task(task: Task, wcet: Wcet, about: TaskVerdict | None) -> dict[str, Any]:
         "wcet_cycles": wcet.cycles,
         "wcet_by": str(wcet.kind),
         "wcet_is_exact": wcet.is_exact,
+        "wcet_attained": task.attained,
         "evidence": wcet.evidence,
         "answer": None if about is None else str(about.answer),
         "response": response,
         "slack": None if response is None else task.deadline - response,
         "parts": [] if about is None else [{"name": name, "ticks": ticks} for name, ticks in about.parts],
         "response_is_exact": about is not None and about.is_exact,
+        "response_is_attained": about is not None and about.is_attained,
         "method": None if about is None else about.method,
         "miss": None if about is None or about.miss is None else _miss(about.miss),
     }
 
 
 def _miss(miss: Miss) -> dict[str, Any]:
-    return {"arrival": miss.arrival, "completion": miss.completion, "scenario": miss.scenario}
+    return {
+        "arrival": miss.arrival,
+        "completion": miss.completion,
+        "scenario": miss.scenario,
+        "supposes": list(miss.supposes),
+    }
 
 
 def _load(load: Load) -> dict[str, Any]:
@@ -76,6 +86,8 @@ def _load(load: Load) -> dict[str, Any]:
         "name": load.name,
         "demand": _exact(Fraction(load.numerator, load.denominator)),
         "overload": load.is_overload,
+        "attained": _exact(load.attained),
+        "supposes": list(load.supposes),
     }
 
 
@@ -96,6 +108,7 @@ def _margin(margin: Margin) -> dict[str, Any]:
         "fails": None if margin.fails is None else _exact(margin.fails),
         "breaks": list(margin.breaks),
         "refuted": margin.refuted,
+        "supposes": list(margin.supposes),
     }
 
 

@@ -1,14 +1,15 @@
 """Whether all deadlines of a task set hold, as far as analyses can prove it or a simulated schedule refutes it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from makespan.errors import BrokenPromiseError
 from makespan.schedulability.arrivals import Stream
 from makespan.schedulability.chains import sampled_latency
+from makespan.schedulability.evidence import misses
 from makespan.schedulability.holistic import Limits, Response, Responses, responses
 from makespan.schedulability.task import Activation, Chain, Partition, Policy, Task, TaskSet
 from makespan.schedulability.utilisation import ONE, excess, loads, scaled
-from makespan.schedulability.verdict import Answer, ChainVerdict, Load, Miss, TaskVerdict, Verdict
+from makespan.schedulability.verdict import Answer, ChainVerdict, Load, TaskVerdict, Verdict
 
 DEFAULT_LIMITS = Limits()
 
@@ -40,37 +41,57 @@ def analyse(task_set: TaskSet, *, limits: Limits = DEFAULT_LIMITS, evidence: boo
             contradict themselves.
         BrokenPromiseError: the two implementations disagree.
     """
+    if not evidence:
+        return _proven(task_set, limits)
+    *_, verdict = verdicts(task_set, limits)
+    return verdict
+
+
+def verdicts(
+    task_set: TaskSet, limits: Limits = DEFAULT_LIMITS, progress: Callable[[str], None] = lambda _: None
+) -> Iterator[Verdict]:
+    """What `analyse` comes to, as it becomes known: what is proven, then that with each late job that is found.
+
+    Where the answer is no already, nobody looks for more.
+    """
+    verdict = _proven(task_set, limits)
+    yield verdict
+    names = [task.task for task in verdict.tasks if task.answer is Answer.UNKNOWN]
+    if verdict.answer is Answer.UNKNOWN:
+        for miss in misses(task_set, names, attempts=limits.attempts, jobs=limits.jobs, progress=progress):
+            verdict = verdict.with_miss(miss)
+            yield verdict
+
+
+def _proven(task_set: TaskSet, limits: Limits) -> Verdict:
     found = responses(task_set, limits)
     demanded = loads(task_set)
     return Verdict(
         task_set,
         demanded,
-        tuple(_task(task_set, task, found, demanded, evidence=evidence) for task in task_set.tasks),
+        tuple(_task(task_set, task, found, demanded) for task in task_set.tasks),
         tuple(_chain(task_set, chain, found) for chain in task_set.chains),
         tuple(_notes(task_set, found, limits)),
     )
 
 
-def _task(task_set: TaskSet, task: Task, found: Responses, demanded: Sequence[Load], *, evidence: bool) -> TaskVerdict:
+def _task(task_set: TaskSet, task: Task, found: Responses, demanded: Sequence[Load]) -> TaskVerdict:
     response = found.of[task.name]
-    if response is not None and response.total <= task.deadline:
-        answer, miss = Answer.YES, None
-    else:
-        miss = _miss(task_set, task) if evidence else None
-        answer = Answer.UNKNOWN if miss is None else Answer.NO
     if response is None:
-        return TaskVerdict(task.name, None, answer, (), False, _reason(task, found, demanded), miss)
+        return TaskVerdict(task.name, None, Answer.UNKNOWN, (), False, _reason(task, found, demanded))
     method = METHODS[_policy(task_set, task)]
     if response.way is not None:
         method += "; " + SUSPENSION.format(way=response.way)
     is_exact = _is_exact(task_set, task, found)
-    return TaskVerdict(task.name, response.total, answer, response.parts, is_exact, method, miss)
-
-
-def _miss(task_set: TaskSet, task: Task) -> Miss | None:
-    from makespan.schedulability.evidence import find_miss
-
-    return find_miss(task_set, task.name)
+    return TaskVerdict(
+        task.name,
+        response.total,
+        Answer.YES if response.total <= task.deadline else Answer.UNKNOWN,
+        response.parts,
+        is_exact,
+        method,
+        is_attained=is_exact and all(other.attained == other.wcet for other in task_set.on(task.partition or "")),
+    )
 
 
 def _policy(task_set: TaskSet, task: Task) -> Policy:

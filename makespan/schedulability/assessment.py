@@ -5,14 +5,15 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from makespan.errors import InputError
-from makespan.schedulability.analysis import analyse
+from makespan.schedulability.analysis import DEFAULT_LIMITS, analyse, verdicts
 from makespan.schedulability.assignment import Assignment, Heuristic, assign, assign_exactly
 from makespan.schedulability.chains import predecessors
-from makespan.schedulability.description import Description, task_set
+from makespan.schedulability.description import Description, Priorities, task_set
 from makespan.schedulability.holistic import Limits
 from makespan.schedulability.sensitivity import Margin, execution_factor, shortest_period, slowest_clock
 from makespan.schedulability.task import TaskSet
 from makespan.schedulability.units import shown_frequency, shown_time
+from makespan.schedulability.utilisation import kernel_load
 from makespan.schedulability.verdict import Answer, Load, Verdict
 from makespan.schedulability.wcet import Kind, Wcet
 
@@ -37,6 +38,8 @@ class Assessment:
         verdict: None where some task has no partition.
         margins: what breaks first; empty if not asked for.
         notes: assumptions, each in a line.
+        priorities: what priorities mean in the file; here a larger one is always more urgent.
+        is_interrupted: whether more would be known if it had been let to.
     """
 
     where: str
@@ -48,19 +51,27 @@ class Assessment:
     verdict: Verdict | None
     margins: tuple[Margin, ...]
     notes: tuple[str, ...]
+    priorities: Priorities | None = None
+    is_interrupted: bool = False
 
     @property
     def demand(self) -> Load:
         """What all kernels together demand of all partitions."""
-        total = sum((Fraction(task.wcet, task.period) for task in self.task_set.tasks), Fraction(0))
-        return Load("all partitions", total.numerator, total.denominator * len(self.task_set.partitions))
+        return kernel_load("all partitions", self.task_set.tasks, len(self.task_set.partitions))
 
     @property
     def answer(self) -> Answer:
         """Without a place for every task: `NO` if no assignment can serve them all, else `UNKNOWN`."""
         if self.verdict is not None:
             return self.verdict.answer
-        return Answer.NO if self.demand.is_overload else Answer.UNKNOWN
+        return Answer.NO if self.demand.is_refuted else Answer.UNKNOWN
+
+    @property
+    def supposes(self) -> tuple[str, ...]:
+        """If the answer is `NO`: tasks whose given times must be attained for it to be true; none if it just is."""
+        if self.verdict is not None:
+            return self.verdict.supposes
+        return self.demand.supposes if self.demand.is_refuted else ()
 
 
 def assess(
@@ -70,6 +81,7 @@ def assess(
     assignment: str | None = None,
     with_margins: bool = False,
     seconds: float = 60.0,
+    limits: Limits = DEFAULT_LIMITS,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Assessment:
     """Assign what has no place, analyse, and look for what breaks first.
@@ -80,34 +92,61 @@ def assess(
     Args:
         assignment: one of `ASSIGNMENTS`; needed where a task has no partition.
         seconds: for an exact assignment.
+        limits: of the verdict; margins have their own.
 
     Raises:
         InputError: a description that makes no task set, a task without a partition and no `assignment`.
     """
-    system, tick = task_set(description, {name: wcet.seconds for name, wcet in wcets.items()})
-    verdict: Verdict | None = None
-    margins: tuple[Margin, ...] = ()
+    *_, found = stages(
+        description,
+        wcets,
+        assignment=assignment,
+        with_margins=with_margins,
+        seconds=seconds,
+        limits=limits,
+        progress=progress,
+    )
+    return found
+
+
+def stages(
+    description: Description,
+    wcets: Mapping[str, Wcet],
+    *,
+    assignment: str | None,
+    with_margins: bool,
+    seconds: float,
+    limits: Limits,
+    progress: Callable[[str], None],
+) -> Iterator[Assessment]:
+    """What `assess` comes to, as it becomes known: bounds, then each late job that is found, then each margin."""
+    system, tick = task_set(description, {name: wcet.time() for name, wcet in wcets.items()})
     try:
         found = _assigned(system, assignment, seconds)
-        if found is None or found.places is not None:
-            system = system if found is None or found.places is None else system.assigned(found.places)
-            progress("analysing")
-            verdict = analyse(system)
-            if with_margins:
-                margins = _margins(description, wcets, system, progress)
+        known = Assessment(
+            where=description.where,
+            task_set=system if found is None or found.places is None else system.assigned(found.places),
+            tick=tick,
+            clock=description.clock,
+            wcets=wcets,
+            assignment=found,
+            verdict=None,
+            margins=(),
+            notes=tuple(_notes(description, wcets, tick, None)),
+            priorities=description.priorities,
+        )
+        if known.task_set.unassigned:
+            yield known
+            return
+        progress("analysing")
+        for verdict in verdicts(known.task_set, limits, progress):
+            known = replace(known, verdict=verdict, notes=tuple(_notes(description, wcets, tick, verdict)))
+            yield known
+        for margin in _margins(description, wcets, known.task_set, progress) if with_margins else ():
+            known = replace(known, margins=(*known.margins, margin))
+            yield known
     except InputError as error:
         raise type(error)(f"{description.where}: {error}") from None
-    return Assessment(
-        where=description.where,
-        task_set=system,
-        tick=tick,
-        clock=description.clock,
-        wcets=wcets,
-        assignment=found,
-        verdict=verdict,
-        margins=margins,
-        notes=tuple(_notes(description, wcets, tick, verdict)),
-    )
 
 
 def _proven(system: TaskSet, /) -> Verdict:
@@ -139,24 +178,24 @@ def _margins(
     wcets: Mapping[str, Wcet],
     system: TaskSet,
     progress: Callable[[str], None],
-) -> tuple[Margin, ...]:
+) -> Iterator[Margin]:
     progress("how much longer all kernels could take")
-    found, started = [execution_factor(system, analyse)], predecessors(system)
+    yield execution_factor(system, analyse)
+    started = predecessors(system)
     for task in system.tasks:
         progress(f"how much longer {task.name} could take, and how often it could come")
-        found.append(execution_factor(system, _quickly_proven, only=task.name))
+        yield execution_factor(system, _quickly_proven, only=task.name)
         if task.name not in started:  # else its period is that of the task at the head
-            found.append(shortest_period(system, _quickly_proven, task.name))
+            yield shortest_period(system, _quickly_proven, task.name)
     clock = description.clock
     if clock is not None and any(wcet.cycles is not None for wcet in wcets.values()):
         progress("how slow the clock could be")
-        found.append(slowest_clock(lambda hertz: _at(description, wcets, system, hertz), clock, _quickly_proven))
-    return tuple(found)
+        yield slowest_clock(lambda hertz: _slower(description, wcets, system, clock / hertz), clock, _quickly_proven)
 
 
-def _at(description: Description, wcets: Mapping[str, Wcet], system: TaskSet, clock: Fraction) -> TaskSet:
-    """The same system at another clock."""
-    times = {n: wcet.seconds if wcet.cycles is None else wcet.cycles / clock for n, wcet in wcets.items()}
+def _slower(description: Description, wcets: Mapping[str, Wcet], system: TaskSet, slower: Fraction) -> TaskSet:
+    """The same system with a clock that is so many times slower."""
+    times = {name: wcet.time(slower) for name, wcet in wcets.items()}
     places = {task.name: task.partition for task in system.tasks if task.partition is not None}
     changed, _ = task_set(replace(description, tick=None), times)
     return changed.assigned(places)

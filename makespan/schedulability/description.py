@@ -167,11 +167,26 @@ class Description:
         return tuple(sorted(set(sizes)))
 
 
-def task_set(description: Description, execution_times: Mapping[str, Fraction]) -> tuple[TaskSet, Fraction]:
-    """The task set in whole ticks, and the seconds of a tick; only execution times are ever rounded, up.
+@dataclass(frozen=True, slots=True)
+class ExecutionTime:
+    """How long a kernel takes, in seconds.
 
     Args:
-        execution_times: in seconds, by task.
+        at_most: in every run.
+        at_least: in some run; None where nobody knows.
+    """
+
+    at_most: Fraction
+    at_least: Fraction | None = None
+
+
+def task_set(description: Description, execution_times: Mapping[str, ExecutionTime]) -> tuple[TaskSet, Fraction]:
+    """The task set in whole ticks, and the seconds of a tick; only execution times are ever rounded, up.
+
+    What is rounded is no time that a run is known to take.
+
+    Args:
+        execution_times: by task.
 
     Raises:
         InputError: tasks, partitions and chains that do not fit each other, priorities that are missing or
@@ -199,13 +214,14 @@ def common_tick(times: Iterable[Fraction]) -> Fraction:
     return found
 
 
-def _tick(description: Description, execution_times: Mapping[str, Fraction]) -> Fraction:
+def _tick(description: Description, execution_times: Mapping[str, ExecutionTime]) -> Fraction:
     if description.tick is not None:
         return description.tick
     times = [time for entry in description.tasks for time in entry.times.values()]
     times += [chain.deadline for chain in description.chains if chain.deadline is not None]
-    found = common_tick([*times, *execution_times.values()]) / 2  # then bounds hold between ticks, too: theorem 4
-    longest = max(*times, *execution_times.values())
+    times += [time for both in execution_times.values() for time in (both.at_most, both.at_least) if time is not None]
+    found = common_tick(times) / 2  # then bounds hold between ticks, too: theorem 4
+    longest = max(times)
     if longest > MAX_TICKS * found:
         raise InputError(
             f"{shown_time(longest)} and other times have no common measure but {float(found):.1e} s, too fine to"
@@ -221,11 +237,11 @@ def _whole(time: Fraction, tick: Fraction, what: str) -> int:
     return ticks.numerator
 
 
-def _task(entry: TaskEntry, wcet: Fraction, tick: Fraction, ranks: Mapping[str, int | None]) -> Task:
+def _task(entry: TaskEntry, time: ExecutionTime, tick: Fraction, ranks: Mapping[str, int | None]) -> Task:
     whole = {name: _whole(time, tick, f"task {entry.name}: {name}") for name, time in entry.times.items()}
     return Task(
         entry.name,
-        ticks_up(wcet, tick),
+        ticks_up(time.at_most, tick),
         whole["period"],
         whole["deadline"],
         whole["jitter"],
@@ -235,7 +251,16 @@ def _task(entry: TaskEntry, wcet: Fraction, tick: Fraction, ranks: Mapping[str, 
         whole["cpu_after"],
         entry.core,
         entry.partition,
+        _attained(time, tick),
     )
+
+
+def _attained(time: ExecutionTime, tick: Fraction) -> int | None:
+    """As `Task.attained`."""
+    known = time.at_most if time.at_least is None else time.at_least
+    if (known / tick).denominator != 1:
+        return 0
+    return None if time.at_least is None else ticks_up(known, tick)
 
 
 def _chain(entry: ChainEntry, tick: Fraction) -> Chain:

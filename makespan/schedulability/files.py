@@ -11,7 +11,14 @@ from typing import Any
 
 from makespan.errors import InputError
 from makespan.machine.values import shown
-from makespan.schedulability.description import Description, PartitionEntry, Priorities, TaskEntry, task_set
+from makespan.schedulability.description import (
+    Description,
+    ExecutionTime,
+    PartitionEntry,
+    Priorities,
+    TaskEntry,
+    task_set,
+)
 from makespan.schedulability.entries import (
     LISTS,
     MAX_SMS,
@@ -65,7 +72,8 @@ def read(path: Path, *, clock: str | None = None, priorities: str | None = None)
             clock=None if clock is None else frequency(clock, "--clock"),
             priorities=None if priorities is None else choice(priorities, Priorities, "--priorities"),
         )
-    task_set(found, dict.fromkeys((entry.name for entry in found.tasks), PICOSECOND))  # all but execution times
+    shortest = ExecutionTime(PICOSECOND)
+    task_set(found, dict.fromkeys((entry.name for entry in found.tasks), shortest))  # all but execution times
     return found
 
 

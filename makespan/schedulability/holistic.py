@@ -52,10 +52,19 @@ class Response:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How many additions the analysis may make, for one bound of one kernel and in all; then it stops undecided."""
+    """Where an analysis stops undecided; nothing here counts seconds, so that an answer is the same on every machine.
+
+    Args:
+        one: additions for one bound of one kernel.
+        total: additions in all.
+        attempts: schedules that are simulated to find a late job, for each task without a proof.
+        jobs: of all these schedules together.
+    """
 
     one: int = 1_000_000
     total: int = 10_000_000
+    attempts: int = 60
+    jobs: int = 200_000
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,7 @@ class Margin:
         fails: the neighbouring value at which they are not; None where none was found.
         breaks: tasks and chains without a proof, and overloaded resources, at `fails`.
         refuted: whether there is evidence of a miss or of overload at `fails`, not only a lack of proof.
+        supposes: the tasks whose given times must be attained for this evidence.
     """
 
     quantity: str
@@ -39,6 +40,7 @@ class Margin:
     fails: Fraction | None
     breaks: tuple[str, ...]
     refuted: bool
+    supposes: tuple[str, ...] = ()
 
 
 def execution_factor(task_set: TaskSet, analysis: Analysis, *, only: str | None = None) -> Margin:
@@ -48,8 +50,11 @@ def execution_factor(task_set: TaskSet, analysis: Analysis, *, only: str | None 
     """
 
     def at(thousandths: int) -> TaskSet:
+        def longer(ticks: int) -> int:
+            return min(MAX_TICKS, ceil(Fraction(ticks * thousandths, THOUSANDTHS)))
+
         tasks = (
-            replace(task, wcet=min(MAX_TICKS, ceil(Fraction(task.wcet * thousandths, THOUSANDTHS))))
+            replace(task, wcet=longer(task.wcet), attained=None if task.attained is None else longer(task.attained))
             if only in (None, task.name)
             else task
             for task in task_set.tasks
@@ -134,6 +139,7 @@ def _border(
         None if bad is None else bad * unit,
         () if failed is None else tuple(_unproven(failed)),
         failed is not None and failed.answer is Answer.NO,
+        () if failed is None else failed.supposes,
     )
 
 

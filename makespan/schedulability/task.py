@@ -58,6 +58,8 @@ class Task:
         after: proven upper bound on the CPU time after the kernel.
         core: the CPU core of both; needed if one of them is not 0.
         partition: name of the partition that runs the kernel; None: not assigned yet.
+        attained: how long a run of the kernel is shown to take, at most `wcet`; 0: not known in whole ticks; None:
+            `wcet`, because the user says that a job may take so long.
     """
 
     name: str
@@ -71,6 +73,7 @@ class Task:
     after: int = 0
     core: str | None = None
     partition: str | None = None
+    attained: int | None = None
 
     def __post_init__(self) -> None:
         check_name(self.name, "a task")
@@ -84,6 +87,10 @@ class Task:
             self._check("offset", self.offset, 0)
         if self.priority is not None and (isinstance(self.priority, bool) or not isinstance(self.priority, int)):
             raise InputError(f"priority of task {self.name} must be a whole number, not {shown(self.priority)}")
+        if self.attained is not None:
+            self._check("attained time", self.attained, 0)
+            if self.attained > self.wcet:
+                raise InputError(f"task {self.name} cannot take {self.attained} ticks, and {self.wcet} at most")
         if self.core is None and (self.before or self.after):
             raise InputError(f"task {self.name} has CPU time and no core: say which core runs it")
 
@@ -99,6 +106,11 @@ class Task:
     def cpu(self) -> int:
         """CPU time of a job, at most."""
         return self.before + self.after
+
+    @property
+    def is_vouched_for(self) -> bool:
+        """Whether some time that its jobs may take is only given: nobody has shown that one takes so long."""
+        return self.attained is None or self.cpu > 0
 
 
 class Activation(StrEnum):

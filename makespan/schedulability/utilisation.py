@@ -66,8 +66,19 @@ def density(tasks: Iterable[Task]) -> Fraction:
 
 def loads(task_set: TaskSet) -> tuple[Load, ...]:
     """Of every partition, then of every CPU core, in the order of the task set."""
-    partitions = {partition.name: utilisation(task_set.on(partition.name)) for partition in task_set.partitions}
-    cores = {name: ratio((task.cpu, task.period) for task in tasks) for name, tasks in task_set.cores.items()}
-    named = [(f"partition {name}", load) for name, load in partitions.items()]
-    named += [(f"core {name}", load) for name, load in cores.items()]
-    return tuple(Load(name, load.numerator, load.denominator) for name, load in named)
+    kernels = [kernel_load(f"partition {p.name}", task_set.on(p.name)) for p in task_set.partitions]
+    return (*kernels, *(_core_load(f"core {name}", tasks) for name, tasks in task_set.cores.items()))
+
+
+def kernel_load(name: str, tasks: Sequence[Task], places: int = 1) -> Load:
+    """What the kernels of tasks demand of so many partitions together."""
+    demand = utilisation(tasks) / places
+    shown = ((task.wcet if task.attained is None else task.attained, task.period) for task in tasks)
+    supposes = tuple(task.name for task in tasks if task.attained is None)
+    return Load(name, demand.numerator, demand.denominator, ratio(shown) / places, supposes)
+
+
+def _core_load(name: str, tasks: Sequence[Task]) -> Load:
+    demand = ratio((task.cpu, task.period) for task in tasks)
+    supposes = tuple(task.name for task in tasks if task.cpu)
+    return Load(name, demand.numerator, demand.denominator, demand, supposes)

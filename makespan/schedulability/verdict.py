@@ -1,7 +1,8 @@
 """What analyses say: proven, refuted by a legal schedule, or neither."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
+from fractions import Fraction
 
 from makespan.schedulability.task import TaskSet
 
@@ -12,7 +13,8 @@ class Answer(StrEnum):
     YES = "schedulable"
     """proven by an analysis for every legal schedule"""
     NO = "not schedulable"
-    """refuted: utilisation above 1, or a legal schedule in which a job misses its deadline"""
+    """refuted: utilisation above 1, or a legal schedule in which a job misses its deadline, both with times that
+    kernels are shown to take or that the user gave"""
     UNKNOWN = "undecided"
     """the analysis gives no proof, and no miss was found"""
 
@@ -23,12 +25,14 @@ class Miss:
 
     Args:
         scenario: how jobs arrive and how long they run in that schedule, in a few words.
+        supposes: the tasks whose jobs take times in it that are given, not shown to be attained.
     """
 
     task: str
     arrival: int
     completion: int
     scenario: str
+    supposes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +43,7 @@ class TaskVerdict:
         response: proven upper bound; None where the analysis found none.
         parts: what the bound consists of, in order, for example ("jitter", 3), ("kernel with blocking", 12).
         is_exact: whether the bound is attained by a legal schedule of the model if all bounds on times are.
+        is_attained: whether it is so, because all kernels that it counts are shown to take the times that it counts.
         method: the theorem behind it.
         miss: evidence against it.
     """
@@ -50,6 +55,7 @@ class TaskVerdict:
     is_exact: bool
     method: str
     miss: Miss | None = None
+    is_attained: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,16 +76,28 @@ class ChainVerdict:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What fraction of the time a partition or core is demanded, as an exact ratio of whole numbers."""
+    """What fraction of the time a partition or core is demanded, at most, as an exact ratio of whole numbers.
+
+    Args:
+        attained: what of it is demanded with times that kernels are shown to take, or that are given.
+        supposes: the tasks whose times in `attained` are given.
+    """
 
     name: str
     numerator: int
     denominator: int
+    attained: Fraction
+    supposes: tuple[str, ...] = ()
 
     @property
     def is_overload(self) -> bool:
-        """Whether it is more than there is: then no scheduler helps."""
+        """Whether it may be more than there is: then nothing is proven."""
         return self.numerator > self.denominator
+
+    @property
+    def is_refuted(self) -> bool:
+        """Whether it is more than there is: then no scheduler helps."""
+        return self.attained > 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +114,18 @@ class Verdict:
     def answer(self) -> Answer:
         """`YES` only if every deadline is proven; `NO` as soon as one is refuted."""
         answers = {task.answer for task in self.tasks} | {chain.answer for chain in self.chains}
-        if Answer.NO in answers or any(load.is_overload for load in self.loads):
+        if Answer.NO in answers or any(load.is_refuted for load in self.loads):
             return Answer.NO
         return Answer.UNKNOWN if Answer.UNKNOWN in answers else Answer.YES
+
+    @property
+    def supposes(self) -> tuple[str, ...]:
+        """If the answer is `NO`: tasks whose given times must be attained for it to be true; none if it just is."""
+        grounds = [task.miss.supposes for task in self.tasks if task.miss is not None]
+        grounds += [load.supposes for load in self.loads if load.is_refuted]
+        return min(grounds, key=len, default=())
+
+    def with_miss(self, miss: Miss) -> "Verdict":
+        """The same, with evidence against one task."""
+        tasks = (replace(task, answer=Answer.NO, miss=miss) if task.task == miss.task else task for task in self.tasks)
+        return replace(self, tasks=tuple(tasks))

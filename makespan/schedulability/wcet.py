@@ -3,7 +3,7 @@
 Nothing else becomes one: an `Estimate` is another type, and refused, and so is a file that holds one.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from fractions import Fraction
@@ -17,6 +17,7 @@ from makespan.result import Result
 from makespan.schedulability.description import (
     BundleFile,
     Description,
+    ExecutionTime,
     GivenCycles,
     GivenTime,
     KernelLaunch,
@@ -100,6 +101,11 @@ class Wcet:
         """Whether a schedule of the model takes so long."""
         return self.at_least == self.seconds
 
+    def time(self, slower: Fraction = Fraction(1)) -> ExecutionTime:
+        """The time; of what is counted in cycles, with a clock that is so many times slower."""
+        factor = Fraction(1) if self.cycles is None else slower
+        return ExecutionTime(self.seconds * factor, None if self.at_least is None else self.at_least * factor)
+
     @classmethod
     def of_claim(cls, claim: Claim, clock: Fraction, evidence: str) -> "Wcet":
         """A claim at this many hertz."""
@@ -147,8 +153,12 @@ def execution_times(description: Description, solver: Solver) -> dict[str, Wcet]
         InputError: a source that cannot be read, is rejected, fixes a path without saying why it is the only one, or
             needs a clock; the message names file and task.
     """
+    return dict(each_execution_time(description, solver))
+
+
+def each_execution_time(description: Description, solver: Solver) -> Iterator[tuple[str, Wcet]]:
+    """The same one by one, as they become known."""
     found: dict[tuple[object, tuple[int, ...]], Wcet] = {}
-    times: dict[str, Wcet] = {}
     for entry in description.tasks:
         key = (entry.source, description.sms_of(entry))
         try:
@@ -156,8 +166,7 @@ def execution_times(description: Description, solver: Solver) -> dict[str, Wcet]
                 found[key] = _execution_time(entry, description, solver)
         except InputError as error:
             raise InputError(f"{description.where}: task {entry.name}: {error}") from None
-        times[entry.name] = found[key]
-    return times
+        yield entry.name, found[key]
 
 
 def of_bundle(path: Path) -> Claim:

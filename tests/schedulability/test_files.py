@@ -1,6 +1,7 @@
 """Task files: what is read, exactly, and what is refused, each in one line that names the file."""
 
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from fractions import Fraction
 from pathlib import Path
@@ -14,6 +15,7 @@ from makespan.schedulability import files
 from makespan.schedulability.description import (
     BundleFile,
     Description,
+    ExecutionTime,
     GivenCycles,
     GivenTime,
     KernelLaunch,
@@ -21,7 +23,12 @@ from makespan.schedulability.description import (
     common_tick,
     task_set,
 )
-from makespan.schedulability.task import Activation, Policy
+from makespan.schedulability.task import Activation, Policy, TaskSet
+
+
+def ticks(found: Description, seconds: Mapping[str, Fraction]) -> tuple[TaskSet, Fraction]:
+    return task_set(found, {name: ExecutionTime(time) for name, time in seconds.items()})
+
 
 GOOD = """
 clock = "1.4GHz"
@@ -95,7 +102,7 @@ def test_everything_in_a_toml_file_is_read_exactly(tmp_path: Path) -> None:
     assert (a.before, a.after, a.core) == (Fraction(1, 10**6), Fraction(2, 10**6), "cpu0")
     assert (found.partitions[0].partition.policy, found.partitions[0].sms) == (Policy.FIXED_PRIORITY, 2)
     assert (found.chains[0].tasks, found.chains[0].activation) == (("a", "b"), Activation.DATA)
-    system, tick = task_set(found, {"a": Fraction(1, 5000), "b": Fraction(280, 1_400_000_000)})
+    system, tick = ticks(found, {"a": Fraction(1, 5000), "b": Fraction(280, 1_400_000_000)})
     assert tick == Fraction(1, 2 * 10**12)
     assert [task.wcet for task in system.tasks] == [400_000_000, 400_000]
     assert system.chains[0].deadline == 80 * 10**9
@@ -377,7 +384,7 @@ def test_a_csv_file_has_a_task_a_row(tmp_path: Path) -> None:
     assert [task.name for task in found.tasks] == ["a", "b"]
     assert found.tasks[1].source == GivenCycles(280, "datasheet")
     assert found.partitions[0].sms == 4
-    system, _ = task_set(found, {"a": Fraction(1, 5000), "b": Fraction(1, 5000)})
+    system, _ = ticks(found, {"a": Fraction(1, 5000), "b": Fraction(1, 5000)})
     assert system.by_name["a"].priority == -1
 
 
@@ -433,14 +440,14 @@ def test_options_beside_csv_are_checked(tmp_path: Path) -> None:
 def test_cycles_of_an_odd_clock_stay_exact(tmp_path: Path) -> None:
     found = files.read(written(tmp_path, GOOD.replace("1.4GHz", "1.35GHz")))
     assert found.clock is not None
-    system, tick = task_set(found, {"a": Fraction(1, 5000), "b": 280 / found.clock})
+    system, tick = ticks(found, {"a": Fraction(1, 5000), "b": 280 / found.clock})
     assert tick == Fraction(1, 54 * 10**12)
     assert system.by_name["b"].wcet * tick == Fraction(280, 1_350_000_000)
 
 
 def test_with_a_given_tick_only_execution_times_are_rounded_up(tmp_path: Path) -> None:
     found = files.read(written(tmp_path, 'tick = "1us"\n' + GOOD))
-    system, tick = task_set(found, {"a": Fraction(1, 5000), "b": Fraction(1, 1_300_000)})
+    system, tick = ticks(found, {"a": Fraction(1, 5000), "b": Fraction(1, 1_300_000)})
     assert tick == Fraction(1, 10**6)
     assert [task.wcet for task in system.tasks] == [200, 1]
     assert [task.period for task in system.tasks] == [10_000, 20_000]
@@ -449,7 +456,7 @@ def test_with_a_given_tick_only_execution_times_are_rounded_up(tmp_path: Path) -
 def test_times_without_a_common_measure_are_refused_with_the_remedy(tmp_path: Path) -> None:
     found = files.read(written(tmp_path, GOOD))
     with pytest.raises(InputError, match='too fine to count with: give a longer tick, such as tick = "1ns"'):
-        task_set(found, {"a": Fraction(1, 1_000_000_007), "b": Fraction(1, 1_000_000_009)})
+        ticks(found, {"a": Fraction(1, 1_000_000_007), "b": Fraction(1, 1_000_000_009)})
 
 
 @given(st.lists(st.fractions(min_value=Fraction(1, 10**12), max_value=100), min_size=1, max_size=5))
@@ -461,7 +468,7 @@ def test_every_time_is_a_whole_number_of_common_ticks(times: list[Fraction]) -> 
 @pytest.mark.parametrize(("convention", "ranks"), [("larger-first", [2, 1]), ("smaller-first", [-2, -1])])
 def test_given_priorities_mean_what_the_file_says(tmp_path: Path, convention: str, ranks: list[int]) -> None:
     found = files.read(written(tmp_path, GOOD.replace("larger-first", convention)))
-    system, _ = task_set(found, dict.fromkeys("ab", Fraction(1, 1000)))
+    system, _ = ticks(found, dict.fromkeys("ab", Fraction(1, 1000)))
     assert [task.priority for task in system.tasks] == ranks
 
 
@@ -479,7 +486,7 @@ def test_monotonic_priorities_follow_from_the_times(
 ) -> None:
     text = GOOD.replace("larger-first", convention).replace("priority = 2\n", "").replace("priority = 1\n", "")
     found = files.read(written(tmp_path, text.replace('"5ms"', f'"{deadline}"')))
-    system, _ = task_set(found, dict.fromkeys("ab", Fraction(1, 1000)))
+    system, _ = ticks(found, dict.fromkeys("ab", Fraction(1, 1000)))
     a, b = (task.priority or 0 for task in system.tasks)
     assert (a > b) is a_first
 
@@ -487,5 +494,5 @@ def test_monotonic_priorities_follow_from_the_times(
 def test_equal_periods_have_equal_monotonic_priorities(tmp_path: Path) -> None:
     text = GOOD.replace("larger-first", "rate-monotonic").replace("priority = 2\n", "").replace("priority = 1\n", "")
     found = files.read(written(tmp_path, text.replace('"10ms"', '"20ms"')))
-    system, _ = task_set(found, dict.fromkeys("ab", Fraction(1, 1000)))
+    system, _ = ticks(found, dict.fromkeys("ab", Fraction(1, 1000)))
     assert system.tasks[0].priority == system.tasks[1].priority

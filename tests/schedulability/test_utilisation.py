@@ -36,12 +36,15 @@ def test_partitions_and_cores_have_loads() -> None:
         Task("b", 1, 8, 8, partition="x"),
     )
     found = loads(TaskSet(tasks, (Partition("x", Policy.FIFO), Partition("y", Policy.EDF))))
-    assert found == (Load("partition x", 3, 8), Load("partition y", 0, 1), Load("core cpu", 1, 2))
+    assert [(load.name, load.numerator, load.denominator) for load in found] == [
+        ("partition x", 3, 8), ("partition y", 0, 1), ("core cpu", 1, 2)
+    ]  # fmt: skip
+    assert [load.attained for load in found] == [Fraction(3, 8), 0, Fraction(1, 2)]
 
 
 def test_overload_is_a_refutation() -> None:
     verdict = analyse(partition_of(kernel("a", 3, 5, 2), kernel("b", 3, 5, 1)), evidence=False)
-    assert verdict.loads == (Load("partition gpu", 6, 5),)
+    assert verdict.loads == (Load("partition gpu", 6, 5, Fraction(6, 5), ("a", "b")),)
     assert verdict.answer is Answer.NO
     assert [(task.response, task.answer) for task in verdict.tasks] == [(5, Answer.YES), (None, Answer.UNKNOWN)]
     assert verdict.tasks[1].method == "no bound: partition gpu is overloaded"

@@ -1,14 +1,13 @@
 """A small, plainly sufficient analysis: enough to test what asks an analysis, without the real one."""
 
-from fractions import Fraction
-
 from makespan.schedulability.task import Task, TaskSet
-from makespan.schedulability.verdict import Answer, ChainVerdict, Load, TaskVerdict, Verdict
+from makespan.schedulability.utilisation import kernel_load
+from makespan.schedulability.verdict import Answer, ChainVerdict, TaskVerdict, Verdict
 
 
 def analysis(task_set: TaskSet) -> Verdict:
     """One job of every other kernel of the partition may come first; utilisation must not exceed 1."""
-    loads = tuple(_load(p.name, task_set.on(p.name)) for p in task_set.partitions)
+    loads = tuple(kernel_load(p.name, task_set.on(p.name)) for p in task_set.partitions)
     overloaded = {load.name for load in loads if load.is_overload}
     tasks = tuple(_verdict(task, task_set, task.partition in overloaded) for task in task_set.tasks)
     late = {verdict.task for verdict in tasks if verdict.answer is not Answer.YES}
@@ -29,11 +28,6 @@ def _verdict(task: Task, task_set: TaskSet, overloaded: bool) -> TaskVerdict:
     response = task.jitter + task.cpu + sum(other.wcet for other in task_set.on(task.partition or ""))
     answer = Answer.YES if response <= task.deadline and not overloaded else Answer.UNKNOWN
     return TaskVerdict(task.name, response, answer, (), False, "toy")
-
-
-def _load(name: str, tasks: tuple[Task, ...]) -> Load:
-    used = sum((Fraction(task.wcet, task.period) for task in tasks), Fraction(0))
-    return Load(name, used.numerator, used.denominator)
 
 
 def _apart(task_set: TaskSet, names: tuple[str, ...]) -> bool:

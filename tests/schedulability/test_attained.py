@@ -1,0 +1,183 @@
+"""Nothing is refuted with a time that nobody has shown a kernel to take; what rests on given times says so."""
+
+from dataclasses import replace
+from fractions import Fraction
+from itertools import islice
+
+import pytest
+
+from makespan.errors import InputError
+from makespan.report.schedulability import report, verdict
+from makespan.schedulability.analysis import analyse
+from makespan.schedulability.assessment import Assessment, assess
+from makespan.schedulability.description import (
+    Description,
+    ExecutionTime,
+    GivenTime,
+    PartitionEntry,
+    TaskEntry,
+    task_set,
+)
+from makespan.schedulability.evidence import attainable, find_miss, missed, search, worst_window
+from makespan.schedulability.sensitivity import execution_factor
+from makespan.schedulability.task import Activation, Chain, Partition, Policy, Task, TaskSet
+from makespan.schedulability.verdict import Answer
+from makespan.schedulability.wcet import Kind, Wcet
+from tests.schedulability.sets import kernel, partition_of
+
+FIFO = Partition("gpu", Policy.FIFO)
+
+
+def alone(wcet: int, deadline: int, attained: int | None) -> TaskSet:
+    return partition_of(replace(kernel("k", wcet, 1000, deadline=deadline), attained=attained))
+
+
+def test_a_deadline_within_the_proven_interval_is_undecided() -> None:
+    found = analyse(alone(859, 830, 812))
+    assert (found.answer, found.tasks[0].miss, found.tasks[0].response) == (Answer.UNKNOWN, None, 859)
+    assert (found.tasks[0].is_exact, found.tasks[0].is_attained) == (True, False)
+
+
+def test_a_deadline_below_the_proven_interval_is_refuted_whatever_the_user_says() -> None:
+    found = analyse(alone(859, 800, 812))
+    miss = found.tasks[0].miss
+    assert miss is not None
+    assert (found.answer, miss.completion - miss.arrival, found.supposes) == (Answer.NO, 812, ())
+    assert analyse(alone(812, 800, 812)).tasks[0].is_attained
+
+
+def test_a_given_time_refutes_on_the_condition_that_it_is_attained() -> None:
+    found = analyse(alone(859, 830, None))
+    assert (found.answer, found.supposes, found.tasks[0].is_attained) == (Answer.NO, ("k",), False)
+
+
+def test_overload_by_upper_bounds_is_no_evidence() -> None:
+    tasks = [replace(kernel(name, 6, 10), attained=4) for name in "ab"]
+    found = analyse(partition_of(*tasks))
+    assert (found.answer, found.loads[0].is_overload, found.loads[0].is_refuted) == (Answer.UNKNOWN, True, False)
+    found = analyse(partition_of(*(replace(task, attained=6) for task in tasks)))
+    assert (found.answer, found.loads[0].is_refuted, found.supposes) == (Answer.NO, True, ())
+
+
+def test_the_least_condition_is_said() -> None:
+    """One task is late with times that are shown, the other only with a given one."""
+    shown = replace(kernel("shown", 5, 100, deadline=4), attained=5)
+    given = Task("given", 5, 100, 4, partition="side")
+    found = analyse(TaskSet((shown, given), (FIFO, Partition("side", Policy.FIFO))))
+    assert [task.answer for task in found.tasks] == [Answer.NO, Answer.NO]
+    assert found.supposes == ()
+
+
+def test_every_kernel_of_a_late_schedule_takes_what_it_is_shown_to_take() -> None:
+    """Not even less: that a kernel can be quicker is nothing that a worst case shows."""
+    tasks = (replace(kernel("a", 5, 20, 2), attained=3), kernel("b", 4, 20, 1, deadline=5))
+    task_set = partition_of(*tasks)
+    run = missed(task_set, "b")
+    assert run is not None
+    assert {job.kernel for job in run.scenario.jobs if job.task == "a"} == {3}
+    system = attainable(task_set, "b")
+    assert system is not None
+    for other in islice(search(system, "b"), 40):
+        assert {job.kernel for job in other.scenario.jobs if job.task == "a"} == {3}
+
+
+def test_tasks_without_a_time_in_whole_ticks_do_not_arrive() -> None:
+    late, unknown = kernel("late", 4, 20, 1, deadline=5), replace(kernel("unknown", 3, 20, 2), attained=0)
+    assert find_miss(partition_of(late, kernel("unknown", 3, 20, 2)), "late") is not None
+    assert find_miss(partition_of(late, unknown), "late") is None
+    assert find_miss(partition_of(late, unknown), "unknown") is None
+    assert find_miss(partition_of(replace(late, deadline=3), unknown), "late") is not None
+    assert find_miss(partition_of(replace(late, deadline=3), replace(unknown, offset=1)), "late") is None
+
+
+def test_what_data_of_such_a_task_starts_does_not_arrive_either() -> None:
+    tasks = (replace(kernel("head", 2, 20), attained=0), kernel("next", 3, 20, deadline=2), kernel("late", 9, 20, 0, 8))
+    task_set = replace(partition_of(*tasks), chains=(Chain("c", ("head", "next"), Activation.DATA),))
+    assert find_miss(task_set, "next") is None
+    system = attainable(task_set, "late")
+    assert system is not None
+    assert ([task.name for task in system.tasks], system.chains) == (["late"], ())
+
+
+def test_only_what_a_task_meets_is_simulated() -> None:
+    """The condition names nobody whose kernels and CPU time are elsewhere."""
+    tasks = (
+        kernel("late", 4, 20, 1, deadline=3),
+        Task("far", 1, 9, 9, partition="side"),
+        Task("by core", 1, 20, 20, before=1, core="cpu", priority=1, partition="third"),
+        Task("late's core", 1, 20, 20, before=1, core="cpu", priority=2, partition="gpu"),
+    )
+    places = (FIFO, Partition("side", Policy.FIFO), Partition("third", Policy.FIFO))
+    miss = find_miss(TaskSet(tasks, places), "late")
+    assert miss is not None
+    assert miss.supposes == ("late", "by core", "late's core")
+
+
+def test_cpu_times_are_given() -> None:
+    task = Task("t", 5, 20, 6, priority=1, before=2, core="cpu", partition="gpu", attained=5)
+    assert analyse(TaskSet((task,), (FIFO,))).supposes == ("t",)
+
+
+def test_an_attained_time_is_no_longer_than_the_bound() -> None:
+    with pytest.raises(InputError, match="task k cannot take 4 ticks, and 3 at most"):
+        alone(3, 5, 4)
+
+
+# Descriptions and reports
+
+
+def described(tick: Fraction | None = None, partition: str | None = "gpu", deadline: int = 5) -> Description:
+    entry = TaskEntry("k", GivenTime(Fraction(6), "x"), Fraction(9), Fraction(deadline), partition=partition)
+    return Description("k.toml", (entry,), (PartitionEntry(FIFO),), tick=tick)
+
+
+def test_what_is_rounded_is_not_attained() -> None:
+    def attained(at_most: int, at_least: int | None) -> int | None:
+        time = ExecutionTime(Fraction(at_most, 2), None if at_least is None else Fraction(at_least, 2))
+        return task_set(described(Fraction(1)), {"k": time})[0].tasks[0].attained
+
+    assert [attained(*times) for times in ((8, None), (7, None), (8, 6), (8, 5), (7, 6))] == [None, 0, 3, 0, 3]
+    ticks, tick = task_set(described(), {"k": ExecutionTime(Fraction(1, 3), Fraction(1, 7))})
+    assert ticks.tasks[0].attained == Fraction(1, 7) / tick
+
+
+def assessed(
+    low: int, high: int, deadline: int, *, partition: str | None = "gpu", kind: Kind = Kind.PROVEN
+) -> Assessment:
+    least = Fraction(low) if kind is Kind.PROVEN else None
+    wcet = Wcet(Fraction(high), None, kind, "of the test", least)
+    way = None if partition is not None else "first-fit"
+    return assess(described(None, partition, deadline), {"k": wcet}, assignment=way)
+
+
+def test_the_report_says_attained_only_of_what_is_shown_to_be() -> None:
+    exact, bounded, given = assessed(4, 4, 5), assessed(3, 4, 5), assessed(4, 4, 5, kind=Kind.GIVEN)
+    assert "  k: kernel 4 s, attained\n" in report(exact)
+    for found in (bounded, given):
+        assert "  k: kernel 4 s, attained if execution times are\n" in report(found)
+
+
+def test_the_verdict_says_what_it_supposes() -> None:
+    assert verdict(assessed(6, 6, 5)) == "not schedulable: a legal schedule is too late for k"
+    assert verdict(assessed(4, 6, 5)) == "undecided: no proof for k"
+    given = verdict(assessed(6, 6, 5, kind=Kind.GIVEN))
+    assert given == "not schedulable if execution times are attained: a legal schedule is too late for k"
+
+
+def test_an_assignment_is_refused_only_for_demand_that_is_shown() -> None:
+    assert verdict(assessed(8, 10, 9, partition=None)) == "undecided: no assignment was found by first-fit"
+    shown = verdict(assessed(10, 10, 9, partition=None))
+    assert shown == "not schedulable: all partitions together are asked for 111.2 %, more than there is"
+
+
+def test_a_margin_is_refuted_only_by_times_that_are_shown() -> None:
+    loose, tight, given = (execution_factor(alone(100, 200, low), analyse) for low in (50, 100, None))
+    assert [margin.holds for margin in (loose, tight, given)] == [2, 2, 2]
+    assert [margin.refuted for margin in (loose, tight, given)] == [False, True, True]
+    assert [margin.supposes for margin in (loose, tight, given)] == [(), (), ("k",)]
+
+
+def test_a_picture_shows_times_that_are_attained() -> None:
+    assert worst_window(alone(859, 830, 812)).job.response == 812
+    with pytest.raises(InputError, match="there is no schedule to draw; leave the tick out"):
+        worst_window(alone(859, 830, 0))
