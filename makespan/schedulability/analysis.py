@@ -15,13 +15,15 @@ DEFAULT_LIMITS = Limits()
 
 METHODS = {
     Policy.FIXED_PRIORITY: "non-preemptive fixed priorities (George, Rivierre and Spuri 1996; Davis and others 2007)",
-    Policy.EDF: "non-preemptive EDF (George, Rivierre and Spuri 1996)",
+    Policy.EDF: "non-preemptive EDF (George, Rivierre and Spuri 1996; Spuri 1996)",
+    Policy.EDF_RELEASE: "non-preemptive EDF by releases (George, Rivierre and Spuri 1996)",
     Policy.FIFO: "FIFO (George, Rivierre and Spuri 1996, with equal relative deadlines)",
 }
 SUSPENSION = "tasks that suspend themselves (Chen and others 2019): {way}"
 SAMPLED = "periodic timers with any phases (Davare and others 2007)"
 TRIGGERED = "holistic analysis with jitter from task to task (Tindell and Clark 1994)"
 
+_EDF = (Policy.EDF, Policy.EDF_RELEASE)
 _OPINION_WORK = 20_000
 _SHOWN = 5
 
@@ -176,14 +178,14 @@ def _is_confirmed(task_set: TaskSet, partition: Partition, found: Responses) -> 
 
 def _is_cheap(streams: Sequence[Stream], policy: Policy, longest: int) -> bool:
     """Whether the second implementation covers the streams and ends soon: about (kernels in sight) x streams^2."""
-    if any(stream.is_wild for stream in streams) or (policy is Policy.EDF and any(stream.lag for stream in streams)):
+    if any(stream.is_wild for stream in streams) or (policy in _EDF and any(stream.lag for stream in streams)):
         return False
     parts = [(stream.wcet, stream.period) for stream in streams]
     if excess(parts) >= 0:
         return False
     early = longest + sum(stream.wcet * (1 + stream.delay // stream.period) for stream in streams)
     seen = early * ONE // (ONE - scaled(parts))
-    if policy is Policy.EDF:  # it walks from deadline to deadline, however far apart they are
+    if policy in _EDF:  # it walks from deadline to deadline, however far apart they are
         deadlines = [stream.deadline for stream in streams]
         seen += max(deadlines) - min(deadlines)
     kernels = sum(seen // stream.period + 1 for stream in streams)

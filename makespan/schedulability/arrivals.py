@@ -30,14 +30,14 @@ def multiples(first: int, period: int, least: int) -> Iterator[int]:
 class Stream:
     """The kernels of one task as their partition sees them; times in ticks.
 
-    A job's kernel is released at most `jitter` after the event that all is counted from, and is ready at most `lag`
-    after the release. A stream that nothing bounds (`is_wild`) may still be known to consist of kernels of at most
-    `wcet`.
+    A job's kernel is ordered by an instant at most `jitter` after the event that all is counted from, and is ready at
+    most `lag` after that instant: the release, or under `edf` the arrival. A stream that nothing bounds (`is_wild`) may
+    still be known to consist of kernels of at most `wcet`.
 
     Args:
         wcet: of one kernel, at most.
         period: least distance of two events.
-        deadline: from the release to the absolute deadline by which an EDF partition orders.
+        deadline: from that instant to the absolute deadline by which an EDF partition orders.
         priority: larger is more urgent, for a partition with fixed priorities.
         is_wild: whether jitter and lag are not bounded.
     """

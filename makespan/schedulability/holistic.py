@@ -177,7 +177,7 @@ class _System:
         self, partition: Partition, tasks: tuple[Task, ...], ready: Mapping[str, tuple[int, int] | None]
     ) -> None:
         """Bounds for the kernels of a partition, unless they are known from the last round."""
-        streams = tuple(_stream(task, ready[task.name]) for task in tasks)
+        streams = tuple(_stream(task, ready[task.name], partition.policy) for task in tasks)
         if self.known.get(partition.name) == streams:
             return
         self.known[partition.name] = streams
@@ -187,7 +187,8 @@ class _System:
     def _kernel(self, task: Task, streams: tuple[Stream, ...], at: int, policy: Policy) -> tuple[Bound, ...] | None:
         if self.now[task.name] is None:
             return None
-        since = (0, task.jitter + streams[at].lag, streams[at].delay)
+        arrival = streams[at].lag + (0 if policy is Policy.EDF else task.jitter)
+        since = (0, arrival, streams[at].delay)
         return self._limited(task, lambda steps: kernel_bounds(streams, at, policy, since, steps))
 
     def _response(self, task: Task, ready: tuple[int, int] | None) -> Response | None:
@@ -259,10 +260,13 @@ def _urgency(task: Task) -> int:
     return 0 if task.priority is None else task.priority
 
 
-def _stream(task: Task, ready: tuple[int, int] | None) -> Stream:
+def _stream(task: Task, ready: tuple[int, int] | None, policy: Policy) -> Stream:
+    """Deadlines of EDF count from the arrival, so what else is jitter is part of the lag there."""
     jitter, lag = (0, 0) if ready is None else ready
-    deadline = task.deadline - task.jitter
-    return Stream(task.wcet, task.period, jitter, lag, deadline, _urgency(task), is_wild=ready is None)
+    known, deadline = ready is not None, task.deadline - task.jitter
+    if policy is Policy.EDF and known:
+        jitter, lag, deadline = jitter - task.jitter, lag + task.jitter, task.deadline
+    return Stream(task.wcet, task.period, jitter, lag, deadline, _urgency(task), is_wild=not known)
 
 
 def _parts(task: Task, own: Bound, lag: int, after: int) -> tuple[tuple[str, int], ...]:

@@ -37,7 +37,7 @@ class Curve:
 def kernel_bounds(streams: Sequence[Stream], policy: Policy) -> tuple[int | None, ...]:
     """The longest time from the moment at which a kernel is ready until its end, for each stream; None without one.
 
-    Under `fifo` it is the longest of all for every stream. No stream may be wild or, under `edf`, have a lag.
+    Under `fifo` it is the longest of all for every stream. No stream may be wild or, where deadlines rule, have a lag.
     It may take very long near full utilisation.
     """
     from response_time_analysis import edf, fifo, fp
@@ -48,7 +48,7 @@ def kernel_bounds(streams: Sequence[Stream], policy: Policy) -> tuple[int | None
     supply = IdealProcessor()
     if policy is Policy.FIFO:
         return (fifo.rta(members, supply).response_time_bound,) * len(streams)
-    rta = edf.rta if policy is Policy.EDF else fp.rta
+    rta = fp.rta if policy is Policy.FIXED_PRIORITY else edf.rta
     return tuple(rta(members, task, supply).response_time_bound for task in tasks)
 
 

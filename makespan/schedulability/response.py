@@ -124,6 +124,7 @@ def _demand(before: int, rows: Sequence[tuple[int, int, int]]) -> Callable[[int]
 class _Edf:
     """Kernels in the order of their absolute deadlines, equal ones in any order.
 
+    A release here is the instant that deadlines count from, after which the kernel may still not be ready for the lag.
     With deadlines of 0 after the moment at which a kernel is ready, this is first in, first out.
 
     Source: George, Rivierre and Spuri, INRIA RR-2966, 1996; Spuri, INRIA RR-2873, 1996, for jitter.
@@ -156,7 +157,7 @@ class _Edf:
         rows = [
             (s.wcet, s.period, s.delay, due - s.deadline) for s in self.rivals if due - s.deadline >= -s.lag
         ]  # kernels with a later deadline go before only if they have started
-        blocking = max((s.wcet - 1 for s in self.rivals if s.deadline > due), default=0)
+        blocking = max((s.wcet - 1 for s in self.rivals if s.deadline > due + s.lag), default=0)
         every = sum(c * ((last + j) // t + 1) for c, t, j, last in rows)
         self.steps.spend(len(self.rivals) + 1)
         for q in range((release + own.lag) // own.period, (release + own.delay) // own.period + 1):

@@ -3,12 +3,13 @@
 from collections.abc import Iterator
 from math import lcm
 
-from makespan.schedulability.courses import cut_at, full, packed, reach, scenario_of
+from makespan.schedulability.courses import Course, cut_at, full, packed, reach, scenario_of
 from makespan.schedulability.simulation import Scenario
 from makespan.schedulability.task import Policy, Task, TaskSet
 
 MOST_JOBS = 400
 _MOST_SHIFTS = 12
+_EDF = (Policy.EDF, Policy.EDF_RELEASE)
 
 
 def hyperperiod(task_set: TaskSet) -> int:
@@ -50,9 +51,10 @@ def critical(task_set: TaskSet, name: str, *, most_jobs: int = MOST_JOBS) -> Ite
     until = cut_at(task_set, start + reach(task_set), most_jobs)
     courses = {task.name: packed(task, start, until) for task in task_set.tasks}
     order = _target_last(task_set, name)
-    shifts = _deadlines_met(task_set, target, until - start) if _policy(task_set, target) is Policy.EDF else (0,)
+    policy = _policy(task_set, target)
+    shifts = _deadlines_met(task_set, target, until - start) if policy in _EDF else (0,)
     for shift in shifts:
-        shifted = courses | {name: packed(target, start + shift % target.period, until + target.period)}
+        shifted = courses | {name: _later(target, policy, start, shift % target.period, until + target.period)}
         words = "common release" + ", as late as jitter allows" * any(task.jitter for task in task_set.tasks)
         if shift:
             words += f", {name} {shift} ticks later"
@@ -62,6 +64,13 @@ def critical(task_set: TaskSet, name: str, *, most_jobs: int = MOST_JOBS) -> Ite
             words_blocked = f"{words}, one tick after the kernel of {blocker.name} has begun"
             yield scenario_of(task_set, shifted | {blocker.name: early}, order, words_blocked)
     yield periodic(task_set, most_jobs=most_jobs)
+
+
+def _later(task: Task, policy: Policy, start: int, shift: int, until: int) -> Course:
+    """Like `packed` with the first deadline so much later; under EDF jitter does not move it, so it still helps."""
+    if policy is Policy.EDF and task.offset is None:
+        return full(task, start - task.jitter + shift, start, until)
+    return packed(task, start + shift, until)
 
 
 def _policy(task_set: TaskSet, task: Task) -> Policy:
@@ -79,7 +88,7 @@ def _blockers(task_set: TaskSet, target: Task, shift: int) -> list[Task]:
     if policy is Policy.FIXED_PRIORITY:
         urgency = target.priority or 0
         others = [task for task in others if (task.priority or 0) < urgency]
-    elif policy is Policy.EDF:
+    elif policy in _EDF:
         due = shift + target.deadline - target.jitter
         others = [task for task in others if task.deadline - task.jitter > due]
     else:

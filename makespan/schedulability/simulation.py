@@ -310,6 +310,8 @@ class _System:
 def _urgency(policy: Policy, task: Task, job: Job, now: int) -> int:
     """Less is more urgent; `now` is when the part is ready."""
     if policy is Policy.EDF:
+        return job.arrival + task.deadline
+    if policy is Policy.EDF_RELEASE:
         return job.release + task.deadline - task.jitter
     if policy is Policy.FIFO:
         return now

@@ -25,7 +25,9 @@ class Policy(StrEnum):
     FIXED_PRIORITY = "fixed-priority"
     """the most urgent task first; equal priorities in any order"""
     EDF = "edf"
-    """the earliest absolute deadline first: release + deadline - jitter; equal ones in any order"""
+    """the earliest absolute deadline first: arrival + deadline; equal ones in any order"""
+    EDF_RELEASE = "edf-release"
+    """the earliest of release + deadline - jitter first, as one does who sees only releases; equal ones in any order"""
     FIFO = "fifo"
     """in the order in which kernels become ready, as in one stream; those of one moment in any order"""
 

@@ -141,6 +141,8 @@ class Explorer:
     def urgency(self, task: Task, job: Job) -> int:
         policy = self.policies[task.partition or ""]
         if policy is Policy.EDF:
+            return task.deadline - job.age
+        if policy is Policy.EDF_RELEASE:
             return task.deadline - task.jitter - job.released
         return -job.ready if policy is Policy.FIFO else -(task.priority or 0)
 
@@ -175,7 +177,7 @@ class Explorer:
         job = job._replace(
             age=job.age + 1,
             since=job.since + 1 if self.followers else 0,
-            released=job.released + (is_queued and policy is Policy.EDF),
+            released=job.released + (is_queued and policy is Policy.EDF_RELEASE),
             ready=job.ready + (job.stage is Stage.WAITING and policy is Policy.FIFO),
             left=job.left - (is_run or job.stage is Stage.KERNEL),
         )

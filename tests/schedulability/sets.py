@@ -64,6 +64,9 @@ def small_systems(random: Random, *, is_chained: bool = False) -> TaskSet:
 
 
 def streams_of(task_set: TaskSet) -> list[Stream]:
+    """Under EDF, deadlines count from the arrival, and jitter is what passes until the kernel is ready."""
+    if task_set.partitions[0].policy is Policy.EDF:
+        return [Stream(task.wcet, task.period, 0, task.jitter, task.deadline) for task in task_set.tasks]
     return [
         Stream(task.wcet, task.period, task.jitter, 0, task.deadline - task.jitter, task.priority or 0)
         for task in task_set.tasks

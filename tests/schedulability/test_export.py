@@ -17,7 +17,7 @@ from makespan.schedulability.export import Format, export
 from makespan.schedulability.task import Partition, Policy, Task, TaskSet
 
 MS = Fraction(1, 1000)
-FP, EDF, FIFO = (Partition(policy.value, policy) for policy in Policy)
+FP, EDF, RELEASE, FIFO = (Partition(policy.value, policy) for policy in Policy)
 
 
 def _kernels() -> TaskSet:
@@ -145,7 +145,12 @@ def test_a_workload_for_rt_app_holds_the_partition_while_the_kernel_runs() -> No
         (
             TaskSet((Task("a", 1, 5, 5, jitter=1, partition="fifo"),), (FIFO,)),
             Format.SCHEDULE_ABSTRACTION,
-            "jitter has",
+            "which fifo with jitter has not",
+        ),
+        (
+            TaskSet((Task("a", 1, 5, 5, jitter=1, partition="edf-release"),), (RELEASE,)),
+            Format.SCHEDULE_ABSTRACTION,
+            "which edf-release with jitter has not",
         ),
         (
             TaskSet((Task("a", 1, 10**6, 9, partition="edf"), Task("b", 1, 999_983, 9, partition="edf")), (EDF,)),

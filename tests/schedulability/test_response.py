@@ -11,6 +11,7 @@ from makespan.schedulability import prosa
 from makespan.schedulability.arrivals import OutOfStepsError, Steps, Stream, arrivals_within, multiples
 from makespan.schedulability.response import busy_period, kernel_bounds
 from makespan.schedulability.task import Policy, TaskSet
+from makespan.schedulability.utilisation import loads
 from tests.schedulability.exhaustive import worst
 from tests.schedulability.sets import kernel, many_kernels, partition_of, small_kernels, streams_of
 
@@ -54,10 +55,11 @@ def test_full_partitions_with_jitter_have_bounds(policy: Policy) -> None:
 def test_a_full_partition_repeats_only_once_all_deadlines_are_in_reach() -> None:
     """Looking as far as a common multiple of the periods would find 2 for the second task."""
     tasks = kernel("a", 1, 2, deadline=5, jitter=3), kernel("b", 1, 2, deadline=1, jitter=1)
-    task_set = partition_of(*tasks, policy=Policy.EDF)
-    truth = worst(task_set)
-    assert truth is not None
-    assert bounds_of(task_set) == list(truth.response) == [6, 3]
+    for policy, expected in ((Policy.EDF_RELEASE, [6, 3]), (Policy.EDF, [6, 2])):
+        task_set = partition_of(*tasks, policy=policy)
+        truth = worst(task_set)
+        assert truth is not None
+        assert bounds_of(task_set) == list(truth.response) == expected
 
 
 @pytest.mark.parametrize("policy", Policy)
@@ -169,3 +171,36 @@ def test_a_fixed_priority_task_can_be_worst_after_its_first_job() -> None:
     task_set = partition_of(kernel("a", 10, 25, 3), kernel("b", 10, 35, 2), kernel("c", 10, 35, 1))
     assert bounds_of(task_set) == [19, 29, 35]
     assert bounds_of(partition_of(kernel("a", 10, 25, 3), kernel("b", 10, 35, 2), kernel("c", 10, 70, 1)))[2] == 30
+
+
+def test_edf_by_arrivals_and_by_releases_differ_where_there_is_jitter() -> None:
+    """A job of `b` is due 5 after it arrives, 3 after the latest release: by an early release it goes before `a`."""
+    tasks = kernel("a", 2, 8, deadline=3), kernel("b", 1, 2, deadline=5, jitter=2)
+    for policy, expected in ((Policy.EDF, [3, 5]), (Policy.EDF_RELEASE, [4, 5])):
+        task_set = partition_of(*tasks, policy=policy)
+        truth = worst(task_set)
+        assert truth is not None
+        assert bounds_of(task_set) == list(truth.response) == expected
+
+
+@given(st.randoms(use_true_random=False))
+@settings(max_examples=120, deadline=None)
+def test_edf_bounds_with_jitter_beyond_periods_are_exactly_the_worst(random: Random) -> None:
+    tasks = []
+    for number in range(2):
+        period = random.randint(2, 7)
+        wcet, jitter = random.randint(1, min(3, period)), random.randint(0, 2 * period)
+        tasks.append(kernel(f"t{number}", wcet, period, 0, random.randint(1, 16), jitter))
+    task_set = partition_of(*tasks, policy=Policy.EDF)
+    truth = None if loads(task_set)[0].is_overload else worst(task_set, most_states=6000)
+    if truth is not None:
+        assert bounds_of(task_set) == list(truth.response)
+
+
+def test_under_edf_jitter_lets_a_kernel_block_only_while_none_of_its_task_is_ahead() -> None:
+    """The kernel of `b` that is ahead of `a` counts in full; another one that has begun before cannot count as well."""
+    streams = [Stream(1, 20, deadline=4), Stream(3, 30, lag=6, deadline=9)]
+    assert bounds(streams, Policy.EDF)[0] == 4
+    truth = worst(partition_of(kernel("a", 1, 20, 0, 4), kernel("b", 3, 30, 0, 9, 6), policy=Policy.EDF))
+    assert truth is not None
+    assert truth.response[0] == 4

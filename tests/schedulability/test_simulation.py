@@ -11,7 +11,7 @@ from makespan.errors import InputError
 from makespan.schedulability.simulation import Job, Phase, Run, Scenario, Segment, simulate
 from makespan.schedulability.task import Partition, Policy, Task, TaskSet
 
-FP, EDF, FIFO = Policy.FIXED_PRIORITY, Policy.EDF, Policy.FIFO
+FP, EDF, RELEASE, FIFO = Policy
 
 
 def gpu_task(name: str, wcet: int, *, priority: int = 0, deadline: int = 100, jitter: int = 0) -> Task:
@@ -47,12 +47,22 @@ def test_a_release_at_the_end_of_a_kernel_is_there_for_the_choice() -> None:
     assert shown(run(task_set, ("c", 0), ("b", 1), ("a", 5)).segments)[1] == "partition gpu: a 5..8"
 
 
-def test_edf_goes_by_release_plus_deadline_less_jitter() -> None:
+def test_edf_goes_by_arrival_plus_deadline() -> None:
+    """A job that is released late is no less urgent for that."""
+    task_set = on_gpu(EDF, gpu_task("a", 3, deadline=20, jitter=9), gpu_task("b", 3, deadline=12), gpu_task("c", 8))
+    jobs = (Job("a", 0, 0, 6, 0, 3, 0), Job("b", 0, 7, 7, 0, 3, 0), Job("c", 0, 0, 0, 0, 8, 0))
+    done = simulate(Scenario(task_set, jobs, ("b", "a", "c"), "by hand"))
+    assert [segment.task for segment in done.segments] == ["c", "b", "a"]  # 19 before 20
+    done = simulate(Scenario(task_set, (jobs[0], Job("b", 0, 9, 9, 0, 3, 0), jobs[2]), ("b", "a", "c"), "by hand"))
+    assert [segment.task for segment in done.segments] == ["c", "a", "b"]  # 20 before 21
+
+
+def test_edf_by_releases_goes_by_release_plus_deadline_less_jitter() -> None:
     early, late = gpu_task("a", 3, deadline=20, jitter=9), gpu_task("b", 3, deadline=12)
-    task_set = on_gpu(EDF, early, late, gpu_task("c", 2, deadline=100))
+    task_set = on_gpu(RELEASE, early, late, gpu_task("c", 2, deadline=100))
     done = run(task_set, ("c", 0), ("a", 1), ("b", 1))
     assert [segment.task for segment in done.segments] == ["c", "a", "b"]  # 12 before 13
-    task_set = on_gpu(EDF, gpu_task("a", 3, deadline=20, jitter=7), late, gpu_task("c", 2))
+    task_set = on_gpu(RELEASE, gpu_task("a", 3, deadline=20, jitter=7), late, gpu_task("c", 2))
     done = run(task_set, ("c", 0), ("a", 1), ("b", 1))
     assert [segment.task for segment in done.segments] == ["c", "b", "a"]  # 13 before 14
 
@@ -186,8 +196,8 @@ def tick_by_tick(scenario: Scenario) -> dict[tuple[str, int], int]:
 
     def urgency(policy: Policy, job: Job) -> int:
         task = tasks[job.task]
-        due = job.release + task.deadline - task.jitter
-        return {FP: -(task.priority or 0), EDF: due, FIFO: ready_since[job]}[policy]
+        due = {EDF: job.arrival + task.deadline, RELEASE: job.release + task.deadline - task.jitter}
+        return {**due, FP: -(task.priority or 0), FIFO: ready_since[job]}[policy]
 
     while len(ends) < len(scenario.jobs):
         for job, parts in left.items():

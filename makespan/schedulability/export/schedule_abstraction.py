@@ -33,10 +33,8 @@ def files(task_set: TaskSet, tick: Fraction, stem: str) -> Mapping[str, str]:
 
 
 def _table(tasks: tuple[Task, ...], policy: Policy) -> str:
-    if policy is Policy.FIFO and any(task.jitter for task in tasks):
-        raise UnsupportedError(
-            f"{_TOOL} gives each job a fixed priority, which first in, first out with jitter has not"
-        )
+    if policy in (Policy.FIFO, Policy.EDF_RELEASE) and any(task.jitter for task in tasks):
+        raise UnsupportedError(f"{_TOOL} gives each job a fixed priority, which {policy} with jitter has not")
     until = max(task.offset or 0 for task in tasks) + hyperperiod(tasks)
     text = StringIO()
     writer = csv.writer(text, lineterminator="\n")
@@ -50,5 +48,6 @@ def _row(task_number: int, number: int, job: Job, policy: Policy) -> tuple[int, 
     task, deadline = job.task, job.arrival + job.task.deadline
     if deadline > _LARGEST:
         raise UnsupportedError(f"{_TOOL} counts in 64 bits, too few for task {task.name}: choose a longer tick")
-    priority = {Policy.FIXED_PRIORITY: -(task.priority or 0), Policy.EDF: deadline, Policy.FIFO: job.arrival}[policy]
+    fixed = {Policy.FIXED_PRIORITY: -(task.priority or 0), Policy.FIFO: job.arrival}
+    priority = fixed.get(policy, deadline)
     return task_number, number, job.arrival, job.arrival + task.jitter, 1, task.wcet, deadline, priority

@@ -55,7 +55,7 @@ class {name}(Scheduler):
     def urgency(self, job, policy):
         if policy == "fixed-priority":
             return (-job.task.data["priority"], job.activation_date)
-        return (job.absolute_deadline if policy == "edf" else job.activation_date, job.activation_date)
+        return (job.activation_date if policy == "fifo" else job.absolute_deadline, job.activation_date)
 '''
 
 
