@@ -202,7 +202,10 @@ def _export(found: Assessment, asked: tuple[str, Path] | None) -> Iterator[str]:
     if asked is None:
         return
     kind, path = asked
-    for name, content in export_texts(found.task_set, Format(kind), tick=found.tick, stem=path.stem).items():
+    made = export_texts(found.task_set, Format(kind), tick=found.tick, stem=path.stem)
+    for name, content in made.files.items():
         target = path.with_name(name)
         write_whole(target, content.encode(), "the export")
         yield f"export: {target}"
+    for note in made.notes:
+        click.echo(f"export to {kind}: {note}", err=True)

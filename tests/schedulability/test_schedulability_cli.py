@@ -248,6 +248,7 @@ def test_the_task_set_is_exported(command: Command, kind: str, file: str, first:
     done = command.on(GOOD, "--export", kind, f"out.{file.rpartition('.')[2]}")
     assert done.code == 0
     assert f"export: {file}" in done.out.splitlines()
+    assert done.err.startswith(f"export to {kind}: ")
     assert Path(file).read_text().startswith(first)
 
 

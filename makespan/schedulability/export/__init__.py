@@ -1,17 +1,18 @@
-"""Task sets for other tools, as texts; what a tool cannot express is refused, never left out.
+"""Task sets for other tools, as texts; what changes who runs when and cannot be expressed is refused, never left out.
 
-for name, text in export(task_set, Format.SIMSO, tick=units.PICOSECOND, stem="tasks").items(): ...
+What a tool takes differently is said in the notes, which stand in the texts too where their format has comments.
+
+for name, text in export(task_set, Format.SIMSO, tick=units.PICOSECOND, stem="tasks").files.items(): ...
 """
 
-from collections.abc import Mapping
 from enum import StrEnum
 from fractions import Fraction
 
 from makespan.schedulability.export import pycpa, rt_app, schedule_abstraction, simso
-from makespan.schedulability.export.common import refuse_unassigned
+from makespan.schedulability.export.common import Exported, refuse_unassigned
 from makespan.schedulability.task import TaskSet
 
-__all__ = ["Format", "export"]
+__all__ = ["Exported", "Format", "export"]
 
 
 class Format(StrEnum):
@@ -28,15 +29,15 @@ class Format(StrEnum):
 
 
 _WRITERS = {
-    Format.SIMSO: simso.files,
-    Format.SCHEDULE_ABSTRACTION: schedule_abstraction.files,
-    Format.PYCPA: pycpa.files,
-    Format.RT_APP: rt_app.files,
+    Format.SIMSO: simso.written,
+    Format.SCHEDULE_ABSTRACTION: schedule_abstraction.written,
+    Format.PYCPA: pycpa.written,
+    Format.RT_APP: rt_app.written,
 }
 
 
-def export(task_set: TaskSet, kind: Format, *, tick: Fraction, stem: str) -> Mapping[str, str]:
-    """Texts by file name, each name beginning with `stem`.
+def export(task_set: TaskSet, kind: Format, *, tick: Fraction, stem: str) -> Exported:
+    """Texts by file name, each name beginning with `stem`, and in what they differ from the task set.
 
     Args:
         tick: length of a tick in seconds.

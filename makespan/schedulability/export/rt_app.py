@@ -7,11 +7,11 @@ Source: rt-app, doc/tutorial.txt.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator
 from fractions import Fraction
 
 from makespan.errors import UnsupportedError
-from makespan.schedulability.export.common import refuse_policies
+from makespan.schedulability.export.common import Exported, refuse_data, refuse_policies, timer_note
 from makespan.schedulability.task import Policy, Task, TaskSet
 from makespan.schedulability.units import SECONDS, ticks_down, ticks_up
 
@@ -21,9 +21,10 @@ MOST_URGENT = 98
 _DURATION_S = 60
 
 
-def files(task_set: TaskSet, tick: Fraction, stem: str) -> Mapping[str, str]:
+def written(task_set: TaskSet, tick: Fraction, stem: str) -> Exported:
     """The JSON."""
     refuse_policies(task_set, "rt-app", Policy.FIXED_PRIORITY)
+    refuse_data(task_set, "rt-app")
     ranks = sorted({task.priority or 0 for task in task_set.tasks})
     if len(ranks) > MOST_URGENT:
         raise UnsupportedError(f"rt-app has {MOST_URGENT} priorities for threads, and these tasks have {len(ranks)}")
@@ -35,7 +36,15 @@ def files(task_set: TaskSet, tick: Fraction, stem: str) -> Mapping[str, str]:
             for task in task_set.tasks
         },
     }
-    return {f"{stem}.json": json.dumps(document, indent=2) + "\n"}
+    return Exported({f"{stem}.json": json.dumps(document, indent=2) + "\n"}, tuple(_notes(task_set)))
+
+
+def _notes(task_set: TaskSet) -> Iterator[str]:
+    yield f"every task is periodic, for {_DURATION_S} s of a real machine: what is in time there may be late here"
+    yield "deadlines are left out; times are whole microseconds: execution times rounded up, periods and offsets down"
+    if jittery := [task.name for task in task_set.tasks if task.jitter]:
+        yield f"jitter is left out, the machine has its own: {', '.join(jittery)}"
+    yield from timer_note(task_set)
 
 
 def _thread(task: Task, priority: int, core: int | None, tick: Fraction) -> dict[str, object]:

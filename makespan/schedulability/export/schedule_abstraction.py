@@ -8,12 +8,21 @@ input format of its implementation.
 """
 
 import csv
-from collections.abc import Mapping
+from collections.abc import Iterator
 from fractions import Fraction
 from io import StringIO
 
 from makespan.errors import UnsupportedError
-from makespan.schedulability.export.common import Job, hyperperiod, jobs, refuse_cpu
+from makespan.schedulability.export.common import (
+    Exported,
+    Job,
+    hyperperiod,
+    jobs,
+    periodic_note,
+    refuse_cpu,
+    refuse_data,
+    timer_note,
+)
 from makespan.schedulability.task import Policy, Task, TaskSet
 
 HEADER = ("Task ID", "Job ID", "Arrival min", "Arrival max", "Cost min", "Cost max", "Deadline", "Priority")
@@ -21,15 +30,23 @@ _TOOL = "the schedule-abstraction graph"
 _LARGEST = 2**63 - 1
 
 
-def files(task_set: TaskSet, tick: Fraction, stem: str) -> Mapping[str, str]:
+def written(task_set: TaskSet, tick: Fraction, stem: str) -> Exported:
     """One CSV for each partition that runs a kernel."""
     del tick
     refuse_cpu(task_set, _TOOL)
+    refuse_data(task_set, _TOOL)
     used = [partition for partition in task_set.partitions if task_set.on(partition.name)]
-    return {
+    files = {
         f"{stem}.{number}.csv": _table(task_set.on(partition.name), partition.policy)
         for number, partition in enumerate(used, 1)
     }
+    return Exported(files, tuple(_notes(task_set)))
+
+
+def _notes(task_set: TaskSet) -> Iterator[str]:
+    yield from periodic_note(task_set, "one hyperperiod")
+    yield "among equal priorities the task of the smaller number goes first; here any of them may"
+    yield from timer_note(task_set)
 
 
 def _table(tasks: tuple[Task, ...], policy: Policy) -> str:

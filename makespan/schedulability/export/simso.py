@@ -9,12 +9,19 @@ Algorithms", WATERS 2014, and the reader of its configuration files, version 0.8
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from xml.etree import ElementTree
 
 from makespan.errors import UnsupportedError
-from makespan.schedulability.export.common import hyperperiod, refuse_cpu
+from makespan.schedulability.export.common import (
+    Exported,
+    hyperperiod,
+    periodic_note,
+    refuse_cpu,
+    refuse_data,
+    timer_note,
+)
 from makespan.schedulability.task import TaskSet
 
 CYCLES_PER_MS = 10**9
@@ -59,21 +66,30 @@ class {name}(Scheduler):
 '''
 
 
-def files(task_set: TaskSet, tick: Fraction, stem: str) -> Mapping[str, str]:
+def written(task_set: TaskSet, tick: Fraction, stem: str) -> Exported:
     """The XML and its scheduler."""
     refuse_cpu(task_set, "SimSo")
+    refuse_data(task_set, "SimSo")
     for task in task_set.tasks:
         if task.jitter:
             raise UnsupportedError(f"SimSo knows no release jitter, and {task.name} has some")
     name = re.sub(r"\W", "_", f"{stem}_scheduler") if not stem[:1].isdigit() else "scheduler"
     policies = json.dumps([partition.policy for partition in task_set.partitions])
-    return {
-        f"{stem}.xml": _document(task_set, tick, f"{name}.py"),
+    notes = tuple(_notes(task_set))
+    files = {
+        f"{stem}.xml": _document(task_set, tick, f"{name}.py", notes),
         f"{name}.py": _SCHEDULER.format(name=name, policies=policies),
     }
+    return Exported(files, notes)
 
 
-def _document(task_set: TaskSet, tick: Fraction, scheduler: str) -> str:
+def _notes(task_set: TaskSet) -> Iterator[str]:
+    yield from periodic_note(task_set, "two hyperperiods")
+    yield "every kernel takes its upper bound, which may never happen; equals go in the order of their arrival"
+    yield from timer_note(task_set)
+
+
+def _document(task_set: TaskSet, tick: Fraction, scheduler: str, notes: Sequence[str]) -> str:
     until = max(task.offset or 0 for task in task_set.tasks) + 2 * hyperperiod(task_set.tasks)
     root = ElementTree.Element(
         "simulation",
@@ -81,6 +97,8 @@ def _document(task_set: TaskSet, tick: Fraction, scheduler: str) -> str:
         cycles_per_ms=str(CYCLES_PER_MS),
         etm="wcet",
     )
+    for note in notes:
+        root.append(ElementTree.Comment(f" {re.sub('-(?=-|$)', '- ', note)} "))
     ElementTree.SubElement(
         root, "sched", className=scheduler, overhead="0", overhead_activate="0", overhead_terminate="0"
     )
