@@ -1,7 +1,7 @@
 """How far every engine gets: the most warps, by length of the string, for which it proves the worst case in time.
 
     python -m benchmarks.backends --seconds 60 --table
-    python -m benchmarks.backends --seconds 5 --letters 6,8 --backends cpsat-done,cpsat-counts --horizon certificate
+    python -m benchmarks.backends --seconds 5 --letters 6,8 --backends cpsat,highs-tightened --horizon certificate
 
 One JSON line for every solve, one per engine with its frontier and, with `--table`, a table for people. An engine gets
 more warps of the same random string until it does not finish. Exit code 1 if a proven bound contradicts a known value,
@@ -62,15 +62,11 @@ def backend(name: str) -> Engine:
     return engine
 
 
-def by_cpsat(form: str) -> Engine:
+def by_cpsat(instance: Instance, limits: Limits, horizon: str) -> Answer:
     """CP-SAT by itself."""
-
-    def engine(instance: Instance, limits: Limits, horizon: str) -> Answer:
-        known = begin(instance, limits, horizon)
-        found = cpsat.solve(instance, limits, horizon=known.horizon, hint=known.hint, form=form)
-        return proven(instance, found, known.horizon)
-
-    return engine
+    known = begin(instance, limits, horizon)
+    found = cpsat.solve(instance, limits, horizon=known.horizon, hint=known.hint)
+    return proven(instance, found, known.horizon)
 
 
 def by_ilp(form: str, solver: str) -> Engine:
@@ -92,7 +88,7 @@ def proven(instance: Instance, found: Finding, horizon: int) -> Answer:
 
 ENGINES: dict[str, Engine] = {
     **{name: backend(name) for name in ("auto", "certificate", "search")},
-    **{f"cpsat-{form}": by_cpsat(form) for form in cpsat.FORMS},
+    "cpsat": by_cpsat,
     **{f"{solver}-{form}": by_ilp(form, solver) for solver in ("cbc", "highs") for form in ("published", "tightened")},
 }
 

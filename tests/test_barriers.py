@@ -2,7 +2,6 @@
 
 import json
 import re
-import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -30,6 +29,7 @@ from makespan.verify.bounds import pessimistic as verified_pessimistic
 from makespan.verify.bounds import theorem_a as verified_theorem_a
 from makespan.verify.phases import questions
 from makespan.verify.states import shortest_and_longest
+from tests.effort import Looks, calls
 from tests.forgery import Document, certificate, forged
 from tests.oracle import brute_force, obeys, standing
 from tests.strategies import barrier_instances, runs
@@ -329,10 +329,10 @@ def test_without_barriers_blocks_make_no_difference() -> None:
 
 
 def test_many_blocks_take_no_longer_than_many_warps() -> None:
-    began = time.process_time()
-    result = solve(Instance.of("CL|CL", 5_000, blocks=5_000), backend="certificate", limits=Limits(seconds=1))
-    assert result.bounds.lower <= result.bounds.upper == 5_000 * 2 + 2
-    assert time.process_time() - began < 20
+    found: list[Bounds] = []
+    many = Instance.of("CL|CL", 5_000, blocks=5_000)
+    assert calls(lambda: found.append(solve(many, backend="certificate", limits=Looks(20)).bounds), most=10**7)
+    assert found[0].lower <= found[0].upper == 5_000 * 2 + 2
 
 
 def test_when_time_is_up_the_phases_left_over_are_bounded() -> None:

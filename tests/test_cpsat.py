@@ -1,7 +1,5 @@
 """CP-SAT: the same worst case as the exhaustive search, and proven bounds when it is stopped."""
 
-import threading
-import time
 from collections.abc import Callable
 from itertools import product
 
@@ -10,25 +8,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from makespan.bounds import pessimistic
-from makespan.errors import BrokenPromiseError, InputError, UnsupportedError
+from makespan.errors import BrokenPromiseError, UnsupportedError
 from makespan.instance import Instance
 from makespan.machine import Latency, Machine, UnitClass
 from makespan.program import Place, Program
 from makespan.result import Upper
 from makespan.schedule import Schedule
 from makespan.simulate import POLICIES, replay, run
-from makespan.solve import Limits, cpsat, cpsat_counts, cpsat_model, search
+from makespan.solve import Limits, cpsat, cpsat_model, search
 from makespan.solve.cpsat_windows import windows
 from makespan.solve.finding import Finding
 from makespan.strings import NamedInstance
+from tests.effort import Looks
 from tests.oracle import brute_force, obeys
 from tests.strategies import general_machines, instances, letters, runs
 from tests.test_reference import REFERENCE
 
 PAIRS = [{"C": 1, "L": 1}, {"C": 2, "L": 1}, {"C": 2, "L": 2}]
-
-
-FORMS = sorted(cpsat.FORMS)
 
 SLOW = Machine("slow", (UnitClass("C", 1, 1, Latency(2, 2)), UnitClass("L", 1, 2, Latency(2, 5))), issue_width=1)
 
@@ -40,8 +36,8 @@ def general(draw: st.DrawFn, most_warps: int = 3, most: int = 3) -> Instance:
     return draw(instances(machine=machine, most_warps=most_warps, most=most))
 
 
-def solved(instance: Instance, form: str = "done", hint: Schedule | None = None) -> Finding:
-    return cpsat.solve(instance, Limits(), horizon=pessimistic(instance), hint=hint, form=form)
+def solved(instance: Instance, hint: Schedule | None = None) -> Finding:
+    return cpsat.solve(instance, Limits(), horizon=pessimistic(instance), hint=hint)
 
 
 def truth(instance: Instance) -> int:
@@ -50,43 +46,39 @@ def truth(instance: Instance) -> int:
     return upper
 
 
-@pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("capacities", PAIRS, ids=str)
-def test_every_short_string(capacities: dict[str, int], form: str) -> None:
+def test_every_short_string(capacities: dict[str, int]) -> None:
     for size in range(1, 5):
         for string in map("".join, product("CL", repeat=size)):
             instance = Instance.of(string, 3, Machine.of(capacities))
-            assert solved(instance, form).upper == brute_force(instance).upper, string
+            assert solved(instance).upper == brute_force(instance).upper, string
 
 
-@pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("capacities", PAIRS, ids=str)
 @given(string=letters(most=5), warps=st.integers(1, 3))
 @settings(max_examples=40)
-def test_equal_strings(capacities: dict[str, int], form: str, string: str, warps: int) -> None:
+def test_equal_strings(capacities: dict[str, int], string: str, warps: int) -> None:
     instance = Instance.of(string, warps, Machine.of(capacities))
-    found = solved(instance, form)
+    found = solved(instance)
     assert found.witness is not None
     assert found.evidence is Upper.CPSAT
     assert found.upper == replay(instance, found.witness) == truth(instance)
 
 
-@pytest.mark.parametrize("form", FORMS)
 @settings(max_examples=150)
 @given(instance=instances())
-def test_groups_automata_and_up_to_three_classes(form: str, instance: Instance) -> None:
-    found = solved(instance, form)
+def test_groups_automata_and_up_to_three_classes(instance: Instance) -> None:
+    found = solved(instance)
     assert found.witness is not None
     assert obeys(instance, found.witness)
     assert found.upper == found.witness.makespan == brute_force(instance).upper
 
 
-@pytest.mark.parametrize("form", FORMS)
 @given(instance=instances(), policy=st.sampled_from(sorted(POLICIES)))
 @settings(max_examples=50)
-def test_any_schedule_may_be_the_hint(form: str, instance: Instance, policy: str) -> None:
+def test_any_schedule_may_be_the_hint(instance: Instance, policy: str) -> None:
     hint = run(instance, policy)
-    assert solved(instance, form, hint).upper == truth(instance)
+    assert solved(instance, hint=hint).upper == truth(instance)
 
 
 @given(instance=general())
@@ -128,35 +120,24 @@ def test_what_is_forced_and_impossible_is_a_broken_promise() -> None:
         cpsat.solve(instance, Limits(), horizon=2)
 
 
-@pytest.mark.parametrize("machine", [SLOW, Machine("wide", (UnitClass("C", 1), UnitClass("L", 1)), issue_width=1)])
-def test_the_form_that_counts_refuses_what_it_does_not_know(machine: Machine) -> None:
-    with pytest.raises(UnsupportedError, match=r"form 'counts' does not know what machine .* an issue width of 1"):
-        cpsat.solve(Instance.of("CL", 2, machine), Limits(), horizon=20, form="counts")
-
-
 @given(data=st.data())
 @settings(max_examples=60, deadline=None)
 def test_a_hint_gives_every_variable_of_a_general_machine_a_value_that_satisfies_the_model(data: st.DataObject) -> None:
     instance = data.draw(general(most_warps=4, most=4))
-    check_hint(cpsat_model.build, instance, data.draw(runs(instance)))
+    check_hint(instance, data.draw(runs(instance)))
 
 
-@pytest.mark.parametrize("build", [cpsat_model.build, cpsat_counts.build], ids=["done", "counts"])
 @settings(max_examples=60)
 @given(data=st.data())
-def test_a_hint_gives_every_variable_a_value_that_satisfies_the_model(
-    build: Callable[..., cpsat_model.Model | cpsat_counts.Model], data: st.DataObject
-) -> None:
+def test_a_hint_gives_every_variable_a_value_that_satisfies_the_model(data: st.DataObject) -> None:
     instance = data.draw(instances())
-    check_hint(build, instance, data.draw(runs(instance)))
+    check_hint(instance, data.draw(runs(instance)))
 
 
-def check_hint(
-    build: Callable[..., cpsat_model.Model | cpsat_counts.Model], instance: Instance, hint: Schedule
-) -> None:
+def check_hint(instance: Instance, hint: Schedule) -> None:
     from ortools.sat.python import cp_model
 
-    model = build(instance, pessimistic(instance), hint=hint)
+    model = cpsat_model.build(instance, pessimistic(instance), hint=hint)
     assert len(model.problem.proto.solution_hint.vars) == len(model.problem.proto.variables)
     solver = cp_model.CpSolver()
     solver.parameters.fix_variables_to_their_hinted_value = True
@@ -191,27 +172,24 @@ def test_windows_of_two_warps_on_one_unit() -> None:
     assert ranks == [[(1, 1), (2, 3)], [(2, 3), (4, 4)]]
 
 
-@pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("named", [n for n in REFERENCE[::29] if (n.makespan or 0) <= 20], ids=lambda n: n.where)
-def test_reference_values(named: NamedInstance, form: str) -> None:
-    assert solved(named.instance, form).upper == named.makespan
+def test_reference_values(named: NamedInstance) -> None:
+    assert solved(named.instance).upper == named.makespan
 
 
-@pytest.mark.parametrize("form", FORMS)
 @given(string=letters(most=6))
 @settings(max_examples=40)
-def test_a_horizon_equal_to_the_worst_case_suffices(form: str, string: str) -> None:
+def test_a_horizon_equal_to_the_worst_case_suffices(string: str) -> None:
     instance = Instance.of(string, 3, Machine.of({"C": 2, "L": 1}))
-    assert cpsat.solve(instance, Limits(), horizon=truth(instance), form=form).upper == truth(instance)
+    assert cpsat.solve(instance, Limits(), horizon=truth(instance)).upper == truth(instance)
 
 
 def test_blocks_without_barriers_make_no_difference() -> None:
     groups = [(Program.chain("C"), 2), (Program.chain("CLLC"), 2)]
     instance = Instance.merged(groups, blocks=2)
-    for form in FORMS:
-        witness = solved(instance, form).witness
-        assert witness is not None
-        assert replay(instance, witness) == truth(Instance.merged(groups))
+    witness = solved(instance).witness
+    assert witness is not None
+    assert replay(instance, witness) == truth(Instance.merged(groups))
 
 
 def test_barriers_are_refused_by_name() -> None:
@@ -219,16 +197,10 @@ def test_barriers_are_refused_by_name() -> None:
         cpsat.solve(Instance.of("C|L", 2), Limits(), horizon=4)
 
 
-def test_an_unknown_form_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(InputError, match="unknown form 'flow' of the CP-SAT model; known: done, counts"):
-        cpsat.solve(Instance.of("CL", 2), Limits(), horizon=4, form="flow")
-
-
-@pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("horizon", [1, 5, 7, 8])
-def test_a_horizon_that_no_schedule_meets_is_a_broken_promise(form: str, horizon: int) -> None:
+def test_a_horizon_that_no_schedule_meets_is_a_broken_promise(horizon: int) -> None:
     with pytest.raises(BrokenPromiseError, match=f"no schedule ends within {horizon} cycles"):
-        cpsat.solve(Instance.of("CLLCLL", 2), Limits(), horizon=horizon, form=form)
+        cpsat.solve(Instance.of("CLLCLL", 2), Limits(), horizon=horizon)
 
 
 def test_a_hint_beyond_the_horizon_is_a_broken_promise() -> None:
@@ -241,29 +213,23 @@ def hard() -> Instance:
     return Instance.of("CLLCLCLLCCCL", 8, Machine.of({"C": 2, "L": 1}))
 
 
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("seconds", [0.01, 0.5, 2.0])
-def test_out_of_time_leaves_a_proven_interval(form: str, seconds: float) -> None:
-    instance = hard()
-    began = time.monotonic()
-    found = cpsat.solve(
-        instance, Limits(seconds=seconds), horizon=pessimistic(instance), hint=run(instance, min(POLICIES)), form=form
-    )
-    assert time.monotonic() - began < seconds + 3
+@pytest.mark.parametrize(("kind", "seconds"), [(Limits, 0.01), (Limits, 0.5), (Looks, 3), (Looks, 20)])
+def test_out_of_time_leaves_a_proven_interval(kind: type[Limits], seconds: float) -> None:
+    instance, limits = hard(), kind(seconds)
+    found = cpsat.solve(instance, limits, horizon=pessimistic(instance), hint=run(instance, min(POLICIES)))
     worst = truth(instance)
     assert found.upper is None or worst <= found.upper < pessimistic(instance)
     assert found.witness is None or replay(instance, found.witness) <= worst
 
 
 def test_an_interrupt_stops_it_and_keeps_what_is_proven() -> None:
-    limits = Limits(seconds=60)
-    threading.Timer(1.5, limits.interrupt).start()
-    began = time.monotonic()
+    limits = Limits(seconds=600, progress=lambda line: limits.interrupt() if "between" in line else None)
     instance = hard()
     found = cpsat.solve(instance, limits, horizon=pessimistic(instance), hint=run(instance, min(POLICIES)))
-    assert time.monotonic() - began < 10
+    assert limits.interrupted
     assert found.upper is None or found.upper >= truth(instance)
-    assert found.witness is None or replay(instance, found.witness) <= truth(instance)
+    assert found.witness is not None
+    assert replay(instance, found.witness) <= truth(instance)
 
 
 def test_an_interrupt_before_the_start_leaves_nothing_wrong() -> None:
@@ -276,25 +242,17 @@ def test_a_model_that_is_too_large_is_an_empty_finding_that_says_so() -> None:
     said: list[str] = []
     instance = Instance.of("CL" * 200, 48)
     assert cpsat.solve(instance, Limits(progress=said.append), horizon=pessimistic(instance)) == Finding()
-    assert (
-        cpsat.solve(instance, Limits(progress=said.append), horizon=pessimistic(instance), form="counts") == Finding()
-    )
-    assert said == [
-        "no CP-SAT: about 368640000 booleans are more than the limit of 2000000",
-        "no CP-SAT: about 7680000 integers are more than the limit of 200000",
-    ]
+    assert said == ["no CP-SAT: about 368640000 booleans are more than the limit of 2000000"]
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_one_worker_always_gives_the_same_answer(form: str) -> None:
+def test_one_worker_always_gives_the_same_answer() -> None:
     instance = Instance.of("CLLCLC", 4, Machine.of({"C": 2, "L": 1}))
-    assert len({solved(instance, form).witness for _ in range(3)}) == 1
+    assert len({solved(instance).witness for _ in range(3)}) == 1
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_several_workers_prove_the_same(form: str) -> None:
+def test_several_workers_prove_the_same() -> None:
     instance = Instance.of("CLLCLC", 4, Machine.of({"C": 2, "L": 1}))
-    assert cpsat.solve(instance, Limits(), horizon=pessimistic(instance), form=form, workers=2).upper == truth(instance)
+    assert cpsat.solve(instance, Limits(), horizon=pessimistic(instance), workers=2).upper == truth(instance)
 
 
 def test_progress_tells_bounds() -> None:
@@ -304,24 +262,18 @@ def test_progress_tells_bounds() -> None:
 
 
 # one_path matters to automata only, equal_warps makes it faster only
-@pytest.mark.parametrize(
-    ("form", "family"),
-    [("done", one) for one in cpsat_model.FAMILIES if one is not cpsat_model.equal_warps]
-    + [("counts", one) for one in cpsat_counts.FAMILIES],
-)
-def test_no_family_of_constraints_can_be_left_out(form: str, family: object, monkeypatch: pytest.MonkeyPatch) -> None:
-    for model in (cpsat_model, cpsat_counts):
-        monkeypatch.setattr(model, "FAMILIES", tuple(f for f in model.FAMILIES if f is not family))
+@pytest.mark.parametrize("family", [one for one in cpsat_model.FAMILIES if one is not cpsat_model.equal_warps])
+def test_no_family_of_constraints_can_be_left_out(family: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cpsat_model, "FAMILIES", tuple(f for f in cpsat_model.FAMILIES if f is not family))
     fork = Program((Place("C", (1, 2)), Place("L", (3,)), Place("C", (3,))))
     cached = Machine("cached", (UnitClass("C", 1), UnitClass("L", 1, latency=Latency(1, 4))))
     narrow = Machine("narrow", (UnitClass("C", 1), UnitClass("L", 1)), issue_width=1)
-    general = [Instance.of("LCLC", 3, cached), Instance.of("CL", 2, narrow)] if form == "done" else []
+    general = Instance.of("LCLC", 3, cached), Instance.of("CL", 2, narrow)
+    basic = Instance.of("CCLLCC", 3, Machine.of({"C": 2, "L": 1})), Instance.of("CCLLC", 3), Instance.of(fork, 2)
     wrong = 0
-    instances = Instance.of("CCLLCC", 3, Machine.of({"C": 2, "L": 1})), Instance.of("CCLLC", 3), Instance.of(fork, 2)
-    for instance in (*instances, *general):
-        horizon = pessimistic(instance) + 1
+    for instance in (*basic, *general):
         try:
-            found = cpsat.solve(instance, Limits(), horizon=horizon, form=form)
+            found = cpsat.solve(instance, Limits(), horizon=pessimistic(instance) + 1)
             wrong += found.witness is None or found.upper != truth(instance) or not obeys(instance, found.witness)
         except (BrokenPromiseError, ValueError, LookupError, StopIteration):
             wrong += 1

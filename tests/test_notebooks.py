@@ -14,7 +14,7 @@ from makespan.result import Bounds
 
 FOLDER = Path(__file__).parents[1] / "notebooks"
 NOTEBOOKS = sorted(FOLDER.glob("*.py"))
-SECONDS_PER_CELL = 300
+SECONDS_PER_CELL = 1200
 
 
 def executed(code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:

@@ -1,53 +1,22 @@
-"""The worst case by constraint programming: OR-Tools CP-SAT on the model of `cpsat_model` or of `cpsat_counts`."""
+"""The worst case by constraint programming: OR-Tools CP-SAT on the model of `cpsat_model`."""
 
 import math
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
-from typing import Any, NamedTuple, Protocol
+from typing import Any
 
-from makespan.errors import BrokenPromiseError, InputError, UnsupportedError
+from makespan.errors import BrokenPromiseError, UnsupportedError
 from makespan.instance import Instance
 from makespan.result import Upper
 from makespan.schedule import Schedule
-from makespan.solve import cpsat_counts, cpsat_model
-from makespan.solve.cpsat_model import Stopped
+from makespan.solve.cpsat_model import Model, Stopped, booleans, build
 from makespan.solve.finding import Finding
 from makespan.solve.limits import Limits
 
 MOST_BOOLEANS = 2_000_000
 """Up to so many a model is built: Python takes about 20 s and 2 GB for these."""
 
-MOST_COUNTS = 200_000
-"""Likewise for the integers of the form that counts: they have larger domains and longer rows."""
-
 _TOLERANCE = 1e-6
 _SECONDS_PER_LOOK = 0.05
-
-
-class _Model(Protocol):
-    """What is left to know of a model once it is built."""
-
-    horizon: int
-    problem: Any
-
-    def schedule(self, value: Callable[[Any], int]) -> Schedule:
-        """The schedule that the values of the variables say."""
-
-
-class _Form(NamedTuple):
-    """How one formulation is built, and how large it may be."""
-
-    build: Callable[..., _Model]
-    size: Callable[[Instance, int], int]
-    most: int
-    variables: str
-
-
-FORMS = {
-    "done": _Form(cpsat_model.build, cpsat_model.booleans, MOST_BOOLEANS, "booleans"),
-    "counts": _Form(cpsat_counts.build, cpsat_counts.variables, MOST_COUNTS, "integers"),
-}
-"""`done`: a boolean per warp, place and cycle; `counts`: equal warps are counted, whatever their number."""
 
 
 def solve(
@@ -56,7 +25,6 @@ def solve(
     *,
     horizon: int,
     hint: Schedule | None = None,
-    form: str = "done",
     workers: int = 1,
     seed: int = 0,
 ) -> Finding:
@@ -67,36 +35,29 @@ def solve(
     Args:
         horizon: a proven upper bound on the worst case, in cycles.
         hint: a work-conserving schedule to start from.
-        form: a key of `FORMS`; all have the same answer.
         workers: threads of the solver.
         seed: of the solver's random numbers.
 
     Raises:
-        InputError: an unknown form.
         UnsupportedError: a place is a barrier.
         BrokenPromiseError: no schedule fits into the horizon, or the hint does not.
     """
-    if form not in FORMS:
-        raise InputError(f"unknown form {form!r} of the CP-SAT model; known: {', '.join(FORMS)}")
     if instance.has_barriers:
         raise UnsupportedError("CP-SAT does not take barriers; backend search does")
-    if form == "counts":
-        instance.require_basic("CP-SAT's form 'counts'")
     if hint is not None and hint.makespan > horizon:
         raise BrokenPromiseError(f"a schedule of {hint.makespan} cycles exceeds the upper bound of {horizon}")
-    chosen = FORMS[form]
-    if (size := chosen.size(instance, horizon)) > chosen.most:
-        limits.progress(f"no CP-SAT: about {size} {chosen.variables} are more than the limit of {chosen.most}")
+    if (size := booleans(instance, horizon)) > MOST_BOOLEANS:
+        limits.progress(f"no CP-SAT: about {size} booleans are more than the limit of {MOST_BOOLEANS}")
         return Finding()
     try:
-        model = chosen.build(instance, horizon, hint=hint, stop=lambda: limits.expired)
+        model = build(instance, horizon, hint=hint, stop=lambda: limits.expired)
     except Stopped:
         return Finding()
-    limits.progress(f"CP-SAT: about {size} {chosen.variables}, {len(model.problem.proto.constraints)} constraints")
+    limits.progress(f"CP-SAT: about {size} booleans, {len(model.problem.proto.constraints)} constraints")
     return _run(model, limits, workers, seed)
 
 
-def _run(model: _Model, limits: Limits, workers: int, seed: int) -> Finding:
+def _run(model: Model, limits: Limits, workers: int, seed: int) -> Finding:
     from ortools.sat.python import cp_model
 
     solver = cp_model.CpSolver()
@@ -123,7 +84,7 @@ def _run(model: _Model, limits: Limits, workers: int, seed: int) -> Finding:
     return Finding(witness, upper, Upper.CPSAT) if upper < model.horizon else Finding(witness)
 
 
-def _watched(solver: Any, model: _Model, limits: Limits) -> Any:
+def _watched(solver: Any, model: Model, limits: Limits) -> Any:
     """Solve in a thread, so that this one hears of an interrupt and can stop the search; the status."""
     with ThreadPoolExecutor(1) as pool:
         search = pool.submit(solver.solve, model.problem, _progress(limits))

@@ -96,7 +96,7 @@ def test_programs_are_written_into_a_folder(language: str, microbench: Runner, t
 def compiled(tool: str, *arguments: object) -> None:
     if shutil.which(tool) is None:
         pytest.skip(f"{tool} is not installed")
-    done = subprocess.run([tool, *map(str, arguments)], capture_output=True, text=True, timeout=120)
+    done = subprocess.run([tool, *map(str, arguments)], capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
 
 
