@@ -16,8 +16,12 @@ class ParseError(InputError):
 
     def __init__(self, file: str | Path, line: int, column: int, message: str, context: str = "") -> None:
         self.file, self.line, self.column = str(file), line, column
-        self.context = context
+        self.message, self.context = message, context
         super().__init__(f"{self.file}:{line}:{column}: {message}")
+
+    def adding(self, hint: str) -> "ParseError":
+        """The same with a hint behind the message."""
+        return ParseError(self.file, self.line, self.column, f"{self.message} ({hint})", self.context)
 
 
 class UnsupportedError(InputError):

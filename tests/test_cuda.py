@@ -194,6 +194,11 @@ def test_ptx_that_is_not_understood_is_told_with_how_to_see_it(fake: Fake, tmp_p
 
 LOGS = {
     "front end": ('source.cu(3): error: identifier "x" is undefined', '{}:3: nvcc says: identifier "x" is undefined'),
+    "new intrinsic": (
+        'source.cu(3): error: identifier "__reduce_add_sync" is undefined',
+        '{}:3: nvcc says: identifier "__reduce_add_sync" is undefined; this was compiled for compute_75, and what only'
+        " newer GPUs have needs --arch, such as compute_90",
+    ),
     "numbered": ("source.cu(3): error #20013-D: no", "{}:3: nvcc says: no"),
     "catastrophic": ("./source.cu(1): catastrophic error: cannot open", "{}:1: nvcc says: cannot open"),
     "preprocessor": (
@@ -339,6 +344,16 @@ def test_several_kernels_are_listed_and_found_by_their_plain_names(
     assert (code, err.count("\n")) == (2, 1)
     assert "choose one of 2 kernels with --kernel NAME: _Z5saxpyPf, k" in err
     assert run(capsys, "solve", source, "--warps", 2, "--kernel", "saxpy")[0] == 0
+
+
+def test_so_does_one_about_an_opcode(fake: Fake, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = fake(printing(PTX.replace("add.s32 %r1, %r2, %r3", "zork f"), tmp_path))
+    code, _, err = run(capsys, "solve", source, "--warps", 2)
+    assert code == 2
+    message, *context = err.splitlines()
+    assert message.startswith(f"makespan: PTX of {source}:8:")
+    assert message.endswith("(lines are those of the PTX that was made; --keep-ptx FILE.ptx keeps it)")
+    assert [line.strip() for line in context] == ["zork f;", "^"]
 
 
 def test_an_error_about_a_place_in_the_ptx_says_how_to_see_it(

@@ -12,7 +12,7 @@ import click
 
 from makespan import strings
 from makespan.cli.parameters import Capacity, Memory, Seconds, Warps
-from makespan.errors import InputError
+from makespan.errors import InputError, ParseError
 from makespan.instance import MAX_WARPS, Instance
 from makespan.machine import PAPER, Machine, find
 from makespan.program import Program
@@ -205,6 +205,8 @@ def telling_how_to_keep(module: "Module") -> Iterator[None]:
     except InputError as error:
         if module.compilation is None or f"PTX of {module.compilation.source}:" not in str(error):
             raise
+        if isinstance(error, ParseError):
+            raise error.adding(KEEP_HINT) from None
         raise type(error)(f"{error}\n({KEEP_HINT})") from None
 
 

@@ -110,13 +110,14 @@ class _Builder(Transformer[Token, tuple[Item, ...]]):
         check("reading the PTX", "leave kernels out of the file that are not needed")
         first = parts[0]
         guarded = first.type == "GUARD"
+        opcode = parts[1] if guarded else first
         operands = parts[-2]
         return Instruction(
-            str(parts[1] if guarded else first),
+            str(opcode),
             operands if isinstance(operands, tuple) else (),
             "".join(first[1:].split()) if guarded else None,
             first.line,
-            first.column,
+            opcode.column,
         )
 
     def operands(self, parts: list[Any]) -> tuple[str, ...]:
@@ -131,7 +132,7 @@ class _Builder(Transformer[Token, tuple[Item, ...]]):
     def _rope(self, parts: list[Any]) -> list[Any]:
         return parts
 
-    operand = expression = term = initializer = datum = inlined = values = _rope
+    operand = expression = term = initializer = address = datum = inlined = values = _rope
 
 
 def _body(block: list[Any]) -> tuple[Statement, ...]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from makespan.errors import UnsupportedError
-from makespan.ptx.module import Brace, Declaration, Instruction, Kernel, Label, Statement
+from makespan.ptx.module import Brace, Declaration, Instruction, Kernel, Label, Statement, declares
 
 RETURN = "%return_"
 """How the labels behind inlined functions begin."""
@@ -36,6 +36,13 @@ def is_inlined(instruction: Instruction) -> bool:
 def call_name(instruction: Instruction) -> str:
     """What a call calls: the name of a function, or a register."""
     return next((text for text in instruction.operands if not text.startswith("(")), "")
+
+
+def is_indirect(kernel: Kernel, call: Instruction) -> bool:
+    """Whether a call goes to wherever a register points."""
+    declared = (s for s in (*kernel.variables, *kernel.statements) if isinstance(s, Declaration) and s.is_register)
+    registers = {name: count for declaration in declared for name, count in declaration.names}
+    return declares(registers, call_name(call))
 
 
 def _is_label(instruction: Instruction) -> bool:

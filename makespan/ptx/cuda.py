@@ -41,6 +41,7 @@ _PLACED_ERRORS = (
 )
 _OTHER_ERROR = re.compile(r"(?:.{0,80}\b)?(?:error|fatal)\s*: (?P<what>.+)")
 _DEVICE_CODE_ONLY = re.compile(r"host functions are not allowed|(?:could not|cannot) open source file|<<<")
+_UNKNOWN_INTRINSIC = re.compile(r'identifier "__\w+" is undefined')
 _MOST_LINES, _LINE_WIDTH, _MESSAGE_WIDTH = 10_000, 2_000, 300
 
 
@@ -207,6 +208,9 @@ def _complaint(path: Path, compiler: Compiler, code: int, log: str, folder: Path
             "; NVRTC takes device code only: no main, no <<<...>>> and no header of the host such as <cstdio>; move"
             " them to another file, or put nvcc and gcc on PATH"
         )
+    elif _UNKNOWN_INTRINSIC.search(failure.what):
+        chosen = next(flag.partition("=")[2] for flag in compiler.flags if "arch" in flag)
+        hint = f"; this was compiled for {chosen}, and what only newer GPUs have needs --arch, such as compute_90"
     return f"{where}: {compiler.name} says: {what}{hint}"
 
 
@@ -271,8 +275,7 @@ def _parsed(text: str, file: str, keep: Path | None) -> Module:
     except ParseError as error:
         if keep is not None:
             raise
-        message = str(error).removeprefix(f"{error.file}:{error.line}:{error.column}: ")
-        raise ParseError(file, error.line, error.column, f"{message} ({KEEP_HINT})", error.context) from None
+        raise error.adding(KEEP_HINT) from None
 
 
 def _remembering(module: Module, compilation: Compilation) -> Module:

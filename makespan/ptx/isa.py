@@ -13,7 +13,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
-from makespan.errors import InputError
+from makespan.errors import InputError, ParseError
 from makespan.ptx.module import Brace, Declaration, Instruction, Kernel, declares, names_in
 from makespan.text_file import parse_toml, read_text
 
@@ -143,13 +143,21 @@ def units_of(kernel: Kernel, classes: Classes) -> tuple[str | None, ...]:
         try:
             unit = seen(instruction.opcode)
         except LookupError:
-            raise InputError(
-                f"{kernel.file}:{instruction.line}: unknown opcode {instruction.opcode!r}; classify it with"
-                " --classes FILE, or count every unknown opcode with --unknown C"
-            ) from None
+            raise _unknown(kernel.file, instruction) from None
         overridden = any(prefix in classes.overrides for prefix in _prefixes(instruction.opcode))
         found.append("L" if reads_variable and classes.profile == "paper" and not overridden else unit)
     return tuple(found)
+
+
+def _unknown(file: str, instruction: Instruction) -> ParseError:
+    text, opcode = str(instruction), instruction.opcode
+    return ParseError(
+        file,
+        instruction.line,
+        instruction.column,
+        f"unknown opcode {opcode!r}; classify it with --classes FILE, or count every unknown opcode with --unknown C",
+        f"{text}\n{' ' * text.index(opcode)}^",
+    )
 
 
 def read_classes(path: Path) -> dict[str, str]:

@@ -17,7 +17,10 @@ _NUMBERED = re.compile(r"(.*[^0-9])(0|[1-9][0-9]{0,8})")
 
 @dataclass(frozen=True, slots=True)
 class Instruction:
-    """One instruction; an operand is its text without blanks, such as `[%rd1+4]`; a guard has no `@`."""
+    """One instruction; an operand is its text without blanks, such as `[%rd1+4]`; a guard has no `@`.
+
+    It begins in this line, and its opcode in this column.
+    """
 
     opcode: str
     operands: tuple[str, ...] = ()

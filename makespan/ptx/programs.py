@@ -11,7 +11,7 @@ from makespan.ptx.automaton import Branching, Builder
 from makespan.ptx.barriers import refuse_barriers, refuse_parted_barriers, with_barriers
 from makespan.ptx.bounds import GivenBound
 from makespan.ptx.branches import Step, preferences
-from makespan.ptx.calls import is_inlined
+from makespan.ptx.calls import is_indirect, is_inlined
 from makespan.ptx.cfg import JUMPS, Flow, flow
 from makespan.ptx.divergence import Reconvergence, reconvergences
 from makespan.ptx.isa import PROFILES, Classes, units_of
@@ -183,10 +183,7 @@ class _Source:
         """Refuse what no program can express."""
         for instruction in (i for block in sorted(visited) for i in self.flow.instructions(block)):
             if instruction.name == "call" and not is_inlined(instruction):
-                raise UnsupportedError(
-                    f"{self.flow.kernel.file}:{instruction.line}: `{instruction}` calls what has no body in this file;"
-                    " have the function compiled into it, or leave the call out with --take"
-                )
+                raise _uncallable(self.flow.kernel, instruction)
         refuse_barriers(self.flow, sorted(visited), self.launch)
 
     def _has_sides(self, block: int) -> bool:
@@ -256,6 +253,13 @@ class _Source:
         kernel = self.flow.kernel
         bounds = ", ".join(f"loop {info.label} {info.bound}" for info in terrain.infos if info.bound)
         return InputError(f"{kernel.file}:{kernel.line}: no path through {kernel.name} keeps the loop bounds: {bounds}")
+
+
+def _uncallable(kernel: Kernel, call: Instruction) -> UnsupportedError:
+    why, remedy = "calls what has no body in this file", "have the function compiled into it"
+    if is_indirect(kernel, call):
+        why, remedy = "calls what a register points to, which is not followed", "call the function by its name"
+    return UnsupportedError(f"{kernel.file}:{call.line}: `{call}` {why}; {remedy}, or leave the call out with --take")
 
 
 def _about_path(

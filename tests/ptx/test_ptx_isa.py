@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from makespan.errors import InputError
+from makespan.errors import InputError, ParseError
 from makespan.ptx import PROFILES, Classes, Kernel, ListedInstruction, listing, read, read_classes
 from makespan.ptx.isa import opcodes
 from tests.ptx.texts import CORPUS, SAMPLES, kernel
@@ -108,9 +108,13 @@ def test_listing_shows_line_text_and_unit_once_and_in_text_order() -> None:
 
 
 def test_an_unknown_opcode_is_an_error_that_names_the_remedies() -> None:
-    message = "k.ptx:6: unknown opcode 'zork.v2'; classify it with --classes FILE, or count .* with --unknown C"
+    message = "k.ptx:6:1: unknown opcode 'zork.v2'; classify it with --classes FILE, or count .* with --unknown C"
     with pytest.raises(InputError, match=message):
         listing(kernel("ret;\nzork.v2 %r1;"))
+    with pytest.raises(ParseError) as caught:
+        listing(kernel("ret;\n  @%p1 zork.v2 %r1;"))
+    assert (caught.value.line, caught.value.column) == (6, 8)
+    assert caught.value.context == "@%p1 zork.v2 %r1;\n     ^"
     assert listing(kernel("zork %r1;"), unknown="C")[0].unit == "C"
     assert listing(kernel("zork %r1;"), unknown="-")[0].unit is None
 

@@ -38,7 +38,8 @@ def refusal(text: str) -> ParseError:
         '.entry k { ret; }\n.file 1 "a b.cu", 1700000000, 42\n',
         ".section .debug_info\n{\n.b8 1, 2\nL: .b32 .debug_str+12\n.b64 L-M\n}\n.section .debug_str { }",
         '@@DWARF .byte 0x01\n# 1 "k.cu"\n.entry k () { ret; }',
-        ".global .align 8 .u64 t[2] = {generic(a), b+8};\n.const .f32 c[2][2] = {{0f3F800000, 1.5}, {-2.0e-3, .5}};",
+        ".global .align 8 .u64 t[2] = {generic(a), generic(a)+4, 0xFF00(generic(a)+8), b+8};\n"
+        ".const .f32 c[2][2] = {{0f3F800000, 1.5}, {-2.0e-3, .5}};",
         ".global .samplerref s = { addr_mode_0 = clamp_to_edge, filter_mode = nearest };",
         ".global .attribute(.managed) .u32 x = 0xFFU;\n.common .global .u32 z;",
         ".weak .global .attribute(.unified(19, 95)) .u32 x;",
@@ -102,7 +103,7 @@ def test_body_survives(body: str) -> None:
 
 def test_positions_are_those_of_the_text() -> None:
     first, second = instructions("  add.s32 %r1, %r1, 1;\n\t@%p1 bra L;\nL:")
-    assert (first.line, first.column, second.line, second.column) == (5, 3, 6, 2)
+    assert (first.line, first.column, second.line, second.column) == (5, 3, 6, 7)  # of the opcode, behind the guard
 
 
 def test_a_bound_comment_is_kept_with_its_line_and_others_are_not() -> None:

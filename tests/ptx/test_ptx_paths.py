@@ -228,6 +228,10 @@ def test_a_loop_that_take_avoids_needs_no_bound() -> None:
     ("body", "message"),
     [
         ("call.uni (r), f, (p);", "k.ptx:5: `call.uni (r), f, (p);` calls what has no body in this file; have"),
+        (
+            ".reg .u64 %f<2>;\ncall %f1, (p), t;",
+            "k.ptx:6: `call %f1, (p), t;` calls what a register points to, which is not followed; call the function",
+        ),
         ("bar.arrive 0, 64;", "k.ptx:5: `bar.arrive 0, 64;` only arrives and does not wait"),
         ("barrier.cta.arrive 0, 64;", "only arrives"),
         ("barrier.cluster.arrive;", "waits for other blocks of a cluster"),
@@ -323,7 +327,7 @@ def test_profile_classes_and_unknown_are_used_and_told() -> None:
         "opcodes that no table knows count as L: zork",
         "nanosleep takes one cycle: the time asleep is not counted",
     )
-    with pytest.raises(InputError, match=r"k.ptx:6: unknown opcode 'zork'"):
+    with pytest.raises(InputError, match=r"k.ptx:6:1: unknown opcode 'zork'"):
         program(k)
 
 

@@ -63,7 +63,7 @@ def test_the_corpus_survives_printing() -> None:
 def test_every_part_of_a_module_is_printed() -> None:
     text = """.version 8.7
 .target sm_90a, debug
-.global .align 8 .u64 t[2] = {generic(a), b+8};
+.global .align 8 .u64 t[2] = {generic(a), generic(a)+4, 0xFF00(generic(a)+8), b+8};
 .extern .func (.param .b32 r) vprintf (.param .b64 a)
 ;
 .visible .entry k (.param .u64 .ptr .global .align 1 x)
