@@ -285,6 +285,16 @@ def test_every_execution_counts() -> None:
     assert decided(graph(body.format(0, 1)), Launch(), 0) == {1: 0, 2: 1}
 
 
+def test_what_all_warps_decide_alike_needs_no_block() -> None:
+    body = "ld.param.u32 m, [n]; setp.gt.u32 p, m, 5; @p bra E; add.u32 m, m, 1; E: ret;"
+    assert decided(graph(body), Launch(parameters={"n": 7}), None) == {0: 0}
+    assert decided(graph(body), Launch(parameters={"n": 5}), None) == {0: 1}
+    assert decided(graph(body), Launch(), None) == {}
+    by_warp = "mov.u32 t, %tid.x; setp.lt.u32 p, t, 32; @p bra E; add.u32 t, t, 1; E: ret;"
+    assert decided(graph(by_warp), Launch((64, 1, 1)), None) == {}
+    assert decided(graph(by_warp), Launch((64, 1, 1)), 0) == {0: 0}
+
+
 def test_nothing_is_decided_when_the_steps_run_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runs, "MAX_STEPS", 3)
     assert decided(graph(SPECIALISED), LINE, 0) == {}

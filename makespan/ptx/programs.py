@@ -154,14 +154,14 @@ class _Source:
         self._refuse(visited)
         served = [at for block in path for at in self._served(block)]
         if not served:
-            raise self._nothing()
+            raise self._nothing(always=True)
         letters = "".join(self.units[at] or "" for at in served)
         assumptions = (*self._assumptions(visited), *_about_path(terrain, visited, take, trace))
         return Program.chain(letters, origins=[self._origin((at,)) for at in served], assumptions=assumptions)
 
     def _automaton(self, terrain: Terrain, take: Mapping[str, str], warp: int | None) -> Program:
         """Everything that a warp may execute, but for the sides that `take` leaves out."""
-        sides = decided(self.flow, self.launch, warp) if warp is not None and self.flow.is_plain else {}
+        sides = decided(self.flow, self.launch, warp) if self.flow.is_plain else {}
         sides |= preferences(self.flow, take)
         visited = _reachable(self.flow, sides)
         parting = frozenset(block for block in visited - self.uniform - sides.keys() if self._has_sides(block))
@@ -174,7 +174,7 @@ class _Source:
         if made is None:
             raise self._no_way(terrain)
         if made.may_be_empty:
-            raise self._nothing()
+            raise self._nothing(always=not made.places)
         assumptions = (*self._assumptions(visited), *self._about_paths(terrain, visited, parting, take))
         origins = tuple(self._origin(behind) for behind in made.instructions)
         return Program(made.places, made.starts, origins, assumptions)
@@ -243,11 +243,14 @@ class _Source:
             ):
                 yield f"lanes that wait for each other come together at {_lines(synchronous)}"
 
-    def _nothing(self) -> InputError:
+    def _nothing(self, *, always: bool) -> InputError:
         kernel = self.flow.kernel
-        return InputError(
-            f"{kernel.file}:{kernel.line}: a warp may end before any instruction of {kernel.name} needs a unit"
+        what = (
+            "a warp executes nothing that needs a unit, so this takes 0 cycles and there is nothing to solve"
+            if always
+            else "a warp may end before any instruction needs a unit, which no program can say; fix it with --take"
         )
+        return InputError(f"{kernel.file}:{kernel.line}: {kernel.name}: {what}")
 
     def _no_way(self, terrain: Terrain) -> InputError:
         kernel = self.flow.kernel

@@ -48,11 +48,11 @@ def uniform_branches(flow: Flow, launch: Launch) -> frozenset[int]:
     return frozenset(sure.union(_by_spread(flow, runs, frozenset(sure))))
 
 
-def decided(flow: Flow, launch: Launch, warp: int) -> dict[int, int]:
+def decided(flow: Flow, launch: Launch, warp: int | None) -> dict[int, int]:
     """The side (as in `branches.SIDES`) of every branch that has the same outcome at each of its executions.
 
-    That is, by every lane of this warp (its number in the block), in every block of the grid. A branch that is never
-    executed has no outcome and is left out.
+    That is, by every lane of this warp (its number in the block; None for all), in every block of the grid. A branch
+    that is never executed has no outcome and is left out.
 
     Raises:
         InputError: a launch that does not fit the kernel, or a warp that the block does not have.

@@ -267,7 +267,10 @@ def test_warps_of_different_programs_are_groups() -> None:
     [
         ("@p bra E;\nL: add.s32 a,a,1;\nbra L;\nE: ret;", "k.ptx:6: from L on, kernel k never ends"),
         ("L: add.s32 a,a,1;\nbra L;", "k.ptx:3: no path through k keeps the loop bounds: loop L at most 2"),
-        ("@p exit;\nadd.s32 a,a,1;", "k.ptx:3: a warp may end before any instruction of k needs a unit"),
+        (
+            "@p exit;\nadd.s32 a,a,1;",
+            "k.ptx:3: k: a warp may end before any instruction needs a unit, which no program",
+        ),
         (
             "O: add.s32 a,a,1;\nI: add.s32 a,a,1;\n@p bra O;\nM: add.s32 a,a,1;\n@q bra I;\nret;",
             "k.ptx:7: lanes that part at `@p bra O;` meet again at M in an inner loop, after some have repeated the"

@@ -112,3 +112,13 @@ def test_the_starts_of_an_automaton_are_told(strings: Runner, tmp_path: Path) ->
     assert program["starts"] == document["starts"]
     reached = {*program["starts"], *(after for letter in program["letters"] for after in letter["successors"])}
     assert reached == {*range(program["places"]), program["places"]}
+
+
+def test_a_parameter_decides_a_branch_without_a_block(strings: Runner, tmp_path: Path) -> None:
+    path = tmp_path / "k.ptx"
+    body = "ld.param.u32 a, [n]; setp.gt.u32 p, a, 5; @p bra E; add.u32 a, a, 1; E: ret;"
+    path.write_text(f".version 8.0\n.target sm_75\n.entry k(.param .u32 n) {{ {body} }}")
+    for value, letters in ((7, "LCC"), (5, "LCCC"), (None, None)):
+        given = () if value is None else ("--param", f"n={value}")
+        (document,) = map(json.loads, strings(path, *given, "--format", "json").out.splitlines())
+        assert document["string"] == letters
