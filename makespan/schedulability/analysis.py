@@ -6,7 +6,7 @@ from makespan.errors import BrokenPromiseError
 from makespan.schedulability.arrivals import Stream
 from makespan.schedulability.chains import sampled_latency
 from makespan.schedulability.evidence import misses
-from makespan.schedulability.holistic import Limits, Response, Responses, responses
+from makespan.schedulability.holistic import Limits, Response, Responses, responses, responses_in_time
 from makespan.schedulability.task import Activation, Chain, Partition, Policy, Task, TaskSet
 from makespan.schedulability.utilisation import ONE, excess, loads, scaled
 from makespan.schedulability.verdict import Answer, ChainVerdict, Load, TaskVerdict, Verdict
@@ -63,6 +63,16 @@ def verdicts(
         for miss in misses(task_set, names, attempts=limits.attempts, jobs=limits.jobs, progress=progress):
             verdict = verdict.with_miss(miss)
             yield verdict
+
+
+def is_proven(task_set: TaskSet, limits: Limits = DEFAULT_LIMITS) -> bool:
+    """Whether `analyse` says yes, for less: what is late need not be known exactly.
+
+    Raises:
+        InputError: as `analyse`.
+    """
+    found = responses_in_time(task_set, limits)
+    return found is not None and all(_chain(task_set, c, found).answer is Answer.YES for c in task_set.chains)
 
 
 def _proven(task_set: TaskSet, limits: Limits) -> Verdict:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from makespan.errors import InputError
-from makespan.schedulability.analysis import DEFAULT_LIMITS, analyse, verdicts
+from makespan.schedulability.analysis import DEFAULT_LIMITS, analyse, is_proven, verdicts
 from makespan.schedulability.assignment import Assignment, Heuristic, assign, assign_exactly
 from makespan.schedulability.chains import predecessors
 from makespan.schedulability.description import Description, Priorities, task_set
@@ -159,6 +159,11 @@ def _quickly_proven(system: TaskSet, /) -> Verdict:
     return analyse(system, limits=QUICK, evidence=False)
 
 
+def _is_quickly_proven(system: TaskSet, /) -> bool:
+    """Whether that says yes."""
+    return is_proven(system, QUICK)
+
+
 def _assigned(system: TaskSet, kind: str | None, seconds: float) -> Assignment | None:
     if not system.unassigned:
         if kind is not None:
@@ -180,17 +185,21 @@ def _margins(
     progress: Callable[[str], None],
 ) -> Iterator[Margin]:
     progress("how much longer all kernels could take")
-    yield execution_factor(system, analyse)
+    yield execution_factor(system, analyse, is_proven)
     started = predecessors(system)
     for task in system.tasks:
         progress(f"how much longer {task.name} could take, and how often it could come")
-        yield execution_factor(system, _quickly_proven, only=task.name)
+        yield execution_factor(system, _quickly_proven, _is_quickly_proven, only=task.name)
         if task.name not in started:  # else its period is that of the task at the head
-            yield shortest_period(system, _quickly_proven, task.name)
+            yield shortest_period(system, _quickly_proven, _is_quickly_proven, task.name)
     clock = description.clock
     if clock is not None and any(wcet.cycles is not None for wcet in wcets.values()):
         progress("how slow the clock could be")
-        yield slowest_clock(lambda hertz: _slower(description, wcets, system, clock / hertz), clock, _quickly_proven)
+
+        def at(hertz: Fraction) -> TaskSet:
+            return _slower(description, wcets, system, clock / hertz)
+
+        yield slowest_clock(at, clock, _quickly_proven, _is_quickly_proven)
 
 
 def _slower(description: Description, wcets: Mapping[str, Wcet], system: TaskSet, slower: Fraction) -> TaskSet:

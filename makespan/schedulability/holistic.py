@@ -7,7 +7,7 @@ without end, or so far that its jobs overlap on a core, has none, and neither ha
 Source: Tindell and Clark, Microprocessing and Microprogramming 40, 1994. Proof: docs/schedulability_theory.md.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -90,7 +90,25 @@ def responses(task_set: TaskSet, limits: Limits) -> Responses:
         InputError: a task without a partition, chains by data that contradict themselves, or a task with CPU time
             whose deadline is longer than its period.
     """
-    return _System(task_set, limits).solve()
+    system = _System(task_set, limits)
+    for _ in system.rounds():
+        pass
+    return system.found
+
+
+def responses_in_time(task_set: TaskSet, limits: Limits) -> Responses | None:
+    """The same if every bound is within its deadline, else None; known as soon as one has risen above it.
+
+    Raises:
+        InputError: as `responses`.
+    """
+    system = _System(task_set, limits)
+    for now in system.rounds():
+        for task in task_set.tasks:
+            response = now[task.name]
+            if response is None or response.total > task.deadline:
+                return None
+    return system.found
 
 
 class _System:
@@ -109,18 +127,23 @@ class _System:
         self.known: dict[str, tuple[Stream, ...]] = {}
         self.stopped: set[str] = set()
 
-    def solve(self) -> Responses:
-        """Raise bounds until nothing changes."""
+    def rounds(self) -> Iterator[Mapping[str, Response | None]]:
+        """Raise bounds until nothing changes; only the last ones are bounds, the others are below them."""
         for task in self.order:
             self.now[task.name] = self._alone(task)
-        while True:
+        before: dict[str, Response | None] = {}
+        while before != self.now:
+            before = self.now
+            yield before
             ready = {task.name: self._ready(task) for task in self.order}
             for partition, tasks in self.hosts:
                 self._serve(partition, tasks, ready)
-            after = {task.name: self._response(task, ready[task.name]) for task in self.order}
-            if after == self.now:
-                return Responses(after, frozenset(self.stopped), self.known, self.starts)
-            self.now = after
+            self.now = {task.name: self._response(task, ready[task.name]) for task in self.order}
+
+    @property
+    def found(self) -> Responses:
+        """What holds after the last round."""
+        return Responses(self.now, frozenset(self.stopped), self.known, self.starts)
 
     def _alone(self, task: Task) -> Response:
         ready = (self._event(task) or 0) + task.jitter + task.before

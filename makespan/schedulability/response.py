@@ -82,7 +82,7 @@ def _fixed_priority(streams: Sequence[Stream], at: int, since: Sequence[int], st
     if any(s.is_wild for s in (own, *rivals)) or _excess([own, *rivals]) > 0:
         return None
     busy = busy_period([own, *rivals], blocking, steps)
-    repeats = _repeats(own, rivals) if busy is None else None
+    repeats = _repeats(own, rivals, busy)
     best = [0] * len(since)
     for q, start in _starts(own, rivals, blocking, steps):
         event = q * own.period - own.delay
@@ -93,9 +93,19 @@ def _fixed_priority(streams: Sequence[Stream], at: int, since: Sequence[int], st
     return tuple(Bound(most, blocking) for most in best)
 
 
-def _repeats(own: Stream, rivals: Sequence[Stream]) -> int:
-    """From how many kernels of the task on a busy window without end is no worse than it was."""
-    return -(-own.delay // own.period) + lcm(*(s.period for s in (own, *rivals))) // own.period
+def _repeats(own: Stream, rivals: Sequence[Stream], busy: int | None) -> int:
+    """From how many kernels of the task on a busy window is no worse than it was."""
+    return -(-own.delay // own.period) + _hyperperiod((own, *rivals), busy) // own.period
+
+
+def _hyperperiod(streams: Sequence[Stream], busy: int | None) -> int:
+    """The least common multiple of the periods, or of the first ones where that is as long as the busy window."""
+    found = 1
+    for stream in streams:
+        found = lcm(found, stream.period)
+        if busy is not None and found >= busy:
+            break
+    return found
 
 
 def _is_over(busy: int, event: int, best: Sequence[int], since: Sequence[int]) -> bool:
@@ -140,7 +150,7 @@ class _Edf:
             return None
         own = self.own
         busy = busy_period(self.streams, 0, self.steps)
-        horizon = self._horizon() if busy is None else busy
+        horizon = self._horizon(busy)
         best = [Bound(own.wcet + x, 0) for x in since]
         for release in self._releases():
             latest = [max(-x, release - max(0, x - own.lag)) for x in since]
@@ -178,10 +188,11 @@ class _Edf:
 
         return least_fixed_point(demand, least, len(rows) + 1, self.steps)
 
-    def _horizon(self) -> int:
-        """Where the releases start over that a busy window without end repeats."""
+    def _horizon(self, busy: int | None) -> int:
+        """Where the releases start over that a busy window repeats, or where it ends if that comes first."""
         regular = max((s.deadline - self.own.deadline - s.lag for s in self.rivals), default=0)
-        return max(0, regular) + lcm(*(s.period for s in self.streams))
+        repeated = max(0, regular) + _hyperperiod(self.streams, busy)
+        return repeated if busy is None else min(busy, repeated)
 
     def _releases(self) -> Iterator[int]:
         """Ascending: wherever one more kernel can go before."""

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil
+from typing import Protocol
 
 from makespan.schedulability.assignment import Analysis
 from makespan.schedulability.chains import predecessors
@@ -43,10 +44,22 @@ class Margin:
     supposes: tuple[str, ...] = ()
 
 
-def execution_factor(task_set: TaskSet, analysis: Analysis, *, only: str | None = None) -> Margin:
+class Proof(Protocol):
+    """Whether an analysis proves every deadline, without saying more; `is_proven` is one."""
+
+    def __call__(self, task_set: TaskSet, /) -> bool:
+        """Whether its answer is yes."""
+        ...
+
+
+def execution_factor(task_set: TaskSet, analysis: Analysis, proves: Proof, *, only: str | None = None) -> Margin:
     """The largest factor on the execution times of all kernels, or of the one of task `only`, in thousandths.
 
     Times are rounded up to whole ticks after they are multiplied.
+
+    Args:
+        analysis: says who is late where it fails.
+        proves: whether the answer of `analysis` is yes; asked for every other value.
     """
 
     def at(thousandths: int) -> TaskSet:
@@ -63,10 +76,10 @@ def execution_factor(task_set: TaskSet, analysis: Analysis, *, only: str | None 
 
     what = "execution times of the kernels" if only is None else f"execution time of {only}"
     harder = _doubled(THOUSANDTHS, THOUSANDTHS * MOST_FACTOR)
-    return _border(what, analysis, at, THOUSANDTHS, harder, _halved(THOUSANDTHS, 1), Fraction(1, THOUSANDTHS))
+    return _border(what, analysis, proves, at, THOUSANDTHS, harder, _halved(THOUSANDTHS, 1), Fraction(1, THOUSANDTHS))
 
 
-def shortest_period(task_set: TaskSet, analysis: Analysis, task: str) -> Margin:
+def shortest_period(task_set: TaskSet, analysis: Analysis, proves: Proof, task: str) -> Margin:
     """The shortest period of a task in ticks that leaves all deadlines proven; the deadlines stay as they are.
 
     Tasks that start each other by data have one period, so it changes for all of them. A task with CPU time keeps a
@@ -82,7 +95,7 @@ def shortest_period(task_set: TaskSet, analysis: Analysis, task: str) -> Margin:
 
     harder = _halved(own.period, min(least, own.period))
     easier = _doubled(own.period, min(MAX_TICKS, own.period * MOST_FACTOR))
-    return _border(f"period of {task}", analysis, at, own.period, harder, easier, Fraction(1))
+    return _border(f"period of {task}", analysis, proves, at, own.period, harder, easier, Fraction(1))
 
 
 def _started_together(task_set: TaskSet, name: str) -> set[str]:
@@ -94,7 +107,7 @@ def _started_together(task_set: TaskSet, name: str) -> set[str]:
     return {own, *(follower for follower, head in heads.items() if head == own)}
 
 
-def slowest_clock(at: Callable[[Fraction], TaskSet], clock_hz: Fraction, analysis: Analysis) -> Margin:
+def slowest_clock(at: Callable[[Fraction], TaskSet], clock_hz: Fraction, analysis: Analysis, proves: Proof) -> Margin:
     """The slowest clock of the GPU in Hz, in thousandths of `clock_hz`, at which all deadlines are proven.
 
     Args:
@@ -102,12 +115,14 @@ def slowest_clock(at: Callable[[Fraction], TaskSet], clock_hz: Fraction, analysi
     """
     step = clock_hz / THOUSANDTHS
     easier = _doubled(THOUSANDTHS, THOUSANDTHS * MOST_FACTOR)
-    return _border("clock", analysis, lambda n: at(n * step), THOUSANDTHS, _halved(THOUSANDTHS, 1), easier, step)
+    harder = _halved(THOUSANDTHS, 1)
+    return _border("clock", analysis, proves, lambda n: at(n * step), THOUSANDTHS, harder, easier, step)
 
 
 def _border(
     quantity: str,
     analysis: Analysis,
+    proves: Proof,
     at: Callable[[int], TaskSet],
     start: int,
     harder: Iterator[int],
@@ -115,24 +130,15 @@ def _border(
     unit: Fraction,
 ) -> Margin:
     """Bisect between a proven value and one that is not; values are whole numbers of `unit`."""
-    verdict = analysis(at(start))
-    good, bad = (start, None) if verdict.answer is Answer.YES else (None, start)
-    failed = None if bad is None else verdict
+    good, bad = (start, None) if proves(at(start)) else (None, start)
     for value in harder if bad is None else easier:
-        verdict = analysis(at(value))
-        if verdict.answer is Answer.YES:
-            good = value
-        else:
-            bad, failed = value, verdict
+        good, bad = (value, bad) if proves(at(value)) else (good, value)
         if good is not None and bad is not None:
             break
     while good is not None and bad is not None and abs(good - bad) > 1:
         middle = (good + bad) // 2
-        verdict = analysis(at(middle))
-        if verdict.answer is Answer.YES:
-            good = middle
-        else:
-            bad, failed = middle, verdict
+        good, bad = (middle, bad) if proves(at(middle)) else (good, middle)
+    failed = None if bad is None else analysis(at(bad))
     return Margin(
         quantity,
         None if good is None else good * unit,

@@ -8,7 +8,7 @@ import pytest
 
 from makespan.errors import InputError
 from makespan.report.schedulability import report, verdict
-from makespan.schedulability.analysis import analyse
+from makespan.schedulability.analysis import analyse, is_proven
 from makespan.schedulability.assessment import Assessment, assess
 from makespan.schedulability.description import (
     Description,
@@ -171,7 +171,7 @@ def test_an_assignment_is_refused_only_for_demand_that_is_shown() -> None:
 
 
 def test_a_margin_is_refuted_only_by_times_that_are_shown() -> None:
-    loose, tight, given = (execution_factor(alone(100, 200, low), analyse) for low in (50, 100, None))
+    loose, tight, given = (execution_factor(alone(100, 200, low), analyse, is_proven) for low in (50, 100, None))
     assert [margin.holds for margin in (loose, tight, given)] == [2, 2, 2]
     assert [margin.refuted for margin in (loose, tight, given)] == [False, True, True]
     assert [margin.supposes for margin in (loose, tight, given)] == [(), (), ("k",)]

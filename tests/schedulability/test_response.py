@@ -1,5 +1,6 @@
 """Bounds of kernels on one partition, against exhaustive search, a second implementation and each other."""
 
+from math import lcm
 from random import Random
 
 import pytest
@@ -7,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from response_time_analysis.model import Periodic
 
-from makespan.schedulability import prosa
+from makespan.schedulability import prosa, response
 from makespan.schedulability.arrivals import OutOfStepsError, Steps, Stream, arrivals_within, multiples
 from makespan.schedulability.response import busy_period, kernel_bounds
 from makespan.schedulability.task import Policy, TaskSet
@@ -204,3 +205,24 @@ def test_under_edf_jitter_lets_a_kernel_block_only_while_none_of_its_task_is_ahe
     truth = worst(partition_of(kernel("a", 1, 20, 0, 4), kernel("b", 3, 30, 0, 9, 6), policy=Policy.EDF))
     assert truth is not None
     assert truth.response[0] == 4
+
+
+@pytest.mark.parametrize("policy", Policy)
+def test_a_window_that_repeats_is_walked_through_once(policy: Policy) -> None:
+    """One part in 10^6 below full, the window has millions of kernels; all of them are as in the first periods."""
+    period = 3 * 10**6 + 3
+    streams = [Stream(10**6, period, 2 * period), Stream(2 * 10**6, period, period)]
+    busy = busy_period(streams, 0, Steps(PLENTY))
+    assert busy is not None
+    assert busy > 10**6 * period
+    found, steps = bounds(streams, policy, steps=1000), [3 * 10**6 + 2 * period, 3 * 10**6 + period]
+    assert found[0] is not None
+    assert all(bound is not None and bound >= least for bound, least in zip(found, steps, strict=True))
+
+
+def test_stopping_where_the_window_repeats_changes_no_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    random = Random(11)
+    sets = [small_kernels(random) for _ in range(150)]
+    found = [bounds_of(task_set) for task_set in sets]
+    monkeypatch.setattr(response, "_hyperperiod", lambda streams, busy: lcm(*(s.period for s in streams), busy or 1))
+    assert [bounds_of(task_set) for task_set in sets] == found
