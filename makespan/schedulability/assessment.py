@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from makespan.errors import InputError
 from makespan.schedulability.analysis import DEFAULT_LIMITS, analyse, is_proven, verdicts
-from makespan.schedulability.assignment import Assignment, Heuristic, assign, assign_exactly
+from makespan.schedulability.assignment import EXACT, Assignment, Heuristic, assign, assign_exactly
 from makespan.schedulability.chains import predecessors
 from makespan.schedulability.description import Description, Priorities, task_set
 from makespan.schedulability.holistic import Limits
@@ -16,9 +16,6 @@ from makespan.schedulability.units import shown_frequency, shown_time
 from makespan.schedulability.utilisation import kernel_load
 from makespan.schedulability.verdict import Answer, Load, Verdict
 from makespan.schedulability.wcet import Kind, Wcet
-
-EXACT = "exact"
-"""The assignment that finds one if the analysis accepts any; the others are heuristics."""
 
 QUICK = Limits(one=100_000)
 """What the analysis may spend on one of the many questions about margins; what is not proven by then is not proven."""

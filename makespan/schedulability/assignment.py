@@ -23,6 +23,9 @@ from makespan.schedulability.verdict import Answer, Verdict
 if TYPE_CHECKING:
     from ortools.sat.python.cp_model import CpModel, IntVar
 
+EXACT = "exact"
+"""The assignment that finds one if the analysis accepts any; the others are heuristics."""
+
 _GRAIN = 10**6
 """Utilisation in CP-SAT counts in millionths, rounded down: a necessary condition stays necessary."""
 
@@ -52,7 +55,7 @@ class Assignment:
 
     Args:
         places: partition by task, for the tasks that had none; None where no assignment was found.
-        method: a heuristic, or "exact".
+        method: a heuristic, or `EXACT`, with the heuristic in parentheses that found it first.
         is_proven: where `places` is None: whether the analysis refuses every assignment.
         questions: how many sets of kernels the analysis was asked about.
     """
@@ -92,23 +95,34 @@ def assign(task_set: TaskSet, analysis: Analysis, heuristic: Heuristic) -> Assig
     """
     _refuse_nothing(task_set)
     oracle = _Oracle(task_set, analysis)
+    places = _packed(task_set, oracle, heuristic)
+    return Assignment(places, heuristic, is_proven=False, questions=len(oracle.known))
+
+
+def _packed(task_set: TaskSet, oracle: _Oracle, heuristic: Heuristic) -> dict[str, str] | None:
+    """The places that a heuristic finds, if the analysis proves the whole task set with them."""
     held: dict[str, list[str]] = {partition.name: [] for partition in task_set.partitions}
     load = {name: sum((_utilisation(task) for task in task_set.on(name)), Fraction(0)) for name in held}
     for task in sorted(task_set.unassigned, key=_utilisation, reverse=True):
         place = next((p for p in _order(load, heuristic) if oracle.holds(p, [*held[p], task.name])), None)
         if place is None:
-            return Assignment(None, heuristic, is_proven=False, questions=len(oracle.known))
+            return None
         held[place].append(task.name)
         load[place] += _utilisation(task)
-    places = _places(held) if oracle.agrees(_places(held)) else None
-    return Assignment(places, heuristic, is_proven=False, questions=len(oracle.known))
+    return _places(held) if oracle.agrees(_places(held)) else None
 
 
-def assign_exactly(task_set: TaskSet, analysis: Analysis, *, seconds: float = 60.0) -> Assignment:
+def assign_exactly(
+    task_set: TaskSet, analysis: Analysis, *, seconds: float = 60.0, heuristics: Iterable[Heuristic] = Heuristic
+) -> Assignment:
     """Places for the unassigned kernels, or a proof that the analysis refuses every assignment.
 
-    CP-SAT proposes assignments that respect utilisation and all that was learnt; the analysis checks each partition; a
+    Heuristics come first: they are quick, and whatever they find is as good. Then CP-SAT proposes assignments that respect utilisation and all that was learnt; the analysis checks each partition; a
     refused set of kernels is shrunk to one of which no kernel can be left out, and excluded wherever it fails.
+
+    Args:
+        seconds: for CP-SAT; heuristics end by themselves.
+        heuristics: what to try first.
 
     Source: logic-based Benders decomposition, Hooker and Ottosson, Mathematical Programming 96, 2003.
 
@@ -116,8 +130,11 @@ def assign_exactly(task_set: TaskSet, analysis: Analysis, *, seconds: float = 60
         InputError: no kernel is unassigned.
     """
     _refuse_nothing(task_set)
-    until = time.monotonic() + seconds
-    oracle, master = _Oracle(task_set, analysis), _Master(task_set)
+    oracle = _Oracle(task_set, analysis)
+    for heuristic in heuristics:
+        if (found := _packed(task_set, oracle, heuristic)) is not None:
+            return Assignment(found, f"{EXACT} ({heuristic})", is_proven=False, questions=len(oracle.known))
+    master, until = _Master(task_set), time.monotonic() + seconds
     for partition, names in _small_conflicts(oracle, task_set):
         if time.monotonic() >= until:
             break
@@ -128,12 +145,12 @@ def assign_exactly(task_set: TaskSet, analysis: Analysis, *, seconds: float = 60
             break
         refused = [(p, names) for p, names in proposal.items() if not oracle.holds(p, names)]
         if not refused and oracle.agrees(_places(proposal)):
-            return Assignment(_places(proposal), "exact", is_proven=False, questions=len(oracle.known))
+            return Assignment(_places(proposal), EXACT, is_proven=False, questions=len(oracle.known))
         for partition, together in refused:
             master.exclude(partition, _core(oracle, partition, together))
         if not refused:  # every partition holds by itself: a chain across them does not
             master.exclude_all(proposal)
-    return Assignment(None, "exact", is_proven=master.is_empty, questions=len(oracle.known))
+    return Assignment(None, EXACT, is_proven=master.is_empty, questions=len(oracle.known))
 
 
 class _Master:

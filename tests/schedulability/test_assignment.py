@@ -45,7 +45,7 @@ def _every(task_set: TaskSet) -> list[dict[str, str]]:
 @given(task_sets())
 def test_the_exact_search_finds_an_assignment_whenever_there_is_one(task_set: TaskSet) -> None:
     possible = any(analysis(task_set.assigned(places)).answer is Answer.YES for places in _every(task_set))
-    found = assign_exactly(task_set, analysis)
+    found = assign_exactly(task_set, analysis, heuristics=())
     assert (found.places is not None) == possible
     assert found.is_proven == (not possible)
     if found.places is not None:
@@ -70,7 +70,7 @@ def test_conflicts_of_three_and_more_exclude_nothing_that_holds() -> None:
         tasks = _tasks(*((random.randint(2, 4), random.randint(7, 12)) for _ in range(7)))
         task_set = TaskSet(tasks, _partitions(2))
         possible = any(analysis(task_set.assigned(places)).answer is Answer.YES for places in _every(task_set))
-        found = assign_exactly(task_set, analysis)
+        found = assign_exactly(task_set, analysis, heuristics=())
         assert (found.places is not None, found.is_proven) == (possible, not possible), tasks
 
 
@@ -128,6 +128,15 @@ def test_worst_fit_spreads_and_best_fit_packs() -> None:
     assert packed is not None
     assert len(set(spread.values())) == 2
     assert len(set(packed.values())) == 1
+
+
+@settings(max_examples=60, deadline=None)
+@given(task_sets(), st.sampled_from(Heuristic))
+def test_the_exact_search_is_never_worse_than_a_heuristic(task_set: TaskSet, heuristic: Heuristic) -> None:
+    """Not even without any time of its own."""
+    found = assign_exactly(task_set, analysis, seconds=0.0)
+    assert found.places is not None or assign(task_set, analysis, heuristic).places is None
+    assert found.places is None or found.method.startswith("exact (")
 
 
 def test_nothing_to_assign_is_an_error() -> None:
