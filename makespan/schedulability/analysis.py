@@ -6,7 +6,7 @@ from makespan.errors import BrokenPromiseError
 from makespan.schedulability.arrivals import Stream
 from makespan.schedulability.chains import sampled_latency
 from makespan.schedulability.evidence import misses
-from makespan.schedulability.holistic import Limits, Response, Responses, responses, responses_in_time
+from makespan.schedulability.holistic import HORIZON, Limits, Response, Responses, responses, responses_in_time
 from makespan.schedulability.task import Activation, Chain, Partition, Policy, Task, TaskSet
 from makespan.schedulability.utilisation import ONE, excess, loads, scaled
 from makespan.schedulability.verdict import Answer, ChainVerdict, Load, TaskVerdict, Verdict
@@ -123,9 +123,10 @@ def _reason(task: Task, found: Responses, demanded: Sequence[Load]) -> str:
     places = [f"partition {task.partition}", *([] if task.core is None else [f"core {task.core}"])]
     if over := [place for place in places if place in full]:
         return f"no bound: {over[0]} is overloaded"
-    if task.cpu:
-        return "no bound: jobs of the task, or of one that it waits for, may overlap"
-    return "no bound: what the task waits for has none"
+    first = found.lost[task.name]
+    if first != task.name:
+        return f"no bound: the task depends on {first}, which has none"
+    return f"no bound: it grows beyond {HORIZON} times the longest period, deadline or jitter"
 
 
 def _chain(task_set: TaskSet, chain: Chain, found: Responses) -> ChainVerdict:

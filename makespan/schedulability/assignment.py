@@ -117,8 +117,9 @@ def assign_exactly(
 ) -> Assignment:
     """Places for the unassigned kernels, or a proof that the analysis refuses every assignment.
 
-    Heuristics come first: they are quick, and whatever they find is as good. Then CP-SAT proposes assignments that respect utilisation and all that was learnt; the analysis checks each partition; a
-    refused set of kernels is shrunk to one of which no kernel can be left out, and excluded wherever it fails.
+    Heuristics come first: they are quick, and whatever they find is as good. Then CP-SAT proposes assignments that
+    respect utilisation and all that was learnt; the analysis checks each partition; a refused set of kernels is shrunk
+    to one of which no kernel can be left out, and excluded wherever it fails.
 
     Args:
         seconds: for CP-SAT; heuristics end by themselves.

@@ -2,7 +2,7 @@
 
 Kernels wait for CPU time before them, CPU time waits for kernels, and tasks wait for data of others. Each bound grows
 with the others, so they are raised, from what a task takes alone, until nothing changes. A task whose bound grows
-without end, or so far that its jobs overlap on a core, has none, and neither has a task that needs that bound.
+without end has none, and neither has a task that needs that bound.
 
 Source: Tindell and Clark, Microprocessing and Microprogramming 40, 1994. Proof: docs/schedulability_theory.md.
 """
@@ -75,12 +75,14 @@ class Responses:
         stopped: the tasks for which the limits did not suffice.
         streams: what comes to each partition, in the order of its tasks.
         starts: whose end starts a task that data starts.
+        lost: for each task without a bound, the first one that lost it among those that it needs, and itself.
     """
 
     of: Mapping[str, Response | None]
     stopped: frozenset[str]
     streams: Mapping[str, tuple[Stream, ...]]
     starts: Mapping[str, str]
+    lost: Mapping[str, str]
 
 
 def responses(task_set: TaskSet, limits: Limits) -> Responses:
@@ -126,6 +128,7 @@ class _System:
         self.kernels: dict[str, tuple[Bound, ...] | None] = {}
         self.known: dict[str, tuple[Stream, ...]] = {}
         self.stopped: set[str] = set()
+        self.lost: list[str] = []
 
     def rounds(self) -> Iterator[Mapping[str, Response | None]]:
         """Raise bounds until nothing changes; only the last ones are bounds, the others are below them."""
@@ -139,11 +142,30 @@ class _System:
             for partition, tasks in self.hosts:
                 self._serve(partition, tasks, ready)
             self.now = {task.name: self._response(task, ready[task.name]) for task in self.order}
+            self.lost += [name for name, now in self.now.items() if now is None and before[name] is not None]
 
     @property
     def found(self) -> Responses:
         """What holds after the last round."""
-        return Responses(self.now, frozenset(self.stopped), self.known, self.starts)
+        lost = {name: self._first_lost(name) for name in self.lost}
+        return Responses(self.now, frozenset(self.stopped), self.known, self.starts, lost)
+
+    def _first_lost(self, name: str) -> str:
+        """Of the tasks without a bound that this one needs, directly or not, the first that lost it."""
+        needed, todo = {name}, [name]
+        while todo:
+            more = self._needs(self.tasks.by_name[todo.pop()]) - needed
+            todo += [other for other in more if self.now[other] is None]
+            needed |= more
+        return next(other for other in self.lost if other in needed)
+
+    def _needs(self, task: Task) -> set[str]:
+        """The tasks whose bounds go into that of this one."""
+        policy, tasks = next((p.policy, tasks) for p, tasks in self.hosts if p.name == task.partition)
+        less_urgent = {t for t in tasks if policy is Policy.FIXED_PRIORITY and _urgency(t) < _urgency(task)}
+        found = {t.name for t in (*self.rivals[task.name], *(t for t in tasks if t not in less_urgent and t.before))}
+        starts = {self.starts[t.name] for t in (task, *tasks) if t.name in self.starts and t not in less_urgent}
+        return (found | starts) - {task.name}
 
     def _alone(self, task: Task) -> Response:
         ready = (self._event(task) or 0) + task.jitter + task.before
@@ -160,17 +182,22 @@ class _System:
     def _ready(self, task: Task) -> tuple[int, int] | None:
         """From the event to the release, and from there to the kernel; None if nothing bounds them."""
         event = self._event(task)
-        if event is None or (task.cpu and self.now[task.name] is None):
+        if event is None or (task.before and self.now[task.name] is None):
             return None
         lag = self._stretch(task, task.before) if task.before else 0
         return None if lag is None else (event + task.jitter, lag)
 
     def _stretch(self, task: Task, cpu: int) -> int | None:
         rivals = self._rivals_of(task)
-        return None if rivals is None else self._within(task, stretch, cpu, rivals)
+        return None if rivals is None else self._within(task, stretch, cpu + self._pending(task), rivals)
+
+    def _pending(self, task: Task) -> int:
+        """CPU time of earlier jobs of the task that may still not have ended when one is released."""
+        now = self.now[task.name]
+        return 0 if now is None else (-(-now.end // task.period) - 1) * task.cpu
 
     def _within(self, task: Task, analysis: _Analysis, cpu: int, rivals: list[Rival]) -> int | None:
-        return self._limited(task, lambda steps: analysis(cpu, rivals, task.period, steps))
+        return self._limited(task, lambda steps: analysis(cpu, rivals, self.horizon, steps))
 
     def _limited(self, task: Task, bound: Callable[[Steps], _Found | None]) -> _Found | None:
         """A bound, or None where the limits do not suffice for it."""
@@ -219,7 +246,7 @@ class _System:
         if self.now[task.name] is None or ready is None or bounds is None:
             return None
         found = self._without_cpu(task, ready, bounds) if not task.cpu else self._with_cpu(task, ready, bounds)
-        if found is None or found.end > (task.period if task.cpu else self.horizon):
+        if found is None or found.end > self.horizon or task.cpu > task.period:
             return None
         return found
 
@@ -237,13 +264,12 @@ class _System:
             parts = _parts(task, own, lag, after)
             total, end = own.response + after, whole.response + after
             ways.append(Response(sum(ready), waiting.response, total, end, parts, APART))
-        rivals = self._rivals_of(task)
+        rivals, pending = self._rivals_of(task), self._pending(task)
         if rivals is not None:
             kernel = waiting.response
-            for analysis, way in ((stretch, TOGETHER), (oblivious, OBLIVIOUS)):
-                if analysis is oblivious and any(r.priority == task.priority for r in self.rivals[task.name]):
-                    continue
-                length = self._within(task, analysis, task.cpu + kernel, rivals)
+            alone = not pending and all(r.priority != task.priority for r in self.rivals[task.name])
+            for analysis, way in ((stretch, TOGETHER), *(((oblivious, OBLIVIOUS),) if alone else ())):
+                length = self._within(task, analysis, task.cpu + pending + kernel, rivals)
                 if length is not None:
                     parts = (
                         *(("jitter", task.jitter), ("CPU", task.cpu), ("kernel with waiting", kernel)),

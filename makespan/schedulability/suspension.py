@@ -1,8 +1,8 @@
 """How long CPU time takes on a core with preemptive fixed priorities, when tasks wait for their kernels in between.
 
 A task that waits for its kernel suspends itself. Its next job's CPU time can then come closer than a period after the
-last one's, which the classic analysis with release jitter alone misses. All bounds here need that a job ends before
-the next one of its task arrives; who asks for them sees to that. Proofs: docs/schedulability_theory.md.
+last one's, which the classic analysis with release jitter alone misses. Earlier jobs of the same task that have not
+ended are part of the CPU time that a bound is asked for. Proofs: docs/schedulability_theory.md.
 """
 
 from collections.abc import Sequence
@@ -70,7 +70,7 @@ def stretch(cpu: int, rivals: Sequence[Rival], limit: int, steps: Steps) -> int 
 def oblivious(cpu: int, rivals: Sequence[Rival], limit: int, steps: Steps) -> int | None:
     """The same, with each rival's wait for its kernel counted as CPU time; None beyond `limit`.
 
-    No rival may have the same priority.
+    No rival may have the same priority, and every job of the task must end before the next one is released.
 
     Source: Chen, Nelissen, Huang and others, Real-Time Systems 55(1), 2019.
     """
