@@ -505,7 +505,9 @@ def test_no_real_cycle_falls_by_less_than_the_computed_least_decrease(data: st.D
     last_group = instance.group_of_warp()[last_warp]
     tables = random_tables(draw, instance, last_group, every_node(classes, capacities, thresholds))
     check = potential._Check(
-        instance, Potential(last_group, classes, thresholds, 0, tuple(tables.items())), Work(10**6), Work(10**6)
+        instance,
+        Potential(last_group, classes, thresholds, 0, tuple(tables.items())),
+        potential.Limits(Work(10**6), Work(10**6), Work(10**9)),
     )
     positions = list(positions_of(instance, schedule))
     kinds = [kind_of(instance, classes, thresholds, state) for state in positions]

@@ -321,7 +321,9 @@ def test_no_real_cycle_falls_by_less_than_the_computed_least_decrease(data: st.D
     last_warp = draw.choice([warp for warp, place in enumerate(before_last) if place < ends[groups[warp]]])
     whole = delays.expanded(instance)
     tables = random_tables(draw, whole, groups[last_warp], shape)
-    check = potential._Check(whole, shape.potential(groups[last_warp], tables), Work(10**6), Work(3 * 10**5))
+    check = potential._Check(
+        whole, shape.potential(groups[last_warp], tables), potential.Limits(Work(10**6), Work(3 * 10**5), Work(10**9))
+    )
     kinds = [kind_of(instance, shape.classes, shape.thresholds, state) for state, _ in passed]
     least: dict[tuple[Node, Node], int] = {}
     try:
@@ -784,5 +786,5 @@ def test_a_certificate_with_too_many_coefficients_is_not_unfolded() -> None:
     node = {"kind": [1], "label": None, "others": [[[0, 0, 900_000]]], "last": [[0, 0, 900_000]]}
     nodes = [{**node, "constant": 0, "ports": []}] * 12
     item = {"last_group": 0, "classes": ["C"], "thresholds": [1], "front": 0, "nodes": nodes}
-    with pytest.raises(Refused, match="too large for this checker: over 20000000 coefficients"):
-        reading._certificate({"upper": 1, "potentials": [item]}, instance)
+    with pytest.raises(TooMuchWork):
+        reading._certificate({"upper": 1, "potentials": [item]}, instance, Work(reading.MOST_COEFFICIENTS))

@@ -4,6 +4,7 @@ from makespan.instance import Instance
 from makespan.program import BARRIER, Program
 from makespan.verify import phases
 from makespan.verify.paths import Choose, instructions, total
+from makespan.verify.refusal import Effort, TooMuchWork
 from makespan.verify.two_warps import two_warps as beyond_basic
 from makespan.verify.waiting import Share, most_waiting
 
@@ -75,14 +76,17 @@ def _most_unpaired(program: Program) -> int:
     return max(ahead[start][None] for start in program.starts)
 
 
-def two_warps(instance: Instance, choose: Choose = max) -> int | None:
+def two_warps(instance: Instance, choose: Choose = max, effort: Effort | None = None) -> int | None:
     """The longest (or shortest) schedule of two warps, exactly, by their pairs of places; None if they are too many."""
     if instance.warps != 2 or instance.has_barriers:
         return None
     if not instance.machine.is_basic:
-        return beyond_basic(instance, choose)
+        return beyond_basic(instance, choose, effort)
     first, second = instance.programs()
-    if _edges(first) * second.end + _edges(second) * first.end > MOST_PAIRS:
+    try:
+        with (effort or Effort(1)).part(MOST_PAIRS) as pairs:
+            pairs.spend(_edges(first) * second.end + _edges(second) * first.end)
+    except TooMuchWork:
         return None
     return _pairs(
         first, second, {unit for unit, capacity in instance.machine.capacities.items() if capacity == 1}, choose

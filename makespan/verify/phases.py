@@ -26,7 +26,7 @@ def questions(instance: Instance) -> list[Instance] | None:
     if instance.blocks != 1 or any(unit.interval > unit.latency.least for unit in instance.machine.units):
         return None
     try:
-        cut = [list(_phases(group.program, Work(MOST_VISITS))) for group in instance.groups]
+        cut = _cut(instance)
     except TooMuchWork:
         return None
     found = []
@@ -54,7 +54,7 @@ def pessimistic(instance: Instance) -> int:
     """
     machine = instance.machine
     try:
-        cut = [list(_phases(group.program, Work(MOST_VISITS))) for group in instance.groups]
+        cut = _cut(instance)
     except TooMuchWork:  # in every cycle a latency passes, or a port is held
         longest = {unit.name: max(unit.latency.most, unit.interval) for unit in machine.units}
         return sum(group.warps * total(group.program, longest) for group in instance.groups)
@@ -83,9 +83,10 @@ def most_pairs(instance: Instance) -> int | None:
     A scan from left to right pairs an instruction with the one before if that is unpaired and of another class.
     """
     per_phase: list[int] = []
+    visits = Work(MOST_VISITS)
     try:
         for group in instance.groups:
-            for number, (begins, inside) in enumerate(_phases(group.program, Work(MOST_VISITS))):
+            for number, (begins, inside) in enumerate(_phases(group.program, visits)):
                 singles = (None, *sorted(group.program.units))
                 ahead: dict[tuple[int, str | None], int] = {}
                 for at in reversed(inside):
@@ -99,6 +100,12 @@ def most_pairs(instance: Instance) -> int | None:
     except TooMuchWork:
         return None
     return sum(per_phase)
+
+
+def _cut(instance: Instance) -> list[list[_Phase]]:
+    """The phases of every group."""
+    visits = Work(MOST_VISITS)
+    return [list(_phases(group.program, visits)) for group in instance.groups]
 
 
 def _phases(program: Program, work: Work) -> Iterator[_Phase]:

@@ -48,12 +48,12 @@ from typing import NamedTuple
 from makespan.certificate import FINISHED, Certificate, Kind, Node, Potential, Table
 from makespan.instance import Instance
 from makespan.machine import DELAY
-from makespan.verify.delays import expanded
-from makespan.verify.refusal import Refused, TooMuchWork, Work
+from makespan.verify.delays import expanded, sizes
+from makespan.verify.refusal import Effort, Refused, TooMuchWork, Work
 from makespan.verify.states import Standing, Walker, front
 
 MOST_FRONT_STATES, MOST_FRONT_STEPS, MOST_DECREASES = 20_000, 5_000_000, 2_000_000
-MOST_DIFFERENCES = 1_000_000_000
+MOST_DIFFERENCES, MOST_REMEMBERED = 1_000_000_000, 20_000_000
 FINISH, STAY, DELAYED = -1, -2, -3
 Move = tuple[int, int]
 _END = Node(FINISHED)
@@ -91,8 +91,21 @@ class Cycle(NamedTuple):
     after: Kind
 
 
-def bound(instance: Instance, certificate: Certificate) -> int:
+class Limits(NamedTuple):
+    """What one certificate may take: steps to states of the front, combinations of moves and nodes, differences."""
+
+    steps: Work
+    work: Work
+    differences: Work
+
+
+def bound(instance: Instance, certificate: Certificate, effort: Effort | None = None) -> int:
     """The upper bound that `certificate` proves, in cycles: the largest over the groups that may hold z.
+
+    Args:
+        instance: the question.
+        certificate: a potential for each group.
+        effort: what may be spent; by default that of one proof.
 
     Raises:
         Refused: some part of the certificate does not hold, or is too large to check.
@@ -102,10 +115,17 @@ def bound(instance: Instance, certificate: Certificate) -> int:
         raise Refused(f"the certificate has potentials for groups {groups} of {len(instance.groups)} groups")
     if instance.has_barriers:
         raise Refused("a certificate knows no barriers")
+    effort = effort or Effort(3)
     try:
-        whole = expanded(instance)
-        steps, work = Work(MOST_FRONT_STEPS), Work(MOST_DECREASES)
-        return max(_Check(whole, potential, steps, work).bound() for potential in certificate.potentials)
+        with (
+            effort.part(MOST_FRONT_STEPS) as steps,
+            effort.part(MOST_DECREASES) as work,
+            effort.part(MOST_DIFFERENCES) as differences,
+        ):
+            if sum(sizes(instance)) > work.left:
+                raise TooMuchWork
+            limits, whole = Limits(steps, work, differences), expanded(instance)
+            return max(_Check(whole, potential, limits).bound() for potential in certificate.potentials)
     except TooMuchWork:
         raise Refused("the certificate is too large for this checker") from None
 
@@ -117,10 +137,10 @@ class _Check:
         instance: with its latencies as places.
     """
 
-    def __init__(self, instance: Instance, potential: Potential, steps: Work, work: Work) -> None:
-        work.spend(sum(group.program.end for group in instance.groups))
-        self.instance, self.potential = instance, potential
-        self.steps, self.work = steps, work
+    def __init__(self, instance: Instance, potential: Potential, limits: Limits) -> None:
+        limits.work.spend(sum(len(place.successors) for group in instance.groups for place in group.program.places))
+        self.instance, self.potential, self.warps = instance, potential, instance.warps
+        self.steps, self.work = limits.steps, limits.work
         self.classes = potential.classes
         used = set().union(*(group.program.units for group in instance.groups)) - {DELAY}
         if len(set(self.classes)) != len(self.classes) or set(self.classes) != used:
@@ -132,7 +152,7 @@ class _Check:
         intervals = {unit.name: unit.interval for unit in instance.machine.units}
         self.slow = [Slow(x, intervals[name] - 1) for x, name in enumerate(self.classes) if intervals[name] > 1]
         self.tables = {**dict(potential.nodes), _END: self._nothing()}
-        self.terms = _Terms(instance, potential)
+        self.terms = _Terms(instance, potential, limits.differences)
 
     def bound(self) -> int:
         """Cycles that no schedule exceeds in which a warp of `last_group` finishes last."""
@@ -237,10 +257,10 @@ class _Check:
             self.work.spend(sum(issued))
             moves = Counter((x, y) for x, way in enumerate(chosen) for y in way)
             arrived = [sum(count for (_, y), count in moves.items() if y == x) for x in classes]
-            for delayed in product(*(self._arrivals(kind, x, issued[x], arrived[x]) for x in classes)):
+            for delayed in self._product(self._arrivals(kind, x, issued[x], arrived[x]) for x in classes):
                 back = {(DELAYED, x): count for x, count in enumerate(delayed) if count}
                 there = [come + more for come, more in zip(arrived, delayed, strict=True)]
-                for stay in product(*(self._stays(kind, x, issued[x], there[x]) for x in classes)):
+                for stay in self._product(self._stays(kind, x, issued[x], there[x]) for x in classes):
                     self.work.spend(1 + len(moves) + len(back))
                     staying = {(x, STAY): stay[x] for x in classes if stay[x]}
                     yield {**moves, **back, **staying}, [come + more for come, more in zip(there, stay, strict=True)]
@@ -249,7 +269,7 @@ class _Check:
         self, kind: Kind, moves: dict[Move, int], ready: list[int], ports: list[tuple[tuple[Passing, ...], Kind]]
     ) -> Iterator[Cycle]:
         """The cycles in which these warps move, and so many are ready afterwards."""
-        spare = self.instance.warps - sum(moves.values())
+        spare = self.warps - sum(moves.values())
         if spare < 0:
             return  # needs more warps than there are
         self.work.spend(len(ports) - 1)
@@ -279,6 +299,12 @@ class _Check:
             return range(least, least + 1)
         return range(least, max(least, self.thresholds[x] - arrived) + 1)
 
+    def _product(self, ways: Iterable[range]) -> Iterator[tuple[int, ...]]:
+        """`itertools.product`, which first makes a tuple of every range, however long."""
+        ranges = list(ways)
+        self.work.spend(sum(len(way) - 1 for way in ranges))
+        return product(*ranges)
+
     def _limited(self, way: Iterable[tuple[int, ...]]) -> Iterator[tuple[int, ...]]:
         for chosen in way:
             self.work.spend(1 + len(chosen))
@@ -292,7 +318,7 @@ class _Check:
         while grown:
             grown = False
             for kind, found in labels.items():
-                self.work.spend(len(entered[kind]))
+                self.work.spend(sum(1 + len(labels.get(after, ())) for after in entered[kind]))
                 more = set().union(*(labels.get(after, {self._coarse(after)}) for after in entered[kind])) - found
                 grown = grown or bool(more)
                 found |= more
@@ -379,7 +405,7 @@ class _Check:
 class _Terms:
     """The smallest terms of movers and of warps that stay, by move and pair of tables."""
 
-    def __init__(self, instance: Instance, potential: Potential) -> None:
+    def __init__(self, instance: Instance, potential: Potential, differences: Work) -> None:
         number = {DELAY: DELAYED, **{name: x for x, name in enumerate(potential.classes)}}
         self._others: dict[Move, list[tuple[int, int]]] = {}  # indices into all rows of `others`, joined
         self._last: dict[Move, list[tuple[int, int]]] = {}  # indices into `last`
@@ -398,7 +424,7 @@ class _Terms:
         moves = sorted({*self._others, *self._last})
         self.next = [[y for before, y in moves if before == x and y != STAY] for x in range(len(potential.classes))]
         self.delayed = {move for move in moves if move[0] == DELAYED}
-        self._work = Work(MOST_DIFFERENCES)
+        self._work = differences
         self._size = sum(map(len, (*self._others.values(), *self._last.values())))
         self._tables: dict[tuple[object, object], int] = {}  # numbers of those that differ in more than a constant
         self._numbers: dict[Node, int] = {}
@@ -426,6 +452,8 @@ class _Terms:
     def _column(self, number: int, table: Table, side: int) -> dict[tuple[bool, Move], list[int]]:
         """The coefficients at all beginnings (`side` 0) or ends (1) of every move; 0 for a finished warp."""
         if (number, side) not in self._columns:
+            if len(self._columns) * self._size > MOST_REMEMBERED:
+                self._columns.clear()
             others, last = [c for row in table.others for c in (*row, 0)], (*table.last, 0)
             self._columns[number, side] = {
                 **{(False, move): [others[ends[side]] for ends in edges] for move, edges in self._others.items()},

@@ -19,13 +19,14 @@ from makespan.program import MAX_PLACES, Place, Program
 from makespan.result import PhaseBound, Status, Upper
 from makespan.schedule import Schedule
 from makespan.verify import delays, phases
-from makespan.verify.refusal import Refused
+from makespan.verify.refusal import Refused, TooMuchWork, Work
 
 SCHEMA, RESULT_SCHEMA = "makespan.bundle/1", "makespan.result/1"
 MOST_BYTES = 128 << 20
 MOST_PLACES = 2_000_000
 MOST_INSTRUCTIONS = 10_000_000  # warp-instructions of a witness
-MOST_COEFFICIENTS = 20_000_000  # of a potential
+MOST_COEFFICIENTS = 20_000_000  # of all potentials
+MOST_BRACKETS = 20_000_000  # lists and objects
 LEAST_PROGRESSION = 4
 _MOST_DIGITS = 100
 _MOST_CYCLES = 10**12
@@ -64,10 +65,12 @@ def parse(content: bytes) -> object:
 
     Raises:
         Refused: not UTF-8, not JSON, a key twice in one object, NaN or infinity, a number of over 100 digits, nested
-            too deeply, or larger than 128 MiB.
+            too deeply, larger than 128 MiB, or more than 20 million lists and objects.
     """
     if len(content) > MOST_BYTES:
         raise Refused(f"not a bundle: larger than {MOST_BYTES >> 20} MiB")
+    if content.count(b"[") + content.count(b"{") > MOST_BRACKETS:  # each takes far more than its byte
+        raise Refused(f"not a bundle: over {MOST_BRACKETS} lists and objects")
     try:
         return json.loads(
             content.decode("utf-8"),
@@ -106,8 +109,12 @@ def bundle(document: object) -> Bundle:
         raise Refused(f"not a bundle: {error}") from None
     claim = _claim(parts["result"], instance)
     witness = _witness(parts["witness"], instance, claim.lower)
-    certificate = None if parts["certificate"] is None else _certificate(parts["certificate"], instance)
-    pieces = _phases(parts["phases"], instance)
+    room = Work(MOST_COEFFICIENTS)
+    try:
+        certificate = None if parts["certificate"] is None else _certificate(parts["certificate"], instance, room)
+        pieces = _phases(parts["phases"], instance, room)
+    except TooMuchWork:
+        raise Refused(f"the certificate is too large for this checker: over {MOST_COEFFICIENTS} coefficients") from None
     if _text(parts["sha256"], "sha256") != digest(document):
         raise Refused("the digest does not match the content: the file was changed after it was written")
     return Bundle(instance, claim, witness, certificate, pieces)
@@ -315,7 +322,7 @@ def _per_warp(value: object, name: str, instance: Instance, most: int) -> tuple[
 # Certificate
 
 
-def _phases(value: object, instance: Instance) -> Phases:
+def _phases(value: object, instance: Instance, room: Work) -> Phases:
     entries = _list(value, "phases", 0)
     if not entries:
         return ()
@@ -323,31 +330,31 @@ def _phases(value: object, instance: Instance) -> Phases:
     different = list(dict.fromkeys(cut))
     if len(different) != len(entries):
         raise Refused(f"{len(entries)} phases are given, but barriers make {len(different)} different ones")
-    said = dict(zip(different, map(_phase, entries, different), strict=True))
+    said = {question: _phase(entry, question, room) for entry, question in zip(entries, different, strict=True)}
     return tuple((question, said[question]) for question in cut)
 
 
-def _phase(value: object, question: Instance) -> PhaseBound:
+def _phase(value: object, question: Instance, room: Work) -> PhaseBound:
     parts = _table(value, "phase", "upper", "evidence", "certificate")
-    certificate = None if parts["certificate"] is None else _certificate(parts["certificate"], question)
+    certificate = None if parts["certificate"] is None else _certificate(parts["certificate"], question, room)
     return PhaseBound(_whole(parts["upper"], "upper", 1), _evidence(parts["evidence"]), certificate)
 
 
-def _certificate(value: object, instance: Instance) -> Certificate:
+def _certificate(value: object, instance: Instance, room: Work) -> Certificate:
     parts = _table(value, "certificate", "upper", "potentials")
-    potentials = _list(parts["potentials"], "potentials", most=len(instance.groups))
-    return Certificate(_whole(parts["upper"], "upper", 1), tuple(_potential(item, instance) for item in potentials))
+    potentials, sizes = _list(parts["potentials"], "potentials", most=len(instance.groups)), delays.sizes(instance)
+    upper = _whole(parts["upper"], "upper", 1)
+    return Certificate(upper, tuple(_potential(item, instance, sizes, room) for item in potentials))
 
 
-def _potential(value: object, instance: Instance) -> Potential:
+def _potential(value: object, instance: Instance, sizes: Sequence[int], room: Work) -> Potential:
     parts = _table(value, "potential", "last_group", "classes", "thresholds", "front", "nodes")
     last = _whole(parts["last_group"], "last_group", 0, len(instance.groups) - 1)
     classes = tuple(_text(name, "class") for name in _list(parts["classes"], "classes"))
     thresholds = _wholes(parts["thresholds"], "thresholds")
-    sizes = delays.sizes(instance)
     items = _list(parts["nodes"], "nodes", 0)
-    if len(items) * (sum(sizes) + sizes[last]) > MOST_COEFFICIENTS:  # before progressions are unfolded
-        raise Refused(f"the certificate is too large for this checker: over {MOST_COEFFICIENTS} coefficients")
+    if items:
+        room.spend(len(items) * (sum(sizes) + sizes[last]))  # before progressions are unfolded
     intervals = {unit.name: unit.interval for unit in instance.machine.units}
     held = [intervals[name] - 1 for name in classes if intervals.get(name, 1) > 1]
     nodes = tuple(_node(item, sizes, last, held) for item in items)

@@ -1,5 +1,8 @@
 """Why a checker stops: the evidence is wrong, or checking it would take too long."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from makespan.errors import MakespanError
 
 
@@ -28,3 +31,27 @@ class Work:
         self.left -= steps
         if self.left < 0:
             raise TooMuchWork
+
+
+class Effort:
+    """What all proofs of a bundle may take together: as much as `proofs` of the largest; a bundle can have thousands.
+
+    Args:
+        proofs: so many.
+    """
+
+    __slots__ = ("_left",)
+    _WHOLE = 1_000_000
+
+    def __init__(self, proofs: int) -> None:
+        self._left = proofs * self._WHOLE
+
+    @contextmanager
+    def part(self, most: int) -> Iterator[Work]:
+        """The steps of one proof, at most `most`; what it does not spend remains for others."""
+        steps = most * min(self._left, self._WHOLE) // self._WHOLE
+        work = Work(steps)
+        try:
+            yield work
+        finally:
+            self._left -= -(-self._WHOLE * (steps - max(work.left, 0)) // most)

@@ -22,6 +22,9 @@ from makespan.verify.refusal import TooMuchWork, Work
 MOST_BYTES = 1 << 29
 """Of all states held at one time; those of long programs take kilobytes each."""
 
+MOST_BITS = 1 << 22
+"""Of one state."""
+
 
 class Standing(NamedTuple):
     """So many `warps` of `group` at `place`."""
@@ -36,35 +39,45 @@ class Walker:
 
     Args:
         instance: with its latencies as places.
+
+    Raises:
+        TooMuchWork: a state has more than `MOST_BITS`.
     """
 
     def __init__(self, instance: Instance, work: Work) -> None:
         self._instance, self._work = instance, work
         self._ports = _Ports(instance)
         self._bits = instance.warps.bit_length()
-        self._blocks = instance.blocks if instance.has_barriers else 1
+        self._has_barriers = instance.has_barriers
+        self._blocks = instance.blocks if self._has_barriers else 1
+        places = self._blocks * sum(group.program.end for group in instance.groups)
+        size = self._ports.bits + self._bits * places
+        if size > MOST_BITS:
+            raise TooMuchWork
         self._homes: list[tuple[int, int, int]] = []  # block, group and place by backward number
         self._barriers: list[bool] = []
         for block, (group, kind) in product(range(self._blocks), enumerate(instance.groups)):
             for place in range(kind.program.end - 1, -1, -1):
                 self._homes.append((block, group, place))
                 self._barriers.append(kind.program.places[place].unit == BARRIER)
-        size = self._ports.bits + self._bits * len(self._homes)
         self._step = 1 + (size >> 14)  # a sum of long integers takes longer
-        self.most_states = max(1_000, MOST_BYTES // (size // 8 + 100))  # with what a set needs for each
+        self._step_of_ports = self._step * self._ports.fields >> 4
+        self.most_states = MOST_BYTES // (size // 8 + 100)  # with what a set needs for each
         self._bit = {home: self._ports.bits + self._bits * n for n, home in enumerate(self._homes)}
 
     def starts(self) -> set[int]:
         """All states before the first cycle."""
         states = {0}
         for block, (number, group) in product(range(self._blocks), enumerate(self._instance.groups)):
+            self._check_memory(len(group.program.starts))
             begun = [1 << self._bit[block, number, start] for start in group.program.starts]
-            states = {state + more for state in states for more in self._sums(begun, group.warps // self._blocks)}
+            states = self._sum(states, self._distinct(self._sums(begun, group.warps // self._blocks)))
         return self._settled(states)
 
     def standing(self, state: int) -> Iterator[Standing]:
         """Where the unfinished warps of `state` are."""
         for number, count in self._counts(state):
+            self._work.spend()
             _, group, place = self._homes[number]
             yield Standing(group, place, count)
 
@@ -76,6 +89,8 @@ class Walker:
         """The backward numbers of the places where warps are, and how many."""
         state >>= self._ports.bits
         while state:
+            if self._step > 1:
+                self._work.spend(self._step)
             number = ((state & -state).bit_length() - 1) // self._bits
             count = state >> self._bits * number & (1 << self._bits) - 1
             state -= count << self._bits * number
@@ -84,7 +99,7 @@ class Walker:
     def after(self, state: int) -> set[int]:
         """All states that one cycle can lead to from `state`."""
         ready: dict[str, list[tuple[int, list[int]]]] = {}
-        self._work.spend(self._step)
+        self._work.spend(self._step + self._step_of_ports)
         for number, count in self._counts(state):
             if not self._barriers[number]:
                 unit, jumps = self._jumps(number)
@@ -137,13 +152,14 @@ class Walker:
         """The unit of a place, and what a warp that goes on from it adds to the state, by successor."""
         block, group, place = self._homes[number]
         unit, successors = self._instance.groups[group].program.places[place]
+        self._check_memory(len(successors))
         here = 1 << self._bit[block, group, place]
         bits = [self._bit.get((block, group, after)) for after in successors]
         return unit, [-here if bit is None else (1 << bit) - here for bit in bits]
 
     def _settled(self, states: set[int]) -> set[int]:
         """The states once everybody has passed who can: where all unfinished warps of a block stand at barriers."""
-        if not self._instance.has_barriers:
+        if not self._has_barriers:
             return self._ports.dropped(states)
         settled, waiting = set[int](), list(states)
         while waiting:
@@ -158,10 +174,9 @@ class Walker:
                 continue
             further = {state}
             for number, count in passing:
-                changes = set(self._sums(self._jumps(number)[1], count))
-                self._work.spend(self._step * len(further) * len(changes))
-                further = {before + change for before in further for change in changes}
+                further = self._sum(further, self._distinct(self._sums(self._jumps(number)[1], count)))
             waiting += further
+            self._check_memory(len(waiting) + len(settled))
         return self._ports.dropped(settled)
 
     def _changes(self, ready: list[tuple[int, list[int]]], movers: int) -> set[int]:
@@ -181,6 +196,13 @@ class Walker:
             ways = further
         return ways[movers]
 
+    def _distinct(self, sums: Iterator[int]) -> set[int]:
+        found = set[int]()
+        for total in sums:
+            found.add(total)
+            self._check_memory(len(found))
+        return found
+
     def _sums(self, numbers: list[int], count: int) -> Iterator[int]:
         """All sums of `count` of `numbers`."""
         if len(numbers) == 1:
@@ -199,6 +221,7 @@ class _Ports:
 
     Attributes:
         bits: how many there are.
+        fields: how many counts they hold.
         taken: what an issue of a class with an interval adds.
     """
 
@@ -209,19 +232,20 @@ class _Ports:
         self._rows: dict[str, tuple[int, int]] = {}  # the first bit, and how many fields
         self._kept = 0  # all fields but the last of each class, which only a new issue fills
         self.taken: dict[str, int] = {}
-        self.bits = 0
+        self.bits = self.fields = 0
         for unit in slow:
             fields = unit.interval - 1
             self._rows[unit.name] = self.bits, fields
             self._kept |= (1 << self._field * (fields - 1)) - 1 << self.bits
             self.bits += self._field * fields
+            self.fields += fields
             self.taken[unit.name] = 1 << self.bits - self._field
 
     def held(self, state: int) -> dict[str, list[int]]:
         """For every class with an interval, how many ports are held for 1, 2, ... more cycles."""
-        ones = (1 << self._field) - 1
+        ones, low = (1 << self._field) - 1, state & (1 << self.bits) - 1
         return {
-            unit: [state >> first + self._field * n & ones for n in range(fields)]
+            unit: [low >> first + self._field * n & ones for n in range(fields)]
             for unit, (first, fields) in self._rows.items()
         }
 
@@ -272,8 +296,9 @@ def front(walker: Walker, cycles: int, most_states: int) -> tuple[set[int], int]
     """All states with unfinished warps after so many cycles, and the longest schedule that ended by then (0: none).
 
     Raises:
-        TooMuchWork: more than `most_states` states after some cycle.
+        TooMuchWork: more than `most_states` states after some cycle, or more than fit into memory.
     """
+    most = min(most_states, walker.most_states)
     states, ended = walker.starts(), 0
     for cycle in range(1, cycles + 1):
         if not states:
@@ -281,7 +306,7 @@ def front(walker: Walker, cycles: int, most_states: int) -> tuple[set[int], int]
         reached: set[int] = set()
         for state in states:
             reached |= walker.after(state)
-            if len(reached) > most_states:
+            if len(reached) > most:
                 raise TooMuchWork
         if 0 in reached:
             reached.remove(0)

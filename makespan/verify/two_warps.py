@@ -11,10 +11,13 @@ from typing import NamedTuple
 from makespan.instance import Instance
 from makespan.machine import UnitClass
 from makespan.program import BARRIER, Program
-from makespan.verify.refusal import TooMuchWork, Work
+from makespan.verify.refusal import Effort, TooMuchWork, Work
 
 MOST_WORK = 60_000_000
 """Steps: about a minute."""
+
+MOST_CYCLES = 20_000_000
+"""Numbers kept at one time."""
 
 MOST_HELD = 1_000
 _SLICED = 50
@@ -25,15 +28,16 @@ Row = list[int]
 Held = tuple[tuple[int, ...], ...]
 
 
-def two_warps(instance: Instance, choose: Choose = max) -> int | None:
+def two_warps(instance: Instance, choose: Choose = max, effort: Effort | None = None) -> int | None:
     """The longest (`max`) or shortest (`min`) schedule in cycles; None if there are not two warps, or too much work."""
     if instance.warps != 2 or instance.has_barriers:
         return None
     ports = _Ports.of(instance)
-    if ports is None or _least_work(instance) > MOST_WORK:
-        return None
     try:
-        return _Pairs(instance, ports, choose, Work(MOST_WORK)).value()
+        with (effort or Effort(1)).part(MOST_WORK) as work:
+            if ports is None or _least_work(instance) > work.left:
+                return None
+            return _Pairs(instance, ports, choose, work).value()
     except TooMuchWork:
         return None
 
@@ -170,22 +174,26 @@ class _Pairs:
         self._soonest = [_soonest(instance, program) for program in self._programs]
         self._alone = [self._left_alone(program) for program in self._programs]
         self._pairs: list[list[_Pair]] = []
+        self._room = Work(MOST_CYCLES)
 
     def value(self) -> int:
         """The cycles that all take, with the best choice of where to start."""
         first, second = self._programs
         lowest = {after: p for p in range(first.end - 1, -1, -1) for after in first.places[p].successors}
         self._pairs = [[] for _ in range(first.end + 1)]
-        found = []
+        found, kept = [], dict[int, int]()
         for p in range(first.end, -1, -1):
+            room = self._room.left
             self._pairs[p] = [_Pair(({}, {}), ([], []))] * (second.end + 1)
             for q in range(second.end, -1, -1):
                 self._fill(p, q)
                 if p in first.starts and q in second.starts:
                     found.append(self._pairs[p][q].rows[0][0][0])
+            kept[p] = room - self._room.left
             for after in first.places[p].successors if p < first.end else ():
                 if lowest[after] == p:
                     self._pairs[after] = []  # nothing that comes needs it
+                    self._room.left += kept[after]
         return self._choose(found)
 
     def _left_alone(self, program: Program) -> list[dict[int, int]]:
@@ -250,6 +258,7 @@ class _Pairs:
         ports, own, other = self._ports, places[ready], places[1 - ready]
         waits = range(1, self._waits[1 - ready][other] + 1)
         self._work.spend(len(waits))
+        self._room.spend(len(waits))
         if own == self._programs[ready].end:
             alone = self._alone[1 - ready][other]
             return [both[held], *(wait + alone[ports.after(held, wait)] for wait in waits)]

@@ -9,11 +9,12 @@ from makespan.instance import Instance
 from makespan.result import Upper
 from makespan.verify import bounds, potential, reading
 from makespan.verify.reading import Bundle, Claim, Phases
-from makespan.verify.refusal import Refused
+from makespan.verify.refusal import Effort, Refused
 from makespan.verify.states import shortest_and_longest
 from makespan.verify.witness import replay
 
 MOST_STATES = 1_000_000
+MOST_PROOFS = 10  # of the largest size
 _BY_ITSELF = (Upper.PESSIMISTIC, Upper.THEOREM_A, Upper.POTENTIAL, Upper.TWO_WARP_DP)
 _Interval = tuple[int, int]
 
@@ -83,6 +84,7 @@ class _Prover:
         phases: the phases between barriers, and what is said of each.
         best_case: whether the shortest schedule matters, too.
         most_states: how many states may be enumerated.
+        effort: what other proofs may take.
     """
 
     def __init__(
@@ -95,10 +97,11 @@ class _Prover:
         *,
         best_case: bool = False,
         most_states: int,
+        effort: Effort,
     ) -> None:
         self.instance, self.claimed, self.evidence = instance, claimed, evidence
         self.certificate, self.phases, self.best_case = certificate, phases, best_case
-        self.most_states = most_states
+        self.most_states, self.effort = most_states, effort
         self.uppers: dict[Upper, int] = {}
         self.shortest: int | None = None  # of all schedules, exactly
         self.longest: int | None = None
@@ -121,7 +124,7 @@ class _Prover:
 
     def _certificate(self) -> None:
         if self.certificate is not None:
-            proven = potential.bound(self.instance, self.certificate)
+            proven = potential.bound(self.instance, self.certificate, self.effort)
             if proven > self.certificate.upper:
                 raise Refused(f"the certificate says {self.certificate.upper} cycles and proves {proven}")
             self.uppers[Upper.POTENTIAL] = proven
@@ -135,7 +138,9 @@ class _Prover:
         proven = dict[Instance, int]()
         for question, phase in different.items():
             states = self.most_states // len(different)
-            prover = _Prover(question, phase.upper, phase.evidence, phase.certificate, most_states=states)
+            prover = _Prover(
+                question, phase.upper, phase.evidence, phase.certificate, most_states=states, effort=self.effort
+            )
             prover.prove()
             proven[question] = prover.upper
         if self.evidence is Upper.PHASES and total > self.claimed:
@@ -167,8 +172,8 @@ class _Prover:
 
     def two_warps(self) -> None:
         """All pairs of places, where they are not too many."""
-        if self.longest is None and (longest := bounds.two_warps(self.instance)) is not None:
-            shortest = bounds.two_warps(self.instance, min) if self.best_case else None
+        if self.longest is None and (longest := bounds.two_warps(self.instance, max, self.effort)):
+            shortest = bounds.two_warps(self.instance, min, self.effort) if self.best_case else None
             self._use(Upper.TWO_WARP_DP, shortest, longest)
 
     def enumerate(self) -> None:
@@ -201,6 +206,7 @@ class _Judge:
             bundle.phases,
             best_case=bundle.claim.best_case is not None,
             most_states=most_states,
+            effort=Effort(MOST_PROOFS),
         )
 
     def verdict(self) -> Verdict:

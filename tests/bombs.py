@@ -1,0 +1,189 @@
+"""Small bundles that ask for much: each must be answered within 1.5 GiB, the limit of `python -m tests.bombs`.
+
+A claim here is too small to follow from the pessimistic bound, so that the checker tries all that it knows.
+"""
+
+import copy
+import json
+import resource
+import sys
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from makespan.bounds import pessimistic
+from makespan.instance import Group, Instance
+from makespan.machine import Latency, Machine, UnitClass
+from makespan.program import Place, Program
+from makespan.report.bundle import bundle
+from makespan.result import Bounds, Result, Upper
+from makespan.solve import Limits, greedy
+from makespan.verify import digest, parse, verify
+
+MOST_BYTES = 3 << 29
+Document = dict[str, Any]
+ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+
+def document(instance: Instance, certificate: Document | None = None, phases: list[Document] | None = None) -> Document:
+    """A bundle that claims the shortest schedule found to be the longest."""
+    witness = min(greedy.schedules(instance, Limits()), key=lambda schedule: schedule.makespan)
+    bounds = Bounds(witness.makespan, witness.makespan)
+    made = bundle(Result(instance, bounds, witness, Upper.SEARCH, pessimistic(instance), None, "auto", 0.0, ()))
+    return signed({**made, "certificate": certificate, "phases": phases or []})
+
+
+def signed(made: Document) -> Document:
+    return {**made, "sha256": digest(made)}
+
+
+def unit(name: str, capacity: int = 1, interval: int = 1, least: int = 1, most: int = 1) -> UnitClass:
+    return UnitClass(name, capacity, interval, Latency(least, most))
+
+
+def certificate(classes: str, thresholds: list[int], *, front: int = 0, groups: int = 1) -> Document:
+    """Potentials without tables."""
+    rest = {"classes": list(classes), "thresholds": thresholds, "front": front, "nodes": []}
+    return {"upper": 10**9, "potentials": [{"last_group": group, **rest} for group in range(groups)]}
+
+
+def thresholds(most: int, width: int | None = None) -> Document:
+    slow = Machine("m", (unit("C", least=2, most=2), unit("L")), width)
+    return document(Instance.of("CLC", 3, slow), certificate("CL", [most, most]))
+
+
+def many_that_stay() -> Document:
+    machine = Machine("m", tuple(unit(name, most=2) for name in ALPHABET[:9]), 1)
+    return document(Instance.of(ALPHABET[:9], 300, machine), certificate(ALPHABET[:9], [10**6] * 9))
+
+
+def many_labels() -> Document:
+    machine = Machine("m", tuple(unit(name, 9, most=2) for name in "ABCD"))
+    return document(Instance.of("ABCD", 40, machine), certificate("ABCD", [11] * 4))
+
+
+def endless_front() -> Document:
+    return document(Instance.of("CLC" * 10, 20, Machine.of({"C": 2, "L": 1})), certificate("CL", [2, 1], front=10**12))
+
+
+def starting_anywhere(places: int) -> Program:
+    """So many C, any of which goes on to the L."""
+    return Program((*(Place("C", (places,)) for _ in range(places)), Place("L", (places + 1,))), tuple(range(places)))
+
+
+def starts() -> Document:
+    groups = tuple(Group(starting_anywhere(300 + number), 1) for number in range(4))
+    return document(Instance(groups, Machine.of({"C": 2, "L": 1})))
+
+
+def long_integers() -> Document:
+    return document(Instance.of(starting_anywhere(9_000), 3, Machine.of({"C": 2, "L": 1})))
+
+
+def fork_behind_barriers() -> Document:
+    def fork(width: int) -> Program:
+        end = width + 2
+        last = (Place("L", (end,)) for _ in range(width))
+        return Program((Place("C", (1,)), Place("|", tuple(range(2, end))), *last, Place("C", (end + 1,))))
+
+    groups = tuple(Group(fork(300 + number), 1) for number in range(4))
+    return document(Instance(groups, Machine.of({"C": 2, "L": 1})))
+
+
+def blocks() -> Document:
+    machine = Machine.of({"C": 1000, "L": 1000})
+    return document(Instance((Group(Program.chain("CL|" * 9 + "C"), 4096),), machine, 4096))
+
+
+def held_ports() -> Document:
+    machine = Machine("m", tuple(unit(name, 1024, 64) for name in ALPHABET), 1)
+    return document(Instance.of(ALPHABET, 12, machine), certificate(ALPHABET, [1024] * 26))
+
+
+def many_groups() -> Document:
+    words = [first + second for first in ALPHABET[:10] for second in ALPHABET]
+    groups = (Group(starting_anywhere(300), 1), *(Group(Program.chain(word), 1) for word in words))
+    machine = Machine.of(dict.fromkeys(ALPHABET, 1024))
+    return document(Instance(groups, machine), certificate(ALPHABET, [1024] * 26, groups=len(groups)))
+
+
+def progressions() -> Document:
+    """A certificate of a few kilobytes with 30 million coefficients, of which each potential has few enough."""
+    instance = Instance(tuple(Group(Program.chain("C" * (50_000 + n)), 1) for n in range(5)), Machine.of({"C": 2}))
+    sizes = [group.program.end for group in instance.groups]
+    made = certificate("C", [2], groups=5)
+    for last, potential in zip(sizes, made["potentials"], strict=True):
+        node = {"label": None, "others": [[[0, 0, n]] for n in sizes], "last": [[0, 0, last]], "constant": 0}
+        potential["nodes"] = [{**node, "kind": [number], "ports": []} for number in range(20)]
+    return document(instance, made)
+
+
+def long_latencies() -> Document:
+    slow = Machine("slow", (unit("C", interval=40, least=8_000, most=8_000),))
+    return document(Instance((Group(Program.chain("C"), 1), Group(Program.chain("C" * 60), 1)), slow))
+
+
+def unfolded_delays() -> Document:
+    groups = tuple(Group(Program.chain("C" * (50 + number)), 1) for number in range(9))
+    slow = Machine("slow", (unit("C", most=9_000),))
+    return document(Instance(groups, slow), certificate("C", [1], groups=9))
+
+
+BOMBS: dict[str, Callable[[], Document]] = {
+    "thresholds of 10^9": partial(thresholds, 10**9),
+    "thresholds of 10^12": partial(thresholds, 10**12),
+    "thresholds of 10^12, issue width": partial(thresholds, 10**12, 1),
+    **{
+        made.__name__: made
+        for made in (
+            many_that_stay, many_labels, endless_front, starts, long_integers, fork_behind_barriers, blocks, held_ports,
+            many_groups, progressions, long_latencies, unfolded_delays,
+        )
+    },
+}  # fmt: skip
+
+ABSURD: list[Any] = [
+    10**12,
+    -(10**12),
+    10**99,
+    0.5,
+    "x" * 10**6,
+    [0] * 10**5,
+    [[1, 1]] * 10**4,
+    {"a": {}},
+    json.loads("[" * 400 + "]" * 400),
+]
+
+
+def everywhere(made: Document) -> Iterator[tuple[str, Document]]:
+    """Every value of a bundle, of long lists the first two, replaced by every absurd one."""
+    for path in _paths(made, ()):
+        for number, value in enumerate(ABSURD):
+            changed: Any = copy.deepcopy({key: item for key, item in made.items() if key != "sha256"})
+            inside = changed
+            for key in path[:-1]:
+                inside = inside[key]
+            inside[path[-1]] = value
+            yield f"{'.'.join(map(str, path))} = {number}", signed(changed)
+
+
+def _paths(value: Any, path: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
+    if path and path != ("sha256",):
+        yield path
+    for key in value if isinstance(value, dict) else range(len(value[:2])) if isinstance(value, list) else ():
+        yield from _paths(value[key], (*path, key))
+
+
+def main(names: list[str]) -> None:
+    """Print the outcome of each, with no more memory than `MOST_BYTES`; of a file every change of the bundle in it."""
+    resource.setrlimit(resource.RLIMIT_AS, (MOST_BYTES, MOST_BYTES))
+    for name in names:
+        file = Path(name)
+        made = everywhere(json.loads(file.read_text())) if file.is_file() else [(name, BOMBS[name]())]
+        for what, changed in made:
+            print(json.dumps([what, str(verify(parse(json.dumps(changed).encode())))]), flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
