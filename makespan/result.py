@@ -100,13 +100,14 @@ class Result:
         pessimistic: the bound M^L + M^C, for comparison.
         best_case: proven interval of the shortest work-conserving schedule; None when not asked for.
         backend: the engine that was asked for or, with `auto`, the one that closed the gap.
-        seconds: wall-clock time of the solve.
+        seconds: wall-clock time of the worst case, without that to load or compile what the engines consist of.
         assumptions: what must hold for the number to be a worst case of the source.
         interrupted: whether the user stopped the solve; the interval is proven all the same.
         certificate: the sharpest potentials found; they prove `bounds.upper` where `upper_evidence` is `potential`.
         phases: what is proven of each phase between barriers, different ones in order of appearance; their sum over
             all phases proves `bounds.upper` where `upper_evidence` is `phases`.
         history: how the interval became smaller; the last step is the final one.
+        best_case_seconds: wall-clock time of the best case, which is not in `seconds`; None when not asked for.
     """
 
     instance: Instance
@@ -122,6 +123,7 @@ class Result:
     certificate: Certificate | None = None
     phases: tuple[PhaseBound, ...] = ()
     history: tuple[Step, ...] = ()
+    best_case_seconds: float | None = None
 
     def __post_init__(self) -> None:
         if self.witness.makespan != self.bounds.lower:

@@ -26,6 +26,7 @@ from makespan.solve import Limits, certify, packed, packed_bounds, packed_states
 from makespan.solve import packed_kernel as kernel
 from makespan.solve.finding import Finding
 from makespan.strings import read_instances
+from tests.both import both
 from tests.effort import Looks
 from tests.oracle import brute_force, obeys
 from tests.strategies import instances
@@ -69,7 +70,7 @@ def check(instance: Instance, found: Finding, truth: int) -> None:
 @given(instances(most_warps=5))
 def test_packed_agrees_with_plain_search_on_worst_and_best_case(instance: Instance) -> None:
     plain = search.solve(instance, Limits())
-    found = packed_states.solve(instance, Limits(), certificate=None, incumbent=0, best_case=True)
+    found = both(packed_states, instance, certificate=None, incumbent=0)
     assert plain.upper is not None
     check(instance, found, plain.upper)
     assert found.best_case == plain.best_case
@@ -215,7 +216,7 @@ def test_wherever_it_stops_what_it_says_is_true(instance: Instance, data: st.Dat
         patch.setattr(packed_states, "_FIRST_BUDGET", 1)
         patch.setattr(packed_states, "_CALL_SECONDS", 0.0)
         known = truth.upper - data.draw(st.integers(0, 2))
-        found = packed_states.solve(instance, limits, certificate=proof, incumbent=known, best_case=True)
+        found = both(packed_states, instance, limits, certificate=proof, incumbent=known)
     assert found.upper is None or found.upper >= truth.upper
     assert found.witness is None or replay(instance, found.witness) == truth.upper == found.upper
     assert found.best_case is not None
@@ -344,7 +345,7 @@ def test_a_time_limit_holds_and_leaves_a_proven_bound() -> None:
     instance = Instance.of("CLLCLCLLCCLCLLLCLCCCLCLCLCLLC", 12, Machine.of({"C": 2, "L": 1}))
     exhaust(Instance.of("CL", 2))  # compiled
     limits = Looks(10)
-    found = packed_states.solve(instance, limits, certificate=None, incumbent=0, best_case=True)
+    found = both(packed_states, instance, limits, certificate=None, incumbent=0)
     assert 10 < limits.looked < 30
     assert found.witness is None
     assert found.upper is not None
@@ -373,8 +374,9 @@ from makespan.machine import Machine
 from makespan.solve import Limits, packed_states
 for string, warps, c, l in json.loads(sys.argv[1]):
     instance = Instance.of(string, warps, Machine.of({"C": c, "L": l}))
-    found = packed_states.solve(instance, Limits(), certificate=None, incumbent=0, best_case=True)
-    print(json.dumps([found.upper, found.best_case.lower, found.witness.cycles]))
+    found = packed_states.solve(instance, Limits(), certificate=None, incumbent=0)
+    best = packed_states.best_case(instance, Limits())
+    print(json.dumps([found.upper, best.lower, found.witness.cycles]))
 """
 
 
@@ -386,7 +388,7 @@ def test_without_a_compiler_the_answers_are_the_same() -> None:
     assert not run.stderr
     for (string, warps, cores, loads), line in zip(questions, run.stdout.splitlines(), strict=True):
         instance = Instance.of(string, warps, Machine.of({"C": cores, "L": loads}))
-        found = packed_states.solve(instance, Limits(), certificate=None, incumbent=0, best_case=True)
+        found = both(packed_states, instance, certificate=None, incumbent=0)
         assert found.witness is not None
         assert found.best_case is not None
         assert json.loads(line) == [found.upper, found.best_case.lower, [list(now) for now in found.witness.cycles]]
@@ -427,7 +429,7 @@ def test_worst_and_best_case_of_an_automaton_with_many_starts() -> None:
     program = Program((Place("C", (1, 2)), Place("L", (3,)), Place("C", (3, 4)), Place("L", (4,))), (0, 1, 2))
     instance = Instance.merged([(program, 4), (Program.chain("LC"), 2)], Machine.of({"C": 2, "L": 1}))
     truth = brute_force(instance)
-    found = packed_states.solve(instance, Limits(), certificate=certificate(instance), incumbent=0, best_case=True)
+    found = both(packed_states, instance, certificate=certificate(instance), incumbent=0)
     check(instance, found, truth.upper)
     assert found.best_case == Bounds(truth.lower, truth.lower)
 

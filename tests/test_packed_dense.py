@@ -5,6 +5,7 @@ import random
 import subprocess
 import sys
 import threading
+from dataclasses import replace
 from math import comb
 
 import numpy as np
@@ -20,6 +21,7 @@ from makespan.result import Bounds, Upper
 from makespan.simulate import replay
 from makespan.solve import Limits, certify, packed, packed_dense, packed_dense_kernel, packed_states, search
 from makespan.solve.finding import Finding
+from tests.both import both
 from tests.oracle import obeys
 from tests.strategies import instances
 
@@ -138,7 +140,7 @@ def test_whichever_comes_first_the_answer_is_the_same(quick: int, lead: int, mon
     monkeypatch.setattr(packed, "QUICK_STATES", quick)
     instance = Instance.of("LLLCCCCLC", 5, Machine.of({"C": 2, "L": 1}))
     for proof in (None, certificate(instance)):
-        found = packed.solve(instance, Limits(), certificate=proof, incumbent=27 + lead, best_case=True)
+        found = both(packed, instance, certificate=proof, incumbent=27 + lead)
         assert (found.upper, found.evidence, found.best_case) == (27, Upper.SEARCH, Bounds(21, 21))
         if lead:
             assert found.witness is not None
@@ -148,7 +150,7 @@ def test_whichever_comes_first_the_answer_is_the_same(quick: int, lead: int, mon
 def test_where_there_is_no_table_the_search_over_states_has_all_the_time() -> None:
     instance = Instance.merged([(FORK, 4), (Program.chain("LC"), 2)], Machine.of({"C": 2, "L": 1}))
     plain = search.solve(instance, Limits())
-    found = packed.solve(instance, Limits(), certificate=None, incumbent=0, best_case=True)
+    found = both(packed, instance, certificate=None, incumbent=0)
     assert (found.upper, found.best_case) == (plain.upper, plain.best_case)
 
 
@@ -167,8 +169,9 @@ from makespan.machine import Machine
 from makespan.solve import Limits, packed
 for string, warps, c, l in json.loads(sys.argv[1]):
     instance = Instance.of(string, warps, Machine.of({"C": c, "L": l}))
-    found = packed.solve(instance, Limits(), certificate=None, incumbent=0, best_case=True)
-    print(json.dumps([found.upper, found.best_case.lower, found.witness.cycles]))
+    found = packed.solve(instance, Limits(), certificate=None, incumbent=0)
+    best = packed.best_case(instance, Limits())
+    print(json.dumps([found.upper, best.lower, found.witness.cycles]))
 """
 
 
@@ -180,7 +183,7 @@ def test_without_a_compiler_the_tables_are_the_same() -> None:
     assert not run.stderr
     for (string, warps, cores, loads), line in zip(questions, run.stdout.splitlines(), strict=True):
         instance = Instance.of(string, warps, Machine.of({"C": cores, "L": loads}))
-        found = packed.solve(instance, Limits(), certificate=None, incumbent=0, best_case=True)
+        found = both(packed, instance, certificate=None, incumbent=0)
         assert found.witness is not None
         assert found.best_case is not None
         assert json.loads(line) == [found.upper, found.best_case.lower, [list(now) for now in found.witness.cycles]]
@@ -204,7 +207,9 @@ def true_whenever_it_stops(number: int, monkeypatch: pytest.MonkeyPatch) -> str:
     alarm = threading.Timer(moment, limits.interrupt)
     if way == "interrupt":
         alarm.start()
-    found = packed.solve(instance, limits, certificate=proof, incumbent=incumbent, best_case=rng.random() < 0.3)
+    found = packed.solve(instance, limits, certificate=proof, incumbent=incumbent)
+    if rng.random() < 0.3:
+        found = replace(found, best_case=packed.best_case(instance, limits))
     alarm.cancel()
     assert found.upper is None or found.upper >= truth
     assert found.witness is None or replay(instance, found.witness) == truth == found.upper

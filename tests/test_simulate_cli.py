@@ -223,9 +223,8 @@ def test_a_run_that_does_not_replay_is_a_bug(simulate: Runner, monkeypatch: pyte
 
 
 def test_a_gap_needs_a_best_case() -> None:
-    instance = Instance.of("CL", 2)
     with pytest.raises(ValueError, match="a policy gap needs a result with a best case"):
-        enclosing(solve(instance), {"lrr": run(instance, "lrr")})
+        list(PolicyGap(solve(Instance.of("CL", 2)), {}).rows())
 
 
 def test_an_interrupted_proof_is_exit_130_with_the_table(simulate: Runner, monkeypatch: pytest.MonkeyPatch) -> None:

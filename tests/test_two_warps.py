@@ -14,6 +14,7 @@ from makespan.simulate import replay
 from makespan.solve import Limits, search, two_warps
 from makespan.solve.finding import Finding
 from makespan.verify import two_warps as check
+from tests.both import both
 from tests.oracle import brute_force, obeys
 from tests.strategies import automata, chains, general_instances, general_machines, instances
 
@@ -100,7 +101,7 @@ def slow_machines(draw: st.DrawFn) -> Machine:
 
 def check_against_brute_force(instance: Instance) -> None:
     truth = brute_force(instance)
-    found = two_warps.solve(instance, Limits())
+    found = both(two_warps, instance)
     assert found.witness is not None
     assert (found.upper, found.best_case) == (truth.upper, Bounds(truth.lower, truth.lower))
     assert replay(instance, found.witness) == truth.upper
@@ -130,7 +131,7 @@ def test_the_second_formulation_is_brute_force(instance: Instance) -> None:
 @settings(max_examples=60)
 @given(pairs(machine=slow_machines(), most=8).filter(has_events))
 def test_both_formulations_agree_on_latencies_of_hundreds_of_cycles(instance: Instance) -> None:
-    found = two_warps.solve(instance, Limits())
+    found = both(two_warps, instance)
     assert found.witness is not None
     assert found.best_case is not None
     longest, shortest = check.two_warps(instance), check.two_warps(instance, min)
@@ -144,7 +145,7 @@ LOADS = Machine("loads", (UnitClass("C", 1, 1, Latency(4, 20)), UnitClass("L", 1
 def test_loads_of_400_to_600_cycles_are_solved_exactly() -> None:
     """Two warps of 40 instructions; the whole range of every latency is open to the adversary."""
     instance = Instance.of("CLLCCLCLLC" * 4, 2, LOADS)
-    found = two_warps.solve(instance, Limits())
+    found = both(two_warps, instance)
     assert found.witness is not None
     assert found.upper == replay(instance, found.witness)
     assert found.best_case is not None
@@ -171,39 +172,3 @@ def test_nothing_is_said_without_time_or_memory() -> None:
     instance = Instance.of("CL" * 20, 2, LOADS)
     assert two_warps.solve(instance, Limits(seconds=0)) == Finding()
     assert two_warps.solve(instance, Limits(memory_bytes=1 << 10)) == Finding()
-
-
-def test_the_best_case_is_left_out_where_nobody_asks() -> None:
-    found = two_warps.solve(Instance.of("CL", 2, LOADS), Limits(), best_case=False)
-    assert found.best_case is None
-    assert found.upper is not None
-
-
-@pytest.mark.parametrize(
-    "instance",
-    [
-        Instance.of("CL", 1, LOADS),
-        Instance.of("CL", 3, LOADS),
-        Instance.of("C|L", 2, LOADS),
-        Instance.of("C" * 3000, 2, Machine("long", (UnitClass("C", 1, 1, Latency(600, 600)),))),
-        Instance.of("C", 2, Machine("ports", (UnitClass("C", 60, 60),))),
-    ],
-    ids=["one warp", "three warps", "barriers", "too large", "too many ways to hold ports"],
-)
-def test_events_are_for_two_warps_that_fit(instance: Instance) -> None:
-    assert not two_warps.applies(instance)
-
-
-@pytest.mark.parametrize(
-    "instance",
-    [
-        Instance.of("CL", 3, LOADS),
-        Instance.of("C|L", 2, LOADS),
-        Instance.of("C" * 3000, 2, LOADS),
-        Instance.of("CCCL" * 200, 2, LOADS),
-        Instance.of("C", 2, Machine("ports", (UnitClass("C", 60, 60),))),
-    ],
-    ids=["three warps", "barriers", "too large", "too much work", "too many ways to hold ports"],
-)
-def test_the_second_formulation_says_when_it_does_not_know(instance: Instance) -> None:
-    assert check.two_warps(instance) is None

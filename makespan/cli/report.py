@@ -53,6 +53,7 @@ _FOR_SOLVE = ("backend", "memory_limit", "threads", "seed")
 @click.option("--bundle", type=click.Path(path_type=Path), help="leave the evidence, whose digest the page states")
 @click.option("--check/--no-check", default=True, show_default=True, help="have the independent checker confirm it")
 @engine_options
+@click.option("--best-case", is_flag=True, help="search for the shortest schedule, too; the page bounds it anyway")
 @click.pass_context
 def command(
     context: click.Context,
@@ -61,6 +62,7 @@ def command(
     curve: range | None,
     bundle: Path | None,
     check: bool,
+    best_case: bool,
     backend: str,
     time_limit: float,
     memory_limit: int,
@@ -93,7 +95,7 @@ def command(
 
     instance = question.instance
     schedules = {policy: run(instance, policy, known.choices) for policy in POLICIES}
-    gap = enclosing(solved(instance, best_case=True), schedules)
+    gap = enclosing(solved(instance, best_case=best_case), schedules)
     points = tuple(_points(gap.result, others, partial(solved, best_case=False)))
     evidence = made_bundle(replace(gap.result, best_case=None))  # runs that narrow the best case are not in it
     done = {point.instance.warps for point in points}
@@ -224,7 +226,9 @@ def _commands(context: click.Context, evidence: Path) -> Iterator[Command]:
     yield Command(
         "Have the independent checker confirm the evidence:", shlex.join(["makespan", "verify", str(evidence)])
     )
-    yield Command("Run the policies again, with the best case:", line("simulate", (*_FOR_PAGE, *_FOR_SOLVE)))
+    yield Command(
+        "Run the policies again, with the best case:", line("simulate", (*_FOR_PAGE, *_FOR_SOLVE, "best_case"))
+    )
     yield Command("Make this page again:", line("report", ()))
 
 

@@ -113,7 +113,7 @@ class BestCase:
         if result.best_case is None:
             return None
         best, searched = result.best_case, "phases" if result.phases else "search"
-        known = fastest_known(result.instance)
+        known = fastest_known(result.instance, result.witness, Limits())
         lower = "least-possible" if best.lower == known.lower else searched
         return cls(best, lower, "schedule" if best.upper == known.upper else searched)
 

@@ -13,7 +13,7 @@ SCHEMA = "makespan.result/1"
 
 def document(result: Result) -> dict[str, Any]:
     """A result as plain data; the witness is in the bundle, not here."""
-    instance = result.instance
+    instance, shortest = result.instance, result.best_case_seconds
     return {
         "schema": SCHEMA,
         "status": str(result.status),
@@ -32,6 +32,7 @@ def document(result: Result) -> dict[str, Any]:
         "backend": result.backend,
         "evidence": {"lower": "witness", "upper": str(result.upper_evidence)},
         "seconds": round(result.seconds, 6),
+        **({} if shortest is None else {"best_case_seconds": round(shortest, 6)}),
         "interrupted": result.interrupted,
         "history": [{**step._asdict(), "evidence": str(step.evidence)} for step in result.history],
         "assumptions": list(result.assumptions),

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from makespan.bounds import least_possible
 from makespan.errors import BrokenPromiseError
 from makespan.report import text
 from makespan.report.figures import GREY, INK, LINES, PESSIMISTIC, PROVEN, RUN, SPAN, cut, formula, write_figure
@@ -67,16 +68,19 @@ class PolicyGap:
 
 
 def enclosing(result: Result, schedules: Mapping[str, Schedule]) -> PolicyGap:
-    """The runs of policies on the instance of a result that has a best case.
+    """The runs of policies on the instance of a result.
 
-    Each run is a work-conserving schedule, so where an interval is open the runs may narrow it.
+    Each run is a work-conserving schedule, so where an interval is open the runs may narrow it. Where the result has no
+    best case, it is between the work to be done and the shortest run.
 
     Raises:
         InvalidScheduleError: a run does not replay.
         BrokenPromiseError: a run is shorter than the best case or longer than the worst case.
     """
     runs = {policy: replay(result.instance, schedule) for policy, schedule in schedules.items()}
-    best, worst = PolicyGap(result, runs).best_case, result.bounds
+    best, worst = result.best_case, result.bounds
+    if best is None:
+        best = Bounds(least_possible(result.instance), min(runs.values()))
     for policy, makespan in runs.items():
         if not best.lower <= makespan <= worst.upper:
             raise BrokenPromiseError(

@@ -43,7 +43,8 @@ def report(result: Result) -> str:
         lines.append(f"any units  {any_units(result.instance):>9}  holds however units of these throughputs are built")
     if result.best_case is not None:
         lines.append(f"best case  {interval(result.best_case):>9}  the shortest work-conserving schedule")
-    lines += [f"found by {result.backend} in {result.seconds:.2f} s", verdict(result)]
+    shortest = "" if result.best_case_seconds is None else f", the best case in {result.best_case_seconds:.2f} s"
+    lines += [f"found by {result.backend} in {result.seconds:.2f} s{shortest}", verdict(result)]
     return "\n".join(lines)
 
 

@@ -37,10 +37,15 @@ def longest(instance: Instance, limits: Limits, enough: int) -> Schedule:
     found = max(schedules(instance, limits, chosen), key=lambda schedule: schedule.makespan)
     if found.makespan == enough:
         return found
+    load(instance, chosen, limits)
+    return runner.longest(instance, chosen, found.makespan, lambda: limits.expired) or found
+
+
+def load(instance: Instance, chosen: Routes, limits: Limits) -> None:
+    """Load or compile what runs the policies, where the instance is large enough for that."""
     if not runner.is_small(instance, chosen):
         with limits.preparing():
             runner.load()
-    return runner.longest(instance, chosen, found.makespan, lambda: limits.expired) or found
 
 
 def schedules(instance: Instance, limits: Limits, chosen: Routes | None = None) -> list[Schedule]:

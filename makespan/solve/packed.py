@@ -7,11 +7,11 @@ and lowers what is proven while it runs. So the search has a first try, unless t
 from dataclasses import replace
 from math import inf
 
-from makespan.bounds.delays import contracted, expanded
+from makespan.bounds.delays import Expansion, contracted, expanded
 from makespan.certificate import Certificate
 from makespan.errors import BrokenPromiseError, UnsupportedError
 from makespan.instance import Instance
-from makespan.result import Bounds, Upper
+from makespan.result import Bounds, Status, Upper
 from makespan.solve import packed_dense, packed_states
 from makespan.solve.finding import Finding
 from makespan.solve.limits import Limits
@@ -51,44 +51,63 @@ def _is_quick(instance: Instance, limits: Limits) -> bool:
     return packed_dense.applies(instance, limits.memory_bytes) and packed_dense.count_states(instance) <= QUICK_STATES
 
 
-def solve(
-    instance: Instance, limits: Limits, *, certificate: Certificate | None, incumbent: int, best_case: bool = False
-) -> Finding:
+def solve(instance: Instance, limits: Limits, *, certificate: Certificate | None, incumbent: int) -> Finding:
     """The worst case, exactly, or what is proven when a limit stops the search; latencies become places.
 
     Args:
         certificate: where there is one, its potentials prune the search over states.
         incumbent: cycles of a schedule that is already known; only longer ones are looked for.
-        best_case: look for the shortest schedule as well.
 
     Raises:
         UnsupportedError: a state does not fit into a key.
         BrokenPromiseError: the certificate proves nothing, or the table contradicts the incumbent.
     """
-    expansion = expanded(instance)
-    if (reason := _obstacle(instance)) is not None or expansion is None:
-        raise UnsupportedError(f"the packed search cannot take this: {reason}; use backend certificate")
-    found = _solve(expansion.instance, limits, certificate, incumbent, best_case=best_case)
+    expansion = _expanded(instance)
+    whole, found = expansion.instance, Finding()
+    states, table = _shares(whole, limits)
+    if states is not None:
+        found = packed_states.solve(whole, states, certificate=certificate, incumbent=incumbent)
+    longest = incumbent if found.witness is None else found.witness.makespan
+    if table and not limits.expired and (found.upper is None or found.upper > longest):
+        found = _tabulated(whole, limits, found, incumbent)
     return found if found.witness is None else replace(found, witness=contracted(expansion, found.witness))
 
 
-def _solve(
-    instance: Instance, limits: Limits, certificate: Certificate | None, incumbent: int, *, best_case: bool
-) -> Finding:
+def best_case(instance: Instance, limits: Limits) -> Bounds | None:
+    """The best case in the same way, exactly, or what is proven when a limit stops the search, if anything.
+
+    Raises:
+        UnsupportedError: a state does not fit into a key.
+    """
+    whole = _expanded(instance).instance
+    states, table = _shares(whole, limits)
+    found = None if states is None else packed_states.best_case(whole, states)
+    if table and not limits.expired and (found is None or found.status is Status.BOUNDED):
+        limits.progress(_progress(whole))
+        least = packed_dense.Table(whole, -1).fill(limits)
+        return found if least is None else Bounds(-least, -least)
+    return found
+
+
+def _expanded(instance: Instance) -> Expansion:
+    expansion = expanded(instance)
+    if (reason := _obstacle(instance)) is not None or expansion is None:
+        raise UnsupportedError(f"the packed search cannot take this: {reason}; use backend certificate")
+    return expansion
+
+
+def _shares(instance: Instance, limits: Limits) -> tuple[Limits | None, bool]:
+    """The budget of the search over states, if that begins, and whether the table follows."""
     with limits.preparing():
         packed_states.load()
         packed_dense.load()
-    seconds = 0.0 if _is_quick(instance, limits) else _seconds(instance, limits) * (1 + best_case)
-    remaining = limits.remaining
+    if _is_quick(instance, limits):
+        return None, True
+    seconds, remaining = _seconds(instance, limits), limits.remaining
     spare = remaining - _SLOWER * seconds
-    found = Finding()
-    if seconds:
-        part = limits if spare <= 0 else limits.part(min(spare, _FIRST_TRY * seconds) / remaining)
-        found = packed_states.solve(instance, part, certificate=certificate, incumbent=incumbent, best_case=best_case)
-    if spare <= 0 or limits.expired or _decided(found, incumbent, best_case=best_case):
-        return found
-    limits.progress(f"search: a table of {packed_dense.count_states(instance)} states")
-    return _tabulated(instance, limits, found, incumbent, best_case=best_case)
+    if spare <= 0:
+        return limits, False
+    return limits.part(min(spare, _FIRST_TRY * seconds) / remaining), True
 
 
 def _seconds(instance: Instance, limits: Limits) -> float:
@@ -100,24 +119,17 @@ def _seconds(instance: Instance, limits: Limits) -> float:
     return packed_dense.Table(instance, 1).seconds()
 
 
-def _decided(found: Finding, incumbent: int, *, best_case: bool) -> bool:
-    """Whether nothing is left to ask."""
-    longest = incumbent if found.witness is None else found.witness.makespan
-    known = found.upper is not None and found.upper <= longest
-    return known and (not best_case or (found.best_case is not None and found.best_case.lower == found.best_case.upper))
-
-
-def _tabulated(instance: Instance, limits: Limits, found: Finding, incumbent: int, *, best_case: bool) -> Finding:
+def _tabulated(instance: Instance, limits: Limits, found: Finding, incumbent: int) -> Finding:
     """What the table says or, where a limit comes first, what was found before."""
-    shortest = found.best_case
-    if best_case:
-        least = packed_dense.Table(instance, -1).fill(limits)
-        shortest = shortest if least is None else Bounds(-least, -least)
+    limits.progress(_progress(instance))
     table = packed_dense.Table(instance, 1)
     most = table.fill(limits)
     if most is None:
-        return Finding(found.witness, found.upper, found.evidence, best_case=shortest)
+        return found
     if most < incumbent:
         raise BrokenPromiseError(f"a table says {most} cycles, but there is a schedule of {incumbent}")
-    witness = table.witness() if most > incumbent else None
-    return Finding(witness, most, Upper.SEARCH, best_case=shortest)
+    return Finding(table.witness() if most > incumbent else None, most, Upper.SEARCH)
+
+
+def _progress(instance: Instance) -> str:
+    return f"search: a table of {packed_dense.count_states(instance)} states"

@@ -80,28 +80,34 @@ _wrapping = np.errstate(over="ignore")
 """Without a compiler, sums modulo 2^64 are numpy's, which would warn."""
 
 
-def solve(
-    instance: Instance, limits: Limits, *, certificate: Certificate | None, incumbent: int, best_case: bool = False
-) -> Finding:
+def solve(instance: Instance, limits: Limits, *, certificate: Certificate | None, incumbent: int) -> Finding:
     """The worst case, exactly, or what is proven when a limit stops the search.
 
     Args:
         certificate: where there is one, its potentials prune the search.
         incumbent: cycles of a schedule that is already known; only longer ones are looked for.
-        best_case: look for the shortest schedule as well.
 
     Raises:
         UnsupportedError: a state does not fit into a key.
         BrokenPromiseError: the certificate proves nothing.
     """
+    worst = _worst(_problem(instance), certificate, incumbent, limits)
+    return Finding() if worst.most is None else Finding(worst.witness, worst.most, Upper.SEARCH)
+
+
+def best_case(instance: Instance, limits: Limits) -> Bounds:
+    """The best case, exactly, or what is proven when a limit stops the search.
+
+    Raises:
+        UnsupportedError: a state does not fit into a key.
+    """
+    return _shortest(_problem(instance), limits)
+
+
+def _problem(instance: Instance) -> "Problem":
     if (reason := obstacle(instance)) is not None:
         raise UnsupportedError(f"the packed search cannot take this: {reason}; use backend certificate")
-    problem = Problem.of(instance)
-    worst = _worst(problem, certificate, incumbent, limits)
-    best = _shortest(problem, limits) if best_case else None
-    if worst.most is None:
-        return Finding(best_case=best)
-    return Finding(worst.witness, worst.most, Upper.SEARCH, best_case=best)
+    return Problem.of(instance)
 
 
 def _worst(problem: "Problem", certificate: Certificate | None, incumbent: int, limits: Limits) -> "_Answer":

@@ -47,6 +47,7 @@ def _by_phases(instance: Instance, cut: Sequence[Phase], backend: str, best_case
     """Equal phases are solved once; the time is shared among the different ones, and those left over are bounded."""
     solved: dict[Instance, Result] = {}
     bounds: dict[Instance, PhaseBound] = {}
+    best_case_seconds = 0.0
     questions = list(dict.fromkeys(phase.instance for phase in cut))
     for number, question in enumerate(questions):
         if budget.expired:
@@ -55,6 +56,7 @@ def _by_phases(instance: Instance, cut: Sequence[Phase], backend: str, best_case
         budget.progress(f"phase {number + 1} of {len(questions)} different ones")
         share = budget.part(1 / (len(questions) - number))
         result = portfolio.solve(question, backend=backend, best_case=best_case, budget=share)
+        best_case_seconds += result.best_case_seconds or 0.0
         solved[question] = result
         bounds[question] = PhaseBound(result.bounds.upper, result.upper_evidence, result.certificate)
     results = [solved[phase.instance] for phase in cut if phase.instance in solved]
@@ -66,7 +68,7 @@ def _by_phases(instance: Instance, cut: Sequence[Phase], backend: str, best_case
     if worst_bound < upper:
         upper, evidence = worst_bound, Upper.PESSIMISTIC
     witness = _longest(instance, joined, upper, budget)
-    seconds = budget.elapsed
+    seconds = budget.elapsed - best_case_seconds
     engines = "+".join(sorted({result.backend for result in results})) or "certificate"
     return Result(
         instance=instance,
@@ -74,12 +76,13 @@ def _by_phases(instance: Instance, cut: Sequence[Phase], backend: str, best_case
         witness=witness,
         upper_evidence=evidence,
         pessimistic=worst_bound,
-        best_case=_best_case(instance, results, joinable=joined is not None) if best_case else None,
+        best_case=_best_case(instance, results, witness, budget, joinable=joined is not None) if best_case else None,
         backend=backend if backend != "auto" else engines,
         seconds=seconds,
         assumptions=portfolio.assumptions(instance),
         interrupted=budget.interrupted,
         phases=tuple(bounds.values()),
+        best_case_seconds=best_case_seconds if best_case else None,
         history=(Step(round(seconds, 6), engines, witness.makespan, upper, evidence),),
     )
 
@@ -102,10 +105,12 @@ def _longest(instance: Instance, joined: Schedule | None, upper: int, budget: Li
     return found
 
 
-def _best_case(instance: Instance, results: Sequence[Result], *, joinable: bool) -> Bounds:
+def _best_case(
+    instance: Instance, results: Sequence[Result], witness: Schedule, budget: Limits, *, joinable: bool
+) -> Bounds:
     """The phases' best cases add up to a bound from below and, where schedules of phases can be joined, from above."""
     each = [result.best_case for result in results if result.best_case is not None]
-    known = portfolio.fastest_known(instance)
+    known = portfolio.fastest_known(instance, witness, budget)
     lower = max(known.lower, sum(bounds.lower for bounds in each))
     return Bounds(lower, min(known.upper, sum(bounds.upper for bounds in each)) if joinable else known.upper)
 

@@ -12,6 +12,7 @@ from makespan.instance import Instance
 from makespan.result import Bounds, Result, Status, Step, Upper
 from makespan.schedule import Schedule
 from makespan.simulate import Choices, replay, shortest
+from makespan.simulate.choices import routes
 from makespan.solve.finding import Finding
 from makespan.solve.limits import Limits
 
@@ -29,6 +30,9 @@ SMALL_STATES = 20_000
 
 SHARE_OF_TIME = 0.5
 """What certificates and beams may take of the time before the search begins."""
+
+SHARE_OF_BEST_CASE = 0.25
+"""What is left for the best case, where it is asked for, however hard the worst case is."""
 
 SHARE_BEFORE_TABLE = 0.05
 """The same where the search is a matter of a second: a certificate is still preferred, for it can be checked again."""
@@ -56,48 +60,75 @@ def solve(instance: Instance, *, backend: str, best_case: bool, budget: Limits) 
     Raises:
         UnsupportedError: an engine that was asked for does not know barriers.
     """
-    worst_bound = pessimistic(instance)
-    proof = _bounded(instance, worst_bound, budget)
+    limits = budget.part(1 - SHARE_OF_BEST_CASE) if best_case else budget
+    proof = _worst_case(instance, backend, limits)
+    seconds = limits.elapsed
+    shortest = _best_case(instance, backend, proof, budget) if best_case else None
+    return Result(
+        instance=instance,
+        bounds=Bounds(proof.witness.makespan, proof.upper),
+        witness=proof.witness,
+        upper_evidence=proof.evidence,
+        pessimistic=pessimistic(instance),
+        best_case=shortest,
+        backend=backend if backend != "auto" else proof.engine,
+        seconds=seconds,
+        assumptions=assumptions(instance),
+        interrupted=budget.interrupted,
+        certificate=proof.certificate,
+        history=proof.history,
+        best_case_seconds=budget.elapsed - seconds if best_case else None,
+    )
+
+
+def _worst_case(instance: Instance, backend: str, budget: Limits) -> _Proof:
+    """What the engines prove, one after another, until the gap is closed."""
+    proof = _bounded(instance, budget)
     proof = proof._replace(history=(_step(proof, "certificate", budget),))
-    if best_case:
-        proof = proof._replace(best_case=fastest_known(instance))
 
     def known() -> _Proof:
         return proof
 
     with closing(_engines(instance, backend, known, budget)) as engines:
         for engine, findings in engines:
-            if _decided(proof) and backend != engine:
+            if proof.closed and backend != engine:
                 break
             for found in findings:
                 before, proof = proof, _add(instance, proof, found, engine)
                 if (proof.witness.makespan, proof.upper) != (before.witness.makespan, before.upper):
                     proof = proof._replace(history=(*proof.history, _step(proof, engine, budget)))
-                if _decided(proof):
+                if proof.closed:
                     break
-    return Result(
-        instance=instance,
-        bounds=Bounds(proof.witness.makespan, proof.upper),
-        witness=proof.witness,
-        upper_evidence=proof.evidence,
-        pessimistic=worst_bound,
-        best_case=proof.best_case,
-        backend=backend if backend != "auto" else proof.engine,
-        seconds=budget.elapsed,
-        assumptions=assumptions(instance),
-        interrupted=budget.interrupted,
-        certificate=proof.certificate,
-        history=proof.history,
-    )
+    return proof
+
+
+def _best_case(instance: Instance, backend: str, proof: _Proof, limits: Limits) -> Bounds:
+    """Between the work to be done and the fastest policy; exactly, where an engine says so in time."""
+    from makespan.solve import two_warps
+
+    known = fastest_known(instance, proof.witness, limits)
+    if proof.best_case is not None:  # by the way
+        known &= proof.best_case
+    if known.status is Status.EXACT or limits.expired or backend in ("cpsat", "ilp"):
+        return known
+    if two_warps.knows_best_case(instance):
+        found = two_warps.best_case(instance, limits)
+    else:
+        found = None if backend == "certificate" else _shortest(instance, limits)
+    return known if found is None else known & found
+
+
+def _shortest(instance: Instance, limits: Limits) -> Bounds | None:
+    """The best case by search."""
+    from makespan.solve import packed, search
+
+    if _is_plain(instance):
+        return search.solve(instance, limits).best_case
+    return packed.best_case(instance, limits)
 
 
 def _step(proof: _Proof, engine: str, budget: Limits) -> Step:
     return Step(round(budget.elapsed, 6), engine, proof.witness.makespan, proof.upper, proof.evidence)
-
-
-def _decided(proof: _Proof) -> bool:
-    """Whether nothing that was asked for is open."""
-    return proof.closed and (proof.best_case is None or proof.best_case.status is Status.EXACT)
 
 
 def _engines(
@@ -115,7 +146,7 @@ def _engines(
         if backend == "auto":
             yield "search", _search(instance, known, limits)
         return
-    yield "certificate", _constructions(instance, known(), limits)
+    yield "certificate", _constructions(instance, limits)
     small = _count_states(instance) <= SMALL_STATES
     if backend == "auto" and small:
         yield "search", _search(instance, known, limits)
@@ -135,7 +166,7 @@ def _before_search(instance: Instance, limits: Limits) -> Limits:
 
 def _race(instance: Instance, known: Callable[[], _Proof], limits: Limits) -> Iterator[tuple[str, Iterable[Finding]]]:
     """Search and CP-SAT: side by side with several threads, else CP-SAT in the time that the search leaves over."""
-    if limits.threads == 1 or known().closed:  # CP-SAT knows nothing of the best case
+    if limits.threads == 1:
         yield "search", _search(instance, known, _for_search(instance, limits))
         if not limits.expired and not known().closed:
             yield "cpsat", _model(instance, "cpsat", known(), limits)
@@ -149,7 +180,7 @@ def _race(instance: Instance, known: Callable[[], _Proof], limits: Limits) -> It
 
     def model() -> list[Finding]:
         found = list(_model(instance, "cpsat", start, modelling))
-        if start.best_case is None and any(_closes(finding, start) for finding in found):
+        if any(_closes(finding, start) for finding in found):
             searching.interrupt()
         return found
 
@@ -200,26 +231,27 @@ def _count_states(instance: Instance) -> int:
 
 def _search(instance: Instance, known: Callable[[], _Proof], limits: Limits) -> Iterator[Finding]:
     """The plain search where it is quick, else the packed one, which prunes by what is known."""
-    from makespan.solve import packed, search
-
-    if instance.has_barriers or _count_states(instance) <= SMALL_STATES or not packed.applies(instance):
+    with limits.preparing():
+        from makespan.solve import packed, search
+    if _is_plain(instance):
         yield search.solve(instance, limits)
         return
     proof = known()
-    yield packed.solve(
-        instance,
-        limits,
-        certificate=proof.certificate,
-        incumbent=proof.witness.makespan,
-        best_case=proof.best_case is not None,
-    )
+    yield packed.solve(instance, limits, certificate=proof.certificate, incumbent=proof.witness.makespan)
+
+
+def _is_plain(instance: Instance) -> bool:
+    """Whether the plain search is the one to take."""
+    from makespan.solve import packed
+
+    return instance.has_barriers or _count_states(instance) <= SMALL_STATES or not packed.applies(instance)
 
 
 def _model(instance: Instance, backend: str, known: _Proof, limits: Limits) -> Iterator[Finding]:
     """A declarative model; of what is known it takes the horizon, and CP-SAT a schedule to start from."""
     if backend == "cpsat":
-        from makespan.solve import cpsat
-
+        with limits.preparing():
+            from makespan.solve import cpsat
         yield cpsat.solve(
             instance, limits, horizon=known.upper, hint=known.witness, workers=limits.threads, seed=limits.seed
         )
@@ -230,24 +262,24 @@ def _model(instance: Instance, backend: str, known: _Proof, limits: Limits) -> I
 
 
 def _improve(instance: Instance, limits: Limits) -> Iterator[Finding]:
-    from makespan.solve import certify
-
+    with limits.preparing():
+        from makespan.solve import certify
     yield from certify.improve(instance, limits)
 
 
-def _constructions(instance: Instance, known: _Proof, limits: Limits) -> Iterator[Finding]:
+def _constructions(instance: Instance, limits: Limits) -> Iterator[Finding]:
     """Two warps, exactly."""
-    from makespan.solve import two_warps
-
+    with limits.preparing():
+        from makespan.solve import two_warps
     if two_warps.applies(instance):
-        yield two_warps.solve(instance, limits, best_case=known.best_case is not None)
+        yield two_warps.solve(instance, limits)
 
 
-def _bounded(instance: Instance, worst_bound: int, limits: Limits) -> _Proof:
+def _bounded(instance: Instance, limits: Limits) -> _Proof:
     """What costs next to nothing: a constructed schedule below, the closed-form bounds above."""
     from makespan.solve import convoy, greedy
 
-    by_pairs = theorem_a(instance)
+    worst_bound, by_pairs = pessimistic(instance), theorem_a(instance)
     if convoy.applies(instance):
         witness = convoy.schedule(instance)
     else:
@@ -267,15 +299,21 @@ def _add(instance: Instance, proof: _Proof, found: Finding, engine: str) -> _Pro
         better = better._replace(upper=found.upper, evidence=found.evidence, engine=engine)
     if found.certificate is not None and found.upper is not None and found.upper <= better.upper:
         better = better._replace(certificate=found.certificate)
-    if found.best_case is not None and proof.best_case is not None:
-        better = better._replace(best_case=proof.best_case & found.best_case)
+    if found.best_case is not None:
+        better = better._replace(best_case=found.best_case)
     Bounds(better.witness.makespan, better.upper)  # raises when two proofs contradict each other
     return better
 
 
-def fastest_known(instance: Instance) -> Bounds:
-    """The best case, between the work to be done and the fastest policy."""
-    return Bounds(least_possible(instance), replay(instance, shortest(instance, Choices("least", "shortest"))))
+def fastest_known(instance: Instance, witness: Schedule, limits: Limits) -> Bounds:
+    """The best case, between the work to be done and the fastest policy or, where a limit comes first, a witness."""
+    from makespan.solve import greedy
+
+    least, most, quickest = least_possible(instance), witness.makespan, Choices("least", "shortest")
+    if least < most and not limits.expired:
+        greedy.load(instance, routes(instance, quickest), limits)
+        most = min(most, replay(instance, shortest(instance, quickest)))
+    return Bounds(least, most)
 
 
 def assumptions(instance: Instance) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ import numpy as np
 
 from makespan.errors import UnsupportedError
 from makespan.instance import Instance
-from makespan.result import Upper
+from makespan.result import Bounds, Upper
 from makespan.schedule import Schedule
 from makespan.solve import two_warps_events
 from makespan.solve.finding import Finding
@@ -23,8 +23,8 @@ def applies(instance: Instance) -> bool:
     return first.is_chain and second.is_chain and (first.end + 1) * (second.end + 1) <= MAX_CELLS
 
 
-def solve(instance: Instance, limits: Limits, *, best_case: bool = True) -> Finding:
-    """The exact worst case; nothing where limits do not suffice. The best case only on machines that are not basic.
+def solve(instance: Instance, limits: Limits) -> Finding:
+    """The exact worst case; nothing where limits do not suffice.
 
     Raises:
         UnsupportedError: see `applies`.
@@ -33,7 +33,17 @@ def solve(instance: Instance, limits: Limits, *, best_case: bool = True) -> Find
         raise UnsupportedError("two-warp-dp is for two warps without barriers, on a basic machine with strings")
     if instance.machine.is_basic:
         return _by_grid(instance)
-    return two_warps_events.solve(instance, limits, best_case=best_case)
+    return two_warps_events.solve(instance, limits)
+
+
+def best_case(instance: Instance, limits: Limits) -> Bounds | None:
+    """The exact best case of an instance of which this `knows_best_case`; None where limits do not suffice."""
+    return two_warps_events.best_case(instance, limits)
+
+
+def knows_best_case(instance: Instance) -> bool:
+    """Whether there are two warps on a machine that is not basic, and the table fits."""
+    return not instance.machine.is_basic and two_warps_events.applies(instance)
 
 
 def _by_grid(instance: Instance) -> Finding:

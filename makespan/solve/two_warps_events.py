@@ -46,33 +46,37 @@ def applies(instance: Instance) -> bool:
     return found is not None and _entries(instance, len(found)) <= MAX_ENTRIES
 
 
-def solve(instance: Instance, limits: Limits, *, best_case: bool = True) -> Finding:
-    """The exact worst case and, if asked for and time is left, the best one; nothing where limits do not suffice.
+def solve(instance: Instance, limits: Limits) -> Finding:
+    """The exact worst case; nothing where limits do not suffice. The instance is one to which the module `applies`."""
+    table = _filled(instance, limits, 1)
+    if table is None:
+        return Finding()
+    return Finding(table.witness(), table.start().value, Upper.TWO_WARP_DP)
 
-    The instance must be one to which the module `applies`.
-    """
+
+def best_case(instance: Instance, limits: Limits) -> Bounds | None:
+    """The exact best case; None where limits do not suffice. The instance is one to which the module `applies`."""
+    table = _filled(instance, limits, -1)
+    return None if table is None else Bounds(-table.start().value, -table.start().value)
+
+
+def _filled(instance: Instance, limits: Limits, sense: int) -> "_Table | None":
     with limits.preparing():
         load()
-    return _solved(instance, limits, best_case=best_case)
-
-
-def _solved(instance: Instance, limits: Limits, *, best_case: bool = False) -> Finding:
     ports, holdings = _ports(instance)
     if _entries(instance, holdings) * _BYTES_PER_ENTRY > limits.memory_bytes:
-        return Finding()
+        return None
     table = _Table(instance, ports, holdings)
-    if not table.fill(limits, 1):
-        return Finding()
-    witness, longest = table.witness(), table.start().value
-    shortest = -table.start().value if best_case and table.fill(limits, -1) else None
-    fastest = None if shortest is None else Bounds(shortest, shortest)
-    return Finding(witness, longest, Upper.TWO_WARP_DP, best_case=fastest)
+    return table if table.fill(limits, sense) else None
 
 
 @cache
 def load() -> None:
     """Load or compile every kernel."""
-    _solved(Instance.of("CL", 2, Machine("slow", (UnitClass("C", 1, 2), UnitClass("L", 1)))), Limits(inf))
+    instance = Instance.of("CL", 2, Machine("slow", (UnitClass("C", 1, 2), UnitClass("L", 1))))
+    table = _Table(instance, *_ports(instance))
+    table.fill(Limits(inf), 1)
+    table.witness()
 
 
 class _State(NamedTuple):
