@@ -1,5 +1,7 @@
 """Greedy schedules: cheap, valid, and never longer than the worst case."""
 
+from itertools import count
+
 import pytest
 from hypothesis import given, settings
 
@@ -25,10 +27,21 @@ def test_every_greedy_schedule_is_valid_and_a_lower_bound(instance: Instance) ->
         assert replay(instance, schedule) <= worst
 
 
-def test_there_is_a_schedule_even_when_no_time_is_left() -> None:
+@pytest.mark.parametrize("most", [0, runner.SMALL])
+def test_there_is_a_schedule_even_when_no_time_is_left(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runner, "SMALL", most)
     limits = Limits()
     limits.interrupt()
-    assert len(schedules(Instance.of("CLLCLL", 4), limits)) == 1
+    instance = Instance.of("CLLCLL", 4)
+    assert schedules(instance, limits) == []
+    assert longest(instance, limits, enough=1000) == run(instance, "oldest")
+
+
+def test_a_schedule_that_takes_long_is_given_up_at_the_limit() -> None:
+    ticks = count()
+    instance = Instance.of("CLLC" * 500, 4)
+    assert schedules(instance, Limits(10, clock=lambda: next(ticks))) == []
+    assert next(ticks) < 20
 
 
 @given(automata("CLS"))
@@ -78,11 +91,8 @@ def test_the_lower_bound_is_at_least_what_any_policy_takes(instance: Instance) -
 
 
 def test_what_is_as_long_as_possible_is_enough() -> None:
-    limits = Limits()
     instance = Instance.of("LCLCLC", 6, SUB_PARTITION)
-    assert longest(instance, limits, enough=99).makespan == 99
-    limits.interrupt()
-    assert longest(instance, limits, enough=1000) == schedules(instance, limits)[0]
+    assert longest(instance, Limits(), enough=99).makespan == 99
 
 
 def test_a_policy_can_be_worse_than_every_rule_where_phases_cannot_be_joined() -> None:

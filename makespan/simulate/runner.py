@@ -53,22 +53,15 @@ def load() -> None:
     Runner(Instance.of("CL", 2)).makespan("lrr")
 
 
-def longest(instance: Instance, chosen: Routes, above: int, stop: Callable[[], bool]) -> Schedule | None:
-    """The longest of the schedules that the policies make on these routes, if it takes more than `above` cycles.
-
-    Args:
-        instance: what runs.
-        chosen: the routes.
-        above: cycles that are known to be possible.
-        stop: asked before each run whether to leave out the rest.
-    """
+def longest(instance: Instance, chosen: Routes, stop: Callable[[], bool]) -> Schedule | None:
+    """The longest of the schedules that the policies make on these routes, as far as `stop` allows more runs."""
     asked = (policy for policy in POLICIES if not stop())
     if is_small(instance, chosen):
         runs = (simulated(instance, POLICIES[policy](instance, _DEFAULT), chosen) for policy in asked)
-        return max((run for run in runs if run.makespan > above), key=lambda run: run.makespan, default=None)
+        return max(runs, key=lambda run: run.makespan, default=None)
     runner = Runner(instance, chosen)
-    cycles, policy = max(((runner.makespan(policy), policy) for policy in asked), default=(above, ""))
-    return runner.schedule(policy) if cycles > above else None
+    policy = max(asked, key=runner.makespan, default=None)
+    return None if policy is None else runner.schedule(policy)
 
 
 def is_small(instance: Instance, chosen: Routes) -> bool:

@@ -11,12 +11,14 @@ from itertools import accumulate
 
 from makespan.instance import Instance
 from makespan.schedule import Schedule
-from makespan.simulate import runner
+from makespan.simulate import run, runner
 from makespan.simulate.choices import Choices, Routes, routes
 from makespan.solve.limits import Limits
 
 Rule = Callable[[int, int, bool], tuple[int, ...]]
 """(warp, instructions done, whether it is the laggard) -> sort key; the smallest execute first."""
+
+_CYCLES_PER_LOOK = 256
 
 RULES: tuple[Rule, ...] = (
     lambda warp, done, laggard: (done, laggard, warp),  # furthest behind first
@@ -34,11 +36,16 @@ def longest(instance: Instance, limits: Limits, enough: int) -> Schedule:
         enough: cycles that no schedule exceeds.
     """
     chosen = routes(instance, Choices())
-    found = max(schedules(instance, limits, chosen), key=lambda schedule: schedule.makespan)
-    if found.makespan == enough:
-        return found
-    load(instance, chosen, limits)
-    return runner.longest(instance, chosen, found.makespan, lambda: limits.expired) or found
+    ways = [schedules, _of_policies]
+    if not runner.is_small(instance, chosen):
+        load(instance, chosen, limits)
+        ways.reverse()  # compiled code is quicker
+    found: list[Schedule] = []
+    for way in ways:
+        found += way(instance, limits, chosen)
+        if any(schedule.makespan == enough for schedule in found):
+            break
+    return max(found, key=lambda schedule: schedule.makespan, default=None) or run(instance, "oldest")
 
 
 def load(instance: Instance, chosen: Routes, limits: Limits) -> None:
@@ -49,19 +56,26 @@ def load(instance: Instance, chosen: Routes, limits: Limits) -> None:
 
 
 def schedules(instance: Instance, limits: Limits, chosen: Routes | None = None) -> list[Schedule]:
-    """One schedule per group that holds the laggard and per rule, on the longest routes; always at least one."""
+    """One schedule per group that holds the laggard and per rule, on the longest routes, while time lasts."""
     chosen = chosen or routes(instance, Choices())
     found: list[Schedule] = []
     for last in accumulate(group.warps for group in instance.groups):
         for rule in RULES:
-            if found and limits.expired:
+            made = _run(instance, chosen, last - 1, rule, limits)
+            if made is None:
                 return found
-            found.append(_run(instance, chosen, last - 1, rule))
+            found.append(made)
     return found
 
 
-def _run(instance: Instance, chosen: Routes, laggard: int, rule: Rule) -> Schedule:
-    """The schedule of the longest paths with the largest latencies."""
+def _of_policies(instance: Instance, limits: Limits, chosen: Routes) -> list[Schedule]:
+    """The longest one that a policy makes, of those for which there is time."""
+    longest = runner.longest(instance, chosen, lambda: limits.expired)
+    return [] if longest is None else [longest]
+
+
+def _run(instance: Instance, chosen: Routes, laggard: int, rule: Rule, limits: Limits) -> Schedule | None:
+    """The schedule of the longest paths with the largest latencies; None when a limit comes first."""
     paths = chosen.paths
     units = {unit.name: unit for unit in instance.machine.units}
     begin = accumulate((group.warps for group in instance.groups), initial=0)
@@ -94,6 +108,8 @@ def _run(instance: Instance, chosen: Routes, laggard: int, rule: Rule) -> Schedu
     cycles: list[tuple[int, ...]] = []
     left = instance.machine.issue_width or len(paths)
     while arrivals or any(ready.values()):
+        if len(cycles) % _CYCLES_PER_LOOK == 0 and limits.expired:
+            return None
         issued: list[int] = []
         for unit in releases.pop(len(cycles), ()):
             free[unit] += 1

@@ -96,7 +96,7 @@ def _bounded(question: Instance) -> PhaseBound:
 
 def _longest(instance: Instance, joined: Schedule | None, upper: int, budget: Limits) -> Schedule:
     """The schedule of the phases one after another, or a longer one, for few have phases that begin together."""
-    if joined is not None and replay(instance, joined) == upper:
+    if joined is not None and (replay(instance, joined) == upper or budget.expired):
         return joined
     found = greedy.longest(instance, budget, upper)
     if joined is not None and joined.makespan >= found.makespan:

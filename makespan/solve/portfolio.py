@@ -150,6 +150,8 @@ def _engines(
     small = _count_states(instance) <= SMALL_STATES
     if backend == "auto" and small:
         yield "search", _search(instance, known, limits)
+    if limits.expired:
+        return
     if not known().closed:
         share = limits if backend == "certificate" else _before_search(instance, limits)
         yield "certificate", _improve(instance, share)
