@@ -234,3 +234,74 @@ def test_a_narrow_window_is_not_scrolled_sideways(tab: browser.Tab, opened: Call
     finally:
         tab.resize(1000, 800)
     assert tab.complaints() == []
+
+
+def test_on_a_telephone_every_chart_and_table_fits_without_scrolling(
+    tab: browser.Tab, opened: Callable[[str], float]
+) -> None:
+    tab.resize(400, 800)
+    try:
+        opened(render(data()))
+        shown = "[...document.querySelectorAll('.figure')].filter(each => each.getClientRects().length)"
+        assert tab.run(f"{shown}.map(each => each.classList[1])") == ["narrow"] * 3
+        edge = tab.run("document.documentElement.clientWidth")
+        right = f"{shown}.flatMap(each => [...each.querySelectorAll('*')]).map(e => e.getBoundingClientRect().right)"
+        assert tab.run(f"Math.max(...{right})") <= edge
+        scrolled = "[...document.querySelectorAll('.wide:not(svg)')].filter(e => e.scrollWidth > e.clientWidth).length"
+        assert tab.run(scrolled) == 0
+        assert tab.run("parseFloat(getComputedStyle(document.querySelector('.narrow text')).fontSize)") >= 12
+    finally:
+        tab.resize(1000, 800)
+
+
+def test_a_page_is_dark_where_the_reader_likes_it_dark_and_white_on_paper(
+    tab: browser.Tab, opened: Callable[[str], float]
+) -> None:
+    ground = "getComputedStyle(document.body).backgroundColor"
+    dark = {"name": "prefers-color-scheme", "value": "dark"}
+    try:
+        tab("Emulation.setEmulatedMedia", features=[dark])
+        opened(render(data()))
+        assert tab.run(ground) == "rgb(20, 20, 20)"
+        assert tab.run("getComputedStyle(document.body).color") == "rgb(232, 232, 232)"
+        assert tab.run("getComputedStyle(document.getElementById('gantt')).filter") != "none"
+        tab("Emulation.setEmulatedMedia", media="print", features=[dark])
+        assert tab.run(ground) == "rgb(255, 255, 255)"
+        assert tab.run("getComputedStyle(document.getElementById('gantt')).filter") == "none"
+    finally:
+        tab("Emulation.setEmulatedMedia", media="", features=[])
+    opened(render(data()))
+    assert tab.run(ground) == "rgb(255, 255, 255)"
+    assert tab.complaints() == []
+
+
+def test_bars_that_touch_leave_no_seam(tab: browser.Tab, opened: Callable[[str], float]) -> None:
+    instance = Instance.of("C" * 601, 1)
+    schedule = run(instance, "gto")
+    exact = Bounds(schedule.makespan, schedule.makespan)
+    result = Result(instance, exact, schedule, Upper.SEARCH, schedule.makespan, exact, "search", 1.0, ())
+    opened(render(page_data(PolicyGap(result, {"gto": schedule.makespan}), CONTEXT, EVIDENCE)))
+    shades = tab.run("""(() => {
+        const chart = document.getElementById("gantt"), paper = chart.getContext("2d");
+        const dots = paper.getImageData(chart.width / 2, 26, chart.width / 3, 1).data, found = new Set();
+        for (let at = 0; at < dots.length; at += 4) found.add(dots.slice(at, at + 3).join());
+        return [...found];
+    })()""")
+    assert shades == ["0,114,178"]
+
+
+def test_where_columns_mix_cycles_a_barrier_is_hatched_as_in_the_legend(
+    tab: browser.Tab, opened: Callable[[str], float]
+) -> None:
+    instance = Instance.of("C" * 3000 + "|C", 2)
+    schedule = run(instance, "gto")
+    exact = Bounds(schedule.makespan, schedule.makespan)
+    result = Result(instance, exact, schedule, Upper.SEARCH, schedule.makespan, exact, "search", 1.0, ())
+    opened(render(page_data(PolicyGap(result, {"gto": schedule.makespan}), CONTEXT, EVIDENCE)))
+    shades = tab.run("""(() => {
+        const chart = document.getElementById("gantt"), paper = chart.getContext("2d");
+        const dots = paper.getImageData(chart.width * 0.7, 54, 30, 10).data, found = new Set();
+        for (let at = 0; at < dots.length; at += 4) found.add(dots.slice(at, at + 3).join());
+        return [...found].sort();
+    })()""")
+    assert shades == ["154,154,154", "255,255,255"]

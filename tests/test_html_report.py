@@ -19,18 +19,22 @@ from hypothesis import strategies as st
 from makespan import cli
 from makespan.cli.source import instances
 from makespan.instance import Instance
+from makespan.machine import Machine
 from makespan.program import Origin, Place, Program
 from makespan.report.activity import bars, full, gaps, held, split, waits
 from makespan.report.document import document
-from makespan.report.html import page_data, render
+from makespan.report.html import figures, page_data, render
 from makespan.report.html.chart import Traced, chart, occupancy, per_warp, stretches
 from makespan.report.html.columns import column
 from makespan.report.html.visible import visible
+from makespan.report.policy_gap import enclosing
 from makespan.schedule import Schedule
-from makespan.simulate import POLICIES
+from makespan.simulate import POLICIES, run
 from makespan.simulate.statistics import statistics
+from makespan.solve import solve
 from makespan.strings import NamedInstance
 from makespan.verify import Outcome, Verdict, digest
+from tests.forgery import certificate
 from tests.pages import (
     CONTEXT,
     EVIDENCE,
@@ -64,7 +68,7 @@ def test_the_numbers_of_a_page_are_those_of_the_json() -> None:
     assert found == {key: f"{document(result)[key]:,}" for key in ("lower", "upper", "pessimistic")}
     ladder = _cells(page().one("ladder"))
     assert ladder["worst case"][0] == f"{result.bounds.upper}"
-    assert ladder["M^L + M^C"][0] == f"{result.pessimistic}"
+    assert ladder["ML + MC"][0] == f"{result.pessimistic}"
     assert {name: int(ladder[name][0]) for name in POLICIES} == dict(gap().runs)
     assert _cells(page().one("points"))["6"][0] == f"{result.bounds.upper}"
     assert {key: value for key, value in embedded(page())["result"].items() if key != "explanation"} == document(result)
@@ -79,9 +83,57 @@ def test_the_data_in_a_page_are_the_page_data_and_have_the_digest_that_it_states
 
 def test_what_is_not_known_is_not_computed() -> None:
     assert gap().result.certificate is None
-    assert _cells(page().one("ladder"))["certificate"][0] == "not computed"
+    assert "certificate" not in _cells(page().one("ladder"))
     assert "not computed in this run" in page().all("header")[0].words
     assert not [element for element in page() if element.text.strip() in ("None", "null", "nan")]
+
+
+def test_a_certificate_in_the_evidence_has_a_row_of_its_own() -> None:
+    instance = Instance.of("CLLC", 3)
+    proof = certificate(instance)
+    result = replace(solve(instance, best_case=True), certificate=proof)
+    known = enclosing(result, {"lrr": run(instance, "lrr")})
+    ladder = _cells(read(render(page_data(known, CONTEXT, EVIDENCE))).one("ladder"))
+    assert ladder["certificate"][0] == f"{proof.upper}"
+
+
+def test_the_pessimistic_bound_is_written_with_superscripts_everywhere() -> None:
+    shown = [element.text for tag in ("header", "main") for element in page().all(tag)]
+    assert not [text for text in shown if "M^L" in text]
+    figures = [element for element in page().all("svg") if "figure" in (element.attributes.get("class") or "")]
+    assert any("ML + MC" in figure.words for figure in figures)
+
+
+def test_every_figure_stands_there_for_a_wide_and_for_a_narrow_window() -> None:
+    classes = Counter(element.attributes.get("class") for element in page().all("svg"))
+    assert classes["figure wide"] == classes["figure narrow"] == 3
+
+
+@pytest.mark.parametrize("layout", figures.LAYOUTS)
+def test_the_ladder_begins_at_0_and_holds_every_mark(layout: figures.Layout) -> None:
+    shown = figures.ladder(data()["ladder"], layout)
+    left, right = layout.sides
+    assert shown.ticks[0] == figures.Tick(left, "0")
+    assert max(rung.to for rung in shown.rungs) == layout.width - right
+    for rung, row in zip(shown.rungs, data()["ladder"], strict=True):
+        share = row["upper"] / max(row["upper"] for row in data()["ladder"])
+        assert rung.to == pytest.approx(left + share * (layout.width - left - right), abs=0.1)
+        assert 0 <= rung.name_at[0] <= layout.width
+
+
+def test_the_legend_shows_the_hatches_of_the_chart() -> None:
+    instance = Instance.of("CS|S", 3, Machine.of({"C": 1, "S": 1}))
+    schedule = run(instance, "lrr")
+    told = chart(instance, schedule, traced(instance, schedule))
+    assert {kind["words"]: kind["pattern"] for kind in told["kinds"]} == {
+        "issues to C": "", "issues to S": "slash", "ready, waits for a port of C": "",
+        "ready, waits for a port of S": "slash", "waits at a barrier": "back",
+    }  # fmt: skip
+    for each in told["legend"]:
+        (kind,) = (kind for kind in told["kinds"] if kind["words"] == each["words"])
+        assert {key: each[key] for key in ("colour", "pattern", "line")} == {
+            key: kind[key] for key in ("colour", "pattern", "line")
+        }
 
 
 def test_a_page_has_the_structure_that_screen_readers_need() -> None:

@@ -229,7 +229,7 @@ def _draw_cell(
     axes.add_patch(Rectangle((x - 0.5, y - 0.5), 1, 1, fill=False, edgecolor="white", linewidth=0.8))
     if inches[0] >= _READABLE and inches[1] >= _READABLE * 0.6:
         size = min(8.0, 19 * inches[0])
-        ground = {"facecolor": colour, "edgecolor": "none", "pad": 1}  # hatches do not run through the number
+        ground = {"facecolor": colour, "edgecolor": "none", "pad": 2}  # hatches do not run through the number
         axes.text(x, y, _number(point.found), size=size, color=ink, ha="center", va="center", bbox=ground)
 
 

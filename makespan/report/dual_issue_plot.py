@@ -8,7 +8,7 @@ from makespan.errors import InputError
 from makespan.estimators.dual_issue import Characteristics
 from makespan.estimators.dual_issue.arbiter import Pattern, spell
 from makespan.estimators.dual_issue.ffma_bound import peak_gflops
-from makespan.report.figures import GREY, INK, LINES, PROVEN, RUN, write_figure
+from makespan.report.figures import GREY, INK, LINES, PROVEN, RUN, padded, write_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -77,7 +77,7 @@ def figure_of(found: Characteristics, *, gpu: Gpu | None = None) -> "Figure":
     from matplotlib.figure import Figure
 
     drawn = bars(found)
-    figure = Figure(figsize=_SIZE, facecolor="white", layout="constrained")
+    figure = Figure(figsize=_SIZE, facecolor="white", layout=padded())
     axes = figure.subplots()
     places = range(len(drawn))
     ours = axes.bar(

@@ -11,6 +11,7 @@ from makespan.report.files import write_whole
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 PROVEN, RUN, FASTEST, PESSIMISTIC, INK, GREY, LINES, SPAN = (
     "#0072B2", "#D55E00", "#009E73", "#5A5A5A", "#1A1A1A", "#5A5A5A", "#C8C8C8", "#EAF2F8",
@@ -56,6 +57,13 @@ def write_figure(drawn: Callable[[], "Figure"], path: Path, *, title: str, about
         InputError: a file that cannot be written.
     """
     write_whole(path, rendered(drawn, path.suffix.lower(), title=title, about=about), "the picture")
+
+
+def padded() -> "ConstrainedLayoutEngine":
+    """A layout that leaves a margin around everything."""
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+    return ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.12)
 
 
 def printable(text: str) -> str:

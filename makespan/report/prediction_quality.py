@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from makespan.estimators.opencl_cost_table.evaluation import BINS_PER_OCTAVE, Quality
-from makespan.report.figures import GREY, INK, LINES, PESSIMISTIC, PROVEN, RUN, cut, write_figure
+from makespan.report.figures import GREY, INK, LINES, PESSIMISTIC, PROVEN, RUN, cut, padded, write_figure
 from makespan.report.plot import check_picture_path
 
 if TYPE_CHECKING:
@@ -44,11 +44,9 @@ def _ratio(quality: Quality) -> str:
 
 def _title(qualities: Mapping[str, Quality]) -> str:
     """What was compared with what; nobody may take a table for hardware."""
-    quality = next(iter(qualities.values()))
-    if quality.is_virtual:
-        name = quality.device.removeprefix("virtual ")
-        return f"Predictions against a virtual device ({name}): nothing was measured"
-    return f"Predictions against measurements on {quality.device}"
+    if next(iter(qualities.values())).is_virtual:
+        return "Predictions against a virtual device: nothing was measured"
+    return "Predictions against measurements"
 
 
 def csv(qualities: Mapping[str, Quality]) -> str:
@@ -77,7 +75,7 @@ def draw_quality(qualities: Mapping[str, Quality], path: Path) -> None:
         InputError: a file that cannot be written.
     """
     check_picture_path(path)
-    about = "; ".join(f"{name}: median {quality.median:.3f}" for name, quality in qualities.items())
+    about = "; ".join(f"{name} on {q.device}: median q {q.median:.3f}" for name, q in qualities.items())
     write_figure(lambda: figure_of(qualities), path, title=_title(qualities), about=about)
 
 
@@ -85,13 +83,12 @@ def figure_of(qualities: Mapping[str, Quality]) -> "Figure":
     """The histograms as a matplotlib figure, for notebooks; 1 is a prediction that is right."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(_WIDTH, _HEIGHT_EACH * len(qualities)), facecolor="white", layout="constrained")
+    figure = Figure(figsize=(_WIDTH, _HEIGHT_EACH * len(qualities)), facecolor="white", layout=padded())
     drawn = figure.subplots(len(qualities), 1, sharex=True, squeeze=False)[:, 0]
     for axes, (name, quality) in zip(drawn, qualities.items(), strict=True):
         _draw(axes, name, quality)
     drawn[-1].set_xlabel(_ratio(next(iter(qualities.values()))))
-    title = cut(_title(qualities), _LETTERS)
-    figure.suptitle(title, x=0.02, ha="left", size=11, weight="bold", color=INK, parse_math=False)
+    figure.suptitle(_title(qualities), x=0.02, ha="left", size=13, weight="bold", color=INK)
     return figure
 
 
@@ -105,7 +102,8 @@ def _draw(axes: "Axes", name: str, quality: Quality) -> None:
     axes.set_xscale("log", base=2)
     axes.xaxis.set_major_formatter(lambda q, _: f"{q:g}")
     axes.set_ylabel(f"samples per 1/{BINS_PER_OCTAVE} octave")
-    axes.set_title(f"{name}: {len(quality.samples)} samples", loc="left", color=GREY, fontsize=9)
+    title = cut(f"{name}: {len(quality.samples)} samples on {quality.device}", _LETTERS)
+    axes.set_title(title, loc="left", color=GREY, fontsize=9, parse_math=False)
     axes.legend(frameon=False, labelcolor=PESSIMISTIC)
 
 

@@ -14,7 +14,6 @@ from makespan.estimators.opencl_cost_table.expression import Array, Type
 from makespan.estimators.opencl_cost_table.samples import iterations
 from makespan.estimators.opencl_cost_table.virtual_device import VirtualDevice
 from makespan.report import prediction_quality
-from makespan.report.figures import cut
 
 PUBLISHED = tables.find("rmbp-gt650m")
 ARRAY = Array("matrix", Type.FLOAT, (64, 32))
@@ -98,8 +97,8 @@ def test_where_nothing_was_measured_words_and_picture_say_virtual_device() -> No
     assert shown.startswith("random: q = predicted / time of the virtual device over 12 samples\n")
     assert "us on the virtual device): " in shown
     figure = prediction_quality.figure_of({"random": found})
-    title = "Predictions against a virtual device (GeForce GT 650M (MacBook Pro retina)): nothing was measured"
-    assert figure.get_suptitle() == cut(title, 80)
+    assert figure.get_suptitle() == "Predictions against a virtual device: nothing was measured"
+    assert figure.axes[0].get_title(loc="left") == f"random: 12 samples on {device.name}"
     assert figure.axes[-1].get_xlabel() == "q = predicted / time of the virtual device"
     (told,) = prediction_quality.document({"random": found})["sets"].values()
     assert (told["device"], told["is_virtual"]) == (device.name, True)
@@ -110,7 +109,8 @@ def test_where_nothing_was_measured_words_and_picture_say_virtual_device() -> No
 
 def test_the_picture_of_a_real_device_says_measured_and_names_it() -> None:
     figure = prediction_quality.figure_of({"random": quality_of(1)})
-    assert figure.get_suptitle() == "Predictions against measurements on GPU $1"
+    assert figure.get_suptitle() == "Predictions against measurements"
+    assert figure.axes[0].get_title(loc="left") == "random: 1 samples on GPU $1"
     assert figure.axes[-1].get_xlabel() == "q = predicted / measured"
 
 

@@ -120,14 +120,13 @@ def _traced(instance: Instance, schedule: Schedule) -> Traced:
 
 
 def _ladder(gap: PolicyGap) -> Iterator[dict[str, Any]]:
-    """From the best case to M^L + M^C, and what certificates prove; None where there is no certificate."""
+    """From the best case to M^L + M^C, and what potentials prove where the evidence has some."""
     *rows, last = gap.rows()
     for row in rows:
         yield row._asdict()
-    certificate = gap.result.certificate
-    upper = None if certificate is None else certificate.upper
-    remark = "potentials alone, checked by themselves" if certificate else "no potentials in the evidence"
-    yield {"name": "certificate", "kind": "bound", "lower": upper, "upper": upper, "remark": remark}
+    if certificate := gap.result.certificate:
+        upper, remark = certificate.upper, "potentials alone, checked by themselves"
+        yield {"name": "certificate", "kind": "bound", "lower": upper, "upper": upper, "remark": remark}
     yield last._asdict()
 
 

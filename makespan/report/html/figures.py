@@ -1,17 +1,38 @@
 """Where the marks of the small figures stand, in the user units of their SVG; the templates only draw them."""
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from makespan.report.gantt import round_numbers
 
-WIDTH = 900
-_LEFT, _RIGHT, _ROW = 120, 120, 26
-_FARTHEST = 0.6
-"""How far beyond the worst case the axis of the ladder goes, as a share of the span; what is farther is an arrow."""
-_CURVE_HEIGHT, _CURVE_LEFT = 260, 70
-_STRIP = 54
+_CURVE_HEIGHT, _STRIP = 260, 54
+
+
+class Layout(NamedTuple):
+    """The measures of all figures for one width of a window.
+
+    Args:
+        row: the height of a row of the ladder; where it is `stacked`, its name and value stand above its mark.
+        sides: what is left beside the marks of the ladder, left and right.
+        strip_sides: the same beside strips of occupancy.
+        ticks: how many there are at most.
+    """
+
+    name: str
+    width: int
+    stacked: bool
+    row: int
+    sides: tuple[int, int]
+    strip_sides: tuple[int, int]
+    curve_left: int
+    ticks: int
+
+
+LAYOUTS = (
+    Layout("wide", 900, False, 26, (120, 150), (120, 120), 70, 8),
+    Layout("narrow", 350, True, 42, (8, 8), (24, 62), 52, 4),
+)
+"""For a window on a desk and on paper, and for a telephone."""
 
 
 class Tick(NamedTuple):
@@ -22,53 +43,48 @@ class Tick(NamedTuple):
 
 
 class Rung(NamedTuple):
-    """A row of the ladder: from `x` to `to`, equal for one number; `beyond` where it is right of the axis."""
+    """A row of the ladder: its mark from `x` to `to`, equal for one number, and where its name and value stand."""
 
     y: float
     name: str
     kind: str
     x: float
     to: float
-    beyond: bool
     text: str
+    name_at: tuple[float, float]
+    text_at: tuple[float, float]
 
 
 class Ladder(NamedTuple):
     """The bound ladder; `span` is the proven stretch from the best to the worst case."""
 
+    layout: Layout
     height: float
     rungs: Sequence[Rung]
     span: tuple[float, float]
     ticks: Sequence[Tick]
 
 
-def ladder(rows: Sequence[Mapping[str, Any]]) -> Ladder:
-    """The figure of those rows that have numbers. Its axis does not begin at 0."""
-    known = [row for row in rows if row["lower"] is not None]
-    best = next(row for row in known if row["name"] == "best case")
-    worst = next(row for row in known if row["name"] == "worst case")
-    spread = max(int(worst["upper"]) - int(best["lower"]), 2)
-    within = [row["upper"] for row in known if row["upper"] <= worst["upper"] + _FARTHEST * spread]
-    low, high = int(best["lower"]) - 0.05 * spread, max(map(int, within)) + 0.05 * spread
-    scale = (WIDTH - _LEFT - _RIGHT) / (high - low)
+def ladder(rows: Sequence[Mapping[str, Any]], layout: Layout) -> Ladder:
+    """The figure of the rows. Its axis begins at 0."""
+    left, right = layout.sides
+    high = max(int(row["upper"]) for row in rows)
 
     def x(cycles: int) -> float:
-        return round(_LEFT + (min(float(cycles), high) - low) * scale, 1)
+        return round(left + cycles * (layout.width - left - right) / high, 1)
 
-    rungs = [
-        Rung(
-            _ROW * (number + 0.5),
-            row["name"],
-            row["kind"],
-            x(row["lower"]),
-            x(row["upper"]),
-            row["upper"] > high,
-            interval(row["lower"], row["upper"]),
-        )
-        for number, row in enumerate(known)
-    ]
-    ticks = [Tick(x(at), f"{at:,}") for at in _ticks(math.ceil(low), math.floor(high), 7)]
-    return Ladder(_ROW * len(known), rungs, (x(best["lower"]), x(worst["upper"])), ticks)
+    def rung(number: int, row: Mapping[str, Any]) -> Rung:
+        y = layout.row * (number + (0.62 if layout.stacked else 0.5))
+        name_at = (0, y - 12) if layout.stacked else (left - 8, y + 4)
+        text_at = (layout.width, y - 12) if layout.stacked else (x(row["upper"]) + 11, y + 4)
+        text = interval(row["lower"], row["upper"])
+        return Rung(y, row["name"], row["kind"], x(row["lower"]), x(row["upper"]), text, name_at, text_at)
+
+    best = next(row for row in rows if row["name"] == "best case")
+    worst = next(row for row in rows if row["name"] == "worst case")
+    ticks = [Tick(x(at), f"{at:,}") for at in _ticks(0, high, layout.ticks)]
+    rungs = [rung(number, row) for number, row in enumerate(rows)]
+    return Ladder(layout, layout.row * len(rows), rungs, (x(best["lower"]), x(worst["upper"])), ticks)
 
 
 def interval(lower: int, upper: int) -> str:
@@ -78,7 +94,6 @@ def interval(lower: int, upper: int) -> str:
 
 def _ticks(low: int, high: int, most: int) -> range:
     """At most so many round numbers within."""
-    low = max(low, 0)
     step = next(step for step in round_numbers() if (high - low) / step <= most)
     return range(-(-low // step) * step, high + 1, step)
 
@@ -96,36 +111,38 @@ class Strip(NamedTuple):
 class Occupancy(NamedTuple):
     """A strip for each class above one another, over all cycles."""
 
+    layout: Layout
     height: float
     strips: Sequence[Strip]
     strip_height: float
     ticks: Sequence[Tick]
 
 
-def occupancy(data: Mapping[str, Any]) -> Occupancy:
+def occupancy(data: Mapping[str, Any], layout: Layout) -> Occupancy:
     """The figure of the occupancy, in which an area is a number of port-cycles."""
     makespan, width = data["makespan"], data["bucket_cycles"]
-    scale, full = (WIDTH - _LEFT - _RIGHT) / makespan, _STRIP - 14
+    left, right = layout.strip_sides
+    scale, full = (layout.width - left - right) / makespan, _STRIP - 14
     strips = []
     for number, entry in enumerate(data["classes"]):
         base = _STRIP * (number + 1) - 4
-        points = [f"{_LEFT},{base}"]
+        points = [f"{left},{base}"]
         for bucket, held in enumerate(entry["held"]):
             first, end = bucket * width, min((bucket + 1) * width, makespan)
             y = base - full * held / (entry["capacity"] * (end - first))
-            points += [f"{_LEFT + first * scale:.2f},{y:.2f}", f"{_LEFT + end * scale:.2f},{y:.2f}"]
-        points.append(f"{_LEFT + makespan * scale:.2f},{base}")
+            points += [f"{left + first * scale:.2f},{y:.2f}", f"{left + end * scale:.2f},{y:.2f}"]
+        points.append(f"{left + makespan * scale:.2f},{base}")
         share = f"{100 * entry['total'] / (entry['capacity'] * makespan):.1f} %"
         strips.append(Strip(base, entry["name"], " ".join(points), share, entry["colour"]))
-    ticks = [Tick(round(_LEFT + at * scale, 1), f"{at:,}") for at in _ticks(0, makespan, 8)]
-    return Occupancy(_STRIP * len(strips), strips, full, ticks)
+    ticks = [Tick(round(left + at * scale, 1), f"{at:,}") for at in _ticks(0, makespan, layout.ticks)]
+    return Occupancy(layout, _STRIP * len(strips), strips, full, ticks)
 
 
 class Curve(NamedTuple):
     """Bounds over the number of warps: lines as points, and both axes."""
 
+    layout: Layout
     height: float
-    left: float
     lower: str
     upper: str
     pessimistic: str
@@ -134,14 +151,15 @@ class Curve(NamedTuple):
     levels: Sequence[Tick]
 
 
-def curve(points: Sequence[Mapping[str, Any]]) -> Curve:
+def curve(points: Sequence[Mapping[str, Any]], layout: Layout) -> Curve:
     """The figure of the curve; both axes begin at 0."""
     most_warps = int(points[-1]["warps"])
     most = max(int(point["pessimistic"]) for point in points)
-    width, height = WIDTH - _CURVE_LEFT - 30, _CURVE_HEIGHT - 16
+    left, height = layout.curve_left, _CURVE_HEIGHT - 16
+    width = layout.width - left - 30
 
     def across(warps: int) -> float:
-        return round(_CURVE_LEFT + width * warps / most_warps, 1)
+        return round(left + width * warps / most_warps, 1)
 
     def at(point: Mapping[str, Any], key: str) -> tuple[float, float]:
         return across(point["warps"]), round(16 + height * (1 - point[key] / most), 1)
@@ -150,13 +168,13 @@ def curve(points: Sequence[Mapping[str, Any]]) -> Curve:
         return _points(at(point, key) for point in points)
 
     return Curve(
+        layout,
         _CURVE_HEIGHT,
-        _CURVE_LEFT,
         line("lower"),
         line("upper"),
         line("pessimistic"),
         [at(point, "upper") for point in points],
-        [Tick(across(warps), str(warps)) for warps in _ticks(0, most_warps, 12)],
+        [Tick(across(warps), str(warps)) for warps in _ticks(0, most_warps, 3 * layout.ticks // 2)],
         [Tick(round(16 + height * (1 - level / most), 1), f"{level:,}") for level in _ticks(0, most, 6)],
     )
 

@@ -151,22 +151,24 @@
     return [...chart.kinds.map((kind) => (visible(kind) ? rgb(kind.colour) : faint)), faint];
   }
 
-  function patterns() {
-    const made = {};
-    for (const name of new Set(chart.kinds.map((kind) => kind.pattern).filter(Boolean))) {
-      const tile = document.createElement("canvas"), pen = tile.getContext("2d");
-      tile.width = tile.height = 6;
-      pen.strokeStyle = pen.fillStyle = "rgba(255,255,255,.6)";
-      const lines = { slash: [[-1, 7, 7, -1]], back: [[-1, -1, 7, 7]], cross: [[-1, -1, 7, 7], [-1, 7, 7, -1]],
-        lines: [[0, 3, 6, 3]], grid: [[0, 3, 6, 3], [3, 0, 3, 6]], dots: [] }[name];
-      for (const [x, y, toX, toY] of lines) { pen.moveTo(x, y); pen.lineTo(toX, toY); }
-      pen.stroke();
-      if (name === "dots") pen.fillRect(2, 2, 2, 2);
-      made[name] = paper.createPattern(tile, "repeat");
-    }
-    return made;
+  const STROKES = { slash: [[-1, 7, 7, -1]], back: [[-1, -1, 7, 7]], cross: [[-1, -1, 7, 7], [-1, 7, 7, -1]],
+    lines: [[0, 3, 6, 3]], grid: [[0, 3, 6, 3], [3, 0, 3, 6]], dots: [] };
+  /** Whether the hatch of a kind covers a pixel; the same tiles as those of `tile`. */
+  const COVERS = { slash: (x, y) => (x + y) % 6 === 0, back: (x, y) => (x - y + 6000) % 6 === 0,
+    cross: (x, y) => (x + y) % 6 === 0 || (x - y + 6000) % 6 === 0, lines: (x, y) => y % 6 === 3,
+    grid: (x, y) => x % 6 === 3 || y % 6 === 3, dots: (x, y) => x % 6 < 2 && y % 6 < 2 };
+
+  function tile({ pattern, line }) {
+    if (!pattern) return null;
+    const made = document.createElement("canvas"), pen = made.getContext("2d");
+    made.width = made.height = 6;
+    pen.strokeStyle = pen.fillStyle = line;
+    for (const [x, y, toX, toY] of STROKES[pattern]) { pen.moveTo(x, y); pen.lineTo(toX, toY); }
+    pen.stroke();
+    if (pattern === "dots") pen.fillRect(2, 2, 2, 2);
+    return paper.createPattern(made, "repeat");
   }
-  const hatches = patterns();
+  const hatches = chart.kinds.map(tile);
 
   // ---- drawing; lengths in CSS pixels but where `ratio` says device pixels
 
@@ -203,12 +205,13 @@
     left = Math.ceil(Math.max(...rows.map((each) => paper.measureText(each.name).width), 20)) + 14;
     const area = width - left - 1, perPixel = (shown.to - shown.from) / area;
     const colours = palette();
+    drawLines(area, height);
     for (const place of laidOut) {
-      if (perPixel < 1) drawBars(place, area, colours);
+      if (perPixel < 1) drawBars(place, area, colours, ratio);
       else drawMixture(place, area, colours, ratio);
       if (place.named) text(place.row.name, left - 6, place.y + place.height / 2, "right", "#1a1a1a");
     }
-    drawAxis(area, height);
+    drawAxis(area);
     drawMark(area, height);
     element("window").value = `cycles ${Math.floor(shown.from).toLocaleString("en")} to ` +
       `${Math.ceil(shown.to).toLocaleString("en")} of ${makespan.toLocaleString("en")}`;
@@ -221,23 +224,24 @@
     paper.fillText(words, x, y);
   }
 
-  function drawBars({ row: each, y, height }, area, colours) {
+  function drawBars({ row: each, y, height }, area, colours, ratio) {
     const scale = area / (shown.to - shown.from);
-    const x = (cycle) => left + (cycle - shown.from) * scale;
+    // whole pixels of the device: what touches leaves no seam
+    const x = (cycle) => Math.round((left + (cycle - shown.from) * scale) * ratio) / ratio;
     paper.save();
     paper.beginPath();
     paper.rect(left, y, area, height);
     paper.clip();
-    paper.fillStyle = css(each.isLane ? idle : white);
-    paper.fillRect(left, y, area, height - 1);
+    paper.fillStyle = css(idle);
+    if (each.isLane) paper.fillRect(left, y, area, height - 1);
     for (let at = search(each, shown.from); at < each.first.length && each.first[at] < shown.to; at++) {
       const begin = x(each.first[at]), size = x(each.end[at]) - begin, kind = chart.kinds[each.kind[at]];
-      const edge = size > 3 ? 1 : 0, colour = colours[each.kind[at]];
+      const edge = size > 5 ? 1 : 0, colour = colours[each.kind[at]];
       paper.fillStyle = css(colour);
       paper.fillRect(begin, y, size - edge, height - 1);
       if (!kind || colour === faint) continue;
       if (kind.pattern && size > 5) {
-        paper.fillStyle = hatches[kind.pattern];
+        paper.fillStyle = hatches[each.kind[at]];
         paper.fillRect(begin, y, size - edge, height - 1);
       }
       const label = each.place[at] < 0 ? "" : String(each.isLane ? each.who[at] : each.place[at]);
@@ -252,12 +256,17 @@
   function drawMixture({ row: each, y, height }, area, colours, ratio) {
     const width = Math.round(area * ratio), tall = Math.max(1, Math.round((height - 1) * ratio));
     const image = paper.createImageData(width, tall), pixels = new Uint32Array(image.data.buffer);
-    const line = pixels.subarray(0, width), step = (shown.to - shown.from) / width;
+    const line = pixels.subarray(0, width), main = new Uint8Array(width).fill(DIMMED), part = new Float32Array(width);
+    const step = (shown.to - shown.from) / width;
     const ground = each.isLane ? idle : white, kinds = KINDS + 1;
     const coarse = step >= BUCKET ? sums(each) : null;
     for (let x = 0, at = search(each, shown.from); x < width; x++) {
-      let from = shown.from + x * step, to = from + step, red = 0, green = 0, blue = 0, seen = 0;
+      let from = shown.from + x * step, to = from + step, red = 0, green = 0, blue = 0, seen = 0, most = 0;
       const add = (kind, cycles) => {
+        if (cycles > most) {
+          most = cycles;
+          main[x] = kind;
+        }
         const colour = colours[kind];
         red += colour[0] * cycles;
         green += colour[1] * cycles;
@@ -277,22 +286,48 @@
         }
       }
       const whole = Math.max(to - from, seen), rest = whole - seen;
-      const mean = (sum, part) => Math.round((sum + rest * ground[part]) / whole);
+      const mean = (sum, channel) => Math.round((sum + rest * ground[channel]) / whole);
       line[x] = (255 << 24) | (mean(blue, 2) << 16) | (mean(green, 1) << 8) | mean(red, 0);
+      part[x] = most / whole;
     }
     for (let below = 1; below < tall; below++) pixels.copyWithin(below * width, 0, width);
+    hatch(image.data, width, tall, main, part, colours);
     paper.putImageData(image, Math.round(left * ratio), Math.round(y * ratio));
   }
 
-  function drawAxis(area, height) {
+  /** The lines of the hatch of what takes most of each column, as strong as its part of the time. */
+  function hatch(data, width, tall, main, part, colours) {
+    main.forEach((kind, x) => {
+      const look = chart.kinds[kind];
+      if (!look || !look.pattern || colours[kind] === faint) return;
+      const covers = COVERS[look.pattern], line = rgb(look.line);
+      for (let y = 0; y < tall; y++) {
+        if (!covers(x, y)) continue;
+        for (let channel = 0; channel < 3; channel++) {
+          data[4 * (y * width + x) + channel] += part[x] * (line[channel] - colours[kind][channel]);
+        }
+      }
+    });
+  }
+
+  /** Where the axis has its numbers. */
+  function* ticks(area) {
     const scale = area / (shown.to - shown.from);
     let step = 1;
     for (const factor of [2, 2.5, 2]) if (step * scale < 70) step *= factor;
     while (step * scale < 70) for (const factor of [2, 2.5, 2]) if (step * scale < 70) step *= factor;
     for (let cycle = Math.ceil(shown.from / step) * step; cycle <= shown.to; cycle += step) {
-      const x = left + (cycle - shown.from) * scale;
-      paper.fillStyle = "rgba(0,0,0,.13)";
-      paper.fillRect(Math.round(x), AXIS - 4, 1, height - AXIS);
+      yield [cycle, left + (cycle - shown.from) * scale];
+    }
+  }
+
+  function drawLines(area, height) {
+    paper.fillStyle = "rgba(0,0,0,.13)";
+    for (const [, x] of ticks(area)) paper.fillRect(Math.round(x), AXIS - 4, 1, height - AXIS);
+  }
+
+  function drawAxis(area) {
+    for (const [cycle, x] of ticks(area)) {
       const words = cycle.toLocaleString("en"), half = paper.measureText(words).width / 2;
       text(words, Math.min(x, left + area - half), AXIS / 2, "center", "#5a5a5a");
     }

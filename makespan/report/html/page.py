@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from jinja2 import Template
 
 _ESCAPES = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
-_NOT_COMPUTED = "not computed"
 
 
 def render(data: Mapping[str, Any]) -> str:
@@ -28,10 +27,9 @@ def render(data: Mapping[str, Any]) -> str:
     style, script = _part("page.css"), _part("page.js")
     return _template().render(
         page=data,
-        ladder=figures.ladder(data["ladder"]),
-        occupancy=figures.occupancy(data["occupancy"]),
-        curve=figures.curve(data["curve"]) if data["curve"] else None,
-        width=figures.WIDTH,
+        ladder=[figures.ladder(data["ladder"], layout) for layout in figures.LAYOUTS],
+        occupancy=[figures.occupancy(data["occupancy"], layout) for layout in figures.LAYOUTS],
+        curve=[figures.curve(data["curve"], layout) for layout in figures.LAYOUTS] if data["curve"] else None,
         policy=_policy(style, script),
         style=Markup(style),  # noqa: S704 - files of this package
         script=Markup(script),  # noqa: S704
@@ -60,14 +58,14 @@ def embedded(data: Any) -> str:
     return re.sub("[<>&\u2028\u2029]", lambda match: _ESCAPES[match[0]], text)
 
 
-def number(value: int | None) -> str:
-    """A number with its thousands apart, or that nobody computed it."""
-    return _NOT_COMPUTED if value is None else f"{value:,}"
+def number(value: int) -> str:
+    """A number with its thousands apart."""
+    return f"{value:,}"
 
 
 def interval(row: Mapping[str, Any]) -> str:
     """`lower` and `upper` of a row as one number or two."""
-    return _NOT_COMPUTED if row["lower"] is None else figures.interval(row["lower"], row["upper"])
+    return figures.interval(row["lower"], row["upper"])
 
 
 def percent(part: int, whole: int) -> str:
@@ -77,8 +75,6 @@ def percent(part: int, whole: int) -> str:
 
 def share(row: Mapping[str, Any], whole: int) -> str:
     """`lower` and `upper` of a row as shares of the whole."""
-    if row["lower"] is None:
-        return ""
     return " to ".join(dict.fromkeys(percent(part, whole) for part in (row["lower"], row["upper"])))
 
 
