@@ -80,8 +80,8 @@ for size in (1, 2, 4, 8, 16, 32, 64, 128, 256):
 # %% [markdown]
 # ## How good are predictions?
 #
-# Random expressions are predicted with the measured table and then run. q is the predicted time divided by the
-# measured one. A virtual device behaves exactly as the model says, so q is close to 1; on real devices it is not, see
+# Random expressions are predicted with the measured table and then run. q is the predicted time divided by that
+# of the device. A virtual device behaves exactly as the model says, so q is close to 1; on real devices it is not, see
 # the documentation.
 
 # %%
