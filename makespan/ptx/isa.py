@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from makespan.errors import InputError, ParseError
 from makespan.ptx.module import Brace, Declaration, Instruction, Kernel, declares, names_in
+from makespan.ptx.suffixes import unknown_suffix
 from makespan.text_file import parse_toml, read_text
 
 PROFILES: Mapping[str, str] = MappingProxyType({"paper": "CL", "fermi": "CLSD", "modern": "CLSDT"})
@@ -76,11 +77,12 @@ class Classes:
             LookupError: nothing classifies this opcode.
         """
         own = {prefix.replace("::", "."): letter for prefix, letter in self.overrides.items()}
+        table = opcodes() if unknown_suffix(opcode) is None else {}
         for prefix in _prefixes(opcode):
             if prefix in own:
                 return _letter(own[prefix])
-            if prefix in opcodes():
-                return _letter(self._seen(opcodes()[prefix], opcode))
+            if prefix in table:
+                return _letter(self._seen(table[prefix], opcode))
         if self.unknown is None:
             raise LookupError(opcode)
         return _letter(self.unknown)
@@ -151,12 +153,15 @@ def units_of(kernel: Kernel, classes: Classes) -> tuple[str | None, ...]:
 
 def _unknown(file: str, instruction: Instruction) -> ParseError:
     text, opcode = str(instruction), instruction.opcode
+    what, at = f"unknown opcode {opcode!r}", 0
+    if instruction.name in {prefix.partition(".")[0] for prefix in opcodes()} and (suffix := unknown_suffix(opcode)):
+        what, at = f"unknown suffix '.{suffix}' of opcode {opcode!r}", f"{opcode}.".index(f".{suffix}.")
     return ParseError(
         file,
         instruction.line,
-        instruction.column,
-        f"unknown opcode {opcode!r}; classify it with --classes FILE, or count every unknown opcode with --unknown C",
-        f"{text}\n{' ' * text.index(opcode)}^",
+        instruction.column + at,
+        f"{what}; classify it with --classes FILE, or count every unknown opcode with --unknown C",
+        f"{text}\n{' ' * (text.index(opcode) + at)}^",
     )
 
 

@@ -119,6 +119,45 @@ def test_an_unknown_opcode_is_an_error_that_names_the_remedies() -> None:
     assert listing(kernel("zork %r1;"), unknown="-")[0].unit is None
 
 
+@pytest.mark.parametrize(
+    ("opcode", "suffix", "column"),
+    [
+        ("ld.global.nc.f32x7", "f32x7", 13),
+        ("ld.glbal.f32", "glbal", 3),
+        ("ld.global.L1::no_alocate.f32", "L1::no_alocate", 10),
+        ("add.s32.s33", "s33", 8),
+    ],
+)
+def test_a_suffix_that_ptx_does_not_have_is_an_error(opcode: str, suffix: str, column: int) -> None:
+    with pytest.raises(ParseError) as caught:
+        listing(kernel(f"ret;\n{opcode} a, [b];"))
+    message = f"k.ptx:6:{column}: unknown suffix '.{suffix}' of opcode '{opcode}'; classify it with --classes FILE"
+    assert str(caught.value).startswith(message)
+    assert caught.value.context.splitlines()[1] == " " * (column - 1) + "^"
+    assert listing(kernel(f"{opcode} a, [b];"), classes={opcode: "S"})[0].unit == "S"
+    assert listing(kernel(f"{opcode} a, [b];"), unknown="C")[0].unit == "C"
+
+
+PTX_9 = """
+    wgmma.mma_async.sp.sync.aligned.m64n248k32.f32.e4m3.e5m2 tcgen05.ld.sync.aligned.16x32bx2.x128.pack::16b.b32
+    tcgen05.mma.cta_group::2.kind::mxf4nvf4.block_scale.scale_vec::4X.collector::a::lastuse
+    cp.async.bulk.tensor.5d.shared::cluster.global.im2col::w::128.mbarrier::complete_tx::bytes.multicast::cluster
+    fence.proxy.tensormap::generic.acquire.sys vmad.u32.s32.s32.po.shr15 vadd4.s32.u32.s32.add vset2.u32.s32.lt.b3210
+    tensormap.replace.tile.swizzle_atomicity.global.b1024.b32 ld.relaxed.sys.global.L1::evict_last.L2::cache_hint.v8.f32
+    red.async.relaxed.cluster.global.shared::cluster.mbarrier::complete_tx::bytes.and.b32
+    wmma.store.d.sync.row.m8n32k16.f16
+    fma.rn.oob.relu.bf16x2 cvt.rn.satfinite.relu.e2m3x2.f32 createpolicy.cvt.L2.b64 tex.level.acube.v4.f32.f32
+    mma.sync.aligned.m16n8k256.row.col.s32.b1.b1.s32.and.popc setp.ltu.or.f32 prmt.b32.rc16
+    barrier.cluster.arrive.relaxed
+    clusterlaunchcontrol.query_cancel.get_first_ctaid::x.b32.b128 redux.sync.max.abs.NaN.f32 membar.gl bar.red.popc.u32
+""".split()  # noqa: SIM905 - a list of so many strings cannot be read
+
+
+@pytest.mark.parametrize("opcode", PTX_9)
+def test_suffixes_of_every_version_are_known(opcode: str) -> None:
+    assert Classes("modern").classifies(opcode)
+
+
 def test_own_classes_win_for_equal_or_longer_prefixes() -> None:
     own = {"zork": "S", "add.s32": "X", "ret": "C", "ld": "C", "mov": "C", "st.shared::cta": "D"}
     k = kernel(
