@@ -76,15 +76,16 @@ def row(result: Result, name: str = "") -> str:
 
 
 def deadline(gate: Deadline, bounds: Bounds, assumptions: Iterable[str] = ()) -> str:
-    """One line: whether the worst case is in time, and by how much; of a path that was fixed it says so.
+    """One line: whether the worst case is in time, and by how much; a path that was fixed or a trusted bound is told.
 
     >>> deadline(Deadline(12), Bounds(10, 10))
     'deadline met: 12 cycles, with 2 to spare'
     """
-    from makespan.ptx import PATH_ONLY
+    from makespan.ptx import PATH_ONLY, TRUSTED_BOUNDS
 
-    outcome = gate.outcome(bounds)
-    where = f" ({PATH_ONLY})" if any(note.startswith(PATH_ONLY) for note in assumptions) else ""
+    outcome, notes = gate.outcome(bounds), tuple(assumptions)
+    doubts = [doubt for doubt in (PATH_ONLY, TRUSTED_BOUNDS) if any(note.startswith(doubt) for note in notes)]
+    where = f" ({'; '.join(doubts)})" if doubts else ""
     by = {
         Outcome.MET: f"with {gate.cycles - bounds.upper} to spare",
         Outcome.MISSED: f"a schedule is {_cycles(bounds.lower - gate.cycles)} too late",

@@ -63,6 +63,8 @@ def test_a_trusted_bound_is_part_of_the_verdict(solve: Runner, eight: Path) -> N
     assert "loop bounds trusted against the code" in verdict
     (document,) = map(json.loads, solve(*arguments, "--format", "json").out.splitlines())
     assert any(note.startswith("loop bounds trusted against the code: loop H") for note in document["assumptions"])
+    done = solve(*arguments, "--deadline", "9999cycles")
+    assert "deadline met (loop bounds trusted against the code): 9999 cycles" in done.out
     done = solve(eight, "--warps", 2, "--loop-bound", "H=9", "--trust-bounds")
     assert "trusted" not in done.out
 
