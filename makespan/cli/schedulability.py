@@ -25,7 +25,6 @@ from makespan.schedulability.export import Format
 from makespan.schedulability.export import export as export_texts
 from makespan.schedulability.files import read
 from makespan.schedulability.holistic import Limits
-from makespan.schedulability.task import Activation
 from makespan.schedulability.verdict import Answer
 from makespan.schedulability.wcet import Solver, Wcet, each_execution_time
 from makespan.solve import Limits as SolverLimits
@@ -84,7 +83,6 @@ def command(
     """
     _check_outputs(gantt, export)
     description = read(tasks, clock=clock, priorities=priorities)
-    _check_simulated(gantt, description)
     store = _store(cache, f"{time_limit} s, {memory_limit} bytes", no_cache=no_cache)
     show = progress()
     solver = Solver(lambda: SolverLimits(time_limit, memory_limit, progress=show), store)
@@ -150,14 +148,6 @@ def _check_outputs(gantt: Path | None, export: tuple[str, Path] | None) -> None:
         check_writable(gantt, "the picture")
     if export is not None:
         check_writable(export[1], "the export")
-
-
-def _check_simulated(gantt: Path | None, description: Description) -> None:
-    data = [chain.name for chain in description.chains if chain.activation is Activation.DATA]
-    if gantt is not None and data:
-        raise InputError(
-            f"{description.where}: chain {data[0]}: tasks that are started by data are not simulated: no --gantt"
-        )
 
 
 def _store(folder: Path | None, effort: str, *, no_cache: bool) -> BundleCache | None:

@@ -137,7 +137,7 @@ def _misses(assessment: Assessment) -> list[str]:
     due = {task.name: task.deadline for task in assessment.task_set.tasks}
     return [
         f"{miss.task}: the job that arrives at {shown_time(miss.arrival * assessment.tick)} ends"
-        f" {down((miss.completion - miss.arrival - due[miss.task]) * assessment.tick)} too late:"
+        f" {slack(due[miss.task] - miss.completion + miss.arrival, assessment.tick).removeprefix('-')} too late:"
         f" {miss.scenario}{_supposing(miss.supposes)}"
         for miss in (task.miss for task in tasks)
         if miss is not None

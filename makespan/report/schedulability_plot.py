@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from makespan.report.figures import GREY, INK, LINES, cut, write_figure
 from makespan.report.looks import Look
+from makespan.report.schedulability import slack
 from makespan.schedulability.evidence import Window
 from makespan.schedulability.simulation import Completed, Segment
 from makespan.schedulability.units import SECONDS, shown_time
@@ -21,12 +22,16 @@ if TYPE_CHECKING:
 
 MOST_BARS = 120
 MOST_TASKS = 24
+MOST_LANES = 4
+"""Of jobs of one task that overlap; more would be too thin to tell apart."""
+
 _WIDTH, _ROW, _HEAD, _LEGEND_ROW, _FOOT, _GAP = 13.0, 0.42, 1.25, 0.26, 0.75, 0.4  # inches
 _LEFT, _RIGHT = 1.75, 0.3  # inches
 _LATE = "#D55E00"
 _LETTER = 0.075  # inches of a letter in a bar
 _KEYS_PER_ROW = 6
 _APART = 0.22  # of a row: an arrival is below its job, a deadline above
+_LANE = 0.75  # of a row, for the lanes of jobs that overlap
 _LOOKS = 8  # so many tasks differ by colour, and the number of the job says the rest
 _TITLE, _LINE = 98, 150  # letters that fit
 _ARRIVAL, _EARLIER, _DEADLINE, _LATER = "^", "<", "v", ">"
@@ -50,7 +55,10 @@ class Bar(NamedTuple):
 
 
 class Span(NamedTuple):
-    """A job on the row of its task, which is the number `task` of all, in ticks from the start of the chart."""
+    """A job on the row of its task, which is the number `task` of all, in ticks from the start of the chart.
+
+    Jobs of a task that overlap are in different lanes of its row: `lane` counts from 0, `lanes` how many there are.
+    """
 
     row: int
     task: int
@@ -58,6 +66,8 @@ class Span(NamedTuple):
     deadline: int
     completion: int
     is_late: bool
+    lane: int = 0
+    lanes: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,22 +104,31 @@ def chart(window: Window) -> Chart:
         resources,
         tasks,
         tuple(_bars(segments, resources, order, start)),
-        tuple(
-            Span(
-                tasks.index(j.task),
-                order.index(j.task),
-                j.arrival - start,
-                j.deadline - start,
-                j.completion - start,
-                j.is_late,
-            )
-            for j in jobs
-            if j.task in tasks
-        ),
+        tuple(_spans([job for job in jobs if job.task in tasks], tasks, order, start)),
         length,
         (start - window.start, len(present) - len(tasks)),
         window.job,
     )
+
+
+def _spans(jobs: Sequence[Completed], rows: Sequence[str], tasks: Sequence[str], start: int) -> Iterator[Span]:
+    for row, name in enumerate(rows):
+        own = sorted((job for job in jobs if job.task == name), key=lambda job: job.number)
+        lanes = _lanes(own)
+        for job, lane in zip(own, lanes, strict=True):
+            times = (job.arrival - start, job.deadline - start, job.completion - start)
+            yield Span(row, tasks.index(name), *times, job.is_late, lane, max(lanes) + 1)
+
+
+def _lanes(jobs: Sequence[Completed]) -> list[int]:
+    """Of each job, in the order of arrival, the first lane that is free then, or the last that there may be."""
+    ends: list[int] = []
+    found = []
+    for job in jobs:
+        lane = next((lane for lane, end in enumerate(ends) if end <= job.arrival), min(len(ends), MOST_LANES - 1))
+        ends[lane:] = [job.completion, *ends[lane + 1 :]]
+        found.append(lane)
+    return found
 
 
 def draw_window(window: Window, tick: Fraction, path: Path, *, title: str) -> None:
@@ -148,7 +167,7 @@ def _figure(shown: Chart, tick: Fraction, title: str, words: str) -> "Figure":
 
     keys = _keys(shown)
     legend = _LEGEND_ROW * -(-len(keys) // _KEYS_PER_ROW)
-    heights = [_ROW * len(shown.resources), _ROW * len(shown.tasks)]
+    heights = [_ROW * len(shown.resources), _ROW * _stretch(shown) * len(shown.tasks)]
     height = _HEAD + legend + sum(heights) + _GAP + _FOOT
     figure = Figure(figsize=(_WIDTH, height), facecolor="white")
     _head(figure, height, title, words, _late(shown, tick))
@@ -178,8 +197,8 @@ def _head(figure: "Figure", height: float, *lines: str) -> None:
 
 def _late(shown: Chart, tick: Fraction) -> str:
     job = shown.job
-    slack = shown_time(abs(job.slack) * tick)
-    outcome = f"{slack} after its deadline" if job.is_late else f"{slack} before its deadline"
+    left = slack(job.slack, tick)
+    outcome = f"{left.removeprefix('-')} after its deadline" if job.is_late else f"{left} before its deadline"
     return f"the latest job: {job.task} {job.number} ends {outcome}; one schedule, no bound"
 
 
@@ -214,16 +233,22 @@ def _outlined(look: Look) -> dict[str, Any]:
     return {"edgecolor": "white", **look.style}
 
 
+def _stretch(shown: Chart) -> float:
+    """How much higher than usual a row is that has to show jobs which overlap."""
+    return (1 + max((span.lanes for span in shown.spans), default=1)) / 2
+
+
 def _draw_spans(axes: "Axes", shown: Chart, scale: float) -> None:
-    for row, task, arrival, deadline, completion, is_late in shown.spans:
-        y, colour = row + 0.5, Look(task, None).style["facecolor"]
+    apart = _APART / _stretch(shown)
+    for row, task, arrival, deadline, completion, is_late, lane, lanes in shown.spans:
+        y, colour = row + 0.5 + (lane - (lanes - 1) / 2) * _LANE / lanes, Look(task, None).style["facecolor"]
         ends = (max(arrival, 0) * scale, min(completion, shown.length) * scale)
         axes.plot(ends, (y, y), color=colour, linewidth=3.5, solid_capstyle="butt")
         mark = _ARRIVAL if arrival >= 0 else _EARLIER
-        axes.plot(ends[0], y + _APART, marker=mark, mfc=_FACES[mark], mec=INK, ms=6, clip_on=False)
+        axes.plot(ends[0], y + apart, marker=mark, mfc=_FACES[mark], mec=INK, ms=6, clip_on=False)
         mark = _DEADLINE if deadline <= shown.length else _LATER
         at = min(deadline, shown.length) * scale
-        axes.plot(at, y - _APART, marker=mark, mfc=_FACES[mark], mec=INK, ms=6, clip_on=False, zorder=4)
+        axes.plot(at, y - apart, marker=mark, mfc=_FACES[mark], mec=INK, ms=6, clip_on=False, zorder=4)
         if is_late and completion <= shown.length:
             axes.plot(completion * scale, y, marker="X", color=_LATE, mec="white", ms=9, clip_on=False, zorder=5)
 

@@ -224,6 +224,12 @@ def _notes(
         yield f"bounded, not exact: a job of {', '.join(loose)} may never take as long as its execution time here"
     if len(description.partitions) > 1:
         yield "partitions have no SM in common, and kernels on different ones do not slow each other down"
+    for entry in description.tasks:
+        if entry.jitter >= entry.deadline:
+            yield (
+                f"the jitter of {entry.name}, {shown_time(entry.jitter)}, leaves nothing of its deadline of"
+                f" {shown_time(entry.deadline)}: both count from the arrival; is one of them a mistake?"
+            )
     yield from () if verdict is None else verdict.notes
     yield from _assumptions({name: wcet for name, wcet in wcets.items() if wcet.kind is Kind.PROVEN})
 

@@ -29,8 +29,8 @@ class Deadline:
 
     Args:
         cycles: the last whole cycle that is in time; a makespan is in time if it is no more.
-        seconds: as it was given; None for one in cycles.
-        clock: hertz; None for a deadline in cycles.
+        seconds: as it was given, or what the cycles are at `clock`; None without one.
+        clock: hertz; may be None for a deadline in cycles.
     """
 
     cycles: int
@@ -56,7 +56,8 @@ class Deadline:
 def read_deadline(deadline: str | None, clock: str | None) -> Deadline | None:
     """What follows `--deadline` (200ns, or 280cycles) and `--clock` (1.4GHz); None where neither is given.
 
-    Whole cycles that fit into the time: makespans are whole, so rounding down changes no answer.
+    Whole cycles that fit into the time: makespans are whole, so rounding down changes no answer. Cycles need no clock;
+    beside one they are shown as a time, too.
 
     Raises:
         InputError: not such a text, a time without a clock, or a clock without a time.
@@ -66,9 +67,8 @@ def read_deadline(deadline: str | None, clock: str | None) -> Deadline | None:
             raise InputError("--clock turns a deadline into cycles: give --deadline, such as 200ns")
         return None
     if (match := _CYCLES.fullmatch(deadline.strip())) is not None:
-        if clock is not None:
-            raise InputError(f"--deadline {deadline} is in cycles already: no --clock beside it")
-        return _checked(Deadline(int(match["number"])))
+        cycles, hertz = int(match["number"]), None if clock is None else frequency(clock, "--clock")
+        return _checked(Deadline(cycles, None if hertz is None else cycles / hertz, hertz))
     seconds = duration(deadline, "--deadline")
     if clock is None:
         raise InputError(

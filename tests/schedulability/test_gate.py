@@ -64,6 +64,12 @@ def test_the_last_line_says_time_cycles_and_clock(solve: Runner) -> None:
     assert done.out.splitlines()[-1] == "deadline met: 200 ns, 280 cycles at 1.4 GHz, with 270 to spare"
 
 
+def test_a_clock_beside_cycles_changes_no_answer(solve: Runner) -> None:
+    done = solve(*KNOWN, "--deadline", "9cycles", "--clock", "1.4GHz")
+    assert (done.code, done.err) == (1, "")
+    assert done.out.splitlines()[-1].startswith("deadline missed: 6.42857 ns, 9 cycles at 1.4 GHz, ")
+
+
 def test_a_deadline_that_only_one_path_meets_says_so(solve: Runner) -> None:
     done = solve(ROOT / "ptx" / "divergent.ptx", "--warps", 2, "--take", "S=fall", "--deadline", "6cycles")
     assert done.out.splitlines()[-1] == (
@@ -132,7 +138,10 @@ def test_an_expected_value_that_is_wrong_is_no_in_any_case(solve: Runner, tmp_pa
             " such as 280cycles)",
         ),
         (("--clock", "1GHz"), "--clock turns a deadline into cycles: give --deadline, such as 200ns"),
-        (("--deadline", "9cycles", "--clock", "1GHz"), "--deadline 9cycles is in cycles already: no --clock beside it"),
+        (
+            ("--deadline", "9cycles", "--clock", "1"),
+            "--clock: '1' lacks its unit; one of Hz, kHz, MHz, GHz",
+        ),
         (("--deadline", "200", "--clock", "1GHz"), "--deadline: '200' lacks its unit; one of ps, ns, us, ms, s"),
         (("--deadline", "1us", "--clock", "1"), "--clock: '1' lacks its unit; one of Hz, kHz, MHz, GHz"),
         (("--deadline", "0cycles"), "--deadline must be more than zero"),

@@ -5,12 +5,17 @@ import json
 import re
 import shutil
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 from xml.etree import ElementTree
 
 import jsonschema
 import pytest
 
+from makespan.instance import Instance
+from makespan.schedulability import assessment, evidence
+from makespan.schedulability.simulation import Run, Scenario, simulate
+from makespan.schedulability.task import Partition, Policy, Task, TaskSet
+from makespan.schedulability.wcet import Claim, Solver
 from tests.command import Outcome, Runner
 
 ROOT = Path(__file__).parents[2]
@@ -165,6 +170,118 @@ def test_a_clock_is_varied_where_cycles_depend_on_it(command: Command) -> None:
     document = command.document(f'clock = "1GHz"\n{text}', "--sensitivity")
     (clock,) = [margin for margin in document["margins"] if margin["quantity"] == "clock"]
     assert clock["holds"] == "167000000"  # 2 ms + 1e6 cycles within 8 ms
+
+
+# Interrupted
+
+
+def test_ctrl_c_during_the_search_prints_what_is_proven(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(evidence, "simulate", interrupt)
+    done = command.on(LATE, "--gantt", "x.png")
+    assert (done.code, done.err) == (130, "interrupted: what is known so far\n")
+    assert done.out.startswith("undecided: no proof for a\n")
+    assert [line.split()[0] for line in done.out.splitlines()[4:6]] == ["a", "b"]
+    assert not Path("x.png").exists()
+    document = json.loads(command.on(LATE, "--format", "json").out)
+    jsonschema.validate(document, SCHEMA)
+    assert document["interrupted"]
+
+
+def test_ctrl_c_between_margins_prints_those_that_are_known(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(assessment, "shortest_period", interrupt)
+    done = command.on(GOOD, "--sensitivity")
+    assert done.code == 130
+    section = done.out.split("what breaks first:\n")[1].split("\n\n")[0]
+    assert "execution time of a: " in section
+    assert "period" not in section
+
+
+def test_ctrl_c_while_kernels_are_solved_says_which_are(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    kernels()
+    claim, asked = Solver.claim, list[Instance]()
+
+    def second(self: Solver, instance: Instance) -> Claim:
+        asked.append(instance)
+        if len(asked) == 2:
+            interrupt()
+        return claim(self, instance)
+
+    monkeypatch.setattr(Solver, "claim", second)
+    done = command("examples/tasks.toml")
+    assert (done.code, done.out) == (130, "")
+    assert [line for line in done.err.splitlines() if line] == [
+        "filter, proven: kernel fir.ptx: 8 warps on machine paper: 930 cycles, exact, by theorem-a",
+        "makespan: interrupted",
+    ]
+
+
+def interrupt(*_: object, **__: object) -> NoReturn:
+    raise KeyboardInterrupt
+
+
+# The search for late jobs
+
+
+def test_the_search_ends_with_the_round_that_finds_a_late_job(
+    command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both are late with the first schedule that is tried for them; nobody looks for more."""
+    runs = counted(monkeypatch)
+    both = system(("a", "2ms", "10ms", "3ms"), ("b", "2ms", "10ms", "3ms"))
+    document = command.document(both)
+    assert [task["answer"] for task in document["tasks"]] == ["not schedulable", "not schedulable"]
+    assert len(runs) == 2
+
+
+def test_overload_needs_no_search(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    runs = counted(monkeypatch)
+    assert command.on(OVERLOAD).code == 1
+    assert runs == []
+
+
+def test_a_search_is_limited_in_schedules_and_jobs(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Run, "late", ())
+    runs = counted(monkeypatch)
+    assert command.on(LATE, "--attempts", 7).code == 3
+    assert len(runs) == 7
+    del runs[:]
+    task_set = TaskSet((Task("a", 2, 9, 1, partition="g"),), (Partition("g", Policy.FIFO),))
+    assert list(evidence.misses(task_set, ["a"], attempts=9, jobs=1)) == []
+    assert len(runs) == 1
+
+
+def counted(monkeypatch: pytest.MonkeyPatch) -> list[Scenario]:
+    """The scenarios that are simulated from now on."""
+    seen = list[Scenario]()
+
+    def remember(scenario: Scenario) -> Run:
+        seen.append(scenario)
+        return simulate(scenario)
+
+    monkeypatch.setattr(evidence, "simulate", remember)
+    return seen
+
+
+def test_jitter_beyond_the_deadline_gets_a_hint(command: Command) -> None:
+    done = command.on(GOOD.replace('deadline = "8ms"', 'deadline = "8ms"\njitter = "8ms"'))
+    assert done.code == 1
+    assert "the jitter of a, 8 ms, leaves nothing of its deadline of 8 ms" in " ".join(done.out.split())
+
+
+def test_a_deadline_that_is_just_reached_has_no_slack(command: Command) -> None:
+    """The bound is a tick less, for events between ticks; a tick of slack would look like a mistake."""
+    text = system(("a", "1ms", "10ms", "4ms"), ("b", "3ms", "10ms", "10ms"), policy="edf")
+    done = command.on(text)
+    assert done.out.splitlines()[0] == "schedulable: every deadline is proven; a reaches its deadline"
+    assert done.out.splitlines()[4].split()[-3:] == ["0", "s", "schedulable"]
+    assert command.document(text)["tasks"][0]["slack"] == 1
+
+
+def test_json_says_what_priorities_mean(command: Command) -> None:
+    text = system(("a", "1ms", "10ms", "8ms"), policy="fixed-priority", top='priorities = "smaller-first"')
+    document = command.document(text.replace("[[task]]", "[[task]]\npriority = 3"))
+    assert (document["priorities"], document["tasks"][0]["priority"]) == ("smaller-first", -3)
+    assert command.document(GOOD)["priorities"] is None
 
 
 # Assignment
@@ -375,12 +492,13 @@ def test_a_bad_file_is_one_line(command: Command, text: str, message: str | None
     assert message is None or done.err == f"makespan: tasks.toml: {message}\n"
 
 
-def test_a_picture_of_tasks_that_data_starts_is_refused_before_the_work(command: Command) -> None:
+def test_tasks_that_data_starts_are_drawn_from_the_end_of_the_one_before(command: Command) -> None:
     chain = '\n[[chain]]\nname = "c"\ntasks = ["a", "b"]\nactivation = "data"\n'
-    done = command.on(GOOD + chain, "--gantt", "x.png")
-    assert (done.code, done.out) == (2, "")
-    assert "tasks that are started by data are not simulated" in done.err
-    assert command.on(GOOD + chain).code in (0, 3)
+    done = command.on(GOOD + chain, "--gantt", "x.svg")
+    assert (done.code, done.out.splitlines()[-1]) == (0, "picture: x.svg")
+    words = "".join(ElementTree.parse("x.svg").getroot().itertext())
+    assert "a 0" in words
+    assert "b 0" in words
 
 
 def test_errors_as_json(command: Command) -> None:

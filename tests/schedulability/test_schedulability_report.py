@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from makespan.report.schedulability import margin_line, percent, table
-from makespan.report.schedulability_plot import MOST_BARS, MOST_TASKS, Bar, Span, chart, draw_window
+from makespan.report.schedulability_plot import MOST_BARS, MOST_LANES, MOST_TASKS, Bar, Span, chart, draw_window
 from makespan.schedulability.evidence import Window
 from makespan.schedulability.sensitivity import Margin
 from makespan.schedulability.simulation import Job, Scenario, simulate
@@ -163,3 +163,22 @@ def test_a_load_is_shown_no_smaller_than_it_is_and_overload_as_such(numerator: i
 
 def test_columns_stand_below_each_other() -> None:
     assert table([("a", "bb"), ("ccc", "d")], right=(1,)) == ["a    bb", "ccc   d"]
+
+
+def test_jobs_of_a_task_that_overlap_have_lanes_of_their_own() -> None:
+    """Two at a time; who comes when one has ended takes its lane."""
+    system = TaskSet((Task("a", 4, 2, 20, partition="gpu"),), (Partition("gpu", Policy.FIFO),))
+    arrivals = (0, 2, 4, 10)
+    run = simulate(Scenario(system, tuple(Job("a", n, t, t, 0, 4, 0) for n, t in enumerate(arrivals)), ("a",), "close"))
+    spans = chart(Window(run, run.jobs[0], 0, 20)).spans
+    assert [(span.arrival, span.completion, span.lane) for span in spans] == [
+        (0, 4, 0), (2, 8, 1), (4, 12, 0), (10, 16, 1)
+    ]  # fmt: skip
+    assert {span.lanes for span in spans} == {2}
+
+
+def test_of_many_jobs_that_overlap_the_rest_shares_the_last_lane() -> None:
+    system = TaskSet((Task("a", 9, 1, 99, partition="gpu"),), (Partition("gpu", Policy.FIFO),))
+    run = simulate(Scenario(system, tuple(Job("a", n, n, n, 0, 9, 0) for n in range(9)), ("a",), "close"))
+    spans = chart(Window(run, run.jobs[0], 0, 99)).spans
+    assert [span.lane for span in spans] == [0, 1, 2, *[MOST_LANES - 1] * 6]
