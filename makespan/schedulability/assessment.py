@@ -215,6 +215,11 @@ def _notes(
     if rounded := [name for name, wcet in wcets.items() if (wcet.seconds / tick).denominator != 1]:
         yield f"execution times rounded up to whole ticks, so a job may never take so long: {', '.join(rounded)}"
     yield "a partition serves one kernel at a time, to its end, and a core only these tasks: nothing else runs on them"
+    if any(entry.before or entry.after for entry in description.tasks):
+        yield (
+            "while a job waits for its kernel its core is free for others: the thread blocks in the driver"
+            " (cudaDeviceScheduleBlockingSync) and does not spin, as it may by default"
+        )
     if description.clock is not None:
         yield f"the SM clock never falls below {shown_frequency(description.clock)}"
     if any(wcet.kind is Kind.GIVEN for wcet in wcets.values()):
