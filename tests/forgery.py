@@ -44,7 +44,8 @@ def by_potential(instance: Instance) -> Result:
     proof = certificate(instance, states=0)
     witness = max(greedy.schedules(instance, Limits()), key=lambda schedule: replay(instance, schedule))
     bounds = Bounds(witness.makespan, proof.upper)
-    return replace(solve(instance), bounds=bounds, witness=witness, upper_evidence=Upper.POTENTIAL, certificate=proof)
+    found = replace(solve(instance), bounds=bounds, witness=witness, history=())
+    return replace(found, upper_evidence=Upper.POTENTIAL, certificate=proof)
 
 
 def by_search(instance: Instance) -> Result:
@@ -57,6 +58,7 @@ def by_search(instance: Instance) -> Result:
         bounds=Bounds(found.upper, found.upper),
         witness=found.witness,
         upper_evidence=Upper.SEARCH,
+        history=(),
     )
 
 
@@ -95,7 +97,7 @@ def forged(document: Document, change: Callable[[Document], None]) -> Document:
 
 def set_bounds(document: Document, lower: int, upper: int) -> None:
     status = "exact" if lower == upper else "bounded"
-    document["result"].update(lower=lower, upper=upper, status=status)
+    document["result"].update(lower=lower, upper=upper, status=status, history=[])
 
 
 def upper_lowered(draw: random.Random, document: Document) -> None:

@@ -429,6 +429,44 @@ def test_a_certificate_that_promises_too_much_is_rejected_even_if_nothing_rests_
     assert verify(bundle(result)).reason == f"the certificate says {upper - 1} cycles and proves {upper}"
 
 
+STEPS = [("certificate", 17, 20, "pessimistic"), ("beam", 18, 20, "pessimistic"), ("certificate", 18, 18, "theorem-a")]
+
+
+@pytest.mark.parametrize(
+    ("number", "change", "why"),
+    [
+        (0, {}, None),
+        (0, {"lower": 19}, "history: 18..20 of step 2 is not within the step before"),
+        (0, {"upper": 19}, "history: 18..20 of step 2 is not within the step before"),
+        (1, {"lower": 21}, "history: 21..20 of step 2 is not within the step before"),
+        (2, {"lower": 17}, "history: 17..18 of step 3 is not within the step before"),
+        (2, {"upper": 19}, "history: it ends with 18..19 by theorem-a, not with the result"),
+        (2, {"evidence": "search"}, "history: it ends with 18..18 by search, not with the result"),
+        (2, {"evidence": "theorem-b"}, "unknown evidence: 'theorem-b'"),
+        (1, {"engine": 1}, "not a bundle: engine is not a text of at most 1000000 letters"),
+        (1, {"upper": 0}, "not a bundle: upper is not a whole number in 1..1000000000000"),
+        (1, {"seconds": -1}, "not a bundle: seconds is not a duration"),
+    ],
+)
+def test_a_history_narrows_the_bounds_down_to_those_of_the_result(
+    number: int, change: dict[str, Any], why: str | None
+) -> None:
+    keys = ("engine", "lower", "upper", "evidence")
+    steps: list[dict[str, Any]] = [{"seconds": 0.5, **dict(zip(keys, step, strict=True))} for step in STEPS]
+    steps[number].update(change)
+    checked = verify(forged(bundles()[0], lambda copied: copied["result"].update(history=steps)))
+    assert checked.outcome is (Outcome.ACCEPTED if why is None else Outcome.REJECTED)
+    if why is not None:
+        assert checked.reason == why
+
+
+def test_a_history_that_ends_below_the_truth_is_rejected() -> None:
+    god = {"seconds": 0.0, "engine": "god", "lower": 3, "upper": 3, "evidence": "theorem-a"}
+    assert brute_force(results()[0].instance).upper == 18
+    checked = verify(forged(bundles()[0], lambda copied: copied["result"].update(history=[god])))
+    assert checked.reason == "history: it ends with 3..3 by theorem-a, not with the result"
+
+
 # Potentials
 
 
@@ -868,7 +906,9 @@ def test_an_unproven_bundle_is_exit_3(
 ) -> None:
     monkeypatch.setattr("makespan.verify.verdict.shortest_and_longest", lambda instance, most: None)
     assert run(written(tmp_path, replace(results()[5], best_case=None))) == 3
-    assert capsys.readouterr().out == "unproven: upper 14 reported by search, re-proved only to 17\n"
+    first, second = capsys.readouterr().out.splitlines()
+    assert first == "unproven: upper 14 reported by search, re-proved only to 17"
+    assert second.startswith("not checked: assumptions, interrupted, ")
 
 
 def test_a_file_that_is_not_there_is_exit_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -882,6 +922,7 @@ def test_the_verdict_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     document = json.loads(capsys.readouterr().out)
     assert document["schema"] == "makespan.verdict/1"
     assert document["outcome"] == "accepted"
+    assert {"assumptions", "interrupted"} < set(document["unchecked"])
     assert document["claim"]["evidence"] == "theorem-a"
     assert document["proven"]["lower"] == document["proven"]["upper"] == document["claim"]["upper"]
 

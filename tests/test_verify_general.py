@@ -788,3 +788,31 @@ def test_a_certificate_with_too_many_coefficients_is_not_unfolded() -> None:
     item = {"last_group": 0, "classes": ["C"], "thresholds": [1], "front": 0, "nodes": nodes}
     with pytest.raises(TooMuchWork):
         reading._certificate({"upper": 1, "potentials": [item]}, instance, Work(reading.MOST_COEFFICIENTS))
+
+
+SURPLUS = {  # others, last, constant; places: L and a delay, L and a delay, C and four delays
+    (0, 0): ([0] * 9, [0, 16, 0, 12, 0, 8, 6, 4, 2], 0),
+    (0, 1): ([0] * 9, [10, 8, 6, 4, 0, 0, -2, -4, -6], 8),
+    (0, 2): ([0] * 9, [18, 16, 14, 12, 0, 8, 6, 4, 2], 0),
+    (0, 3): ([0] * 9, [18, 0, 14, 0, 0, 0, 0, 0, 0], 0),
+    (1, 0): ([0, 0, 0, 0, 12, 0, 0, 0, 0], [0, 4, 0, 0, 10, -4, -6, -8, -10], 0),
+    (1, 1): ([0] * 9, [8, 6, 4, 2, 0, -2, -4, -6, -8], 10),
+    (1, 2): ([5, 0, 5, 0, 0, 0, 0, 0, 0], [13, 0, 9, 0, 0, 0, 0, 0, 0], 0),
+    (2, 0): ([0, 0, 0, 0, 421, 0, 0, 0, 0], [0, -415, 0, -419, 0, -423, -425, -427, -429], -411),
+    (2, 1): ([2, 0, 2, 0, 0, 0, 0, 0, 0], [18, 0, 14, 0, 8, 0, 0, 0, 0], 0),
+}
+"""The best tables if more warps than a kind can tell apart were not counted when they come from delays."""
+
+
+def test_more_warps_may_come_from_delays_than_a_kind_can_tell_apart() -> None:
+    """Where three come, a kind with a threshold of two sees two: the third must not raise the potential."""
+    instance = Instance.of(
+        "LLC", 3, Machine("m", (UnitClass("C", 2, 1, Latency(2, 5)), UnitClass("L", 4, 1, Latency(2, 2))))
+    )
+    nodes = tuple(
+        (Node(kind), Table((tuple(o),), tuple(last), constant)) for kind, (o, last, constant) in SURPLUS.items()
+    )
+    made = Certificate(9, (Potential(0, ("C", "L"), (2, 4), 0, nodes),))
+    assert brute_force(instance).upper == 10
+    with pytest.raises(Refused, match="warps on delays raise it in a cycle from kind"):
+        potential.bound(instance, made)

@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from makespan.errors import InputError
-from makespan.verify import Outcome, Refused, Verdict, parse, verify
+from makespan.verify import UNCHECKED, Outcome, Refused, Verdict, parse, verify
 from makespan.verify.reading import MOST_BYTES
 
 _EXIT_CODES = {Outcome.ACCEPTED: 0, Outcome.REJECTED: 1, Outcome.UNPROVEN: 3}
@@ -26,6 +26,8 @@ def command(bundle: Path, output: str) -> int:
     except Refused as refusal:
         verdict = Verdict(Outcome.REJECTED, str(refusal))
     click.echo(json.dumps(_document(verdict)) if output == "json" else verdict)
+    if output == "text" and verdict.outcome is not Outcome.REJECTED:
+        click.echo(f"not checked: {', '.join(UNCHECKED)}")
     return _EXIT_CODES[verdict.outcome]
 
 
@@ -43,6 +45,7 @@ def _document(verdict: Verdict) -> dict[str, object]:
         "schema": "makespan.verdict/1",
         "outcome": str(verdict.outcome),
         "reason": verdict.reason,
+        "unchecked": UNCHECKED,
         "claim": None if claim is None else {
             "lower": claim.lower,
             "upper": claim.upper,

@@ -7,6 +7,6 @@ it protects from accidents only: every claim is checked as if the digest were ma
 
 from makespan.verify.reading import digest, parse
 from makespan.verify.refusal import Refused
-from makespan.verify.verdict import Outcome, Verdict, verify
+from makespan.verify.verdict import UNCHECKED, Outcome, Verdict, verify
 
-__all__ = ["Outcome", "Refused", "Verdict", "digest", "parse", "verify"]
+__all__ = ["UNCHECKED", "Outcome", "Refused", "Verdict", "digest", "parse", "verify"]

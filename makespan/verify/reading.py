@@ -16,7 +16,7 @@ from makespan.errors import InputError
 from makespan.instance import MAX_CYCLES, MAX_WARPS, Group, Instance
 from makespan.machine import MAX_ISSUE_WIDTH, MAX_LATENCY, Latency, Machine, UnitClass, class_name
 from makespan.program import MAX_PLACES, Place, Program
-from makespan.result import PhaseBound, Status, Upper
+from makespan.result import PhaseBound, Status, Step, Upper
 from makespan.schedule import Schedule
 from makespan.verify import delays, phases
 from makespan.verify.refusal import Refused, TooMuchWork, Work
@@ -43,6 +43,7 @@ class Claim:
     evidence: Upper
     pessimistic: int
     best_case: tuple[int, int] | None
+    history: tuple[Step, ...]
 
 
 Phases = tuple[tuple[Instance, PhaseBound], ...]
@@ -194,7 +195,17 @@ def _claim(value: object, instance: Instance) -> Claim:
     if _text(evidence["lower"], "evidence") != "witness":
         raise Refused(f"unknown evidence: {evidence['lower']!r:.40}")
     pessimistic = _whole(result["pessimistic"], "pessimistic", 1)
-    return Claim(lower, upper, _evidence(evidence["upper"]), pessimistic, _best_case(result["best_case"]))
+    best_case, history = _best_case(result["best_case"]), tuple(map(_step, _list(result["history"], "history", 0)))
+    return Claim(lower, upper, _evidence(evidence["upper"]), pessimistic, best_case, history)
+
+
+def _step(value: object) -> Step:
+    parts = _table(value, "step", "seconds", "engine", "lower", "upper", "evidence")
+    _duration(parts["seconds"])
+    engine, evidence = _text(parts["engine"], "engine"), _evidence(parts["evidence"])
+    return Step(
+        parts["seconds"], engine, _whole(parts["lower"], "lower", 1), _whole(parts["upper"], "upper", 1), evidence
+    )
 
 
 def _determined(instance: Instance) -> dict[str, object]:
@@ -235,15 +246,8 @@ def _same(value: object, expected: object) -> bool:
 
 
 def _remarks(result: dict[str, Any]) -> None:
-    """What nobody can check: who computed it, for how long, by which steps, and what the user takes on trust."""
+    """What nobody can check (`verdict.UNCHECKED`): who computed it, for how long, and what the user takes on trust."""
     _duration(result["seconds"])
-    for step in _list(result["history"], "history", 0):
-        parts = _table(step, "step", "seconds", "engine", "lower", "upper", "evidence")
-        _duration(parts["seconds"])
-        _text(parts["engine"], "engine")
-        _evidence(parts["evidence"])
-        _whole(parts["lower"], "lower", 1)
-        _whole(parts["upper"], "upper", 1)
     if type(result["interrupted"]) is not bool:
         _bad("interrupted is neither true nor false")
     _text(result["backend"], "backend")

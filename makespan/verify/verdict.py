@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import pairwise
 
 from makespan.certificate import Certificate
 from makespan.errors import BrokenPromiseError
@@ -17,6 +18,12 @@ MOST_STATES = 1_000_000
 MOST_PROOFS = 10  # of the largest size
 _BY_ITSELF = (Upper.PESSIMISTIC, Upper.THEOREM_A, Upper.POTENTIAL, Upper.TWO_WARP_DP)
 _Interval = tuple[int, int]
+
+UNCHECKED = (
+    "assumptions", "interrupted", "seconds", "backend", "versions", "the machine's name",
+    "when, by whom and how the steps of the history were found",
+)  # fmt: skip
+"""What a result says and no bundle can prove."""
 
 
 class Outcome(StrEnum):
@@ -221,6 +228,7 @@ class _Judge:
         upper = prover.upper
         if upper < lower:
             raise BrokenPromiseError(f"an upper bound of {upper} cycles, and a schedule of {lower}")
+        _check_history(claim)
         gaps = []
         if upper > claim.upper:
             gaps.append(f"upper {claim.upper} reported by {claim.evidence}, re-proved only to {upper}")
@@ -265,6 +273,17 @@ _PROOFS = {
     Upper.PHASES: "the phases between its barriers",
     Upper.SEARCH: "enumeration of all states",
 }
+
+
+def _check_history(claim: Claim) -> None:
+    """No step gives up what the one before had proven, and the last one is the result; so all of them enclose it."""
+    for number, (before, after) in enumerate(pairwise(claim.history), start=2):
+        if not before.lower <= after.lower <= after.upper <= before.upper:
+            raise Refused(f"history: {after.lower}..{after.upper} of step {number} is not within the step before")
+    if claim.history:
+        last = claim.history[-1]
+        if (last.lower, last.upper, last.evidence) != (claim.lower, claim.upper, claim.evidence):
+            raise Refused(f"history: it ends with {last.lower}..{last.upper} by {last.evidence}, not with the result")
 
 
 def _within(inner: _Interval, outer: _Interval) -> bool:
