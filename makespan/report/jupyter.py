@@ -65,4 +65,4 @@ def _rows(result: Result) -> Iterator[tuple[str, str, str]]:
 
 
 def _text(text: str) -> str:
-    return escape(visible(text))
+    return escape(visible(text)).replace("M^L + M^C", "M<sup>L</sup> + M<sup>C</sup>")
