@@ -9,7 +9,7 @@ Places are those of the instance with its latencies as delay places (`bounds.del
 Where classes have intervals longer than one cycle, kinds also count their free ports, and potentials the held ones.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 Kind = tuple[int, ...]
 """Ready warps per class, counted up to the class's threshold, which then means "that many or more"; behind them, for
@@ -73,7 +73,7 @@ class Potential:
     classes: tuple[str, ...]
     thresholds: Kind
     front: int
-    nodes: tuple[tuple[Node, Table], ...]
+    nodes: tuple[tuple[Node, Table], ...] = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,3 +82,6 @@ class Certificate:
 
     upper: int
     potentials: tuple[Potential, ...]
+
+    def __repr__(self) -> str:
+        return f"Certificate(at most {self.upper} cycles, for {len(self.potentials)} last finishers)"

@@ -11,6 +11,7 @@ MAX_WARPS = 65_536
 MAX_WARP_INSTRUCTIONS = 5_000_000
 MAX_CYCLES = 50_000_000
 """Of one warp alone at its largest latencies, and of all instructions one after another on one port."""
+_MOST_SHOWN = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +108,17 @@ class Instance:
                 f"{engine} does not know what machine {self.machine.name!r} has: {', '.join(beyond)};"
                 " use backend auto, search or cpsat, or a machine without them, such as --capacity C=2,L=1"
             )
+
+    def __repr__(self) -> str:
+        return f"Instance({self})"
+
+    def __str__(self) -> str:
+        """Which warps on which machine, on one line."""
+        shown = [f"{group.warps} x {group.program}" for group in self.groups[:_MOST_SHOWN]]
+        if others := sum(group.warps for group in self.groups[_MOST_SHOWN:]):
+            shown.append(f"{others} x others")
+        blocks = f" in {self.blocks} blocks" if self.blocks > 1 else ""
+        return f"{' + '.join(shown)}{blocks} on machine {self.machine}"
 
     @property
     def warps(self) -> int:

@@ -143,6 +143,9 @@ class Program:
         sums = self.sums(weights, min)
         return min(sums[start] for start in self.starts)
 
+    def __repr__(self) -> str:
+        return f"Program({self})"
+
     def __str__(self) -> str:
         letters = self.letters
         if letters is None:

@@ -8,6 +8,7 @@ from makespan.certificate import Certificate
 from makespan.errors import BrokenPromiseError
 from makespan.instance import Instance
 from makespan.schedule import Schedule
+from makespan.wording import caveats, cycles, scope
 
 
 class Status(StrEnum):
@@ -131,6 +132,16 @@ class Result:
                 f"the witness takes {self.witness.makespan} cycles, the lower bound says {self.bounds.lower}"
             )
 
+    def __repr__(self) -> str:
+        return f"Result({self})"
+
+    def __str__(self) -> str:
+        """The verdict, one line: the number, whether it is exact, and under which conditions."""
+        worst = cycles(self.bounds.upper)
+        if self.status is Status.BOUNDED:
+            worst = f"at least {self.bounds.lower} and at most {worst}"
+        return f"{self.status}{scope(self.caveats)}: the worst case is {worst}" + " (interrupted)" * self.interrupted
+
     @property
     def status(self) -> Status:
         """Whether worst case and proof meet."""
@@ -143,3 +154,8 @@ class Result:
         An equal number proves as much, whichever theorem came first. A sharper one leans on every rule of the machine.
         """
         return tuple(Anomaly) if self.bounds.upper >= self.pessimistic else ()
+
+    @property
+    def caveats(self) -> tuple[str, ...]:
+        """The conditions without which the verdict would claim too much."""
+        return caveats(self.instance.machine, self.assumptions)

@@ -43,6 +43,9 @@ class Schedule:
     paths: tuple[tuple[int, ...], ...]
     latencies: tuple[tuple[int, ...], ...] = ()
 
+    def __repr__(self) -> str:
+        return f"Schedule({len(self.paths)} warps, {self.makespan} cycles)"
+
     @property
     def makespan(self) -> int:
         """The number of cycles."""

@@ -1,6 +1,7 @@
 """The command line: what it prints, what it refuses, and with which exit code."""
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -92,7 +93,8 @@ def test_json_says_what_is_proven_and_how(solve: Runner) -> None:
         "interval": {"C": 1, "L": 1},
         "latency": {"C": [1, 1], "L": [1, 1]},
         "issue_width": None,
-        "machine": "custom",
+        "machine": "paper",
+        "caveats": ["if every instruction takes one cycle"],
         "string": "CLLCLL",
         "groups": [{"program": "CLLCLL", "warps": 2}],
         "backend": "certificate",
@@ -122,18 +124,133 @@ def test_the_example_of_the_paper_with_48_warps(solve: Runner) -> None:
     assert done.code == 0
 
 
-def test_text_ends_with_the_verdict(solve: Runner) -> None:
+def test_text_begins_with_the_verdict_and_ends_with_the_assumptions(solve: Runner) -> None:
     done = solve("--string", "CLLCLL", "--warps", 2)
     assert done.code == 0
-    assert done.out.startswith("2 x CLLCLL on machine paper (C=1, L=1)\nassumptions:\n")
-    assert done.out.endswith("exact: the worst case is 10 cycles\n")
+    assert re.sub(r" in \d+\.\d+ s", " in ... s", done.out).splitlines() == [
+        "exact if every instruction takes one cycle: the worst case is 10 cycles",
+        "2 x CLLCLL on machine paper (C=1, L=1)",
+        "at least          10  a schedule that takes so long, replayed",
+        "at most           10  proven by theorem-a",
+        "M^L + M^C         12  pessimistic: what each class needs alone, added up; 20.0 % above",
+        "found by certificate in ... s",
+        "the last warp, number 1: 6 cycles executing, 3 starved on L (by warp 0), 1 starved on C (by warp 0)",
+        "assumptions:",
+        "  - machine 'paper': units C=1, L=1; an instruction holds one unit of its class for one cycle",
+        "  - all warps start in cycle 0; a warp executes at most one instruction per cycle, in program order",
+        "  - the scheduler is work-conserving in every class",
+    ]
+
+
+@pytest.mark.parametrize("columns", [40, 75])
+def test_the_report_is_as_wide_as_the_terminal(columns: int, solve: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    _, *lines = solve("--string", "CLLCLL", "--warps", 2, "--machine", "turing").out.splitlines()
+    assert max(map(len, lines)) in range(columns - 12, columns + 1)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "lines"),
+    [
+        (
+            ("--string", "CLLCLL", "--warps", 2),
+            ["exact if every instruction takes one cycle: the worst case is 10 cycles"],
+        ),
+        (
+            ("--string", "CLLCLL", "--warps", 2, "--deadline", "12cycles"),
+            [
+                "exact if every instruction takes one cycle: the worst case is 10 cycles",
+                "deadline met if every instruction takes one cycle: 12 cycles, with 2 to spare",
+            ],
+        ),
+        (("--string", "CLLCLL", "--warps", "1..3"), ["3 results if every instruction takes one cycle: 3 exact"]),
+        (
+            (ROOT / "ptx" / "vecadd.ptx", "--block", 256, "--gantt", "v.json", "--bundle", "v.bundle"),
+            ["exact for the PTX as written, if every instruction takes one cycle: the worst case is 140 cycles"],
+        ),
+    ],
+)
+def test_quiet_leaves_the_verdict(
+    arguments: Sequence[object], lines: list[str], solve: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = solve(*arguments, "--quiet")
+    assert (done.code, done.out.splitlines(), done.err) == (0, lines, "")
+    assert {path.name for path in tmp_path.iterdir()} == ({"v.json", "v.bundle"} if "--gantt" in arguments else set())
+
+
+def test_quiet_is_about_text(solve: Runner) -> None:
+    done = solve("--string", "CL", "--warps", 2, "-q", "--format", "json")
+    assert (done.code, done.out) == (2, "")
+    assert "--quiet leaves the verdict of a text: leave out --format" in done.err
+
+
+# What a verdict says of the machine and the source
+
+KERNEL = (ROOT / "ptx" / "divergent.ptx", "--warps", 2)
+SLOW = "[units]\nC = { capacity = 1, latency = 4 }\nL = { capacity = 1, latency = [20, 30] }\n"
+HALF = "[units]\nC = { capacity = 1, interval = 2 }\nL = { capacity = 1 }\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--string", "CL", "--warps", 2), "if every instruction takes one cycle"),
+        (("--string", "CL", "--warps", 2, "--capacity", "C=2,L=1"), "if every instruction takes one cycle"),
+        (("--string", "CL", "--warps", 2, "--machine", "half.toml"), "if every latency is one cycle"),
+        (("--string", "CL", "--warps", 2, "--machine", "slow.toml"), ""),
+        (
+            ("--string", "C", "--warps", 5, "--machine", "turing"),
+            "if the unknown latencies of turing (C, L, S, D) were one cycle",
+        ),
+        (KERNEL, "for the PTX as written, if every instruction takes one cycle"),
+        ((*KERNEL, "--machine", "slow.toml"), "for the PTX as written"),
+        (
+            (*KERNEL, "--take", "S=fall"),
+            "for the PTX as written, for this path only, if every instruction takes one cycle",
+        ),
+        ((*KERNEL, "--take", "S=fall", "--machine", "slow.toml"), "for the PTX as written, for this path only"),
+        (("one.jsonl",), "if every instruction takes one cycle"),
+    ],
+)
+def test_a_verdict_says_under_which_conditions_its_number_holds(
+    arguments: Sequence[object], said: str, solve: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("slow.toml").write_text(SLOW)
+    Path("half.toml").write_text(HALF)
+    Path("one.jsonl").write_text(GOOD)
+    verdict = solve(*arguments).out.splitlines()[0]
+    assert verdict.partition(": the worst case is")[0] in (f"exact {said}".strip(), f"bounded {said}".strip())
+    (document,) = solve(*arguments, "--format", "json").documents()
+    assert ", ".join(document["caveats"]) == said
+    rows = solve(*arguments, "--warps", "2..3").out.splitlines() if "one.jsonl" not in arguments else []
+    assert all(row.startswith(f"2 results {said}".strip() + ":") for row in rows[-1:])
 
 
 def test_a_range_of_warps_gives_a_curve(solve: Runner) -> None:
     done = solve("--string", "CLLCLL", "--warps", "1..8", "--format", "json")
     assert [document["upper"] for document in done.documents()] == [6, 10, 14, 18, 22, 26, 30, 34]
     assert [document["warps"] for document in done.documents()] == list(range(1, 9))
-    assert len(solve("--string", "CLLCLL", "--warps", "1..8").out.splitlines()) == 8
+    head, *rows, foot = solve("--string", "CLLCLL", "--warps", "1..8").out.splitlines()
+    assert head == "warps     worst case  status        M^L + M^C  above, %  at most by"
+    assert rows[1] == "    2             10  exact                12      20.0  theorem-a"
+    assert (len(rows), foot) == (8, "8 results if every instruction takes one cycle: 8 exact")
+
+
+def test_a_curve_looks_as_that_of_compare(solve: Runner, capsys: pytest.CaptureFixture[str]) -> None:
+    curve = solve("--string", "CLLCLL", "--warps", "1..3", "--best-case").out.splitlines()
+    assert cli.run(["compare", "--string", "CLLCLL", "--warps", "1..3", "--best-case"]) == 0
+    assert capsys.readouterr().out.splitlines()[2:6] == curve[:4]
+
+
+def test_the_pessimistic_bound_has_its_name_for_two_classes_only(solve: Runner) -> None:
+    done = solve("--string", "CLS", "--warps", 3, "--capacity", "C=1,L=1,S=1")
+    assert "M^L" not in done.out
+    assert "pessimistic bound          9  pessimistic: what each class needs alone, added up; 80.0 % above" in done.out
+    head, *_ = solve("--string", "CLS", "--warps", "1..2", "--capacity", "C=1,L=1,S=1").out.splitlines()
+    assert "M^L" not in head
+    assert "pessimistic bound" in head
 
 
 def test_csv_has_a_header_and_a_row_per_count(solve: Runner) -> None:
@@ -160,10 +277,12 @@ def test_json_lines_give_one_result_a_line_in_order(solve: Runner, tmp_path: Pat
 def test_toml_gives_one_row_per_instance_in_order(solve: Runner) -> None:
     done = solve(ROOT / "instruction_strings" / "paper.toml")
     assert done.code == 0
-    rows = done.out.splitlines()
+    head, *rows, foot = done.out.splitlines()
     assert len(rows) == 13
-    assert rows[0].split() == ["1", "warps", "6", "exact", "M^L+M^C", "6", "CLLCLL,", "1", "warp"]
-    assert rows[-1].split()[:6] == ["48", "warps", "915", "exact", "M^L+M^C", "1056"]
+    assert head.split()[-1] == "name"
+    assert rows[0].split() == ["1", "6", "exact", "6", "0.0", "pessimistic", "CLLCLL,", "1", "warp"]
+    assert rows[-1].split()[:5] == ["48", "915", "exact", "1056", "15.4"]
+    assert foot == "13 results if every instruction takes one cycle: 13 exact"
 
 
 @pytest.mark.parametrize("kind", ["jsonl", "toml"])
@@ -541,14 +660,14 @@ def test_a_picture_that_cannot_be_written_costs_no_result(solve: Runner, monkeyp
     monkeypatch.setattr(solve_command, "_draw", fail)
     done = solve(*CL2, "--gantt", "a.png")
     assert done.code == 2
-    assert "exact: the worst case is 3 cycles" in done.out
+    assert "exact if every instruction takes one cycle: the worst case is 3 cycles" in done.out
     assert "a.png: cannot write the picture" in done.err
 
 
 def test_a_timeline_is_text_about_one_instance(solve: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "40")
     done = solve("--string", "CLLCLL", "--warps", 2, "--timeline")
-    assert done.out.splitlines()[2:4] == ["warp 0  CLLCLL", "warp 1  -C-L--LCLL"]
+    assert done.out.splitlines()[-2:] == ["warp 0  CLLCLL", "warp 1  -C-L--LCLL"]
     for others in (("--warps", "2", "--format", "json"), ("--warps", "1..2")):
         done = solve("--string", "CLLCLL", "--timeline", *others)
         assert done.code == 2
@@ -597,3 +716,28 @@ def test_a_schedule_can_be_had_as_data(name: str, solve: Runner, tmp_path: Path)
     assert done.out.endswith(f"schedule: {tmp_path / name}\n")
     assert (tmp_path / name).stat().st_size > 0
     assert solve(*CL2, "--gantt", tmp_path / "a.txt").code == 2
+
+
+def test_a_schedule_can_be_had_in_several_files_at_once(solve: Runner, tmp_path: Path) -> None:
+    names = [tmp_path / name for name in ("a.png", "b.svg", "c.csv")]
+    done = solve(*CL2, *(word for name in names for word in ("--gantt", name)))
+    assert done.out.splitlines()[-3:] == [f"picture: {names[0]}", f"picture: {names[1]}", f"schedule: {names[2]}"]
+    assert all(name.stat().st_size > 0 for name in names)
+    done = solve(*CL2, "--gantt", names[2], "--gantt", names[2])
+    assert (done.code, done.err) == (2, f"makespan: {names[2]}: two outputs have this name\n")
+
+
+def test_a_file_that_fails_costs_no_other(solve: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    draw = solve_command._draw
+
+    def fail(result: Any, path: Path, first: int | None, end: int | None) -> None:
+        if path.suffix == ".png":
+            raise InputError(f"{path}: cannot write the picture")
+        draw(result, path, first, end)
+
+    monkeypatch.setattr(solve_command, "_draw", fail)
+    monkeypatch.chdir(tmp_path)
+    done = solve(*CL2, "--gantt", "a.png", "--gantt", "b.csv", "--bundle", "c.json")
+    assert (done.code, done.err) == (2, "makespan: a.png: cannot write the picture\n")
+    assert {path.name for path in tmp_path.iterdir()} == {"b.csv", "c.json"}
+    assert "the worst case is 3 cycles" in done.out

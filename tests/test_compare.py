@@ -32,9 +32,11 @@ def test_a_curve_comes_with_its_numbers(compare: Runner, tmp_path: Path) -> None
     done = compare("--string", LETTERS, "--warps", "1..48", "-o", picture, "-o", data, "-o", document)
     assert done.code == 0
     assert done.err == ""
-    assert done.out.splitlines()[-5:] == [
-        "48 points: 48 exact",
+    assert done.out.splitlines()[:2] == [
+        "48 points if every instruction takes one cycle: 48 exact",
         "M^L + M^C is 0.0 to 15.4 % above the worst case",
+    ]
+    assert done.out.splitlines()[-3:] == [
         f"picture: {picture}",
         f"data: {data}",
         f"data: {document}",
@@ -66,7 +68,7 @@ def test_a_heat_map_comes_with_its_table(compare: Runner, tmp_path: Path) -> Non
 def test_a_kernel_is_compared_with_all_its_options(compare: Runner) -> None:
     done = compare(ROOT / "ptx" / "fir.ptx", "--warps", "3..4", "--loop-bound", "$L__BB0_1=2", "--blocks-per-sm", "2")
     assert done.code in (0, 3)
-    assert [line.split()[0] for line in done.out.splitlines()[-4:-2]] == ["6", "8"]
+    assert [line.split()[0] for line in done.out.splitlines()[3:5]] == ["6", "8"]
     assert "assumptions:" in done.out
 
 
@@ -84,7 +86,10 @@ def test_after_the_total_time_points_stay_unknown(compare: Runner, tmp_path: Pat
     data = tmp_path / "d.csv"
     done = compare("--string", "CLLC", "--warps", "1..3", "--total-time-limit", "0.000001", "-o", data)
     assert done.code == 3
-    assert done.out.splitlines()[-3:-1] == ["3 points: 3 not computed", "no point was computed"]
+    assert done.out.splitlines()[:2] == [
+        "3 points if every instruction takes one cycle: 3 not computed",
+        "no point was computed",
+    ]
     assert {row["status"] for row in rows(data)} == {"not computed"}
     assert {row["upper"] for row in rows(data)} == {""}
 
@@ -122,7 +127,7 @@ def test_a_file_that_fails_costs_neither_the_table_nor_the_other_files(
     done = compare(*STRING, "--warps", "2", "--best-case", "-o", folder / "p.png", "-o", data)
     assert done.code == 2
     assert done.err == f"makespan: {folder}/p.png: cannot write the picture: No such file or directory\n"
-    assert done.out.splitlines()[-2] == "1 point: 1 exact"
+    assert done.out.splitlines()[0] == "1 point if every instruction takes one cycle: 1 exact"
     (row,) = rows(data)
     assert (row["best_lower"], row["lower"], row["pessimistic"]) == (
         "6",
@@ -145,7 +150,7 @@ RANGE = (*STRING, "--warps", "1..3")
         (("-", "--input-format", "jsonl"), "a comparison needs a kernel or a --string"),
         ((*RANGE, "-o", "figure.jpg"), "must end in .png, .svg, .pdf, .csv or .json"),
         ((*RANGE, "-o", "no/folder/figure.png"), "cannot write the comparison: No such file or directory"),
-        ((*RANGE, "-o", "a.csv", "-o", "a.csv"), "two outputs have the same name"),
+        ((*RANGE, "-o", "a.csv", "-o", "a.csv"), "a.csv: two outputs have this name"),
         ((*RANGE, "--vary", "X=1..4"), "X: machine 'paper' has no units of class X; it has C, L"),
         ((*RANGE, "--vary", "X.latency=1..4"), "X.latency: machine 'paper' has no units of class X; it has C, L"),
         ((*RANGE, "--vary", "L"), "'L' is not of the kind L=1..4"),
@@ -178,3 +183,19 @@ def test_bad_input_is_one_line_before_any_work(
     assert len(done.err.splitlines()) == 1
     assert message in done.err
     assert list(tmp_path.iterdir()) == []
+
+
+def test_quiet_leaves_the_verdict(compare: Runner) -> None:
+    done = compare("--string", "CLLC", "--warps", "1..3", "--quiet")
+    assert done.out.splitlines() == [
+        "3 points if every instruction takes one cycle: 3 exact",
+        "M^L + M^C is 0.0 to 50.0 % above the worst case",
+    ]
+
+
+def test_what_is_varied_is_no_reason_to_forget_a_condition(compare: Runner) -> None:
+    unknown = "if the unknown latencies of turing (C, L, S, D) were one cycle"
+    done = compare("--string", "CLLC", "--warps", 2, "--machine", "turing", "--vary", "C=1..2", "--quiet")
+    assert done.out.startswith(f"2 points {unknown}: ")
+    done = compare("--string", "CLLC", "--warps", 2, "--vary", "C.latency=1..2", "--quiet")
+    assert done.out.startswith("2 points: ")

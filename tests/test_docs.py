@@ -109,8 +109,10 @@ def test_the_picture_of_the_readme_is_made_as_it_says(shell: Shell) -> None:
     done = shell(command[1])
     expected = _timeless(blocks(ROOT / "README.md", "text")[0])
     assert done.code == 0
-    assert len(expected) >= 5
-    assert done.lines[-len(expected) :] == expected
+    first, last = expected[: expected.index("...")], expected[expected.index("...") + 1 :]
+    assert len(first) >= 5
+    assert done.lines[: len(first)] == first
+    assert done.lines[-len(last) :] == last
     assert Path("vecadd.png").stat().st_size > 1_000
 
 

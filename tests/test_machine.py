@@ -261,3 +261,9 @@ def test_the_bound_of_the_page_holds_for_every_way_to_build_a_throughput(
     bound = any_units(Instance.merged([(Program.chain(string), 1) for string in strings], reduced))
     assert worst_case(strings, ports) <= bound
     assert worst_case(strings, ports, {"L": Frame(k * p, k * q)}) <= bound
+
+
+def test_the_machine_of_the_paper_has_one_name() -> None:
+    assert Machine.of({"C": 1, "L": 1}) == PAPER
+    assert Machine.of({"C": 2, "L": 1}).name == Machine.of({"C": 1}).name == "custom"
+    assert Machine.of({"C": 1, "L": 1}, "mine").name == "mine"

@@ -1,13 +1,19 @@
 """Bounds and results: an interval is proven or it is an error."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from makespan.errors import BrokenPromiseError
 from makespan.instance import Instance
+from makespan.machine import PAPER, Latency, Machine, UnitClass
+from makespan.program import Program
 from makespan.result import Bounds, Result, Status, Upper
 from makespan.schedule import Schedule
+from makespan.solve import Limits, solve
+from makespan.wording import AS_WRITTEN, PATH_ONLY
 
 intervals = st.tuples(st.integers(0, 50), st.integers(0, 50)).map(sorted).map(lambda ends: Bounds(*ends))
 
@@ -38,3 +44,45 @@ def test_a_lower_bound_without_a_witness_of_that_length_is_a_broken_promise() ->
     witness = Schedule.of_chains(instance, [[0], [1]])
     with pytest.raises(BrokenPromiseError, match="the witness takes 2 cycles, the lower bound says 3"):
         Result(instance, Bounds(3, 3), witness, Upper.SEARCH, 3, None, "search", 0.0, ())
+
+
+LONG = "LLLLCCCCCCCCCLLCCCCCCC" * 10
+
+
+def test_every_value_prints_itself_on_one_line() -> None:
+    result = solve(Instance.of(LONG, 48, Machine.of({"C": 2, "L": 1})), backend="certificate", limits=Limits(5))
+    values = (result, result.instance, result.witness, result.certificate, result.instance.groups[0].program)
+    assert result.certificate is not None
+    for value in (*values, result.instance.groups[0], result.certificate.potentials[0]):
+        for text in (repr(value), str(value)):
+            assert len(text.splitlines()) == 1
+            assert len(text) < 300
+
+
+def test_a_result_prints_its_verdict() -> None:
+    result = solve(Instance.of("CLLCLL", 2))
+    assert str(result) == "exact if every instruction takes one cycle: the worst case is 10 cycles"
+    assert repr(result) == f"Result({result})"
+    bounded = str(replace(result, bounds=Bounds(10, 13), interrupted=True))
+    assert bounded.endswith(" takes one cycle: the worst case is at least 10 and at most 13 cycles (interrupted)")
+    assert repr(result.witness) == "Schedule(2 warps, 10 cycles)"
+    assert repr(result.instance) == "Instance(2 x CLLCLL on machine paper (C=1, L=1))"
+    assert repr(result.instance.groups[0].program) == "Program(CLLCLL)"
+
+
+def test_many_groups_are_not_listed() -> None:
+    groups = [(Program.chain("C" * length), length) for length in range(1, 10)]
+    instance = Instance.merged(groups, Machine("wide", PAPER.units, issue_width=1))
+    assert (
+        str(instance) == "1 x C + 2 x CC + 3 x CCC + 4 x CCCC + 35 x others on machine wide (C=1, L=1, issue width 1)"
+    )
+
+
+def test_caveats_follow_from_the_machine_and_the_assumptions() -> None:
+    """Whatever the engine says of its machine: no number without latencies goes without a word."""
+    exact = solve(Instance.of("CL", 2))
+    assert exact.caveats == ("if every instruction takes one cycle",)
+    noted = replace(exact, assumptions=(f"{PATH_ONLY}: S=fall", f"{AS_WRITTEN}, although ..."))
+    assert noted.caveats == ("for the PTX as written", "for this path only", *exact.caveats)
+    slow = Machine("slow", (UnitClass("C", 1, latency=Latency(4, 4)), UnitClass("L", 1)))
+    assert solve(Instance.of("CL", 2, slow)).caveats == ()

@@ -43,6 +43,7 @@ def test_one_policy_prints_its_statistics(simulate: Runner) -> None:
     assert done.code == 0
     assert done.err == ""
     assert done.out.splitlines() == [
+        "simulated if every instruction takes one cycle: 3 cycles under oldest, in one run; this is not a bound",
         "2 x LC on machine paper (C=1, L=1)",
         "policy oldest: the smallest number first",
         "runs with seed 0, fetch groups of 8",
@@ -56,7 +57,6 @@ def test_one_policy_prints_its_statistics(simulate: Runner) -> None:
         "  issuing                          4   66.7 %",
         "  waiting for a port of L          1   16.7 %",
         "  finished                         1   16.7 %",
-        "simulated: 3 cycles under oldest, in one run; this is not a bound",
     ]
 
 
@@ -67,7 +67,7 @@ def test_all_policies_stand_between_best_and_worst_case(simulate: Runner) -> Non
     assert {name for name, _ in rows} == set(POLICIES)
     assert all(9 <= int(cycles) <= 10 for _, cycles in rows)
     assert "worst case            10   100.0 %  every work-conserving scheduler; at most 10 by theorem-a" in done.out
-    assert done.out.splitlines()[-1] == "exact: the worst case is 10 cycles"
+    assert done.out.splitlines()[0] == "exact if every instruction takes one cycle: the worst case is 10 cycles"
 
 
 def test_a_worst_case_that_is_not_exact_is_exit_3(simulate: Runner) -> None:
@@ -139,8 +139,8 @@ def test_pictures_are_written_and_named(simulate: Runner, tmp_path: Path) -> Non
         assert f"picture: {tmp_path / name}" in done.out
         assert (tmp_path / name).stat().st_size > 1_000
     done = simulate("--string", "CLLCLL", "--warps", 2, "--policy", "lrr", "--gantt", tmp_path / "run.svg")
-    assert f"schedule: {tmp_path / 'run.svg'}" in done.out
-    assert "simulated: 9 cycles under lrr, in one run; this is not a bound" in (tmp_path / "run.svg").read_text()
+    assert f"picture: {tmp_path / 'run.svg'}" in done.out
+    assert "cycles under lrr" in (tmp_path / "run.svg").read_text()
     part = ("--from", 2, "--to", 5)
     simulate("--string", "CLLCLL", "--warps", 2, "--policy", "lrr", "--gantt", tmp_path / "run.svg", *part)
     assert "; cycles 2 to 5 of 9" in (tmp_path / "run.svg").read_text()
@@ -251,3 +251,32 @@ def test_every_policy_has_a_line_that_says_what_it_does(simulate: Runner) -> Non
         done = simulate("--string", "CLC", "--warps", 2, "--policy", policy)
         assert f"policy {policy}: " in done.out
     assert simulate_command.ALL not in POLICIES
+
+
+@pytest.mark.parametrize(
+    ("arguments", "lines"),
+    [
+        (
+            ("--warps", 2),
+            [
+                "exact if every instruction takes one cycle: the worst case is 10 cycles",
+                "simulated: 9 to 10 cycles; the slowest of these runs is a worst case",
+            ],
+        ),
+        (
+            ("--warps", 2, "--policy", "lrr", "--gantt", "a.csv", "--gantt", "b.json"),
+            ["simulated if every instruction takes one cycle: 9 cycles under lrr, in one run; this is not a bound"],
+        ),
+    ],
+)
+def test_quiet_leaves_the_verdict(
+    arguments: tuple[object, ...],
+    lines: list[str],
+    simulate: Runner,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = simulate("--string", "CLLCLL", *arguments, "--quiet")
+    assert (done.code, done.out.splitlines(), done.err) == (0, lines, "")
+    assert len(list(tmp_path.iterdir())) == arguments.count("--gantt")

@@ -9,8 +9,8 @@ import click
 
 from makespan.cli import INTERRUPTED
 from makespan.cli.parameters import Memory, Seconds
-from makespan.cli.solve import BOUNDED, EXACT, interruptible, progress
-from makespan.cli.source import instances, source_options
+from makespan.cli.solve import BOUNDED, EXACT, interruptible, progress, refuse_twice
+from makespan.cli.source import instances, quiet_option, source_options
 from makespan.errors import InputError
 from makespan.instance import Instance
 from makespan.report.comparison import (
@@ -28,6 +28,7 @@ from makespan.report.comparison import (
 )
 from makespan.report.figures import PICTURES
 from makespan.report.files import check_writable, write_whole
+from makespan.report.text import assumptions, terminal_width, wrapped
 from makespan.solve import Limits
 from makespan.stopwatch import within
 from makespan.strings import SUFFIXES
@@ -93,6 +94,7 @@ def _range(item: str) -> range | None:
 @click.option("--time-limit", type=Seconds(), default=10.0, show_default=True, help="per point")
 @click.option("--total-time-limit", type=Seconds(), default=600.0, show_default=True, help="for all points together")
 @click.option("--memory-limit", type=Memory(), default="8GiB", show_default=True, help="for the tables of a search")
+@quiet_option
 def command(
     vary: Axis | None,
     outputs: tuple[Path, ...],
@@ -100,6 +102,7 @@ def command(
     time_limit: float,
     total_time_limit: float,
     memory_limit: int,
+    quiet: bool,
     **source: Any,
 ) -> int:
     """The worst case against M^L + M^C, over the number of warps: curves or, with --vary, a heat map.
@@ -110,17 +113,17 @@ def command(
     with within(total_time_limit):
         asked = _instances(source, vary)
     points = planned(asked, vary)
-    whole = Limits(total_time_limit, memory_limit, progress=progress())
+    whole = Limits(total_time_limit, memory_limit, progress=progress(quiet=quiet))
     found: list[Point] = []
     with interruptible(whole):
         found.extend(computed(points, seconds=time_limit, whole=whole, best_case=best_case))
     name = source["source"] or "--string"
     comparison = Comparison(str(name), asked[0].machine, vary, tuple(found), whole.interrupted)
     failed = list(_written(comparison, outputs))
-    click.echo(_report(comparison))
+    click.echo(_verdict(comparison) if quiet else _report(comparison))
     if failed:
         raise failed[0]
-    for path in outputs:
+    for path in outputs if not quiet else ():
         click.echo(f"{'data' if path.suffix.lower() in _DATA else 'picture'}: {path}")
     if comparison.interrupted:
         return INTERRUPTED
@@ -133,8 +136,7 @@ def _check_outputs(outputs: Sequence[Path]) -> None:
         if path.suffix.lower() not in (*PICTURES, *_DATA):
             raise InputError(f"{path}: the name of an output must end in .png, .svg, .pdf, .csv or .json")
         check_writable(path, "the comparison")
-    if len({path.resolve() for path in outputs}) < len(outputs):
-        raise InputError("two outputs have the same name")
+    refuse_twice(outputs)
 
 
 def _instances(source: dict[str, Any], vary: Axis | None) -> tuple[Instance, ...]:
@@ -151,9 +153,13 @@ def _instances(source: dict[str, Any], vary: Axis | None) -> tuple[Instance, ...
 
 
 def _report(comparison: Comparison) -> str:
-    notes = [f"  - {note}" for note in comparison.assumptions]
-    lines = [subject(comparison), *(["assumptions:"] if notes else []), *notes]
-    return "\n".join([*lines, table(comparison), counts(comparison), summary(comparison)])
+    width = terminal_width()
+    said = [*wrapped(subject(comparison), width), *assumptions(comparison.assumptions, width)]
+    return "\n".join([_verdict(comparison), table(comparison), *said])
+
+
+def _verdict(comparison: Comparison) -> str:
+    return f"{counts(comparison)}\n{summary(comparison)}"
 
 
 def _written(comparison: Comparison, outputs: Sequence[Path]) -> Iterator[InputError]:

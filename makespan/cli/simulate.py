@@ -2,6 +2,8 @@
 
 import json
 import platform
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +11,8 @@ import click
 
 from makespan.cli import INTERRUPTED
 from makespan.cli.parameters import Seconds
-from makespan.cli.source import instances, source_options
+from makespan.cli.solve import QUIET, all_written, interruptible, progress, refuse_twice, text_form, what
+from makespan.cli.source import instances, quiet_option, source_options
 from makespan.cli.window import check_window, window, window_options
 from makespan.errors import BrokenPromiseError, InputError
 from makespan.instance import MAX_WARPS, Instance
@@ -22,6 +25,7 @@ from makespan.strings import NamedInstance
 from makespan.version import __version__
 
 if TYPE_CHECKING:
+    from makespan.report.gantt import Window
     from makespan.report.policy_gap import PolicyGap
     from makespan.simulate.statistics import Statistics
 
@@ -57,9 +61,16 @@ _COLUMNS = "warps,name,kind,least,most,evidence"
 )
 @click.option("--time-limit", type=Seconds(), default=60.0, show_default=True, help="to prove worst and best case")
 @click.option("--format", "output", type=click.Choice(["text", "json", "csv"]), default="text", show_default=True)
-@click.option("--gantt", type=click.Path(path_type=Path), help="one run as .png .svg .pdf .json .csv .trace.json")
+@click.option(
+    "--gantt",
+    type=click.Path(path_type=Path),
+    multiple=True,
+    metavar="FILE",
+    help="one run as .png .svg .pdf .json .csv .trace.json; can be repeated",
+)
 @window_options
 @click.option("--plot", type=click.Path(path_type=Path), help="draw the table of all: .png, .svg or .pdf")
+@quiet_option
 def command(
     policy: str,
     latency: str,
@@ -68,10 +79,11 @@ def command(
     seed: int,
     time_limit: float,
     output: str,
-    gantt: Path | None,
+    gantt: tuple[Path, ...],
     first: int | None,
     end: int | None,
     plot: Path | None,
+    quiet: bool,
     **source: Any,
 ) -> int:
     """Run scheduling policies: one with its statistics, or all, between the proven best and worst case.
@@ -86,6 +98,7 @@ def command(
     choices = Choices(latency, route, seed, group_size)
     _check_pictures(policy, gantt, plot, len(asked))
     check_window(gantt, first, end)
+    output = text_form(output, quiet=quiet)
     if output == "csv":
         click.echo(_COLUMNS)
     codes = [
@@ -97,20 +110,24 @@ def command(
     return next((code for code in (INTERRUPTED, BOUNDED) if code in codes), EXACT)
 
 
-def _check_pictures(policy: str, gantt: Path | None, plot: Path | None, instances: int) -> None:
+def _check_pictures(policy: str, gantt: Sequence[Path], plot: Path | None, instances: int) -> None:
     """Refuse before the work what would fail after it."""
-    if gantt is not None and policy == ALL:
+    if gantt and policy == ALL:
         raise InputError(f"--gantt draws the run of one policy: give --policy {'|'.join(POLICIES)}")
     if plot is not None and policy != ALL:
         raise InputError("--plot draws the table of --policy all; --gantt draws the run of one policy")
     from makespan.report.plot import check_picture_path
     from makespan.report.schedule_file import check_schedule_path
 
-    for name, path, check in (("--gantt", gantt, check_schedule_path), ("--plot", plot, check_picture_path)):
-        if path is not None:
+    for name, paths, check in (
+        ("--gantt", gantt, check_schedule_path),
+        ("--plot", () if plot is None else (plot,), check_picture_path),
+    ):
+        for path in paths:
             if instances > 1:
                 raise InputError(f"{name} is for one instance; this is a range or a file of several")
             check(path)
+    refuse_twice(gantt)
 
 
 def _one(
@@ -120,10 +137,11 @@ def _one(
     output: str,
     *,
     many: bool,
-    gantt: Path | None,
+    gantt: Sequence[Path],
     first: int | None,
     end: int | None,
 ) -> int:
+    from makespan.report import simulation
     from makespan.simulate.statistics import statistics
 
     instance = question.instance
@@ -134,18 +152,23 @@ def _one(
         click.echo(f"{instance.warps},{policy},run,{schedule.makespan},{schedule.makespan},one run")
     elif many:
         click.echo(f"{instance.warps:>5} warps  {schedule.makespan:>9} cycles  {policy}  one run, not a bound")
+    elif output == QUIET:
+        click.echo(simulation.verdict(instance, policy, schedule.makespan))
     else:
-        from makespan.report import simulation
-
         click.echo(simulation.report(instance, policy, choices, statistics(instance, schedule)))
-    if gantt is not None:
-        from makespan.report import simulation, text
-        from makespan.report.schedule_file import write_schedule
-
-        title, shown = simulation.verdict(policy, schedule.makespan), window(schedule.makespan, first, end)
-        write_schedule(instance, schedule, gantt, title=title, subtitle=text.question(instance), window=shown)
-        click.echo(f"schedule: {gantt}", err=output != "text")
+    if gantt:
+        shown = window(schedule.makespan, first, end)
+        _draw(instance, schedule, gantt, shown, simulation.verdict(instance, policy, schedule.makespan))
+    for path in gantt if output != QUIET else ():
+        click.echo(f"{what(path)}: {path}", err=output != "text")
     return EXACT
+
+
+def _draw(instance: Instance, schedule: Schedule, paths: Sequence[Path], shown: "Window", title: str) -> None:
+    from makespan.report.schedule_file import write_schedule
+
+    how: dict[str, Any] = {"title": title, "subtitle": str(instance), "window": shown}
+    all_written(partial(write_schedule, instance, schedule, path, **how) for path in paths)
 
 
 def _run(instance: Instance, policy: str, choices: Choices) -> Schedule:
@@ -202,19 +225,19 @@ def _settings(choices: Choices) -> dict[str, Any]:
 def _all(
     question: NamedInstance, choices: Choices, seconds: float, output: str, plot: Path | None, *, many: bool
 ) -> int:
-    from makespan.cli.solve import interruptible, progress
     from makespan.report.policy_gap import draw_policy_gap, enclosing
     from makespan.solve import Limits, solve
 
     schedules = {policy: _run(question.instance, policy, choices) for policy in POLICIES}
-    limits = Limits(seconds, progress=progress())
+    limits = Limits(seconds, progress=progress(quiet=output == QUIET))
     with interruptible(limits):
         result = solve(question.instance, best_case=True, limits=limits)
     gap = enclosing(result, schedules)
     click.echo(_rendered(question, gap, choices, output, many=many))
     if plot is not None:
         draw_policy_gap(gap, plot)
-        click.echo(f"picture: {plot}", err=output != "text")
+        if output != QUIET:
+            click.echo(f"picture: {plot}", err=output != "text")
     if result.interrupted:
         return INTERRUPTED
     return EXACT if gap.result.status is Status.EXACT else BOUNDED
@@ -230,14 +253,16 @@ def _rendered(question: NamedInstance, gap: "PolicyGap", choices: Choices, outpu
         settings = {"choices": _settings(choices), "runs": runs, "result": document(gap.result)}
         return json.dumps({"schema": "makespan.policy-gap/1", "name": question.name, **settings})
     if output == "csv":
-        evidence = {"worst case": str(gap.result.upper_evidence), "M^L + M^C": "pessimistic"}
+        evidence = {"worst case": str(gap.result.upper_evidence)}
         return "\n".join(
             f"{question.instance.warps},{row.name},{row.kind},{row.lower},{row.upper},"
-            + ("one run" if row.kind == "run" else evidence.get(row.name, ""))
+            + ({"run": "one run", "bound": "pessimistic"}.get(row.kind) or evidence.get(row.name, ""))
             for row in gap.rows()
         )
-    lines = [text.subject(gap.result)]
-    if not many:
-        lines += ["assumptions:", *(f"  - {note}" for note in gap.result.assumptions)]
-    lines += [simulation.settings(question.instance, choices), table(gap), summary(gap), text.verdict(gap.result)]
-    return "\n".join(lines) + ("\n" if many else "")
+    verdict = [text.verdict(gap.result), summary(gap)]
+    if output == QUIET:
+        return "\n".join([f"{text.subject(gap.result)}:", *verdict] if many else verdict)
+    lines = [*verdict, text.subject(gap.result), simulation.settings(question.instance, choices), table(gap)]
+    return "\n".join(
+        [*lines, ""] if many else [*lines, *text.assumptions(gap.result.assumptions, text.terminal_width())]
+    )

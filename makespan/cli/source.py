@@ -113,6 +113,8 @@ engine_options = stack(
     ),
 )
 
+quiet_option = click.option("--quiet", "-q", is_flag=True, help="the verdict alone")
+
 
 @dataclass(frozen=True, slots=True)
 class KernelOptions:

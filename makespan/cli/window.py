@@ -1,6 +1,6 @@
 """`--from` and `--to`: which cycles of a schedule a picture shows."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ def window_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-def check_window(gantt: Path | None, first: int | None, end: int | None) -> None:
+def check_window(gantt: Sequence[Path], first: int | None, end: int | None) -> None:
     """Refuse before the work what no schedule has.
 
     Raises:
@@ -29,7 +29,7 @@ def check_window(gantt: Path | None, first: int | None, end: int | None) -> None
     """
     if first is None and end is None:
         return
-    if gantt is None or gantt.suffix.lower() not in PICTURES:
+    if not gantt or any(path.suffix.lower() not in PICTURES for path in gantt):
         raise InputError("--from and --to are for a picture: give --gantt with a name in .png, .svg or .pdf")
     if end is not None and end <= (first or 0):
         raise InputError(f"--from {first or 0} --to {end}: the picture would have no cycle")

@@ -6,7 +6,7 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 
 from makespan.errors import InputError
-from makespan.machine.values import ONE_CYCLE, Latency, Machine, UnitClass, check_whole, class_name, shown
+from makespan.machine.values import ONE_CYCLE, UNTIMED, Latency, Machine, UnitClass, check_whole, class_name, shown
 from makespan.text_file import named_file, parse_toml, read_text, shipped_files
 
 MAX_FILE_BYTES = 16 << 10  # tomllib takes quadratic time for a long dotted key
@@ -98,7 +98,7 @@ class MachineFile:
     def _caveats(self) -> Iterator[str]:
         timed = {figure.key.split(".")[1] for figure in self.figures if figure.key.endswith(".latency")}
         if untimed := [unit.name for unit in self.machine.units if self.architecture and unit.name not in timed]:
-            yield f"no latency is known for {', '.join(untimed)}: 1 cycle, the least there is, stands in its place"
+            yield f"{UNTIMED}{', '.join(untimed)}: 1 cycle, the least there is, stands in its place"
         schedulers = self.values("issue").get("schedulers", 1)
         if schedulers > 1:
             yield f"a warp belongs to one of {schedulers} schedulers; the machine lets any warps issue together"

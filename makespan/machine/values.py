@@ -72,6 +72,9 @@ class Latency:
 
 ONE_CYCLE = Latency(1, 1)
 
+UNTIMED = "no latency is known for "
+"""How a caveat begins that names classes whose latency stands for an unknown one."""
+
 
 @dataclass(frozen=True, slots=True)
 class UnitClass:
@@ -133,13 +136,19 @@ class Machine:
             check_whole(self.issue_width, f"issue width of machine {self.name!r}", MAX_ISSUE_WIDTH)
 
     @classmethod
-    def of(cls, capacities: Mapping[str, int], name: str = "custom") -> "Machine":
-        """A basic machine from capacities.
+    def of(cls, capacities: Mapping[str, int], name: str | None = None) -> "Machine":
+        """A basic machine from capacities; without a name it is `custom`, or `paper` if that is the machine.
 
         >>> Machine.of({"C": 2, "L": 1}).capacities
         {'C': 2, 'L': 1}
         """
+        if name is None:
+            name = "paper" if capacities == _PAPER else "custom"
         return cls(name, tuple(UnitClass(class_name(unit), capacity) for unit, capacity in capacities.items()))
+
+    def __str__(self) -> str:
+        width = () if self.issue_width is None else (f"issue width {self.issue_width}",)
+        return f"{self.name} ({', '.join((*map(str, self.units), *width))})"
 
     @property
     def capacities(self) -> dict[str, int]:
@@ -176,5 +185,6 @@ class Machine:
         return not self.beyond_basic
 
 
-PAPER = Machine.of({"C": 1, "L": 1}, "paper")
+_PAPER = {"C": 1, "L": 1}
+PAPER = Machine.of(_PAPER)
 """Source: Berezovskyi, Bletsas and Andersson, ECRTS 2012, base case: one core and one load/store unit."""

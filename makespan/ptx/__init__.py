@@ -16,7 +16,8 @@ from makespan.ptx.loop_info import LoopInfo, bounds_for, bounds_template, loops
 from makespan.ptx.module import Instruction, Kernel, Module
 from makespan.ptx.parser import decode, parse, read
 from makespan.ptx.printer import render
-from makespan.ptx.programs import PATH_ONLY, TRUSTED_BOUNDS, program, programs
+from makespan.ptx.programs import program, programs
+from makespan.wording import PATH_ONLY, TRUSTED_BOUNDS
 
 __all__ = [
     "PATH_ONLY",

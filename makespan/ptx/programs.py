@@ -23,14 +23,9 @@ from makespan.ptx.notes import source_lines
 from makespan.ptx.paths import by_take, by_trace, refuse_unbounded
 from makespan.ptx.uniformity import decided, uniform_branches
 from makespan.ptx.walk import Terrain
+from makespan.wording import AS_WRITTEN, PATH_ONLY, TRUSTED_BOUNDS
 
 Paths: TypeAlias = Literal["automaton", "single"]
-
-PATH_ONLY = "this path only, not a worst case over inputs"
-"""How an assumption begins that says which path was fixed."""
-
-TRUSTED_BOUNDS = "loop bounds trusted against the code"
-"""How an assumption begins that names a loop bound which the code contradicts."""
 
 _MOST_LINES = 3
 
@@ -207,7 +202,7 @@ class _Source:
         yield f"profile {classes.profile}: unit classes {', '.join(PROFILES[classes.profile])}"
         if kernel.compilation is not None:
             yield str(kernel.compilation)
-        yield "the hardware executes the PTX as it is written, although ptxas expands, unrolls and drops instructions"
+        yield f"{AS_WRITTEN}, although ptxas expands, unrolls and drops instructions"
         if any(self._has_sides(block) for block in visited):
             yield "branches marked .uni are uniform, and no data race makes lanes that load one address see two values"
         if guarded := sum(i.guard is not None and i.name not in JUMPS and not is_inlined(i) for i in code):

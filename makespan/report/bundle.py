@@ -10,7 +10,7 @@ from typing import Any
 
 from makespan.certificate import Certificate, Potential
 from makespan.instance import Group, Instance
-from makespan.report.document import document, of_machine
+from makespan.report.document import claim, of_machine
 from makespan.report.files import write_whole
 from makespan.result import PhaseBound, Result
 from makespan.schedule import Schedule
@@ -25,7 +25,7 @@ def bundle(result: Result) -> dict[str, Any]:
     content: dict[str, Any] = {
         "schema": SCHEMA,
         "instance": of_instance(result.instance),
-        "result": document(replace(result, best_case_seconds=None)),  # nothing that anybody could check
+        "result": claim(replace(result, best_case_seconds=None)),  # nothing that anybody could check
         "witness": _witness(result.instance, result.witness),
         "certificate": None if result.certificate is None else _certificate(result.certificate),
         "phases": [_phase(phase) for phase in result.phases],

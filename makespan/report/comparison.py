@@ -15,12 +15,14 @@ from typing import Any
 from makespan.errors import InputError
 from makespan.instance import Instance
 from makespan.machine import Latency, Machine, UnitClass
+from makespan.report import rows
 from makespan.report.document import of_machine
 from makespan.report.text import interval
 from makespan.result import Bounds, Result, Status, Upper
 from makespan.solve import Limits, solve
 from makespan.solve.portfolio import fastest_known
 from makespan.version import __version__
+from makespan.wording import caveats, pessimistic_name
 
 SCHEMA = "makespan.comparison/1"
 NOT_COMPUTED = "not computed"
@@ -210,6 +212,13 @@ class Comparison:
         each = [found.assumptions for found in self.found]
         return tuple(note for note in each[0] if all(note in notes for notes in each)) if each else ()
 
+    @property
+    def caveats(self) -> tuple[str, ...]:
+        """The conditions of all points, computed or not."""
+        machines = (replace(point.instance.machine, name=self.machine.name) for point in self.points)
+        each = [caveats(machine, self.assumptions) for machine in machines]
+        return tuple(note for note in each[0] if all(note in notes for notes in each))
+
 
 def planned(instances: Iterable[Instance], axis: Axis | None) -> tuple[Point, ...]:
     """The points to compute, the fewest warps first, so that what a limit cuts off is what takes longest.
@@ -255,12 +264,10 @@ def _place(point: Point) -> str:
 def subject(comparison: Comparison) -> str:
     """One line: which warps on which machines."""
     first, machine, axis = comparison.points[0].instance, comparison.machine, comparison.axis
-    units = ", ".join(map(str, machine.units))
-    width = "" if machine.issue_width is None else f", issue width {machine.issue_width}"
     blocks = f" in {first.blocks} blocks" if first.blocks > 1 else ""
     varied = "" if axis is None else f" with {axis.name}={_span(axis.values)}"
     warps = f"{_span(comparison.warps)} x {first.groups[0].program}{blocks}"
-    return f"{warps} on machine {machine.name} ({units}{width}){varied}"
+    return f"{warps} on machine {machine}{varied}"
 
 
 def _span(values: Sequence[int]) -> str:
@@ -277,16 +284,15 @@ def summary(comparison: Comparison) -> str:
         return "no point was computed"
     least, most = min(one.excess[0] for one in found), max(one.excess[1] for one in found)
     above = f"{most:.1f} %" if f"{least:.1f}" == f"{most:.1f}" else f"{least:.1f} to {most:.1f} %"
-    return f"M^L + M^C is {above} above the worst case"
+    return f"{pessimistic_name(comparison.machine)} is {above} above the worst case"
 
 
 def counts(comparison: Comparison) -> str:
     """One line: how many points are exact, bounded and not computed."""
     states = [point.status for point in comparison.points]
-    several = {state: states.count(state) for state in (*map(str, Status), NOT_COMPUTED)}
-    said = ", ".join(f"{count} {state}" for state, count in several.items() if count)
-    points = "1 point" if len(states) == 1 else f"{len(states)} points"
-    return f"{points}: {said}{' (interrupted)' if comparison.interrupted else ''}"
+    order = [*map(str, Status), NOT_COMPUTED]
+    said = rows.counts("point", sorted(states, key=order.index), comparison.caveats)
+    return f"{said}{' (interrupted)' * comparison.interrupted}"
 
 
 def table(comparison: Comparison) -> str:
@@ -299,31 +305,28 @@ def table(comparison: Comparison) -> str:
         [
             f"worst case in cycles, by warps and {comparison.axis.label}; A..B: bounded; -: not computed",
             *cycles,
-            "M^L + M^C above it in percent; >=: at least, because the worst case is only bounded",
+            f"{pessimistic_name(comparison.machine)} above it in percent;"
+            " >=: at least, because the worst case is only bounded",
             *percent,
         ]
     )
 
 
 def _percent(found: Found) -> str:
-    return f"{'>=' if found.worst.status is Status.BOUNDED else ''}{found.excess[0]:.1f}"
+    return rows.excess(found.worst, found.pessimistic)
 
 
 def _curve_rows(comparison: Comparison) -> Iterator[str]:
     best = any(found.best_case for found in comparison.found)
-    yield f"{'warps':>5}{'best case' if best else '':>{14 if best else 0}}{'worst case':>15}  {'status':<13}" + (
-        f"{'M^L + M^C':>9}{'above, %':>10}  at most by"
-    )
+    table = rows.Rows(pessimistic_name(comparison.machine), best)
+    yield table.head()
     for point in comparison.points:
         found = point.found
         if found is None:
-            yield f"{point.warps:>5}{'':>{14 if best else 0}}{'-':>15}  {point.status}"
+            yield table.unknown(point.warps, point.status)
             continue
-        fastest = "" if found.best_case is None else f"{interval(found.best_case.bounds):>14}"
-        yield (
-            f"{point.warps:>5}{fastest}{interval(found.worst):>15}  {point.status:<13}"
-            f"{found.pessimistic:>9}{_percent(found):>10}  {found.upper_evidence}"
-        )
+        fastest = None if found.best_case is None else found.best_case.bounds
+        yield table.row(point.warps, found.worst, found.pessimistic, found.upper_evidence, best=fastest)
 
 
 def _matrix(comparison: Comparison, told: Callable[[Found], str]) -> Iterator[str]:
@@ -350,6 +353,7 @@ def as_json(comparison: Comparison) -> str:
         "machine": {"name": comparison.machine.name, **of_machine(comparison.machine)},
         "axis": None if axis is None else {"name": axis.name, "label": axis.label, "values": axis.values},
         "interrupted": comparison.interrupted,
+        "caveats": comparison.caveats,
         "assumptions": comparison.assumptions,
         "points": [_point(point, comparison.assumptions) for point in comparison.points],
         "versions": {"makespan": __version__, "python": platform.python_version()},

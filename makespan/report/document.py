@@ -13,6 +13,11 @@ SCHEMA = "makespan.result/1"
 
 def document(result: Result) -> dict[str, Any]:
     """A result as plain data; the witness is in the bundle, not here."""
+    return {**claim(result), "caveats": list(result.caveats)}
+
+
+def claim(result: Result) -> dict[str, Any]:
+    """What a bundle states of a result: all of it, but for what follows from the rest."""
     instance, shortest = result.instance, result.best_case_seconds
     return {
         "schema": SCHEMA,

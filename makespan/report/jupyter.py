@@ -4,13 +4,12 @@ A result knows nothing of its reports, so they are registered with IPython, whic
 """
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from html import escape
 from typing import Any
 
 from makespan.report.html.visible import visible
-from makespan.report.text import excess, interval, report, subject, verdict
+from makespan.report.text import bound_rows, report, subject, verdict
 from makespan.result import Result
 
 _SIZE = re.compile(r'<svg([^>]*?) width="([\d.]+pt)" height="[\d.]+pt"')
@@ -41,7 +40,7 @@ def html(result: Result) -> str:
 
     Text from outside (names of machines, assumptions) is escaped, and what prints nothing is written as numbers.
     """
-    rows = "".join(_ROW.format(*map(_text, row)) for row in _rows(result))
+    rows = "".join(_ROW.format(*map(_text, row)) for row in bound_rows(result))
     assumptions = "".join(f"<li>{_text(note)}</li>" for note in result.assumptions)
     return (
         f"<div><strong>{_text(verdict(result))}</strong><br>{_text(subject(result))}<table>{rows}</table>"
@@ -54,14 +53,6 @@ def load_ipython_extension(shell: Any) -> None:
     formatters = shell.display_formatter.formatters
     formatters["text/html"].for_type(Result, html)
     formatters["text/plain"].for_type(Result, lambda result, printer, _cycle: printer.text(report(result)))
-
-
-def _rows(result: Result) -> Iterator[tuple[str, str, str]]:
-    yield "at least", str(result.bounds.lower), "a schedule that takes so long, replayed"
-    yield "at most", str(result.bounds.upper), f"proven by {result.upper_evidence}"
-    yield "M^L + M^C", str(result.pessimistic), f"the pessimistic bound, {excess(result)}"
-    if result.best_case is not None:
-        yield "best case", interval(result.best_case), "the shortest work-conserving schedule"
 
 
 def _text(text: str) -> str:

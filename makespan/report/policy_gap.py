@@ -15,6 +15,7 @@ from makespan.report.figures import GREY, INK, LINES, PESSIMISTIC, PROVEN, RUN, 
 from makespan.result import Bounds, Result, Step
 from makespan.schedule import Schedule
 from makespan.simulate import replay
+from makespan.wording import pessimistic_name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
 
 ONE_RUN = "one run, not a bound"
 
-_WIDTH, _ROW, _AROUND = 9.6, 0.34, 2.1  # inches
+_WIDTH, _ROW, _TITLE, _AROUND = 9.6, 0.34, 0.27, 1.83  # inches
+_LETTERS = 82  # of the title that fit on a line
 _LEFT, _RIGHT = 0.12, 0.90
 
 
@@ -64,7 +66,13 @@ class PolicyGap:
         evidence = f"every work-conserving scheduler; at most {worst.upper} by {self.result.upper_evidence}"
         yield Row("worst case", "proven", worst.lower, worst.upper, evidence)
         bound = self.result.pessimistic
-        yield Row("M^L + M^C", "bound", bound, bound, "the pessimistic bound")
+        yield Row(
+            pessimistic_name(self.result.instance.machine),
+            "bound",
+            bound,
+            bound,
+            "what each class needs alone, added up",
+        )
 
 
 def enclosing(result: Result, schedules: Mapping[str, Schedule]) -> PolicyGap:
@@ -99,10 +107,12 @@ def enclosing(result: Result, schedules: Mapping[str, Schedule]) -> PolicyGap:
 def table(gap: PolicyGap) -> str:
     """The rows in columns; shares are of the safe number, the upper bound of the worst case."""
     safe = gap.result.bounds.upper
-    lines = [f"{'':<11}{'cycles':>13}  of worst"]
-    for row in gap.rows():
+    rows = list(gap.rows())
+    widest = max(11, *(len(row.name) for row in rows))
+    lines = [f"{'':<{widest}}{'cycles':>13}  of worst"]
+    for row in rows:
         cycles = text.interval(Bounds(row.lower, row.upper))
-        lines.append(f"{row.name:<11}{cycles:>13}  {100 * row.upper / safe:>6.1f} %  {row.remark}")
+        lines.append(f"{row.name:<{widest}}{cycles:>13}  {100 * row.upper / safe:>6.1f} %  {row.remark}")
     return "\n".join(lines)
 
 
@@ -132,11 +142,15 @@ def _figure(gap: PolicyGap) -> "Figure":
     from matplotlib.figure import Figure
 
     rows = list(gap.rows())
-    height = _AROUND + _ROW * len(rows)
+    title = text.wrapped(text.verdict(gap.result), _LETTERS, "")
+    below = _TITLE * len(title)
+    height = _AROUND + below + _ROW * len(rows)
     figure = Figure(figsize=(_WIDTH, height), facecolor="white")
     axes = figure.add_axes((_LEFT, 0.95 / height, _RIGHT - _LEFT, _ROW * len(rows) / height))
-    figure.text(0.02, 1 - 0.3 / height, text.verdict(gap.result), size=13, weight="bold", color=INK, va="center")
-    lines = ((0.6, text.subject(gap.result)), (0.83, summary(gap)))
+    figure.text(
+        0.02, 1 - 0.18 / height, "\n".join(title), size=13, weight="bold", color=INK, va="top", parse_math=False
+    )
+    lines = ((0.33 + below, text.subject(gap.result)), (0.56 + below, summary(gap)))
     for down, line in lines:
         figure.text(0.02, 1 - down / height, cut(line), color=GREY, va="center", parse_math=False)
     for number, row in enumerate(rows):
@@ -178,7 +192,7 @@ def _finish(axes: "Axes", gap: PolicyGap, rows: list[Row]) -> None:
 
     axes.axvspan(gap.best_case.lower, gap.result.bounds.upper, color=SPAN, zorder=0)
     axes.set(xlim=(0, 1.02 * max(row.upper for row in rows)), ylim=(len(rows) - 0.5, -0.5), xlabel="cycles")
-    axes.set_yticks(range(len(rows)), [formula(row.name) for row in rows])
+    axes.set_yticks(range(len(rows)), [formula(row.name).replace(" bound", "\nbound") for row in rows])
     for label, row in zip(axes.get_yticklabels(), rows, strict=True):
         label.set_fontweight("normal" if row.kind == "run" else "bold")
     axes.xaxis.set_major_locator(MaxNLocator(nbins=8, integer=True, steps=[1, 2, 5, 10]))

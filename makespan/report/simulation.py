@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 
 from makespan.instance import Instance
-from makespan.report.text import question
 from makespan.simulate import Choices
 from makespan.simulate.statistics import Statistics
+from makespan.solve.portfolio import assumptions
+from makespan.wording import caveats, cycles, scope
 
 _RULES = {
     "lrr": "loose round robin: first the warps after the one that issued last, in a circle",
@@ -17,10 +18,10 @@ _RULES = {
 }
 
 
-def verdict(policy: str, makespan: int) -> str:
+def verdict(instance: Instance, policy: str, makespan: int) -> str:
     """One line: the number, and what it is worth."""
-    cycles = "1 cycle" if makespan == 1 else f"{makespan} cycles"
-    return f"simulated: {cycles} under {policy}, in one run; this is not a bound"
+    said = scope(caveats(instance.machine, assumptions(instance)))
+    return f"simulated{said}: {cycles(makespan)} under {policy}, in one run; this is not a bound"
 
 
 def settings(instance: Instance, choices: Choices) -> str:
@@ -34,23 +35,23 @@ def settings(instance: Instance, choices: Choices) -> str:
 
 
 def report(instance: Instance, policy: str, choices: Choices, counts: Statistics) -> str:
-    """The whole report; the verdict comes last, where the eye is."""
+    """The whole report; the verdict comes first."""
     lines = [
-        question(instance),
+        verdict(instance, policy, counts.makespan),
+        str(instance),
         f"policy {policy}: {_RULES[policy]}",
         settings(instance, choices),
         *_cycles(counts),
         *_classes(counts),
         *_ways(counts),
-        verdict(policy, counts.makespan),
     ]
     return "\n".join(lines)
 
 
 def _cycles(counts: Statistics) -> Iterator[str]:
     yield f"{'cycles':<24}{counts.makespan:>12}"
-    for issues, cycles in counts.issues.items():
-        yield _line(f"with {issues} issue{'s' * (issues != 1)}", cycles, counts.makespan)
+    for issues, spent in counts.issues.items():
+        yield _line(f"with {issues} issue{'s' * (issues != 1)}", spent, counts.makespan)
     if counts.issue_slots is not None:
         yield _line("issue slots used", counts.warps.issuing, counts.issue_slots)
 
@@ -73,9 +74,9 @@ def _ways(counts: Statistics) -> Iterator[str]:
         "finished": ways.finished,
     }
     yield f"{'warp-cycles':<24}{ways.total:>12}"
-    for name, cycles in rows.items():
-        if cycles:
-            yield _line(name, cycles, ways.total)
+    for name, spent in rows.items():
+        if spent:
+            yield _line(name, spent, ways.total)
 
 
 def _line(name: str, part: int, whole: int) -> str:

@@ -1,97 +1,96 @@
 """A result in the words of a terminal."""
 
+import shutil
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from makespan.bounds import any_units
-from makespan.instance import Instance
 from makespan.report.explain import explain, words
-from makespan.result import Bounds, Result, Status
+from makespan.result import Bounds, Result
 from makespan.schedulability.gate import Deadline, Outcome
+from makespan.wording import cycles, pessimistic_name, scope
 
-_WIDTH = 110
+_WIDTH, _NARROWEST = 110, 40
 
 
 def verdict(result: Result) -> str:
-    """One line: the number, and whether it is exact.
+    """One line: the number, whether it is exact, and under which conditions.
 
     >>> from makespan import Instance, solve
     >>> verdict(solve(Instance.of("CLLCLL", warps=2)))
-    'exact: the worst case is 10 cycles'
+    'exact if every instruction takes one cycle: the worst case is 10 cycles'
     """
-    from makespan.ptx import TRUSTED_BOUNDS
-
-    trusted = any(note.startswith(TRUSTED_BOUNDS) for note in result.assumptions)
-    if result.status is Status.EXACT:
-        worst = f"exact: the worst case is {_cycles(result.bounds.upper)}"
-    else:
-        worst = f"bounded: the worst case is at least {result.bounds.lower} and at most {_cycles(result.bounds.upper)}"
-    return worst + " (interrupted)" * result.interrupted + f" ({TRUSTED_BOUNDS})" * trusted
-
-
-def report(result: Result) -> str:
-    """The whole report; the verdict comes last, where the eye is."""
-    lines = [subject(result), "assumptions:"]
-    lines += [f"  - {note}" for note in result.assumptions]
-    lines += _explained(result)
-    lines += [
-        f"at least   {result.bounds.lower:>9}  a schedule that takes so long, replayed",
-        f"at most    {result.bounds.upper:>9}  proven by {result.upper_evidence}",
-        f"M^L + M^C  {result.pessimistic:>9}  the pessimistic bound, {excess(result)}",
-    ]
-    if any(unit.interval > 1 for unit in result.instance.machine.units):
-        lines.append(f"any units  {any_units(result.instance):>9}  holds however units of these throughputs are built")
-    if result.best_case is not None:
-        lines.append(f"best case  {interval(result.best_case):>9}  the shortest work-conserving schedule")
-    shortest = "" if result.best_case_seconds is None else f", the best case in {result.best_case_seconds:.2f} s"
-    lines += [f"found by {result.backend} in {result.seconds:.2f} s{shortest}", verdict(result)]
-    return "\n".join(lines)
-
-
-def _explained(result: Result) -> list[str]:
-    """Why the schedule found takes so long, in lines; a warp and its cycles stay together."""
-    sentence = words(explain(result.instance, result.witness)).replace(": ", ":\N{NO-BREAK SPACE}")
-    lines = textwrap.wrap(sentence, _WIDTH, subsequent_indent="  ", break_on_hyphens=False)
-    return [line.replace("\N{NO-BREAK SPACE}", " ") for line in lines]
+    return str(result)
 
 
 def subject(result: Result) -> str:
     """One line: which warps on which machine."""
-    return question(result.instance)
+    return str(result.instance)
 
 
-def question(instance: Instance) -> str:
-    """One line: which warps on which machine."""
-    units = ", ".join(map(str, instance.machine.units))
-    width = "" if instance.machine.issue_width is None else f", issue width {instance.machine.issue_width}"
-    warps = " + ".join(f"{group.warps} x {group.program}" for group in instance.groups)
-    blocks = f" in {instance.blocks} blocks" if instance.blocks > 1 else ""
-    return f"{warps}{blocks} on machine {instance.machine.name} ({units}{width})"
+def report(result: Result, remarks: Iterable[str] = (), *, width: int = _WIDTH) -> str:
+    """The whole report: the verdict, what else is to be known first (`remarks`), and behind it all that supports it."""
+    sides = list(bound_rows(result))
+    widest = max(len(name) for name, _, _ in sides)
+    shortest = "" if result.best_case_seconds is None else f", the best case in {result.best_case_seconds:.2f} s"
+    return "\n".join(
+        [
+            verdict(result),
+            *remarks,
+            *wrapped(subject(result), width),
+            *(line for name, value, why in sides for line in wrapped(f"{name:<{widest}}{value:>11}  {why}", width)),
+            f"found by {result.backend} in {result.seconds:.2f} s{shortest}",
+            *wrapped(words(explain(result.instance, result.witness)), width),
+            *assumptions(result.assumptions, width),
+        ]
+    )
 
 
-def row(result: Result, name: str = "") -> str:
-    """One line of a table: warps, worst case, pessimistic bound, backend."""
-    worst = interval(result.bounds)
-    return f"{result.instance.warps:>5} warps  {worst:>13}  {result.status:<7}  M^L+M^C {result.pessimistic:>7}  {name}"
+def bound_rows(result: Result) -> Iterator[tuple[str, str, str]]:
+    """What bounds the worst case: its name, the cycles, and why."""
+    name, machine = pessimistic_name(result.instance.machine), result.instance.machine
+    yield "at least", str(result.bounds.lower), "a schedule that takes so long, replayed"
+    yield "at most", str(result.bounds.upper), f"proven by {result.upper_evidence}"
+    yield name, str(result.pessimistic), f"pessimistic: what each class needs alone, added up; {excess(result)}"
+    if any(unit.interval > 1 for unit in machine.units):
+        yield "any units", str(any_units(result.instance)), "holds however units of these throughputs are built"
+    if result.best_case is not None:
+        yield "best case", interval(result.best_case), "the shortest work-conserving schedule"
 
 
-def deadline(gate: Deadline, bounds: Bounds, assumptions: Iterable[str] = ()) -> str:
-    """One line: whether the worst case is in time, and by how much; a path that was fixed or a trusted bound is told.
+def assumptions(notes: Iterable[str], width: int = _WIDTH) -> list[str]:
+    """What must hold, as a list under its head; nothing where nothing is known."""
+    lines = [line for note in notes for line in wrapped(f"  - {note}", width, "    ")]
+    return ["assumptions:", *lines] if lines else []
 
-    >>> deadline(Deadline(12), Bounds(10, 10))
-    'deadline met: 12 cycles, with 2 to spare'
+
+def wrapped(line: str, width: int = _WIDTH, indent: str = "  ") -> list[str]:
+    """A line as several; a name and its number ("0: 12") stay together, and no word is broken."""
+    held = line.replace(": ", ":\N{NO-BREAK SPACE}")
+    lines = textwrap.wrap(
+        held, max(width, _NARROWEST), subsequent_indent=indent, break_on_hyphens=False, break_long_words=False
+    )
+    return [line.replace("\N{NO-BREAK SPACE}", " ") for line in lines]
+
+
+def terminal_width() -> int:
+    """The columns of the terminal, or what fits on most where there is none."""
+    return shutil.get_terminal_size((_WIDTH, 0)).columns
+
+
+def deadline(gate: Deadline, bounds: Bounds, caveats: Iterable[str] = ()) -> str:
+    """One line: whether the worst case is in time, and by how much, under the same conditions as the worst case.
+
+    >>> deadline(Deadline(12), Bounds(10, 10), ["for this path only"])
+    'deadline met for this path only: 12 cycles, with 2 to spare'
     """
-    from makespan.ptx import PATH_ONLY, TRUSTED_BOUNDS
-
-    outcome, notes = gate.outcome(bounds), tuple(assumptions)
-    doubts = [doubt for doubt in (PATH_ONLY, TRUSTED_BOUNDS) if any(note.startswith(doubt) for note in notes)]
-    where = f" ({'; '.join(doubts)})" if doubts else ""
+    outcome = gate.outcome(bounds)
     by = {
         Outcome.MET: f"with {gate.cycles - bounds.upper} to spare",
-        Outcome.MISSED: f"a schedule is {_cycles(bounds.lower - gate.cycles)} too late",
+        Outcome.MISSED: f"a schedule is {cycles(bounds.lower - gate.cycles)} too late",
         Outcome.UNDECIDED: f"the worst case lies within {interval(bounds)}",
     }
-    return f"deadline {outcome}{where}: {gate}, {by[outcome]}"
+    return f"deadline {outcome}{scope(caveats)}: {gate}, {by[outcome]}"
 
 
 def excess(result: Result) -> str:
@@ -103,7 +102,3 @@ def excess(result: Result) -> str:
 def interval(bounds: Bounds) -> str:
     """`7` or `7..9`."""
     return str(bounds.lower) if bounds.lower == bounds.upper else f"{bounds.lower}..{bounds.upper}"
-
-
-def _cycles(count: int) -> str:
-    return f"{count} cycle" if count == 1 else f"{count} cycles"

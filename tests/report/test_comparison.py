@@ -77,7 +77,7 @@ def test_the_curve_is_that_of_the_theorem() -> None:
     assert [found.pessimistic for found in known_curve().found] == [22 * warps for warps in range(1, 49)]
     assert {found.upper_evidence for found in known_curve().found[2:]} == {Upper.THEOREM_A}
     assert known_curve().all_exact
-    assert counts(known_curve()) == "48 points: 48 exact"
+    assert counts(known_curve()) == "48 points if every instruction takes one cycle: 48 exact"
     assert summary(known_curve()) == "M^L + M^C is 0.0 to 15.4 % above the worst case"
     assert subject(known_curve()) == f"1..48 x {LETTERS} on machine paper (C=1, L=1)"
 
@@ -148,7 +148,7 @@ def test_after_the_whole_time_nothing_is_computed() -> None:
     assert found[2] == points[2]
     comparison = Comparison("k", PAPER, None, tuple(found), interrupted=True)
     assert not comparison.all_exact
-    assert counts(comparison) == "3 points: 2 exact, 1 not computed (interrupted)"
+    assert counts(comparison) == "3 points if every instruction takes one cycle: 2 exact, 1 not computed (interrupted)"
 
 
 def test_a_point_has_no_more_than_its_own_time_and_what_is_left_of_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -204,7 +204,7 @@ def test_the_table_of_a_heat_map_marks_what_is_bounded_or_unknown() -> None:
         "    2       -    20.0",
     ]
     assert subject(grid()) == "1..2 x CLL on machine paper (C=1, L=1) with L=1..2"
-    assert counts(grid()) == "4 points: 2 exact, 1 bounded, 1 not computed"
+    assert counts(grid()) == "4 points if every instruction takes one cycle: 2 exact, 1 bounded, 1 not computed"
 
 
 def test_every_number_of_the_csv_has_its_evidence_and_nothing_is_made_up() -> None:

@@ -50,5 +50,5 @@ def test_two_outputs_of_one_name_are_refused_before_the_work(
     monkeypatch.chdir(tmp_path)
     asked = ["solve", "--string", "CL", "--warps", "2", "--gantt", "s.json", "--bundle", "./s.json"]
     assert cli.run(asked) == 2
-    assert capsys.readouterr().err == "makespan: s.json: --gantt and --bundle need two names\n"
+    assert capsys.readouterr().err == "makespan: s.json: two outputs have this name\n"
     assert not list(tmp_path.iterdir())

@@ -1,0 +1,61 @@
+"""Words that everything which names a worst case shares: above all, under which conditions its number holds.
+
+Every assumption stands in a list below a result. Some change what the number means, so much that it would be misread
+without them; these are *caveats*, and part of the verdict itself.
+"""
+
+from collections.abc import Iterable, Iterator
+
+from makespan.machine import ONE_CYCLE, UNTIMED, Machine
+
+AS_WRITTEN = "the hardware executes the PTX as it is written"
+PATH_ONLY = "this path only, not a worst case over inputs"
+TRUSTED_BOUNDS = "loop bounds trusted against the code"
+
+_CAVEATS = {
+    AS_WRITTEN: "for the PTX as written",
+    PATH_ONLY: "for this path only",
+    TRUSTED_BOUNDS: f"with {TRUSTED_BOUNDS}",
+}
+"""The caveat that goes with an assumption, by how the assumption begins; in the order of a verdict."""
+
+
+def caveats(machine: Machine, assumptions: Iterable[str]) -> tuple[str, ...]:
+    """The conditions that belong into a verdict about warps on `machine` under these assumptions.
+
+    >>> from makespan.machine import PAPER
+    >>> caveats(PAPER, [f"{PATH_ONLY}: S=fall"])
+    ('for this path only', 'if every instruction takes one cycle')
+    """
+    notes = tuple(assumptions)
+    said = (caveat for begin, caveat in _CAVEATS.items() if any(note.startswith(begin) for note in notes))
+    return (*said, *_about_latencies(machine, notes))
+
+
+def scope(said: Iterable[str]) -> str:
+    """Caveats as they follow the first word of a verdict; nothing where there is none.
+
+    >>> "exact" + scope(["for the PTX as written", "for this path only"])
+    'exact for the PTX as written, for this path only'
+    """
+    return f" {', '.join(said)}".rstrip()
+
+
+def cycles(count: int) -> str:
+    """`1 cycle`, `2 cycles`."""
+    return f"{count} cycle" if count == 1 else f"{count} cycles"
+
+
+def pessimistic_name(machine: Machine) -> str:
+    """`M^L + M^C`, as its authors call it, for the two classes that they have; else what it is."""
+    return "M^L + M^C" if set(machine.capacities) == {"C", "L"} else "pessimistic bound"
+
+
+def _about_latencies(machine: Machine, notes: Iterable[str]) -> Iterator[str]:
+    """A machine without latencies is not the GPU whose name it may have."""
+    unknown = [note.removeprefix(UNTIMED).partition(":")[0] for note in notes if note.startswith(UNTIMED)]
+    if unknown:
+        yield f"if the unknown latencies of {machine.name} ({unknown[0].strip()}) were one cycle"
+    elif all(unit.latency == ONE_CYCLE for unit in machine.units):
+        brief = all(unit.interval == 1 for unit in machine.units)
+        yield "if every instruction takes one cycle" if brief else "if every latency is one cycle"
