@@ -1,6 +1,10 @@
 """The few ways in which `makespan` can fail; an unwelcome answer is a value, not an error."""
 
+from collections.abc import Iterable
+from difflib import get_close_matches
 from pathlib import Path
+
+_LONGEST_NAME, _NEAR = 40, 0.7
 
 
 class MakespanError(Exception):
@@ -42,3 +46,13 @@ class BrokenPromiseError(MakespanError):
 
 class InvalidScheduleError(BrokenPromiseError):
     """A schedule breaks a rule of the machine; the message names the first rule and cycle."""
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """A question that follows an unknown name; empty where none of the known ones is near.
+
+    >>> did_you_mean("slove", ["solve", "verify"]), did_you_mean("magic", ["solve"])
+    ("; did you mean 'solve'?", '')
+    """
+    near = get_close_matches(name[:_LONGEST_NAME], known, 1, _NEAR)
+    return f"; did you mean {near[0]!r}?" if near else ""

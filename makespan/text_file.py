@@ -7,7 +7,7 @@ from pathlib import Path
 from reprlib import repr as shown
 from typing import Any
 
-from makespan.errors import InputError
+from makespan.errors import InputError, did_you_mean
 
 
 def read_text(file: Path | Traversable, what: str, most_bytes: int, *, where: str | None = None) -> str:
@@ -54,7 +54,8 @@ def named_file(name: str, folder: str, suffix: str, what: str) -> tuple[Traversa
     if name.endswith(suffix):
         path = Path(name)
         return path, str(path)
-    raise InputError(f"unknown {what} {shown(name)}; shipped: {', '.join(files)}; or give a {suffix} file")
+    near = did_you_mean(name, files)
+    raise InputError(f"unknown {what} {shown(name)}{near or ';'} shipped: {', '.join(files)}; or give a {suffix} file")
 
 
 def shipped_files(folder: str, suffix: str) -> dict[str, Traversable]:

@@ -1,6 +1,7 @@
 """The command line: what it prints, what it refuses, and with which exit code."""
 
 import json
+import os
 import re
 import signal
 import subprocess
@@ -370,8 +371,14 @@ def test_an_interrupt_prints_the_interval_and_is_exit_130() -> None:
 CL = ("--string", "CL")
 CL2 = (*CL, "--warps", "2")
 BAD_USAGE: dict[str, tuple[Sequence[str], str]] = {
-    "no source": ((), "give either SOURCE or --string"),
-    "two sources": (("x.ptx", *CL2), "give either SOURCE or --string"),
+    "no source": (
+        (),
+        "what is to be solved? give SOURCE, a kernel or a file of instances, or --string LETTERS (see 'makespan ",
+    ),
+    "two sources": (
+        ("x.ptx", *CL2),
+        "SOURCE (x.ptx) and --string exclude each other: give one of them (see 'makespan solve",
+    ),
     "missing toml": (("missing.toml",), "missing.toml: cannot read: No such file or directory"),
     "missing jsonl": (("missing.jsonl",), "missing.jsonl: cannot read: No such file or directory"),
     "missing ptx": (("missing.ptx", "--warps", "2"), "missing.ptx"),
@@ -542,13 +549,69 @@ def test_a_machine_file_that_is_none_is_refused(text: str, message: str, solve: 
 
 
 def test_an_unknown_command_is_one_line_and_exit_2(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.run(["magic"]) == 2
-    assert capsys.readouterr().err == "makespan: No such command 'magic'. (see 'makespan --help')\n"
+    for name, hint in {
+        "magic": "",
+        "slove": "; did you mean 'solve'?",
+        "k.ptx": "; for a file: makespan solve k.ptx",
+    }.items():
+        assert cli.run([name]) == 2
+        assert capsys.readouterr().err == f"makespan: no such command {name!r}{hint} (see 'makespan --help')\n"
 
 
-def test_no_command_is_one_line_and_exit_2(capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_command_is_the_help_and_exit_2(capsys: pytest.CaptureFixture[str]) -> None:
+    """An empty variable in a script must not look like an answer."""
     assert cli.run([]) == 2
-    assert capsys.readouterr().err == "makespan: Missing command. (see 'makespan --help')\n"
+    done = capsys.readouterr()
+    assert done.out == ""
+    assert done.err.startswith("Usage: makespan")
+    assert "worst-case makespan with proof" in done.err
+
+
+def test_a_machine_that_is_nearly_known_is_named(solve: Runner) -> None:
+    done = solve(*CL2, "--machine", "turin")
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith("makespan: unknown machine 'turin'; did you mean 'turing'? shipped: ada, ")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+@pytest.mark.parametrize(
+    "arguments", [["solve", *CL2], ["--help"], ["solve", "--string", "CL", "--warps", "1..3", "--format", "csv"]]
+)
+def test_an_output_that_takes_nothing_is_one_line_and_exit_2(arguments: list[str]) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "makespan", *arguments], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert done.stderr == "makespan: cannot write to standard output: No space left on device\n"
+    assert done.returncode == 2
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+@pytest.mark.parametrize(
+    ("arguments", "code"), [(["solve", *CL2], 0), (["solve", "--string", "CX", "--warps", "2"], 2)]
+)
+def test_an_error_that_nobody_can_be_told_keeps_its_exit_code(arguments: list[str], code: int) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "makespan", *arguments], stdout=full if code else None, stderr=full, check=False
+        )
+    assert done.returncode == code
+
+
+def test_a_failure_of_a_file_is_no_failure_of_the_output(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*arguments: object, **options: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(solve_command, "_solve", fail)
+    with pytest.raises(OSError, match="No space left"):
+        cli.run(["solve", *CL2])
+
+
+def test_a_picture_needs_no_folder_for_the_cache_of_its_library(tmp_path: Path) -> None:
+    environment = {**os.environ, "MPLCONFIGDIR": "/proc/nowhere", "TMPDIR": str(tmp_path)}
+    done = process("solve", *CL2, "--gantt", str(tmp_path / "a.svg"), "--quiet", env=environment)
+    assert (done.code, done.err) == (0, "")
+    assert (tmp_path / "a.svg").stat().st_size > 0
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["-h"], ["--version"]])
@@ -705,7 +768,7 @@ def test_a_part_that_no_schedule_has_is_refused_before_the_work(
 def test_a_part_after_the_end_costs_no_result(solve: Runner, tmp_path: Path) -> None:
     done = solve(*CL2, "--gantt", tmp_path / "a.png", "--from", 3)
     assert done.code == 2
-    assert "exact: the worst case is 3 cycles" in done.out
+    assert "exact if every instruction takes one cycle: the worst case is 3 cycles" in done.out
     assert "--from 3: the schedule has only 3 cycles, numbered from 0; no picture" in done.err
     assert not list(tmp_path.iterdir())
 

@@ -11,8 +11,10 @@ import sys
 import threading
 import traceback
 from collections.abc import Sequence
+from contextlib import suppress
 from itertools import pairwise
-from typing import NoReturn
+from pathlib import Path
+from typing import NoReturn, TextIO
 
 import click
 
@@ -45,12 +47,19 @@ COMMANDS = {
     cls=LazyGroup,
     package=__name__,
     commands=COMMANDS,
+    opens="solve",
+    invoke_without_command=True,
     no_args_is_help=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
 @click.version_option(__version__, prog_name="makespan")
-def cli() -> None:
+@click.pass_context
+def cli(context: click.Context) -> int | None:
     """Proven worst-case makespan of GPU warps on one streaming multiprocessor."""
+    if context.invoked_subcommand is not None:
+        return None
+    click.echo(context.get_help(), err=True)
+    return BAD_INPUT
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
@@ -60,8 +69,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     try:
         code = run(given)
     except Exception:  # noqa: BLE001 - exit code 1, Python's own, would say that the answer is no
-        traceback.print_exc()
-        click.echo("makespan: this is a bug; please report it with the lines above", err=True)
+        _tell(f"{traceback.format_exc()}makespan: this is a bug; please report it with the lines above")
         code = BUG
     if threading.active_count() > 1:  # a solver that was told to stop still winds up: nobody waits for it
         sys.stdout.flush()
@@ -89,10 +97,8 @@ def run(given: list[str]) -> int:
         return _complain(error.format_message() + hint, as_json, BAD_INPUT)
     except click.ClickException as error:
         return _complain(error.format_message(), as_json, BAD_INPUT)
-    except ParseError as error:
-        return _complain(str(error), as_json, BAD_INPUT, error.context)
     except InputError as error:
-        return _complain(str(error), as_json, BAD_INPUT)
+        return _complain(str(error), as_json, BAD_INPUT, error.context if isinstance(error, ParseError) else "")
     except MeasurementError as error:
         return _complain(str(error), as_json, NOT_MEASURED)
     except BrokenPromiseError as error:
@@ -101,6 +107,11 @@ def run(given: list[str]) -> int:
         return _complain("interrupted", as_json, INTERRUPTED)
     except BrokenPipeError:
         return 0
+    except OSError as error:
+        if not _was_printing(error):
+            raise
+        _silence(sys.stdout)
+        return _complain(f"cannot write to standard output: {error.strerror}", as_json, BAD_INPUT)
     except SystemExit as stop:  # click exits with 1 on a broken pipe, and only then: whoever reads has had enough
         if stop.code != 1:
             raise
@@ -115,5 +126,23 @@ def _complain(message: str, as_json: bool, code: int, context: str = "") -> int:
         text = json.dumps({"error": line, "details": details, "exit_code": code})
     else:
         text = "\n".join(filter(None, (f"makespan: {message}", context)))
-    click.echo(text, err=True)
+    _tell(text)
     return code
+
+
+def _tell(text: str) -> None:
+    """A line on stderr; where that takes none, the exit code says it alone."""
+    try:
+        click.echo(text, err=True)
+    except OSError:
+        _silence(sys.stderr)
+
+
+def _was_printing(error: OSError) -> bool:
+    return any(frame.f_code is click.echo.__code__ for frame, _ in traceback.walk_tb(error.__traceback__))
+
+
+def _silence(stream: TextIO) -> None:
+    """Let a stream that takes nothing more lose what it holds, or Python ends with an exit code of its own."""
+    with suppress(OSError), Path(os.devnull).open("wb") as nowhere:
+        os.dup2(nowhere.fileno(), stream.fileno())

@@ -2,9 +2,12 @@
 
 from collections.abc import Mapping
 from importlib import import_module
+from pathlib import PurePath
 from typing import Any
 
 import click
+
+from makespan.errors import did_you_mean
 
 
 class LazyGroup(click.Group):
@@ -12,11 +15,14 @@ class LazyGroup(click.Group):
 
     Args:
         commands: what each command does in a line, by name, in the order of the help.
+        opens: the command that a file in the place of a command asks for, if any.
     """
 
-    def __init__(self, *args: Any, package: str, commands: Mapping[str, str], **options: Any) -> None:
+    def __init__(
+        self, *args: Any, package: str, commands: Mapping[str, str], opens: str | None = None, **options: Any
+    ) -> None:
         super().__init__(*args, **options)
-        self._package, self._table = package, commands
+        self._package, self._table, self._opens = package, commands, opens
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The commands in the order of the table."""
@@ -30,6 +36,18 @@ class LazyGroup(click.Group):
             return None
         command: click.Command = import_module(f"{self._package}.{cmd_name.replace('-', '_')}").command
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command that is called; for an unknown one the question whether another one was meant."""
+        name = args[0]
+        if name not in self._table and not name.startswith("-"):
+            near = did_you_mean(name, self._table)
+            if self._opens and PurePath(name).suffix:
+                near = f"; for a file: {ctx.command_path} {self._opens} {name}"
+            ctx.fail(f"no such command {name!r}{near}")
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The table, without importing anything."""

@@ -152,8 +152,10 @@ def instances(
         InputError: options that contradict each other or lack something, or a source that is no input.
     """
     kernel = KernelOptions(**options)
-    if (source is None) == (letters is None):
-        raise InputError("give either SOURCE or --string")
+    if source is None and letters is None:
+        raise _usage("what is to be solved? give SOURCE, a kernel or a file of instances, or --string LETTERS")
+    if source is not None and letters is not None:
+        raise _usage(f"SOURCE ({source}) and --string exclude each other: give one of them")
     if capacity is not None and machine is not None:
         raise InputError("--capacity and --machine exclude each other")
     if source is not None and _format(source, input_format) not in KERNEL_FORMATS:
@@ -177,6 +179,11 @@ def instances(
     program = strings.parse_string(letters, chosen)
     found = (Instance.of(program, count * blocks, chosen, blocks=blocks) for count in warps)
     return tuple(NamedInstance(instance, "--string") for instance in found)
+
+
+def _usage(message: str) -> click.UsageError:
+    """An error that points to the help of the command."""
+    return click.UsageError(message, click.get_current_context(silent=True))
 
 
 def read_module(

@@ -7,9 +7,10 @@ from fractions import Fraction
 
 from makespan.errors import InputError
 from makespan.result import Bounds
-from makespan.schedulability.units import duration, frequency, shown_frequency, shown_time, ticks_down
+from makespan.schedulability.units import SECONDS, duration, frequency, shown_frequency, shown_time, ticks_down
 
 _CYCLES = re.compile(r"(?P<number>[0-9]{1,18}) ?cycles?")
+_BARE = re.compile(r"[0-9.]{1,18}")
 
 
 class Outcome(StrEnum):
@@ -69,6 +70,8 @@ def read_deadline(deadline: str | None, clock: str | None) -> Deadline | None:
     if (match := _CYCLES.fullmatch(deadline.strip())) is not None:
         cycles, hertz = int(match["number"]), None if clock is None else frequency(clock, "--clock")
         return _checked(Deadline(cycles, None if hertz is None else cycles / hertz, hertz))
+    if _BARE.fullmatch(deadline.strip()):
+        raise InputError(f"--deadline {deadline} lacks its unit: cycles, or with --clock one of {', '.join(SECONDS)}")
     seconds = duration(deadline, "--deadline")
     if clock is None:
         raise InputError(
