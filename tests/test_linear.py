@@ -57,6 +57,15 @@ def test_a_variable_that_occurs_twice_in_a_row_counts_twice() -> None:
     assert solution[x[0]] == pytest.approx(2.0)
 
 
+def test_a_large_programme_is_given_up_while_it_is_handed_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(linear, "_TERMS_PER_LOOK", 10)
+    programme = Programme()
+    programme.at_least([(programme.new(100), 1.0)], 1.0)
+    looks = iter([False, False, True])
+    assert programme.minimise(0, 10, lambda: next(looks)) is None
+    assert list(looks) == []
+
+
 def test_terms_that_cancel_leave_the_variable_out() -> None:
     programme = Programme()
     x, y = programme.new(1), programme.new(1)

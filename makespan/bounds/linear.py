@@ -21,6 +21,7 @@ _CAREFUL = "solver=ipm\noutput_flag=false"
 
 _INFINITY = float("inf")
 _SECONDS_PER_LOOK = 0.05
+_TERMS_PER_LOOK = 1 << 14
 
 Columns = NDArray[np.int64]
 Values = NDArray[np.float64]
@@ -63,7 +64,9 @@ class Programme:
             model.set_var_lower_bound(model.add_var(), -_INFINITY)
         for constant in np.concatenate(self._constants).tolist():
             model.set_constraint_lower_bound(model.add_linear_constraint(), constant)
-        for row, column, value in zip(*self._terms(), strict=True):
+        for number, (row, column, value) in enumerate(zip(*self._terms(), strict=True)):
+            if number % _TERMS_PER_LOOK == 0 and stop():
+                return None
             model.add_term_to_constraint(row, column, value)
         model.set_var_objective_coefficient(variable, 1.0)
         until = time.monotonic() + seconds
