@@ -1,5 +1,7 @@
 """The exhaustive search, oracle of all faster engines, against brute force over single warps."""
 
+import tracemalloc
+
 import pytest
 from hypothesis import given
 
@@ -69,6 +71,18 @@ def test_out_of_time_is_an_empty_finding() -> None:
 
 def test_out_of_memory_is_an_empty_finding() -> None:
     assert search.solve(hard(), Looks(10**9, memory_bytes=1 << 20)) == Finding()
+
+
+@pytest.mark.parametrize(("warps", "ports"), [(8, 2), (64, 8)])
+def test_a_memory_limit_holds_for_wide_states(warps: int, ports: int) -> None:
+    limit = 4 << 20
+    tracemalloc.start()
+    try:
+        instance = Instance.of("CLLCLCLLCCLC", warps, Machine.of({"C": ports, "L": ports}))
+        assert search.solve(instance, Limits(memory_bytes=limit)) == Finding()
+        assert limit / 2 < tracemalloc.get_traced_memory()[1] < limit
+    finally:
+        tracemalloc.stop()
 
 
 def test_an_interrupt_is_an_empty_finding() -> None:

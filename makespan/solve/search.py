@@ -29,8 +29,8 @@ State = tuple[tuple[int, ...], Held]
 Step = tuple[tuple[int, int], ...]  # (place, successor) of every warp that moves, those past barriers last
 
 _FINISHED = -1
-_BYTES_PER_STATE = 1000
-"""Measured with 8 warps: state, label and two steps as CPython objects take 700 to 900 bytes."""
+_BYTES_PER_STATE, _BYTES_PER_WARP, _BYTES_PER_MOVE = 600, 8, 110
+"""A little more than measured with 4 to 200 warps: state, two labels and their steps as CPython objects."""
 _STEPS_PER_LOOK = 256
 
 
@@ -132,6 +132,13 @@ class _Automaton:
                 return
         yield (), state
 
+    @property
+    def bytes_per_state(self) -> int:
+        """What a state takes in memory, nearly at most: its steps move as many warps as there are ports."""
+        warps = self.instance.warps
+        moves = min(warps, sum(self.capacities.values()))
+        return _BYTES_PER_STATE + _BYTES_PER_WARP * warps + _BYTES_PER_MOVE * moves
+
     def work(self, state: State) -> tuple[int, int]:
         """An amount that every step lowers: what the warps have to go, then how long ports are held."""
         places, held = state
@@ -203,7 +210,7 @@ def _visited(automaton: _Automaton, limits: Limits) -> tuple[dict[State, _Label]
     """The longest and the shortest way to every reachable state; None when a limit stops it."""
     longest: dict[State, _Label] = {}
     shortest: dict[State, _Label] = {}
-    most_states = limits.memory_bytes // _BYTES_PER_STATE
+    most_states = limits.memory_bytes // automaton.bytes_per_state
     queue: list[tuple[int, int, State]] = []
 
     def push(state: State) -> None:
