@@ -76,10 +76,10 @@ def test_out_of_memory_is_an_empty_finding() -> None:
 @pytest.mark.parametrize(("warps", "ports"), [(8, 2), (64, 8)])
 def test_a_memory_limit_holds_for_wide_states(warps: int, ports: int) -> None:
     limit = 4 << 20
+    instance = Instance.of("CLLCLCLLCCLC", warps, Machine.of({"C": ports, "L": ports}))
     tracemalloc.start()
     try:
-        instance = Instance.of("CLLCLCLLCCLC", warps, Machine.of({"C": ports, "L": ports}))
-        assert search.solve(instance, Limits(memory_bytes=limit)) == Finding()
+        assert search.solve(instance, Looks(10**9, memory_bytes=limit)) == Finding()
         assert limit / 2 < tracemalloc.get_traced_memory()[1] < limit
     finally:
         tracemalloc.stop()
