@@ -80,6 +80,7 @@ def test_json_says_what_is_proven_and_how(solve: Runner) -> None:
     (step,) = document["history"]
     assert 0 <= step.pop("seconds") <= document["seconds"]
     assert step == {"engine": "certificate", "lower": 10, "upper": 10, "evidence": "theorem-a"}
+    assert document.pop("best_case_seconds") >= 0
     del document["seconds"], document["versions"], document["assumptions"], document["history"]
     assert document == {
         "schema": "makespan.result/1",

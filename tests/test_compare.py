@@ -66,7 +66,17 @@ def test_a_heat_map_comes_with_its_table(compare: Runner, tmp_path: Path) -> Non
 
 
 def test_a_kernel_is_compared_with_all_its_options(compare: Runner) -> None:
-    done = compare(ROOT / "ptx" / "fir.ptx", "--warps", "3..4", "--loop-bound", "$L__BB0_1=2", "--blocks-per-sm", "2")
+    done = compare(
+        ROOT / "ptx" / "fir.ptx",
+        "--warps",
+        "3..4",
+        "--loop-bound",
+        "$L__BB0_1=16",
+        "--blocks-per-sm",
+        "2",
+        "--time-limit",
+        "1",
+    )
     assert done.code in (0, 3)
     assert [line.split()[0] for line in done.out.splitlines()[3:5]] == ["6", "8"]
     assert "assumptions:" in done.out
@@ -145,7 +155,10 @@ RANGE = (*STRING, "--warps", "1..3")
     [
         (STRING, "--warps is missing: for which numbers of warps, such as 1..48?"),
         ((*STRING, "--warps", "5..2"), "5..2 must be a number or a rising range within 1..65536"),
-        (("--warps", "1..3"), "give either SOURCE or --string"),
+        (
+            ("--warps", "1..3"),
+            "what is to be solved? give SOURCE, a kernel or a file of instances, or --string LETTERS",
+        ),
         (("known.toml",), "a comparison needs a kernel or a --string"),
         (("-", "--input-format", "jsonl"), "a comparison needs a kernel or a --string"),
         ((*RANGE, "-o", "figure.jpg"), "must end in .png, .svg, .pdf, .csv or .json"),

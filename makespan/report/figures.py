@@ -1,7 +1,6 @@
 """The look that the diagrams share, and how a figure becomes a file."""
 
 import io
-import logging
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -39,7 +38,8 @@ def rendered(drawn: Callable[[], "Figure"], suffix: str, *, title: str, about: s
         about: what they say then.
         style: matplotlib's settings beyond those that all pictures share.
     """
-    styles = _styles()
+    from matplotlib import style as styles
+
     content = io.BytesIO()
     said = dict(zip(_WORDS[suffix], map(printable, (title, about)), strict=True))
     with styles.context(["default", {**_STYLE, **style}]), warnings.catch_warnings():
@@ -48,18 +48,6 @@ def rendered(drawn: Callable[[], "Figure"], suffix: str, *, title: str, about: s
     if suffix != ".svg":
         return content.getvalue()
     return content.getvalue().replace(b"</title>", f"</title>\n <desc>{escape(printable(about))}</desc>".encode(), 1)
-
-
-def _styles() -> Any:
-    """Matplotlib's settings; that it has no folder for its cache costs time and is no news to a reader."""
-    log = logging.getLogger("matplotlib")
-    before = log.level
-    log.setLevel(logging.ERROR)
-    try:
-        from matplotlib import style
-    finally:
-        log.setLevel(before)
-    return style
 
 
 def write_figure(drawn: Callable[[], "Figure"], path: Path, *, title: str, about: str = "") -> None:
