@@ -79,7 +79,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
 
 def _tell_on_stderr() -> None:
-    """What no command asked for but takes long, such as to compile."""
+    """What no command asked for but takes long, such as to compile; but not where matplotlib keeps its cache."""
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)
     handler = logging.StreamHandler()
     handler.setFormatter(logging.Formatter("makespan: %(message)s"))
     logger = logging.getLogger("makespan")

@@ -82,7 +82,7 @@ def test_the_second_line_says_time_cycles_and_clock(solve: Runner) -> None:
 def test_a_clock_beside_cycles_changes_no_answer(solve: Runner) -> None:
     done = solve(*KNOWN, "--deadline", "9cycles", "--clock", "1.4GHz")
     assert (done.code, done.err) == (1, "")
-    assert "deadline missed if every instruction takes one cycle: 6.42857 ns, 9 cycles at 1.4 GHz, " in done.out
+    assert "\ndeadline missed if every instruction takes one cycle: 6.42857 ns, 9 cycles at 1.4 GHz, " in done.out
 
 
 def test_a_deadline_that_only_one_path_meets_says_so(solve: Runner) -> None:
