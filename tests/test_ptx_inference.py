@@ -20,7 +20,6 @@ from makespan.ptx.inference import Proven, inferred
 from makespan.ptx.launch import Launch
 from makespan.ptx.loops import Nest, nest
 from makespan.ptx.module import Kernel
-from makespan.ptx.threads import Detail
 from makespan.ptx.uniformity import decided, uniform_branches
 from tests.ptx_interpreter import CASES, Case, Issue
 from tests.ptx_random import random_body
@@ -391,20 +390,21 @@ def test_one_execution_serves_every_question(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_tries_that_come_to_nothing_get_shorter(monkeypatch: pytest.MonkeyPatch) -> None:
-    spent: list[int] = []
+    limits: list[int] = []
 
     class Counted(Execution):
         def run(self, state: Any) -> None:
-            spent.append(self.steps_left)
+            if self.effort is Effort.ALL and self.threads > 1:
+                limits.append(self.steps_left)
             super().run(state)
 
     monkeypatch.setattr(runs, "Execution", Counted)
     monkeypatch.setattr(runs, "MAX_STEPS", 800)
-    graph = flow(kernel(counted("0", "1", "lt").replace("BOUND", "%laneid")))
-    for warp in range(3):
+    rounds = counted("0", "1", "ne", "u32").replace("BOUND", "t")  # lane 0 goes all the way round
+    graph = flow(kernel(f"mov.u32 t, %laneid; {rounds}"))
+    for warp in range(4):
         inferred(graph, nest(graph), Launch((128, 1, 1)), warp)
-    assert spent[0] == 800
-    assert sum(spent) < 2 * 800 * len(Effort) * len(Detail)
+    assert limits == [800, 400, 200, 100]
 
 
 def test_a_kernel_without_loops_has_no_bounds() -> None:
