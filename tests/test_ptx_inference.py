@@ -400,7 +400,7 @@ def test_tries_that_come_to_nothing_get_shorter(monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(runs, "Execution", Counted)
     monkeypatch.setattr(runs, "MAX_STEPS", 800)
-    rounds = counted("0", "1", "ne", "u32").replace("BOUND", "t")  # lane 0 goes all the way round
+    rounds = counted("0", "1", "ne.u32", "u32").replace("BOUND", "t")  # lane 0 goes all the way round
     graph = flow(kernel(f"mov.u32 t, %laneid; {rounds}"))
     for warp in range(4):
         inferred(graph, nest(graph), Launch((128, 1, 1)), warp)
