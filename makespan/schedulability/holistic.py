@@ -147,25 +147,27 @@ class _System:
     @property
     def found(self) -> Responses:
         """What holds after the last round."""
-        lost = {name: self._first_lost(name) for name in self.lost}
-        return Responses(self.now, frozenset(self.stopped), self.known, self.starts, lost)
+        return Responses(self.now, frozenset(self.stopped), self.known, self.starts, self._first_lost())
 
-    def _first_lost(self, name: str) -> str:
-        """Of the tasks without a bound that this one needs, directly or not, the first that lost it."""
-        needed, todo = {name}, [name]
-        while todo:
-            more = self._needs(self.tasks.by_name[todo.pop()]) - needed
-            todo += [other for other in more if self.now[other] is None]
-            needed |= more
-        return next(other for other in self.lost if other in needed)
+    def _first_lost(self) -> dict[str, str]:
+        """For each task without a bound, the first that lost it of those that it needs, directly or not, and itself."""
+        needs = {name: self._needs(self.tasks.by_name[name]) for name in self.lost}
+        found: dict[str, str] = {}
+        for first in self.lost:
+            todo = [] if first in found else [first]
+            while todo:
+                name = todo.pop()
+                found[name] = first
+                todo += [other for other in needs if other not in found and other not in todo and name in needs[other]]
+        return found
 
     def _needs(self, task: Task) -> set[str]:
         """The tasks whose bounds go into that of this one."""
         policy, tasks = next((p.policy, tasks) for p, tasks in self.hosts if p.name == task.partition)
-        less_urgent = {t for t in tasks if policy is Policy.FIXED_PRIORITY and _urgency(t) < _urgency(task)}
-        found = {t.name for t in (*self.rivals[task.name], *(t for t in tasks if t not in less_urgent and t.before))}
-        starts = {self.starts[t.name] for t in (task, *tasks) if t.name in self.starts and t not in less_urgent}
-        return (found | starts) - {task.name}
+        if policy is Policy.FIXED_PRIORITY:
+            tasks = tuple(other for other in tasks if _urgency(other) >= _urgency(task))
+        late = {other.name for other in (*self.rivals[task.name], *(other for other in tasks if other.before))}
+        return late | {self.starts[other.name] for other in (task, *tasks) if other.name in self.starts}
 
     def _alone(self, task: Task) -> Response:
         ready = (self._event(task) or 0) + task.jitter + task.before
