@@ -197,8 +197,16 @@ def test_everything_in_a_toml_file_is_read_exactly(tmp_path: Path) -> None:
         ),
         ("sms =", "sm =", ": partition gpu: unknown key 'sm'; known: name, policy, sms"),
         ("sms = 2", "sms = 0", ": partition gpu: sms must be 1..1024, not 0"),
-        ('policy = "fixed-priority"\n', "", ": partition gpu has no policy: give one of fixed-priority, edf, fifo"),
-        ('"fixed-priority"', '"rr"', ": partition gpu: policy must be one of fixed-priority, edf, fifo, not 'rr'"),
+        (
+            'policy = "fixed-priority"\n',
+            "",
+            ": partition gpu has no policy: give one of fixed-priority, edf, edf-release, fifo",
+        ),
+        (
+            '"fixed-priority"',
+            '"rr"',
+            ": partition gpu: policy must be one of fixed-priority, edf, edf-release, fifo, not 'rr'",
+        ),
         ('tasks = ["a", "b"]', 'tasks = ["a", "b", "a"]', ": chain c is cyclic: it comes back to task a; a chain"),
         ('tasks = ["a", "b"]', 'tasks = ["a", "x"]', ": chain c names an unknown task x"),
         ('tasks = ["a", "b"]', "tasks = []", ": chain c has no task"),

@@ -215,7 +215,7 @@ def test_jobs_that_overlap_never_take_longer_than_the_bounds() -> None:
     """Cores so full that many tasks have bounds beyond their periods."""
     random = Random(3)
     overlapping = 0
-    for _ in range(250):
+    for _ in range(150):
         tasks = []
         for number in range(2):
             period, times = random.randint(3, 8), random.choice(((1, 0), (0, 1), (2, 0), (1, 1), (2, 1), (3, 0)))
@@ -224,7 +224,7 @@ def test_jobs_that_overlap_never_take_longer_than_the_bounds() -> None:
         task_set = own_partitions(*tasks)
         found = proven(task_set).of
         late = {task.name for task in tasks if (r := found[task.name]) is not None and r.end > task.period}
-        truth = worst(task_set, is_short=True, most_states=2500) if late else None
+        truth = worst(task_set, is_short=True, most_states=1200) if late else None
         for name, longest in zip(found, () if truth is None else truth.response, strict=False):
             response = found[name]
             assert response is None or response.total >= longest

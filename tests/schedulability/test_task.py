@@ -86,7 +86,9 @@ def test_what_does_not_fit_together_is_refused(
 
 
 def test_a_partition_needs_a_policy_that_is_one() -> None:
-    with pytest.raises(InputError, match="policy of gpu must be one of fixed-priority, edf, fifo, not 'fifo'"):
+    with pytest.raises(
+        InputError, match="policy of gpu must be one of fixed-priority, edf, edf-release, fifo, not 'fifo'"
+    ):
         Partition("gpu", "fifo")  # type: ignore[arg-type]
 
 
