@@ -16,6 +16,7 @@ from makespan.errors import InputError
 from makespan.instance import Instance
 from makespan.machine import Machine
 from makespan.program import BARRIER, MAX_PLACES, Program
+from makespan.text_file import read_text
 
 MAX_FILE_BYTES = 256 << 20
 SUFFIXES = (".toml", ".jsonl")
@@ -49,7 +50,7 @@ class _Record(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class _Document(msgspec.Struct, forbid_unknown_fields=True):
-    instance: list[_Record]
+    instance: list[_Record] = []
 
 
 def parse_string(letters: str, machine: Machine) -> Program:
@@ -79,22 +80,15 @@ def read_instances(path: Path) -> tuple[NamedInstance, ...]:
     Raises:
         InputError: the file cannot be read, is too large, or something in it is not an instance.
     """
-    try:
-        if path.stat().st_size > MAX_FILE_BYTES:
-            raise InputError(f"{path}: larger than {MAX_FILE_BYTES >> 20} MiB")
-        text = path.read_text("utf-8")
-    except UnicodeDecodeError:
-        raise InputError(f"{path}: not an instance file: it is not UTF-8 text") from None
-    except OSError as error:
-        raise InputError(f"{path}: cannot read: {error.strerror}") from None
-    return parse_instances(text, str(path), path.suffix)
+    return parse_instances(read_text(path, "file of instances", MAX_FILE_BYTES), str(path), path.suffix)
 
 
 def parse_instances(text: str, where: str, suffix: str) -> tuple[NamedInstance, ...]:
     """The instances in `text`, which has the format of a file with this suffix; `where` is for messages."""
     records = _from_toml(text, where) if suffix == ".toml" else _from_json_lines(text, where)
     if not records:
-        raise InputError(f"{where}: no instance in it")
+        what = "a table [[instance]]" if suffix == ".toml" else "an object"
+        raise InputError(f"{where}: no instance in it; write {what} with string, warps and capacity for each")
     return tuple(_named(record, at) for at, record in records)
 
 

@@ -1,11 +1,12 @@
-"""Small text files: those that users give, read whole within a limit, and those that come with the package."""
+"""Files that users give, read whole within a limit, and those that come with the package."""
 
+import codecs
 import tomllib
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from reprlib import repr as shown
-from typing import Any
+from typing import IO, Any
 
 from makespan.errors import InputError, did_you_mean
 
@@ -17,17 +18,57 @@ def read_text(file: Path | Traversable, what: str, most_bytes: int, *, where: st
         InputError: a file that cannot be read, has more than `most_bytes`, or is not UTF-8.
     """
     place = str(file) if where is None else where
+    return decoded(read_bytes(file, what, most_bytes, where=place), what, place)
+
+
+def read_bytes(file: Path | Traversable, what: str, most_bytes: int, *, where: str | None = None) -> bytes:
+    """The bytes of a file, which may be a pipe or have no known size; `what` and `where` are for messages.
+
+    Raises:
+        InputError: a file that cannot be read, or has more than `most_bytes`.
+    """
+    place = str(file) if where is None else where
     try:
         with file.open("rb") as stream:
-            data = stream.read(most_bytes + 1)
+            return read_stream(stream, what, most_bytes, place)
     except OSError as error:
         raise InputError(f"{place}: cannot read the {what}: {error.strerror or error}") from None
+
+
+def read_stream(stream: IO[bytes], what: str, most_bytes: int, where: str) -> bytes:
+    """What is left of an open file, such as the standard input.
+
+    Raises:
+        InputError: more than `most_bytes`.
+    """
+    data = stream.read(most_bytes + 1)
     if len(data) > most_bytes:
-        raise InputError(f"{place}: larger than {_size(most_bytes)}, too large for a {what}")
+        raise InputError(f"{where}: larger than {_size(most_bytes)}, too large for a {what}")
+    return data
+
+
+def decoded(data: bytes, what: str, where: str) -> str:
+    """Text without a byte order mark.
+
+    Raises:
+        InputError: it is not UTF-8.
+    """
+    refuse_utf16(data, what, where)
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise InputError(f"{place}: cannot read the {what}: it is not UTF-8 text") from None
+        raise InputError(f"{where}: cannot read the {what}: it is not UTF-8 text") from None
+
+
+def refuse_utf16(data: bytes, what: str, where: str) -> None:
+    """Windows PowerShell writes UTF-16 where it redirects the output of a program.
+
+    Raises:
+        InputError: the byte order mark of UTF-16.
+    """
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        remedy = "save it as UTF-8, in PowerShell with | Out-File -Encoding utf8"
+        raise InputError(f"{where}: cannot read the {what}: it is UTF-16 text; {remedy}")
 
 
 def parse_toml(text: str, what: str, where: str) -> dict[str, Any]:
@@ -65,4 +106,5 @@ def shipped_files(folder: str, suffix: str) -> dict[str, Traversable]:
 
 
 def _size(count: int) -> str:
-    return f"{count >> 20} MiB" if count >= 1 << 20 else f"{count >> 10} KiB"
+    units = (f"{count >> 20} MiB", f"{count >> 10} KiB", f"{count} bytes")
+    return next(text for text in units if not text.startswith("0 "))

@@ -380,11 +380,14 @@ BAD_USAGE: dict[str, tuple[Sequence[str], str]] = {
         ("x.ptx", *CL2),
         "SOURCE (x.ptx) and --string exclude each other: give one of them (see 'makespan solve",
     ),
-    "missing toml": (("missing.toml",), "missing.toml: cannot read: No such file or directory"),
-    "missing jsonl": (("missing.jsonl",), "missing.jsonl: cannot read: No such file or directory"),
+    "missing toml": (("missing.toml",), "missing.toml: cannot read the file of instances: No such file or directory"),
+    "missing jsonl": (
+        ("missing.jsonl",),
+        "missing.jsonl: cannot read the file of instances: No such file or directory",
+    ),
     "missing ptx": (("missing.ptx", "--warps", "2"), "missing.ptx"),
     "no suffix": (("missing", "--warps", "2"), "unknown kind of file; expected .ptx, .cu, .toml or .jsonl"),
-    "cuda": (("k.cu", "--warps", "2"), "k.cu: cannot read the CUDA source: there is no such file"),
+    "cuda": (("k.cu", "--warps", "2"), "k.cu: cannot read the CUDA source: No such file or directory"),
     "dash without format": (("-",), "SOURCE '-' needs --input-format ptx|toml|jsonl"),
     "format of a file": (("k.jsonl", "--input-format", "toml"), "--input-format is for SOURCE '-'"),
     "no warps": (CL, "--warps is missing: how many warps run?"),
@@ -483,9 +486,9 @@ def test_bad_usage_is_json_when_json_is_asked_for(
 
 BAD_FILES: dict[str, tuple[str, bytes, str]] = {
     "empty jsonl": ("a.jsonl", b"", "a.jsonl: no instance in it"),
-    "empty toml": ("a.toml", b"", "a.toml: not an instance file"),
-    "binary jsonl": ("a.jsonl", bytes(range(256)), "a.jsonl: not an instance file: it is not UTF-8 text"),
-    "binary toml": ("a.toml", bytes(range(256)), "a.toml: not an instance file: it is not UTF-8 text"),
+    "empty toml": ("a.toml", b"", "a.toml: no instance in it"),
+    "binary jsonl": ("a.jsonl", bytes(range(256)), "a.jsonl: cannot read the file of instances: it is not UTF-8 text"),
+    "binary toml": ("a.toml", bytes(range(256)), "a.toml: cannot read the file of instances: it is not UTF-8 text"),
     "zeros": ("a.jsonl", bytes(100), "a.jsonl:1: not an instance"),
     "unknown field": ("a.jsonl", GOOD[:-1].encode() + b', "bogus": 1}', "Object contains unknown field `bogus`"),
     "deep arrays": ("a.jsonl", b"[" * 100_000, "a.jsonl:1: not an instance"),
@@ -518,7 +521,7 @@ def test_a_kernel_file_that_is_none_is_refused(
 def test_a_directory_is_no_source(solve: Runner, tmp_path: Path) -> None:
     folder = tmp_path / "folder.toml"
     folder.mkdir()
-    assert refused(solve(folder), "cannot read: Is a directory")
+    assert refused(solve(folder), "cannot read the file of instances: Is a directory")
 
 
 @pytest.mark.parametrize(

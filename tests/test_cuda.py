@@ -301,8 +301,9 @@ def test_nothing_is_left_in_the_temporary_folder(fake: Fake, tmp_path: Path, mon
 @pytest.mark.parametrize(
     ("data", "told"),
     [
-        (None, "cannot read the CUDA source: there is no such file"),
+        (None, "cannot read the CUDA source: No such file or directory"),
         (b"int\0", "binary file"),
+        ("int".encode("utf-16"), "it is UTF-16 text; save it as UTF-8"),
         (b" " * 101, "larger than"),
     ],
 )

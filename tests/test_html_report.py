@@ -407,7 +407,7 @@ def test_a_file_that_changes_meanwhile_is_refused(shell: Shell, monkeypatch: pyt
         ("--string CL --warps 1..3 -o p.html", "for a range of warps give --curve"),
         ("- --input-format ptx --warps 2 -o p.html", "give a file, not '-'"),
         ("i.toml --curve 1..2 -o p.html", "--curve stands beside --warps"),
-        ("nowhere.ptx --warps 2 -o p.html", "nowhere.ptx: cannot read: No such file"),
+        ("nowhere.ptx --warps 2 -o p.html", "nowhere.ptx: cannot read the source: No such file"),
     ],
 )
 def test_what_cannot_become_a_page_is_refused(shell: Shell, options: str, message: str) -> None:

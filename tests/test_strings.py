@@ -114,7 +114,8 @@ def test_a_line_that_is_no_instance_is_refused_by_file_and_line(line: str, messa
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "a.toml: not an instance file: Object missing required field `instance`"),
+        ("", r"a.toml: no instance in it; write a table \[\[instance\]\] with string, warps and capacity for each"),
+        ("# nothing", "a.toml: no instance in it"),
         ("instance = []", "a.toml: no instance in it"),
         ("instance = 1", "Expected `array`, got `int`"),
         ("title = 'x'\n[[instance]]\nstring = 'C'\nwarps = 1\ncapacity = { C = 1 }", "unknown field `title`"),
@@ -139,11 +140,11 @@ def test_an_error_in_the_last_line_refuses_the_whole_file(tmp_path: Path) -> Non
 def test_a_file_that_cannot_be_read_says_why(tmp_path: Path) -> None:
     binary = tmp_path / "binary.jsonl"
     binary.write_bytes(b"\x80\x81")
-    with pytest.raises(InputError, match="not an instance file: it is not UTF-8 text"):
+    with pytest.raises(InputError, match="cannot read the file of instances: it is not UTF-8 text"):
         read_instances(binary)
-    with pytest.raises(InputError, match="cannot read: No such file or directory"):
+    with pytest.raises(InputError, match="cannot read the file of instances: No such file or directory"):
         read_instances(tmp_path / "missing.jsonl")
-    with pytest.raises(InputError, match="cannot read: Is a directory"):
+    with pytest.raises(InputError, match="cannot read the file of instances: Is a directory"):
         read_instances(tmp_path)
 
 
@@ -153,3 +154,14 @@ def test_a_file_that_is_too_large_is_refused_unread(tmp_path: Path) -> None:
         stream.truncate((256 << 20) + 1)
     with pytest.raises(InputError, match="larger than 256 MiB"):
         read_instances(file)
+
+
+@pytest.mark.parametrize("suffix", [".toml", ".jsonl"])
+def test_an_endless_device_is_read_up_to_the_limit(
+    suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("makespan.strings.MAX_FILE_BYTES", 1 << 20)
+    link = tmp_path / f"zero{suffix}"
+    link.symlink_to("/dev/zero")
+    with pytest.raises(InputError, match=rf"zero\{suffix}: larger than 1 MiB, too large for a file of instances"):
+        read_instances(link)

@@ -36,6 +36,7 @@ from makespan.simulate import POLICIES, Choices, run
 from makespan.solve import Limits, solve
 from makespan.stopwatch import within
 from makespan.strings import MAX_FILE_BYTES, NamedInstance
+from makespan.text_file import read_bytes
 
 if TYPE_CHECKING:
     from makespan.ptx import LoopInfo
@@ -156,14 +157,7 @@ def _inputs(source: dict[str, Any]) -> Iterator[Input]:
 
 
 def _read(what: str, path: Path) -> Input:
-    try:
-        with path.open("rb") as stream:
-            content = stream.read(MAX_FILE_BYTES + 1)
-    except OSError as error:
-        raise InputError(f"{path}: cannot read: {error.strerror or error}") from None
-    if len(content) > MAX_FILE_BYTES:
-        raise InputError(f"{path}: larger than {MAX_FILE_BYTES >> 20} MiB")
-    return Input(what, str(path), content)
+    return Input(what, str(path), read_bytes(path, what, MAX_FILE_BYTES))
 
 
 def _loops(source: dict[str, Any]) -> "tuple[LoopInfo, ...] | None":

@@ -17,6 +17,7 @@ from makespan.instance import MAX_WARPS, Instance
 from makespan.machine import PAPER, Machine, find
 from makespan.program import Program
 from makespan.strings import NamedInstance
+from makespan.text_file import decoded, read_stream
 
 if TYPE_CHECKING:
     from makespan.ptx import GivenBound, Kernel, Launch, Module
@@ -201,7 +202,7 @@ def read_module(
         raise InputError(f"{source}: --arch and --keep-ptx are for CUDA source (.cu)")
     if kind != "ptx":
         raise InputError(f"{source}: not a kernel file; expected .ptx or .cu")
-    return ptx.parse(_stdin(), "<stdin>") if source == "-" else ptx.read(Path(source))
+    return ptx.parse(ptx.decode(_stdin("PTX file"), "<stdin>"), "<stdin>") if source == "-" else ptx.read(Path(source))
 
 
 @contextmanager
@@ -303,15 +304,10 @@ def _format(source: str, input_format: str | None) -> str:
 
 def _instance_file(source: str, kind: str) -> tuple[NamedInstance, ...]:
     if source == "-":
-        return strings.parse_instances(_stdin(), "<stdin>", f".{kind}")
+        text = decoded(_stdin("file of instances"), "file of instances", "<stdin>")
+        return strings.parse_instances(text, "<stdin>", f".{kind}")
     return strings.read_instances(Path(source))
 
 
-def _stdin() -> str:
-    data = sys.stdin.buffer.read(MAX_STDIN_BYTES + 1)
-    if len(data) > MAX_STDIN_BYTES:
-        raise InputError(f"<stdin>: larger than {MAX_STDIN_BYTES >> 20} MiB")
-    try:
-        return data.decode("utf-8")
-    except UnicodeDecodeError:
-        raise InputError("<stdin>: it is not UTF-8 text") from None
+def _stdin(what: str) -> bytes:
+    return read_stream(sys.stdin.buffer, what, MAX_STDIN_BYTES, "<stdin>")

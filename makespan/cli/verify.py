@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from makespan.errors import InputError
+from makespan.text_file import read_bytes
 from makespan.verify import UNCHECKED, Outcome, Refused, Verdict, parse, verify
 from makespan.verify.reading import MOST_BYTES
 
@@ -20,7 +20,7 @@ def command(bundle: Path, output: str) -> int:
 
     Exit code 0: every claim follows; 1: rejected, with the reason; 3: not everything could be re-proved.
     """
-    content = _read(bundle)
+    content = read_bytes(bundle, "bundle", MOST_BYTES)
     try:
         verdict = verify(parse(content))
     except Refused as refusal:
@@ -29,14 +29,6 @@ def command(bundle: Path, output: str) -> int:
     if output == "text" and verdict.outcome is not Outcome.REJECTED:
         click.echo(f"not checked: {', '.join(UNCHECKED)}")
     return _EXIT_CODES[verdict.outcome]
-
-
-def _read(path: Path) -> bytes:
-    try:
-        with path.open("rb") as file:
-            return file.read(MOST_BYTES + 1)  # one more than is accepted
-    except OSError as error:
-        raise InputError(f"{path}: cannot read the bundle: {error.strerror}") from None
 
 
 def _document(verdict: Verdict) -> dict[str, object]:

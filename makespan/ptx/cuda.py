@@ -5,6 +5,7 @@ given to a shell; as a process group of its own with limits on time, memory and 
 shown only in part and without control characters. The compiler can still read every file that its user can.
 """
 
+import codecs
 import os
 import re
 import shutil
@@ -22,6 +23,7 @@ from makespan.ptx import limited, nvrtc
 from makespan.ptx.module import KEEP_HINT, Compilation, Kernel, Module
 from makespan.ptx.parser import MAX_BYTES, decode, parse
 from makespan.ptx.signature import signatures
+from makespan.text_file import read_bytes, refuse_utf16
 
 DEFAULT_ARCH = "compute_75"
 """The oldest architecture that the compilers of CUDA 10 to 13 all know."""
@@ -241,14 +243,8 @@ def _printable(text: str) -> str:
 
 
 def _source(path: Path) -> bytes:
-    try:
-        if not path.is_file():
-            raise InputError(f"{path}: cannot read the CUDA source: there is no such file")
-        data = _head(path, MAX_SOURCE_BYTES + 1) or b""
-    except OSError as error:
-        raise InputError(f"{path}: cannot read the CUDA source: {error.strerror or error}") from None
-    if len(data) > MAX_SOURCE_BYTES:
-        raise InputError(f"{path}: larger than the limit of {MAX_SOURCE_BYTES >> 20} MiB for CUDA source")
+    data = read_bytes(path, "CUDA source", MAX_SOURCE_BYTES).removeprefix(codecs.BOM_UTF8)
+    refuse_utf16(data, "CUDA source", str(path))
     if b"\0" in data:  # one compiler would stop there, the other go on
         raise InputError(f"{path}: this is a binary file, not CUDA source")
     return data

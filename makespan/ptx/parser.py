@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from makespan.errors import InputError, ParseError
 from makespan.ptx.module import Declaration, Directive, Item, Kernel, Module
+from makespan.text_file import read_bytes, refuse_utf16
 
 if TYPE_CHECKING:
     from lark import Lark
@@ -41,12 +42,7 @@ def read(path: Path) -> Module:
         ParseError: a place that is not understood.
         InputError: a file that cannot be read, is empty, binary or larger than 64 MiB.
     """
-    try:
-        with path.open("rb") as stream:
-            data = stream.read(MAX_BYTES + 1)
-    except OSError as error:
-        raise InputError(f"{path}: cannot read the PTX file: {error.strerror or error}") from None
-    return parse(decode(data, str(path)), str(path))
+    return parse(decode(read_bytes(path, "PTX file", MAX_BYTES), str(path)), str(path))
 
 
 def decode(data: bytes, file: str) -> str:
@@ -59,6 +55,7 @@ def decode(data: bytes, file: str) -> str:
     """
     if len(data) > MAX_BYTES:
         raise InputError(f"{file}: larger than the limit of {MAX_BYTES // 2**20} MiB; split the module")
+    refuse_utf16(data, "PTX file", file)
     data = data.removesuffix(b"\0")
     if b"\0" in data:
         raise InputError(f"{file}: this is a binary file, not PTX text; for a cubin, use cuobjdump -ptx")

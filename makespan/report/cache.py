@@ -13,6 +13,7 @@ from makespan.report.files import write_whole
 from makespan.result import Result, Status
 from makespan.schedulability.wcet import Claim
 from makespan.solve.portfolio import assumptions
+from makespan.text_file import read_bytes
 from makespan.verify import Outcome, Refused, parse, verify
 from makespan.verify.reading import MOST_BYTES
 from makespan.version import __version__
@@ -50,13 +51,12 @@ class BundleCache:
             if path.exists() and not path.is_file():
                 self._note(f"{path}: not used: it is no file")
                 continue
-            try:
-                with path.open("rb") as file:
-                    content = file.read(MOST_BYTES + 1)
-            except FileNotFoundError:
+            if not path.exists():
                 continue
-            except OSError as error:
-                self._note(f"{path}: not used: {error.strerror or error}")
+            try:
+                content = read_bytes(path, "kept result", MOST_BYTES)
+            except InputError as error:
+                self._note(f"{error}; not used")
                 continue
             try:
                 return _claim(content, instance)

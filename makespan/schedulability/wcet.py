@@ -27,6 +27,7 @@ from makespan.schedulability.kernels import instances
 from makespan.solve import Limits, solve
 from makespan.solve.portfolio import assumptions
 from makespan.stopwatch import within
+from makespan.text_file import read_bytes
 from makespan.verify import Outcome, Refused, parse, reading, verify
 from makespan.verify.reading import MOST_BYTES
 
@@ -207,11 +208,9 @@ def of_bundle(path: Path) -> Claim:
 
 def _document(path: Path) -> Any:
     """The JSON of a file that may be a bundle."""
+    content = read_bytes(path, "bundle", MOST_BYTES)
     try:
-        with path.open("rb") as file:
-            document: Any = parse(file.read(MOST_BYTES + 1))
-    except OSError as error:
-        raise InputError(f"{path}: cannot read the bundle: {error.strerror or error}") from None
+        document: Any = parse(content)
     except Refused as refusal:
         raise InputError(f"{path}: {refusal}") from None
     schema = document.get("schema") if isinstance(document, dict) else None

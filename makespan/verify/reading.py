@@ -74,7 +74,7 @@ def parse(content: bytes) -> object:
         raise Refused(f"not a bundle: over {MOST_BRACKETS} lists and objects")
     try:
         return json.loads(
-            content.decode("utf-8"),
+            content.decode("utf-8-sig"),
             object_pairs_hook=_object,
             parse_int=_int,
             parse_float=_float,

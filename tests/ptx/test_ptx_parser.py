@@ -217,7 +217,18 @@ def test_a_file_past_the_limit_is_refused(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr("makespan.ptx.parser.MAX_BYTES", 2**20)
     path = tmp_path / "k.ptx"
     path.write_bytes(b" " * (2**20 + 1))
-    with pytest.raises(InputError, match="larger than the limit of 1 MiB"):
+    with pytest.raises(InputError, match=r"k\.ptx: larger than 1 MiB, too large for a PTX file"):
+        read(path)
+    with pytest.raises(InputError, match="larger than the limit of 1 MiB; split the module"):
+        decode(path.read_bytes(), "<stdin>")
+
+
+@pytest.mark.parametrize("codec", ["utf-16", "utf-16-le", "utf-16-be"])
+def test_utf_16_is_named_with_its_remedy(codec: str, tmp_path: Path) -> None:
+    path = tmp_path / "k.ptx"
+    mark = "" if codec == "utf-16" else "\ufeff"
+    path.write_bytes(f"{mark}.version 7.0\n".encode(codec))
+    with pytest.raises(InputError, match=r"k\.ptx: cannot read the PTX file: it is UTF-16 text; save it as UTF-8"):
         read(path)
 
 

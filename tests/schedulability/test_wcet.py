@@ -404,7 +404,7 @@ def test_assumptions_of_a_kept_result_come_from_the_question(folder: Path) -> No
 def test_a_result_that_is_not_exact_is_kept_for_its_effort_only(tmp_path: Path) -> None:
     instance = Instance.of("CCLLCC", 3, Machine.of({"C": 2, "L": 1}))
     exact = solve(instance, backend="certificate")
-    loose = replace(exact, bounds=Bounds(exact.bounds.lower, exact.bounds.upper + 1))
+    loose = replace(exact, bounds=Bounds(exact.bounds.lower, exact.bounds.upper + 1), history=())
     log = Log()
     kept(tmp_path, log, "1").save(loose)
     assert kept(tmp_path, log, "60").load(instance) is None

@@ -12,6 +12,7 @@ from makespan.errors import InputError
 from makespan.estimators.opencl_cost_table.device import Device
 from makespan.estimators.opencl_cost_table.experiments import Plan
 from makespan.estimators.opencl_cost_table.repetition import Measurement
+from makespan.text_file import read_text
 
 SCHEMA = "makespan.opencl-points/1"
 MAX_BYTES = 16 << 20
@@ -43,17 +44,11 @@ def known(path: Path, device: Device, plan: Plan) -> dict[str, Measurement]:
     Raises:
         InputError: the file is of another device or plan, or no such file.
     """
-    try:
-        with path.open("rb") as stream:
-            data = stream.read(MAX_BYTES + 1)
-    except FileNotFoundError:
+    if not path.exists():
         return {}
-    except OSError as error:
-        raise InputError(f"{path}: cannot read the measured points: {error.strerror or error}") from None
+    text = read_text(path, "file of measured points", MAX_BYTES)
     try:
-        if len(data) > MAX_BYTES:
-            raise ValueError(f"larger than {MAX_BYTES >> 20} MiB")
-        found = msgspec.convert(json.loads(data), _Points)
+        found = msgspec.convert(json.loads(text), _Points)
         if found.schema != SCHEMA:
             raise ValueError(f"its schema is not {SCHEMA}")
         for key, point in found.points.items():
