@@ -251,7 +251,9 @@ def by_phases() -> Document:
     second = PhaseBound(own.upper, Upper.POTENTIAL, own)
     phased = (result.phases[0], second, *result.phases[2:])
     rise = own.upper - result.phases[1].upper
-    return bundle(replace(result, bounds=Bounds(result.bounds.lower, result.bounds.upper + rise), phases=phased))
+    return bundle(
+        replace(result, bounds=Bounds(result.bounds.lower, result.bounds.upper + rise), phases=phased, history=())
+    )
 
 
 def test_a_phase_may_rest_on_a_certificate() -> None:
