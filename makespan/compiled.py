@@ -2,13 +2,20 @@
 
 Machine code is made when a function is first called, and kept beside the module or where `NUMBA_CACHE_DIR` says. Both
 what takes time and what a user should know about it goes to the logger `makespan`.
+
+For a number that stands in a call, or in a variable when it is first handed on, Numba compiles the called function once
+more. So kernels begin counting at `NIL` and hand on `NIL` and `ONE`, which it takes for any number.
 """
 
 import logging
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
+import numpy as np
+
 Function = TypeVar("Function", bound=Callable[..., Any])
+
+NIL, ONE = cast(int, np.int64(0)), cast(int, np.int64(1))
 
 _log = logging.getLogger("makespan")
 

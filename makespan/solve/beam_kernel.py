@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from makespan.compiled import compiled
+from makespan.compiled import NIL, compiled
 
 Ints = NDArray[np.int64]
 
@@ -222,7 +222,7 @@ def advance(
     room = len(after.sizes) - 1
     ready = np.zeros(len(automaton.sigma), dtype=np.int64)
     seen = np.zeros(len(automaton.unit), dtype=np.int64)
-    kept = 0
+    kept = NIL
     finished = False
     for state in range(alive):
         number = open_choice(layer, state, automaton, choice)
@@ -272,12 +272,23 @@ def select(layer: Layer, kept: int, width: int, per_place: int, seen: Ints) -> i
             number += 1
             seen[layer.laggards[at]] += 1
     picked = chosen[:number]
-    layer.codes[:number] = layer.codes[picked]
-    layer.counts[:number] = layer.counts[picked]
-    layer.sizes[:number] = layer.sizes[picked]
-    layer.laggards[:number] = layer.laggards[picked]
-    layer.parent[:number] = layer.parent[picked]
-    layer.leaf[:number] = layer.leaf[picked]
-    layer.score[:number] = layer.score[picked]
-    layer.mark[:number] = layer.mark[picked]
+    for pair in range(layer.codes.shape[1]):
+        gather(layer.codes[:, pair], picked)
+        gather(layer.counts[:, pair], picked)
+    gather(layer.sizes, picked)
+    gather(layer.laggards, picked)
+    gather(layer.parent, picked)
+    gather(layer.leaf, picked)
+    gather(layer.score, picked)
+    gather(layer.mark, picked)
     return number
+
+
+@compiled
+def gather(values: np.ndarray, picked: Ints) -> None:
+    """Move the values at `picked` to the front, in this order; a fancy index takes seconds to compile."""
+    kept = np.empty(len(picked), dtype=values.dtype)
+    for number in range(len(picked)):
+        kept[number] = values[picked[number]]
+    for number in range(len(picked)):
+        values[number] = kept[number]

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from makespan.compiled import compiled
+from makespan.compiled import NIL, ONE, compiled
 
 Ints = NDArray[np.int64]
 Values = NDArray[np.int16]
@@ -192,10 +192,10 @@ def expand(rank: int, standing: Ints, ladder: Ladder, scratch: Scratch) -> tuple
     last = len(ladder.sigma) - 1
     scratch.sums[0, 0] = 0
     scratch.sums[1, 0] = rank
-    others = 1
+    others = ONE
     for unit in range(last):
-        others = extend(1, others, unit, ladder, scratch)
-    return extend(0, 1, last, ladder, scratch), others
+        others = extend(ONE, others, unit, ladder, scratch)
+    return extend(NIL, ONE, last, ladder, scratch), others
 
 
 @compiled

@@ -15,12 +15,12 @@ The caller owns and grows all arrays. A kernel that runs out of room or of its b
 was when it is called again: the cursor and the choice remember.
 """
 
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from makespan.compiled import compiled
+from makespan.compiled import NIL, ONE, compiled
 
 Ints = NDArray[np.int64]
 Short = NDArray[np.int32]
@@ -29,7 +29,7 @@ Words = NDArray[np.uint64]
 DEAD = -(1 << 31)
 """Value of a state that cannot lead above the floor."""
 
-UNBOUNDED = 1 << 62
+UNBOUNDED = cast(int, np.int64(1 << 62))
 
 DONE, PAUSED, FULL = 0, 1, 2
 """Why a kernel returned: nothing is left to do, its budget is spent, or an array has no room."""
@@ -262,7 +262,7 @@ def prospect(
 def open_options(size: int, automaton: Automaton, choice: Choice) -> int:
     """Fill in the options of all pairs, class by class; return their number."""
     pairs, units, options, height = choice.pairs, choice.units, choice.options, automaton.height
-    number = 0
+    number = NIL
     for unit in range(len(automaton.sigma)):
         behind = units[READY, unit]
         for pair in range(size):
@@ -347,7 +347,7 @@ def open_state(keys: Words, state: int, size: int, automaton: Automaton, choice:
 @compiled
 def first_leaf(number: int, choice: Choice) -> None:
     """Make the first leaf of a state that is open."""
-    descend(0, number, choice.pairs, choice.units, choice.options, choice.delta, choice.part)
+    descend(NIL, number, choice.pairs, choice.units, choice.options, choice.delta, choice.part)
 
 
 @compiled
@@ -423,12 +423,11 @@ def make_leaves(
 def list_choices(number: int, choice: Choice) -> tuple[int, int]:
     """Fill in `sums`, in the order of the leaves; return how many are in rows 0 and 1, or zeros if there is no room."""
     options, sums, tally = choice.options, choice.sums, choice.tally
-    begin_sum(0, sums, tally)
-    begin_sum(1, sums, tally)
+    begin_sum(NIL, sums, tally)
+    begin_sum(ONE, sums, tally)
     for word in range(sums.shape[2]):
         sums[1, 0, word] = choice.part[0, word]
-    own, others = 1, 1
-    first = 0
+    own, others, first = ONE, ONE, NIL
     while first < number:
         beyond = first
         while beyond < number and options[beyond, UNIT] == options[first, UNIT]:
@@ -504,7 +503,7 @@ def make_all_leaves(
         for at in range(own):
             for word in range(leaf.shape[1]):
                 leaf[0, word] = sums[1, other, word] + sums[0, at, word]
-            insert(leaf, 0, value, below - tally[0, at, SUM_FALL], keys, values, after, table, head, cursor)
+            insert(leaf, NIL, value, below - tally[0, at, SUM_FALL], keys, values, after, table, head, cursor)
 
 
 @compiled

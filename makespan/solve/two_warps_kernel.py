@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from makespan.compiled import compiled
+from makespan.compiled import NIL, compiled
 
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
@@ -111,7 +111,7 @@ def issue(
     """
     found, waiting, to = NONE, False, a
     for leg in range(own.first[a], own.beyond[a]):
-        at = entry(leg, b, holding, 0, own, other)
+        at = entry(leg, b, holding, NIL, own, other)
         if later and own.table[at + age] > found:
             found, waiting, to = own.table[at + age], False, leg
         if waits and own.table[at + other.most[b]] > found:
@@ -126,7 +126,7 @@ def event(
     """The best value after the event, if it can be in `cycle`, what happens, and the legs of both warps then."""
     unit, unit_of_other = mover.next[a], other.next[b]
     free = port(unit, other.last[b], age, holding, ports)
-    free_for_other = port(unit_of_other, mover.last[a], 0, holding, ports)
+    free_for_other = port(unit_of_other, mover.last[a], NIL, holding, ports)
     soonest, latest = max(1, other.least[b] - age), max(1, other.most[b] - age)
     may = max(mover.least[a], free) <= cycle <= max(mover.most[a], free)
     other_may = max(soonest, free_for_other) <= cycle <= max(latest, free_for_other)
@@ -149,7 +149,7 @@ def event(
         both = ports.taken[unit_of_other, ports.taken[unit, now]]
         for leg in range(mover.first[a], mover.beyond[a]):
             for leg_of_other in range(other.first[b], other.beyond[b]):
-                value = mover.table[entry(leg, leg_of_other, both, 0, mover, other)]
+                value = mover.table[entry(leg, leg_of_other, both, NIL, mover, other)]
                 if value > found:
                     found, kind, to, to_of_other = value, BOTH, leg, leg_of_other
     return found, kind, to, to_of_other
@@ -159,7 +159,7 @@ def event(
 def span_of_events(a: int, b: int, age: int, holding: int, mover: Warp, other: Warp, ports: Ports) -> tuple[int, int]:
     """No event can be before the first or after the second of these cycles."""
     free = port(mover.next[a], other.last[b], age, holding, ports)
-    free_for_other = port(other.next[b], mover.last[a], 0, holding, ports)
+    free_for_other = port(other.next[b], mover.last[a], NIL, holding, ports)
     soonest, latest = max(1, other.least[b] - age), max(1, other.most[b] - age)
     return (
         min(max(mover.least[a], free), max(soonest, free_for_other)),
@@ -188,7 +188,7 @@ def alone(
                 found, to = value, leg
     elif other.next[b] >= 0:
         unit = other.next[b]
-        cycle = max(1, latency_of_other - age, port(unit, mover.last[a], 0, holding, ports))
+        cycle = max(1, latency_of_other - age, port(unit, mover.last[a], NIL, holding, ports))
         now = ports.taken[unit, ports.after[min(cycle, ports.span), holding]]
         for leg in range(other.first[b], other.beyond[b]):
             value = other.table[entry(leg, a, now, min(cycle, mover.most[a]), other, mover)]
@@ -224,8 +224,8 @@ def held_until(a: int, b: int, mover: Warp, other: Warp, ports: Ports) -> tuple[
     """Two cycles, of which the second counts from the last issue of the other warp: no port matters after both."""
     if ports.after.shape[1] > 1:
         return ports.span, 0
-    aging = port(mover.next[a], other.last[b], 0, 0, ports)
-    return port(other.next[b], mover.last[a], 0, 0, ports), aging
+    aging = port(mover.next[a], other.last[b], NIL, NIL, ports)
+    return port(other.next[b], mover.last[a], NIL, NIL, ports), aging
 
 
 @compiled
@@ -240,7 +240,7 @@ def fill_far(a: int, b: int, mover: Warp, other: Warp, ports: Ports, sense: int,
     for age in range(most_of_other):
         rise[age] = NONE
     for leg in range(mover.first[a], mover.beyond[a]):
-        at = entry(leg, b, after, 0, mover, other)
+        at = entry(leg, b, after, NIL, mover, other)
         for age in range(most_of_other):
             rise[age] = max(rise[age], mover.table[at + age] + sense * age)
     slide(rise, max(least, until + 1), aging + 1, most, most_of_other - 1, most_of_other + 1, best, scratch.queue)
@@ -249,7 +249,7 @@ def fill_far(a: int, b: int, mover: Warp, other: Warp, ports: Ports, sense: int,
     for age in range(most):
         rise[age] = NONE
     for leg in range(other.first[b], other.beyond[b]):
-        at = entry(leg, a, after_other, 0, other, mover)
+        at = entry(leg, a, after_other, NIL, other, mover)
         for age in range(most):
             rise[age] = max(rise[age], other.table[at + age] + sense * age)
     low = max(least_of_other, aging + 1) - most_of_other
@@ -269,7 +269,7 @@ def best_meeting(a: int, b: int, mover: Warp, other: Warp, ports: Ports) -> int:
     unit, unit_of_other = mover.next[a], other.next[b]
     after = ports.taken[unit, 0]
     found = NONE
-    if clash(unit, unit_of_other, ports.span, 0, ports):
+    if clash(unit, unit_of_other, ports.span, NIL, ports):
         for leg in range(mover.first[a], mover.beyond[a]):
             found = max(found, mover.table[entry(leg, b, after, other.most[b], mover, other)])
         after = ports.taken[unit_of_other, 0]
@@ -279,7 +279,7 @@ def best_meeting(a: int, b: int, mover: Warp, other: Warp, ports: Ports) -> int:
     both = ports.taken[unit_of_other, after]
     for leg in range(mover.first[a], mover.beyond[a]):
         for leg_of_other in range(other.first[b], other.beyond[b]):
-            found = max(found, mover.table[entry(leg, leg_of_other, both, 0, mover, other)])
+            found = max(found, mover.table[entry(leg, leg_of_other, both, NIL, mover, other)])
     return found
 
 
@@ -291,14 +291,14 @@ def fill_pair(a: int, b: int, mover: Warp, other: Warp, ports: Ports, sense: int
         return
     if mover.next[a] < 0 or other.next[b] < 0:
         for holding in range(holdings):
-            at = entry(a, b, holding, 0, mover, other)
+            at = entry(a, b, holding, NIL, mover, other)
             for age in range(ages):
                 mover.table[at + age] = alone(a, b, age, holding, mover, other, ports, sense)[0]
         return
     fill_far(a, b, mover, other, ports, sense, scratch)
     until, aging = held_until(a, b, mover, other, ports)
     for holding in range(holdings):
-        at = entry(a, b, holding, 0, mover, other)
+        at = entry(a, b, holding, NIL, mover, other)
         for age in range(ages):
             found = scratch.far[age]
             near = max(until, aging - age, 1 if age == other.most[b] else 0)
