@@ -3,6 +3,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from makespan import early  # noqa: F401 - before anything that takes time
 from makespan.errors import BrokenPromiseError, InputError, InvalidScheduleError, MakespanError, ParseError
 from makespan.instance import Group, Instance
 from makespan.machine import PAPER, Latency, Machine, UnitClass

@@ -808,3 +808,15 @@ def test_a_file_that_fails_costs_no_other(solve: Runner, tmp_path: Path, monkeyp
     assert (done.code, done.err) == (2, "makespan: a.png: cannot write the picture\n")
     assert {path.name for path in tmp_path.iterdir()} == {"b.csv", "c.json"}
     assert "the worst case is 3 cycles" in done.out
+
+
+def test_an_interrupt_while_libraries_load_is_one_line_and_exit_130(tmp_path: Path) -> None:
+    (tmp_path / "click.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n")
+    done = process("solve", *CL2, env={**os.environ, "PYTHONPATH": str(tmp_path)}, cwd=ROOT)
+    assert done == Outcome(130, "", "makespan: interrupted\n")
+
+
+def test_only_the_command_has_a_way_of_its_own_to_be_interrupted() -> None:
+    code = "import sys, makespan; print(sys.excepthook is sys.__excepthook__)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "True\n"
