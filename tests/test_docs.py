@@ -213,3 +213,10 @@ def test_the_commands_of_a_page_print_what_stands_below_them(page: str, example:
 def test_links_of_a_page_lead_somewhere(page: Path) -> None:
     targets = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text())
     assert [target for target in targets if not (page.parent / target).exists()] == []
+
+
+@pytest.mark.parametrize("name", ["solve", "compare", "simulate", "report", "verify", "schedulability"])
+def test_the_examples_in_the_help_of_a_command_work(name: str, shell: Shell) -> None:
+    examples = [line.strip() for line in shell(f"makespan {name} --help").out.split("Examples:\n")[1].splitlines()]
+    assert any(line.startswith(f"makespan {name} ") for line in examples)
+    assert {shell(line).code for line in examples} == {0}

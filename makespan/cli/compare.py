@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from makespan.cli import INTERRUPTED
-from makespan.cli.parameters import Memory, Seconds
+from makespan.cli.parameters import Memory, Seconds, examples
 from makespan.cli.solve import BOUNDED, EXACT, interruptible, progress, refuse_twice
 from makespan.cli.source import instances, quiet_option, source_options
 from makespan.errors import InputError
@@ -78,7 +78,7 @@ def _range(item: str) -> range | None:
     return range(first, last + 1) if 1 <= first <= last else None
 
 
-@click.command("compare")
+@click.command("compare", epilog=examples("makespan compare --string CLLCLL --warps 1..8 -o curve.png"))
 @source_options
 @click.option("--vary", type=Vary(), help="a heat map: also over ports, latency or interval of a class, or issue width")
 @click.option(

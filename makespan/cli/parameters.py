@@ -13,6 +13,11 @@ _BYTES = {"": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "KB": 10**3, "M
 _DIGITS = 12  # longer numbers are refused before they are converted
 
 
+def examples(*lines: str) -> str:
+    """Commands that stand below the help of a command, as they are."""
+    return "\b\n" + "\n".join(["Examples:", *(f"  {line}" for line in lines)])
+
+
 class Capacity(click.ParamType[Machine]):
     """`C=1,L=1`: a machine from capacities."""
 

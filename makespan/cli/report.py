@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from makespan.cli import INTERRUPTED
-from makespan.cli.parameters import Warps
+from makespan.cli.parameters import Warps, examples
 from makespan.cli.solve import BOUNDED, DIFFERS, EXACT, interruptible, progress
 from makespan.cli.source import (
     KERNEL_FORMATS,
@@ -47,7 +47,7 @@ _FOR_PAGE = ("output", "curve", "bundle", "check")
 _FOR_SOLVE = ("backend", "memory_limit", "threads", "seed")
 
 
-@click.command("report")
+@click.command("report", epilog=examples("makespan report ptx/vecadd.ptx --block 256 -o report.html"))
 @source_options
 @click.option("--output", "-o", type=click.Path(path_type=Path), required=True, metavar="FILE.html", help="the page")
 @click.option("--curve", type=Warps(), metavar="A..B", help="also the worst case for these numbers of warps")

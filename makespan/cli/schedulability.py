@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from makespan.cli import INTERRUPTED
-from makespan.cli.parameters import Memory, Seconds
+from makespan.cli.parameters import Memory, Seconds, examples
 from makespan.cli.solve import progress
 from makespan.errors import InputError
 from makespan.report.cache import BundleCache, default_folder
@@ -33,7 +33,7 @@ _DRAWN = 4
 _EXIT_CODES = {Answer.YES: 0, Answer.NO: 1, Answer.UNKNOWN: 3}
 
 
-@click.command("schedulability")
+@click.command("schedulability", epilog=examples("makespan schedulability examples/tasks.toml --gantt worst.png"))
 @click.argument("tasks", type=click.Path(path_type=Path))
 @click.option("--clock", metavar="FREQUENCY", help="of the SM, at least, such as 1.4GHz: for a CSV file")
 @click.option("--priorities", type=click.Choice(list(map(str, Priorities))), help="what they mean: for a CSV file")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from makespan.cli import INTERRUPTED
-from makespan.cli.parameters import Seconds
+from makespan.cli.parameters import Seconds, examples
 from makespan.cli.solve import QUIET, all_written, interruptible, progress, refuse_twice, text_form, what
 from makespan.cli.source import instances, quiet_option, source_options
 from makespan.cli.window import check_window, window, window_options
@@ -34,7 +34,12 @@ ALL = "all"
 _COLUMNS = "warps,name,kind,least,most,evidence"
 
 
-@click.command("simulate")
+@click.command(
+    "simulate",
+    epilog=examples(
+        "makespan simulate --string CLLCLL --warps 6", "makespan simulate ptx/vecadd.ptx --block 256 --policy gto"
+    ),
+)
 @source_options
 @click.option(
     "--policy", type=click.Choice([*POLICIES, ALL]), default=ALL, show_default=True, help="who goes first; or a table"

@@ -15,6 +15,7 @@ from typing import Any
 import click
 
 from makespan.cli import INTERRUPTED
+from makespan.cli.parameters import examples
 from makespan.cli.source import engine_options, instances, quiet_option, source_options
 from makespan.cli.window import check_window, window, window_options
 from makespan.errors import InputError
@@ -41,7 +42,12 @@ _WIDTH_OF_OUTCOME = 11
 QUIET = "quiet"
 
 
-@click.command("solve")
+@click.command(
+    "solve",
+    epilog=examples(
+        "makespan solve ptx/vecadd.ptx --block 256", "makespan solve --string CLLCLL --warps 1..8 --capacity C=2,L=1"
+    ),
+)
 @source_options
 @engine_options
 @click.option("--best-case", is_flag=True, help="also the shortest work-conserving schedule")

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import click
 
+from makespan.cli.parameters import examples
 from makespan.text_file import read_bytes
 from makespan.verify import UNCHECKED, Outcome, Refused, Verdict, parse, verify
 from makespan.verify.reading import MOST_BYTES
@@ -12,7 +13,12 @@ from makespan.verify.reading import MOST_BYTES
 _EXIT_CODES = {Outcome.ACCEPTED: 0, Outcome.REJECTED: 1, Outcome.UNPROVEN: 3}
 
 
-@click.command("verify")
+@click.command(
+    "verify",
+    epilog=examples(
+        "makespan solve ptx/vecadd.ptx --block 256 --bundle evidence.json", "makespan verify evidence.json"
+    ),
+)
 @click.argument("bundle", type=click.Path(path_type=Path))
 @click.option("--format", "output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def command(bundle: Path, output: str) -> int:
