@@ -1,4 +1,4 @@
-"""A limit on the seconds that reading a kernel and making its programs may take.
+"""A limit on the seconds that reading a kernel and making its programs may take, and what they leave over.
 
 An engine that is out of time returns what it has proven. Half a program proves nothing, and a program that depended on
 the speed of the machine would be another one tomorrow: so here time that is up is an error.
@@ -7,6 +7,7 @@ the speed of the machine would be another one tomorrow: so here time that is up 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from time import monotonic
 from typing import NamedTuple
 
@@ -14,6 +15,13 @@ from makespan.errors import OutOfTimeError
 
 LEAST_SECONDS = 10.0
 """What everybody has: compilers and libraries start slowly, and a short limit asks for a quick proof, not for none."""
+
+
+@dataclass(slots=True)
+class Reading:
+    """What is `left` of the limit, in seconds, once all is read; a proof from closed forms needs none."""
+
+    left: float
 
 
 class _Limit(NamedTuple):
@@ -25,14 +33,15 @@ _RUNNING: ContextVar[_Limit | None] = ContextVar("running", default=None)
 
 
 @contextmanager
-def within(seconds: float) -> Iterator[None]:
+def within(seconds: float) -> Iterator[Reading]:
     """What is done in the block must be done in so many seconds or `LEAST_SECONDS`, as far as it calls `check`."""
-    given = max(seconds, LEAST_SECONDS)
-    token = _RUNNING.set(_Limit(given, monotonic() + given))
+    given, began = max(seconds, LEAST_SECONDS), monotonic()
+    token, reading = _RUNNING.set(_Limit(given, began + given)), Reading(seconds)
     try:
-        yield
+        yield reading
     finally:
         _RUNNING.reset(token)
+        reading.left = max(0.0, seconds - (monotonic() - began))
 
 
 def check(doing: str, remedy: str) -> None:

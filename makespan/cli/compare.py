@@ -110,10 +110,10 @@ def command(
     SOURCE is a kernel (.ptx, .cu) or '-', and --warps A..B says for which numbers of warps.
     """
     _check_outputs(outputs)
-    with within(total_time_limit):
+    with within(total_time_limit) as reading:
         asked = _instances(source, vary)
     points = planned(asked, vary)
-    whole = Limits(total_time_limit, memory_limit, progress=progress(quiet=quiet))
+    whole = Limits(reading.left, memory_limit, progress=progress(quiet=quiet))
     found: list[Point] = []
     with interruptible(whole):
         found.extend(computed(points, seconds=time_limit, whole=whole, best_case=best_case))

@@ -77,26 +77,27 @@ def command(
     """
     _check_outputs(output, bundle)
     inputs = tuple(_inputs(source))
-    question, others = _questions(source, curve, time_limit)
-    known = Context(
-        name=str(source["source"] or "an instruction string"),
-        choices=Choices(),
-        inputs=inputs,
-        commands=tuple(_commands(context, bundle or Path(_EVIDENCE))),
-        machine=_machine_file(source),
-        loops=_loops(source),
-    )
+    with within(time_limit) as reading:
+        question, others = _questions(source, curve)
+        known = Context(
+            name=str(source["source"] or "an instruction string"),
+            choices=Choices(),
+            inputs=inputs,
+            commands=tuple(_commands(context, bundle or Path(_EVIDENCE))),
+            machine=_machine_file(source),
+            loops=_loops(source),
+        )
     if tuple(_inputs(source)) != inputs:
         raise InputError("a file changed while it was read: run this again")
 
-    def solved(instance: Instance, *, best_case: bool) -> Result:
-        limits = Limits(time_limit, memory_limit, threads, seed, progress=progress())
+    def solved(instance: Instance, *, best_case: bool, seconds: float = time_limit) -> Result:
+        limits = Limits(seconds, memory_limit, threads, seed, progress=progress())
         with interruptible(limits):
             return solve(instance, backend=backend, best_case=best_case, limits=limits)
 
     instance = question.instance
     schedules = {policy: run(instance, policy, known.choices) for policy in POLICIES}
-    gap = enclosing(solved(instance, best_case=best_case), schedules)
+    gap = enclosing(solved(instance, best_case=best_case, seconds=reading.left), schedules)
     points = tuple(_points(gap.result, others, partial(solved, best_case=False)))
     evidence = made_bundle(replace(gap.result, best_case=None))  # runs that narrow the best case are not in it
     done = {point.instance.warps for point in points}
@@ -124,12 +125,9 @@ def _check_outputs(output: Path, bundle: Path | None) -> None:
             raise InputError(f"{output}: the page and the bundle need two names")
 
 
-def _questions(
-    source: dict[str, Any], curve: range | None, seconds: float
-) -> tuple[NamedInstance, tuple[NamedInstance, ...]]:
-    """The instance that the page is about, and those of the curve; making the first may take so many seconds."""
-    with within(seconds):
-        asked = instances(**source)
+def _questions(source: dict[str, Any], curve: range | None) -> tuple[NamedInstance, tuple[NamedInstance, ...]]:
+    """The instance that the page is about, and those of the curve."""
+    asked = instances(**source)
     if len(asked) > 1:
         raise InputError(f"a page is about one instance, and this is {len(asked)}; for a range of warps give --curve")
     if curve is None:

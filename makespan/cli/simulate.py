@@ -98,7 +98,7 @@ def command(
 
     SOURCE is a kernel (.ptx, .cu), an instance file (.toml, .jsonl) or '-'.
     """
-    with within(time_limit):
+    with within(time_limit) as reading:
         asked = instances(**source)
     choices = Choices(latency, route, seed, group_size)
     _check_pictures(policy, gantt, plot, len(asked))
@@ -107,10 +107,10 @@ def command(
     if output == "csv":
         click.echo(_COLUMNS)
     codes = [
-        _all(question, choices, time_limit, output, plot, many=len(asked) > 1)
+        _all(question, choices, time_limit if number else reading.left, output, plot, many=len(asked) > 1)
         if policy == ALL
         else _one(question, policy, choices, output, many=len(asked) > 1, gantt=gantt, first=first, end=end)
-        for question in asked
+        for number, question in enumerate(asked)
     ]
     return next((code for code in (INTERRUPTED, BOUNDED) if code in codes), EXACT)
 

@@ -89,7 +89,7 @@ def command(
     a gate: 0 in time, 1 a schedule is too late, 3 not decided.
     """
     gate = read_deadline(deadline, clock)
-    with within(time_limit):
+    with within(time_limit) as reading:
         asked = instances(**source)
     files = (*((what(path), path) for path in gantt), *((("bundle", bundle),) if bundle else ()))
     _check_outputs(gantt, bundle, len(asked))
@@ -98,8 +98,9 @@ def command(
     form = _Form(text_form(output, quiet=quiet), gate, _rows(asked, gate, best=best_case) if len(asked) > 1 else None)
     _say(form.head())
     results: list[Result] = []
-    for question in asked:
-        limits = Limits(time_limit, memory_limit, threads, seed, progress=progress(quiet=quiet))
+    for number, question in enumerate(asked):
+        seconds = time_limit if number else reading.left
+        limits = Limits(seconds, memory_limit, threads, seed, progress=progress(quiet=quiet))
         result = _solve(question, backend, limits, best_case=best_case)
         results.append(result)
         try:

@@ -59,6 +59,21 @@ def test_without_a_limit_there_is_none(clock: Callable[[int], None]) -> None:
     assert ptx.program(ptx.parse(entry(SPIN), "k.ptx").kernel()).end > 0
 
 
+def test_what_reading_takes_is_not_there_for_the_proof(monkeypatch: pytest.MonkeyPatch) -> None:
+    seconds = iter([100.0, 107.0])
+    monkeypatch.setattr("makespan.stopwatch.monotonic", lambda: next(seconds))
+    with stopwatch.within(60) as reading:
+        pass
+    assert reading.left == 53
+
+
+def test_a_kernel_that_takes_the_whole_limit_is_still_bounded(capsys: pytest.CaptureFixture[str]) -> None:
+    path = next(path for path in SAMPLES if path.stem == "divergent")
+    done = Runner("solve", capsys)(path, "--warps", 4, "--capacity", "C=2,L=1", "--time-limit", "1e-9")
+    assert done.code in (0, 3)
+    assert "at most" in done.out
+
+
 def test_a_short_limit_still_leaves_time_to_make_a_program(clock: Callable[[int], None]) -> None:
     clock(1)
     with pytest.raises(OutOfTimeError, match=r"^the time limit of 10 s was up"), stopwatch.within(0.001):

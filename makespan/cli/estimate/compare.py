@@ -90,9 +90,9 @@ def command(
         "dual-issue": lambda: _dual_issue(asked, ffma_device),
     }
     found, missing = _answers(methods)
-    with within(time_limit):
+    with within(time_limit) as reading:
         (question,) = instances(**source)
-    gap, said = _proven(question.instance, time_limit)
+    gap, said = _proven(question.instance, reading.left)
     said_of_gpu = f"GPU {described.name}"
     compared = report.Estimates(f"{asked.kernel.name}, {asked.launch}", said_of_gpu, gap, said, found, missing)
     click.echo(json.dumps(report.document(compared)) if output == "json" else report.report(compared))
