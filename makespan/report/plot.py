@@ -75,9 +75,12 @@ def rendered_gantt(
     cycles = f"cycles {shown.first:,} to {shown.end:,} of {schedule.makespan:,}"
     if shown.cycles < schedule.makespan:
         subtitle = f"{subtitle}; {cycles}" if subtitle else cycles
-    chart = _chart(instance, schedule, shown)._replace(title=title, subtitle=subtitle)
+
+    def drawn() -> "Figure":
+        return _figure(_chart(instance, schedule, shown)._replace(title=title, subtitle=subtitle))
+
     about = f"A Gantt chart of ports and warps, {cycles}: {subtitle}"
-    return rendered(lambda: _figure(chart), suffix, title=title, about=about, **_STYLE)
+    return rendered(drawn, suffix, title=title, about=about, **_STYLE)
 
 
 class _Part(NamedTuple):
