@@ -171,9 +171,9 @@ def test_a_file_that_cannot_be_written_is_one_line_and_leaves_nothing(tmp_path: 
 
 
 def test_a_large_bundle_takes_work_in_proportion_to_its_size(tmp_path: Path) -> None:
-    result = solve(Instance.of("CLLCCLCC" * 500, 64, Machine.of({"C": 1, "L": 1})))
+    result = solve(Instance.of("CLLCCLCC" * 250, 64, Machine.of({"C": 1, "L": 1})))
     path = tmp_path / "b.json"
-    instructions = 500 * 8 * 64
+    instructions = 250 * 8 * 64
     assert calls(lambda: write(result, path), most=2 * instructions)
     accepted: list[Outcome] = []
     assert calls(lambda: accepted.append(verify(parse(path.read_bytes())).outcome), most=60 * instructions)
