@@ -13,7 +13,7 @@ SCHEMA = "makespan.result/1"
 
 def document(result: Result) -> dict[str, Any]:
     """A result as plain data; the witness is in the bundle, not here."""
-    return {**claim(result), "caveats": list(result.caveats)}
+    return {**claim(result), "caveats": list(result.caveats), "robust_against": list(map(str, result.robust_against))}
 
 
 def claim(result: Result) -> dict[str, Any]:

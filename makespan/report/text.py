@@ -52,6 +52,11 @@ def bound_rows(result: Result) -> Iterator[tuple[str, str, str]]:
     yield "at least", str(result.bounds.lower), "a schedule that takes so long, replayed"
     yield "at most", str(result.bounds.upper), f"proven by {result.upper_evidence}"
     yield name, str(result.pessimistic), f"pessimistic: what each class needs alone, added up; {excess(result)}"
+    yield (
+        "robust",
+        str(result.pessimistic),
+        "holds even if warps run ahead, anything is shorter, ports more or warps fewer",
+    )
     if any(unit.interval > 1 for unit in machine.units):
         yield "any units", str(any_units(result.instance)), "holds however units of these throughputs are built"
     if result.best_case is not None:
