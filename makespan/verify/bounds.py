@@ -24,11 +24,12 @@ def pessimistic(instance: Instance) -> int:
     counted = list(zip(instance.groups, most, strict=True))
     users = {unit: sum(group.warps for group, own in counted if own[unit]) for unit in longest}
     work = {unit: sum(group.warps * own[unit] for group, own in counted) for unit in longest}
+    others = instance.warps - 1
     return max(
         total(group.program, longest)
         + most_waiting(
             machine,
-            instance.warps - 1,
+            others,
             {
                 unit: Share(users[unit] - (count > 0), work[unit] - count, count, count > 0)
                 for unit, count in own.items()
