@@ -25,9 +25,9 @@ from makespan.estimators.opencl_cost_table.counting import count
 from makespan.estimators.opencl_cost_table.evaluation import evaluate
 from makespan.estimators.opencl_cost_table.experiments import Plan
 from makespan.estimators.opencl_cost_table.expression import Array, Type
+from makespan.estimators.opencl_cost_table.language import iteration
 from makespan.estimators.opencl_cost_table.prediction import Work, estimate, predict
 from makespan.estimators.opencl_cost_table.samples import iterations
-from makespan.estimators.opencl_cost_table.semantics import iteration
 from makespan.estimators.opencl_cost_table.suite import measure, tabulate
 from makespan.estimators.opencl_cost_table.virtual_device import VirtualDevice
 from makespan.report import cost_prediction

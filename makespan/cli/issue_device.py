@@ -1,6 +1,7 @@
 """Options that name an SM for the dual-issue tests, and its measurement."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from makespan.estimators.dual_issue import Characteristics
     from makespan.estimators.dual_issue.arbiter import Pattern
 
-_LANES, _SCHEDULERS = 192, 4
+REGISTERS = 32
 device_options = stack(
     click.option("--device", metavar="vgk110[:KEY=VALUE,...]", help="a virtual GK110 (the default); keys: noise, seed,"
                  " conflicts, arbiter, bubbles, latency"),
@@ -25,41 +26,52 @@ device_options = stack(
                  help="a bank conflict: by the largest gap of throughputs, or below 99.5 % of theory"),
     click.option("--fast", is_flag=True, help="compare each register with one of each bank, not with all"),
 )  # fmt: skip
-"""The options that `measured` takes."""
+"""The fields of `IssueDeviceOptions`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IssueDeviceOptions:
+    """An SM that is measured, or was; the fields are the options of the same names."""
+
+    device: str | None = None
+    table: Path | None = None
+    lanes: int | None = None
+    schedulers: int | None = None
+    threshold: str = "auto"
+    fast: bool = False
+
+    def __post_init__(self) -> None:
+        if self.table is not None and (self.device is not None or self.fast):
+            raise InputError("--import is a finished measurement: no --device, --fast or --single-code beside it")
+        if self.table is None and (self.lanes is not None or self.schedulers is not None):
+            raise InputError("--lanes and --schedulers describe the SM of --import; a device knows its own")
 
 
 def measured(
+    asked: IssueDeviceOptions,
     *,
-    device: str | None,
-    table: Path | None,
-    lanes: int | None,
-    schedulers: int | None,
-    threshold: str,
-    fast: bool,
-    registers: int,
+    registers: int = REGISTERS,
     single_code: bool = False,
-    only: "Sequence[Pattern]",
+    only: "Sequence[Pattern] | None" = None,
 ) -> "Characteristics":
     """What the options' device or table is found to be.
 
+    Args:
+        only: the patterns to measure; None: the six of the ranking.
+
     Raises:
-        InputError: options that contradict each other, or see `characterise` and `measurements.read`.
+        InputError: see `characterise` and `measurements.read`.
         MeasurementError: a result that would be a guess.
     """
-    from makespan.estimators.dual_issue import Threshold, characterise, measurements, parse_device
+    from makespan.estimators.dual_issue import Sm, Threshold, characterise, measurements, parse_device
+    from makespan.estimators.dual_issue.arbiter import PATTERNS
 
-    limit = Threshold(threshold)
-    if table is not None:
-        if device is not None or fast or single_code:
-            raise InputError("--import is a finished measurement: no --device, --fast or --single-code beside it")
-        return measurements.read(
-            table,
-            measurements.Sm(_LANES if lanes is None else lanes, _SCHEDULERS if schedulers is None else schedulers, 32),
-            limit,
-        )
-    if lanes is not None or schedulers is not None:
-        raise InputError("--lanes and --schedulers describe the SM of --import; a device knows its own")
-    name = device or "vgk110"
+    limit = Threshold(asked.threshold)
+    if asked.table is not None:
+        given = {"lanes": asked.lanes, "schedulers": asked.schedulers}
+        sm = Sm(**{name: number for name, number in given.items() if number is not None})
+        return measurements.read(asked.table, sm, limit)
+    name = asked.device or "vgk110"
     return characterise(
         parse_device(name),
         range(registers),
@@ -67,7 +79,7 @@ def measured(
         name=name,
         origin=f"makespan microbench dual-issue on the virtual device {name}",
         is_virtual=True,
-        fast=fast,
+        fast=asked.fast,
         single_code=single_code,
-        only=only,
+        only=only or PATTERNS,
     )

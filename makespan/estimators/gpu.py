@@ -28,7 +28,7 @@ Value: TypeAlias = int | float | str
 
 
 class Status(StrEnum):
-    """How far a figure can be trusted."""
+    """How far a number can be trusted."""
 
     MEASURED = "measured"
     DATA_SHEET = "data sheet"
@@ -42,7 +42,7 @@ _ORIGINS = {Status.GIVEN: Origin.GIVEN, Status.MEASURED: Origin.MEASURED}
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
+class Datum:
     """One number of a GPU, or one of a few texts, with where it comes from."""
 
     value: Value
@@ -56,27 +56,27 @@ class Gpu:
     """A GPU, as far as it is known.
 
     Args:
-        figures: by dotted key, see `gpu_keys.KEYS`.
+        data: by dotted key, see `gpu_keys.KEYS`.
 
     Raises:
         InputError: an unknown key, or a value out of range.
     """
 
     name: str
-    figures: Mapping[str, Figure]
+    data: Mapping[str, Datum]
     architecture: str | None = None
     compute_capability: str | None = None
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        for key, figure in self.figures.items():
-            _check(_key(key), key, figure.value)
-        object.__setattr__(self, "figures", MappingProxyType(dict(self.figures)))
+        for key, known in self.data.items():
+            _check(_key(key), key, known.value)
+        object.__setattr__(self, "data", MappingProxyType(dict(self.data)))
 
     def get(self, key: str) -> float | None:
         """The number, or None if it is not known."""
-        figure = self.figures.get(key) if _key(key) else None
-        return None if figure is None else float(figure.value)
+        found = self.data.get(key) if _key(key) else None
+        return None if found is None else float(found.value)
 
     def number(self, key: str) -> float:
         """The number.
@@ -84,33 +84,33 @@ class Gpu:
         Raises:
             InputError: it is not known; says what it is and how to measure or give it.
         """
-        return float(self.figure(key).value)
+        return float(self.datum(key).value)
 
     def whole(self, key: str) -> int:
         """The number of a key that counts something; raises as `number` does."""
-        return int(self.figure(key).value)
+        return int(self.datum(key).value)
 
     def text(self, key: str) -> str | None:
         """The text of a key that has choices, or None if it is not known."""
-        return str(self.figures[key].value) if _key(key) and key in self.figures else None
+        return str(self.data[key].value) if _key(key) and key in self.data else None
 
-    def figure(self, key: str) -> Figure:
+    def datum(self, key: str) -> Datum:
         """The number with its source; raises as `number` does."""
         known = _key(key)
-        if key not in self.figures:
+        if key not in self.data:
             unit = f" [{known.unit}]" if known.unit else ""
             raise InputError(f"GPU {self.name}: {key}{unit} is not known ({known.meaning}); {known.how}, or give it")
-        return self.figures[key]
+        return self.data[key]
 
     def quantity(self, key: str, name: str) -> Quantity:
         """The number as an input of an estimate, with its source as the note; raises as `number` does."""
-        figure = self.figure(key)
-        origin = _ORIGINS.get(figure.status, Origin.GPU)
-        return Quantity(name, figure.value, figure.unit, origin, f"{figure.status}: {figure.source}")
+        found = self.datum(key)
+        origin = _ORIGINS.get(found.status, Origin.GPU)
+        return Quantity(name, found.value, found.unit, origin, f"{found.status}: {found.source}")
 
     def missing(self, *keys: str) -> tuple[str, ...]:
         """Those of the keys that are not known."""
-        return tuple(key for key in keys if _key(key) and key not in self.figures)
+        return tuple(key for key in keys if _key(key) and key not in self.data)
 
     def require(self, *keys: str, where: Mapping[str, str] | None = None) -> None:
         """Refuse a GPU of which some of these numbers are not known.
@@ -123,7 +123,7 @@ class Gpu:
         """
         missing = self.missing(*keys)
         if len(missing) == 1 and missing[0] not in (where or {}):
-            self.figure(missing[0])
+            self.datum(missing[0])
         if not missing:
             return
         by_how: dict[str, list[str]] = {}
@@ -134,22 +134,22 @@ class Gpu:
         count = "1 number is" if len(missing) == 1 else f"{len(missing)} numbers are"
         raise InputError(f"GPU {self.name}: {count} not known; {hows}; or give each with --set KEY=N")
 
-    def with_figures(self, figures: Mapping[str, Figure]) -> "Gpu":
-        """The same GPU with these figures besides its own, and in place of those that tell the same."""
-        replaced = {other for key in figures for other in alternatives(key)}
-        kept = {key: known for key, known in self.figures.items() if key not in replaced}
-        return replace(self, figures={**kept, **figures})
+    def with_data(self, data: Mapping[str, Datum]) -> "Gpu":
+        """The same GPU with these data besides its own, and in place of those that tell the same."""
+        replaced = {other for key in data for other in alternatives(key)}
+        kept = {key: known for key, known in self.data.items() if key not in replaced}
+        return replace(self, data={**kept, **data})
 
 
-def figure(key: str, value: Value, *, source: str, status: Status = Status.GIVEN) -> Figure:
-    """A figure with the unit of its key.
+def datum(key: str, value: Value, *, source: str, status: Status = Status.GIVEN) -> Datum:
+    """A datum with the unit of its key.
 
     Raises:
         InputError: an unknown key, or a value out of range.
     """
     known = _key(key)
     _check(known, key, value)
-    return Figure(value, known.unit, source, status)
+    return Datum(value, known.unit, source, status)
 
 
 def shipped() -> dict[str, Gpu]:
@@ -183,15 +183,15 @@ def render(gpu: Gpu) -> str:
     if gpu.notes:
         lines += ["notes = [", *(f"  {_quoted(note)}," for note in gpu.notes), "]"]
     tables: dict[str, list[str]] = {"": []}
-    for key in (key for key in KEYS if key in gpu.figures):
+    for key in (key for key in KEYS if key in gpu.data):
         table, _, name = key.rpartition(".")
-        figure = gpu.figures[key]
-        value = _quoted(figure.value) if isinstance(figure.value, str) else repr(figure.value)
-        origin = f"source = {_quoted(figure.source)}, status = {_quoted(figure.status)}"
+        one = gpu.data[key]
+        value = _quoted(one.value) if isinstance(one.value, str) else repr(one.value)
+        origin = f"source = {_quoted(one.source)}, status = {_quoted(one.status)}"
         tables.setdefault(table, []).append(f"{name} = {{ value = {value}, {origin} }}")
     lines += ["", *tables.pop("")]
-    for table, figures in tables.items():
-        lines += ["", f"[{table}]", *figures]
+    for table, entries in tables.items():
+        lines += ["", f"[{table}]", *entries]
     return "\n".join(lines) + "\n"
 
 
@@ -224,32 +224,32 @@ def _gpu(document: Mapping[str, object], stem: str) -> Gpu:
     tables = {key: value for key, value in document.items() if key not in (*_TEXTS, "notes")}
     return Gpu(
         name=texts["name"] or stem,
-        figures=dict(_figures(tables, "")),
+        data=dict(_data(tables, "")),
         architecture=texts["architecture"],
         compute_capability=texts["compute_capability"],
         notes=tuple(_text(note, "notes") for note in notes),
     )
 
 
-def _figures(table: Mapping[str, object], prefix: str) -> Iterator[tuple[str, Figure]]:
+def _data(table: Mapping[str, object], prefix: str) -> Iterator[tuple[str, Datum]]:
     for name, given in table.items():
         key = f"{prefix}{name}"
         if key in KEYS:
-            yield key, _figure(key, given)
+            yield key, _datum(key, given)
         elif isinstance(given, dict) and any(known.startswith(f"{key}.") for known in KEYS):
-            yield from _figures(given, f"{key}.")
+            yield from _data(given, f"{key}.")
         else:
             _key(key)
 
 
-def _figure(key: str, given: object) -> Figure:
+def _datum(key: str, given: object) -> Datum:
     if not isinstance(given, dict) or set(given) != {"value", "source", "status"}:
         raise InputError(f'{key} must be {{ value = ..., source = "...", status = "..." }}, not {shown(given)}')
     statuses = [status.value for status in Status]
     if given["status"] not in statuses:
         raise InputError(f"{key}: status {shown(given['status'])}; there are: {'; '.join(statuses)}")
     source = _text(given["source"], f"{key}: source")
-    return figure(key, given["value"], source=source, status=Status(given["status"]))
+    return datum(key, given["value"], source=source, status=Status(given["status"]))
 
 
 def _key(key: str) -> Key:

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from makespan.estimators.kinds import Kind
+from makespan.estimators.instruction_classes import Kind
 
 
 class Range(StrEnum):
-    """Which values a figure may take."""
+    """Which values a datum may take."""
 
     WHOLE = "a whole number of at least 1"
     POSITIVE = "a number above 0"
@@ -20,7 +20,7 @@ class Range(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """What is known of a figure before it has a value.
+    """What is known of a datum before it has a value.
 
     Args:
         how: how to get the number, in the imperative, for the message that it is missing.
@@ -87,16 +87,15 @@ _HONG_KIM = {
     **_each("hong_kim.vector_throughput", _OPERATIONS, "components/cycle", "per SM, vector", _THROUGHPUT),
 }
 
-_LEVELS = {"L1": "the L1 cache", "L2": "the L2 cache", "DRAM": "the device memory", "uncoal": "uncoalesced requests"}
+LEVELS = {"L1": "the L1 cache", "L2": "the L2 cache", "DRAM": "the device memory", "uncoal": "uncoalesced requests"}
 _KLEIMENOV_POPOVA = {
     "kleimenov_popova.pb_per_sm": Key("", "processing blocks per SM", _DATA_SHEET, Range.WHOLE),
     **{
-        f"kleimenov_popova.lat_{level}": Key("cycles", f"latency of {name}", _LATENCY)
-        for level, name in _LEVELS.items()
+        f"kleimenov_popova.lat_{level}": Key("cycles", f"latency of {name}", _LATENCY) for level, name in LEVELS.items()
     },
     **{
         f"kleimenov_popova.band_{level}": Key("B/cycle", f"bandwidth of {name}", f"{_LATENCY}, or {_DATA_SHEET}")
-        for level, name in _LEVELS.items()
+        for level, name in LEVELS.items()
     },
     **_each("kleimenov_popova.latency", Kind, "cycles", "until a dependent instruction can follow", _LATENCY),
     **_each("kleimenov_popova.delay", Kind, "cycles", "until the next instruction can follow", _LATENCY),

@@ -1,6 +1,7 @@
 """What the dual-issue tests found, in the words of a terminal and as JSON, schema `makespan.dual-issue/1`."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from makespan.estimators.dual_issue import BankResult, Characteristics, CodeResult, CycleReport
@@ -8,6 +9,7 @@ from makespan.estimators.dual_issue.arbiter import spell
 from makespan.version import __version__
 
 SCHEMA = "makespan.dual-issue/1"
+_LISTS = ("reads", "banks", "cached", "shared")
 
 
 def text(found: Characteristics) -> str:
@@ -16,16 +18,16 @@ def text(found: Characteristics) -> str:
 
 
 def _lines(found: Characteristics) -> Iterator[str]:
-    yield f"device {found.name}: {found.lanes} lanes, {found.schedulers} schedulers, warps of {found.warp}"
+    sm = found.sm
+    yield f"device {found.name}: {sm.lanes} lanes, {sm.schedulers} schedulers, warps of {sm.warp}"
     if found.is_virtual:
         yield "a virtual device: it shows that the method works, and says nothing about hardware"
     if found.noise is not None:
         yield f"noise          {found.noise:.3%} of a time"
     if found.latency is not None:
         yield f"FFMA latency   {found.latency:.2f} cycles"
-    theory = found.schedulers * found.warp
-    share = found.single / found.lanes
-    yield f"single issue   {found.single:.2f} of {theory} lane-operations per cycle, {share:.2%} of {found.lanes} lanes"
+    share, lanes = found.single / sm.lanes, f"{sm.lanes} lanes"
+    yield f"single issue   {found.single:.2f} of {sm.theory:g} lane-operations per cycle, {share:.2%} of {lanes}"
     if found.banks is not None:
         yield from _bank_lines(found.banks)
     if found.codes is not None:
@@ -34,9 +36,8 @@ def _lines(found: Characteristics) -> Iterator[str]:
         yield "patterns, FFMAs per issue cycle (1 single, 2 dual)"
     for result in found.patterns:
         mark = "  best" if result in found.best else ""
-        line = f"  {spell(result.pattern):<11}  {result.ops_per_cycle:7.2f} per cycle  {result.efficiency:7.2%}{mark}"
-        yield line
-    share, per_scheduler = found.sustained / found.lanes, found.sustained / found.warp / found.schedulers
+        yield f"  {spell(result.pattern):<11}  {result.ops_per_cycle:7.2f} per cycle  {result.efficiency:7.2%}{mark}"
+    share, per_scheduler = found.sustained / sm.lanes, found.sustained / sm.theory
     yield (
         f"sustained: {found.sustained:.2f} FFMA lane-operations per cycle and SM, {share:.2%} of the lanes;"
         f" {per_scheduler:.4f} FFMAs per cycle and scheduler"
@@ -87,21 +88,16 @@ def document(found: Characteristics) -> dict[str, Any]:
         "device": found.name,
         "origin": found.origin,
         "is_virtual": found.is_virtual,
-        "lanes": found.lanes,
-        "schedulers": found.schedulers,
-        "warp": found.warp,
+        "lanes": found.sm.lanes,
+        "schedulers": found.sm.schedulers,
+        "warp": found.sm.warp,
         "noise": found.noise,
         "latency": found.latency,
         "single_ops_per_cycle": found.single,
         "banks": None if found.banks is None else _banks(found.banks),
         "codes": None if found.codes is None else _codes(found.codes),
         "patterns": [
-            {
-                "pattern": spell(result.pattern),
-                "ops_per_cycle": result.ops_per_cycle,
-                "efficiency": result.efficiency,
-                "is_best": result in found.best,
-            }
+            {**asdict(result), "pattern": spell(result.pattern), "is_best": result in found.best}
             for result in found.patterns
         ],
         "sustained_ops_per_cycle": found.sustained,
@@ -121,26 +117,10 @@ def _banks(found: BankResult) -> dict[str, Any]:
 
 
 def _codes(found: CodeResult) -> dict[str, Any]:
-    return {
-        "dual": list(found.dual),
-        "immediate": list(found.immediate),
-        "delayed": list(found.delayed),
-        "gaps": list(found.gaps),
-        "ops_per_cycle": list(found.throughput),
-        "latency": list(found.latency),
-        "fields": [
-            {
-                "base": field.base,
-                "shift": field.shift,
-                "width": field.width,
-                "start": field.start,
-                "slope": field.slope,
-                "last": field.last,
-                "saturation": field.saturation,
-            }
-            for field in found.fields
-        ],
-    }
+    lists = {"gaps": found.gaps, "ops_per_cycle": found.throughput, "latency": found.latency}
+    meanings = {"dual": found.dual, "immediate": found.immediate, "delayed": found.delayed}
+    codes = {name: list(values) for name, values in (meanings | lists).items()}
+    return {**codes, "fields": [asdict(field) for field in found.fields]}
 
 
 def cycles_text(reports: Sequence[CycleReport]) -> str:
@@ -173,19 +153,14 @@ def _cycle_lines(number: int, report: CycleReport) -> Iterator[str]:
 
 def cycles_document(reports: Sequence[CycleReport]) -> dict[str, Any]:
     """The same as plain data."""
-    return {
-        "schema": "makespan.dual-issue-check/1",
-        "cycles": [
-            {
-                "block": report.block,
-                "instructions": list(map(str, report.lines)),
-                "reads": list(report.reads),
-                "banks": list(report.banks),
-                "cached": list(report.cached),
-                "shared": list(report.shared),
-                "ways": report.ways,
-            }
-            for report in reports
-        ],
-        "conflicts": sum(report.ways > 1 for report in reports),
-    }
+    cycles = [
+        {
+            "block": report.block,
+            "instructions": list(map(str, report.lines)),
+            **{n: list(getattr(report, n)) for n in _LISTS},
+            "ways": report.ways,
+        }
+        for report in reports
+    ]
+    conflicts = sum(report.ways > 1 for report in reports)
+    return {"schema": "makespan.dual-issue-check/1", "cycles": cycles, "conflicts": conflicts}

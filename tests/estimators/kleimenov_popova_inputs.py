@@ -3,8 +3,8 @@
 from collections.abc import Callable
 
 from makespan import ptx
-from makespan.estimators.gpu import Gpu, figure
-from makespan.estimators.kinds import Kind
+from makespan.estimators.gpu import Gpu, datum
+from makespan.estimators.instruction_classes import Kind
 from makespan.estimators.kleimenov_popova import Device, KernelModel, Levels
 from makespan.estimators.kleimenov_popova.sequence import Sequence, Single
 from makespan.estimators.occupancy import Limits
@@ -90,7 +90,7 @@ FIGURES = {
 def gpu(**figures: float) -> Gpu:
     """A GPU of which everything is known; `latency_f64=8` and the like change the figures of this model."""
     own = {f"kleimenov_popova.{name.replace('_', '.', 1)}": value for name, value in figures.items()}
-    return Gpu("test", {key: figure(key, value, source="test") for key, value in {**FIGURES, **own}.items()})
+    return Gpu("test", {key: datum(key, value, source="test") for key, value in {**FIGURES, **own}.items()})
 
 
 def kernel(body: str) -> Kernel:

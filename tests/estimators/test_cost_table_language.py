@@ -25,9 +25,9 @@ from makespan.estimators.opencl_cost_table.expression import (
     operation,
     walk,
 )
+from makespan.estimators.opencl_cost_table.language import iteration
 from makespan.estimators.opencl_cost_table.ranges import values
 from makespan.estimators.opencl_cost_table.samples import iterations
-from makespan.estimators.opencl_cost_table.semantics import iteration
 
 MATRIX = Array("matrix", Type.FLOAT, (4096, 4096))
 SMALL = Array("m", Type.INT, (6, 5))
@@ -163,7 +163,12 @@ def test_an_index_that_was_read_is_complex() -> None:
         ("x $ y", "got '$'"),
         ("(x", "got '}'"),
         ("+".join("x" * 200), "nested more than 150 deep"),
-        ("+".join("x" * 5000), "nested too deeply"),
+        ("+".join("x" * 5000), "nested more than 150 deep"),
+        ("(" * 5000 + "x", "nested more than 100 deep"),
+        ("-" * 5000 + "x", "nested more than 150 deep"),
+        ("x y", "expected }, got 'y'"),
+        ("x } y", "expected the end, got 'y'"),
+        ("matrix[x,y", "expected , or ], got '}'"),
         ("x" * 20000, "longer than 16384 characters"),
     ],
 )
@@ -192,6 +197,8 @@ def test_an_error_shows_the_place() -> None:
         (["g(x)=1", "g(x)=2"], "g is declared twice"),
         (["float(x)=1"], "float is a word of OpenCL C"),
         (["g(x"], "expected ) or ,, got the end of the text"),
+        (["g(x)=x*1.5", "h(x)=x+"], "--func:1:8: expected ( or - or a name or a number, got the end of the text"),
+        (["g(x)=x", "unused(x)=y"], "--func:1:11: unknown variable y"),
     ],
 )
 def test_bad_functions(functions: list[str], message: str) -> None:

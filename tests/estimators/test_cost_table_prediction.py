@@ -14,8 +14,8 @@ from makespan.estimators import Estimate, Origin
 from makespan.estimators.opencl_cost_table import table as tables
 from makespan.estimators.opencl_cost_table.counting import Counts, count
 from makespan.estimators.opencl_cost_table.expression import Array, Type
+from makespan.estimators.opencl_cost_table.language import iteration
 from makespan.estimators.opencl_cost_table.prediction import Prediction, Work, estimate, predict
-from makespan.estimators.opencl_cost_table.semantics import iteration
 from makespan.estimators.opencl_cost_table.table import Line, Operation, Saturation
 from makespan.report import cost_prediction
 

@@ -8,8 +8,6 @@ import pytest
 from makespan import machine
 from makespan.estimators import Origin
 from makespan.estimators.dual_issue import Characteristics, Work, characterise, estimate, parse_device
-from makespan.estimators.dual_issue.arbiter import PATTERNS
-from makespan.report.dual_issue_plot import Gpu, bars, draw_patterns, figure_of
 from tests.command import Runner
 from tests.estimators.test_dual_issue_import import rows
 from tests.estimators.test_dual_issue_listing import FFMA, GOLDEN, NOPS
@@ -44,18 +42,14 @@ def table(tmp_path: Path) -> Path:
     return path
 
 
-def test_the_virtual_device_is_measured_written_and_drawn(microbench: Runner, tmp_path: Path) -> None:
-    toml, png = tmp_path / "gk110.toml", tmp_path / "gk110.png"
-    done = microbench(
-        "dual-issue", "--device", "vgk110:noise=0.0002,seed=1", "--fast", "--machine-out", toml, "--plot", png,
-        "--sms", "13", "--clock-ghz", "0.706",
-    )  # fmt: skip
+def test_the_virtual_device_is_measured_and_written(microbench: Runner, tmp_path: Path) -> None:
+    toml = tmp_path / "gk110.toml"
+    done = microbench("dual-issue", "--device", "vgk110:noise=0.0002,seed=1", "--fast", "--machine-out", toml)
     assert done.code == 0, done.err
     assert "bank of register r: (r & 1) | ((r >> 2) & 1) << 1" in done.out
     assert "control codes  open dual issue 1, no extra delay 40, delayed 215" in done.out
     assert "warning: not all pairs were measured" in done.out
     assert "a virtual device: it shows that the method works, and says nothing about hardware" in done.out
-    assert png.read_bytes().startswith(b"\x89PNG")
     found = machine.find(str(toml))
     assert found.machine.capacities == {"C": 6}
     assert {figure.key for figure in found.unverified} == {"units.C.latency", "issue.dispatch"}
@@ -104,11 +98,7 @@ def test_the_portable_pair_is_written(microbench: Runner, tmp_path: Path) -> Non
         (["--emit", "portable", "--test", "bank", "-o", "x"], 2, "needs registers and codes"),
         (["--test", "bank"], 2, "add --emit"),
         (["--machine-out", "none/x.toml"], 2, "cannot write the machine file"),
-        (["--plot", "x.txt"], 2, "must end in .png, .svg or .pdf"),
-        (["--sms", "13"], 2, "go together"),
-        (["--sms", "0", "--clock-ghz", "1", "--plot", "x.png"], 2, "--sms must be at least 1"),
-        (["--sms", "13", "--clock-ghz", "nan", "--plot", "x.png"], 2, "--clock-ghz a number above 0"),
-        (["--machine-out", "x.png", "--plot", "./x.png"], 2, "two outputs have the same name"),
+        (["--import", "none.csv", "--single-code"], 2, "no --single-code beside it"),
         (["--import", "none.csv", "--lanes", "0"], 2, "0 lanes are fewer"),
         (["--import", "none.csv", "--schedulers", "0"], 2, "lanes are fewer than those of 0 schedulers"),
     ],
@@ -159,16 +149,6 @@ def test_a_listing_is_checked_cycle_by_cycle(listings: Runner, tmp_path: Path) -
     assert listings("check", path, "--banks", "0").code == 1
 
 
-def test_an_order_is_a_listing_that_passes_the_check(listings: Runner, tmp_path: Path) -> None:
-    path = tmp_path / "tile.sass"
-    for arguments in (["--tile", "6x6"], ["--tile", "3x2", "--a", "148-150", "--b", "146,147", "--c", "3,7,6,2,27,31"]):
-        done = listings("order", *arguments)
-        assert done.code == 0, done.err
-        path.write_text(done.out)
-        assert listings("check", path, "--pattern", "1-2-2-1").code == 0
-    assert listings("order", "--tile", "3x2", "--pattern", "2-1-2-1").code == 1
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -180,11 +160,7 @@ def test_an_order_is_a_listing_that_passes_the_check(listings: Runner, tmp_path:
         (["check", "none.sass"], "cannot read the listing"),
         (["check", "bad.sass"], "bad.sass: line 7: a dual code on the last slot"),
         (["check", "bad.sass", "--banks", "9"], "bank bits"),
-        (["order", "--tile", "6"], "write such as 6x6"),
-        (["order", "--tile", "99x99"], "does not fit"),
-        (["order", "--tile", "3x2", "--a", "1"], "give all of --a, --b and --c"),
-        (["order", "--tile", "3x2", "--a", "1", "--b", "2", "--c", "3"], "needs 3 registers in --a"),
-        (["order", "--tile", "1x1", "--a", "x", "--b", "2", "--c", "3"], "no list of numbers"),
+        (["check", "bad.sass", "--banks", "0;2"], "--banks '0;2' is no list of numbers such as 0,2"),
     ],
 )
 def test_bad_input_is_one_line(
@@ -241,7 +217,7 @@ def test_the_command_takes_a_count_and_a_table(estimates: Runner, table: Path) -
         (["x.ptx", "--ffma", "1"], "give either SOURCE or --ffma"),
         (["--ffma", "0"], "a number above 0, not 0"),
         (["--ffma", "inf"], "a number above 0, not inf"),
-        (["--ffma", "1", "--block", "3"], "takes no options for kernels"),
+        (["--ffma", "1", "--block", "3"], "--block is for a kernel file; --ffma says how many there are"),
         (["--ffma", "1", "--import", "TABLE"], "--sms is missing"),
         (["--ffma", "1", "--gpu", "gtx1050", "--sms", "3"], "no --sms and --clock-ghz beside it"),
         (["--ffma", "1", "--import", "TABLE", "--sms", "0"], "sms must be at least 1"),
@@ -253,19 +229,3 @@ def test_estimates_of_nothing_are_refused(arguments: list[str], message: str, es
     done = estimates("dual-issue", *[str(table) if argument == "TABLE" else argument for argument in arguments])
     assert (done.code, done.out) == (2, "")
     assert message in done.err
-
-
-def test_bars_show_what_was_found_beside_what_was_published(gk110: Characteristics, tmp_path: Path) -> None:
-    drawn = bars(gk110)
-    assert [bar.pattern for bar in drawn] == ["1-1-2-2", "1-2-1-2", "1-2-2-1", "2-1-1-2", "2-1-2-1", "2-2-1-1"]
-    assert [round(bar.published or 0, 1) for bar in drawn] == [48.3, 43.0, 97.3, 45.4, 79.0, 79.0]
-    assert [bar.pattern for bar in drawn if bar.is_best] == ["1-2-2-1"]
-    assert len(drawn) == len(PATTERNS)
-    axes, right = figure_of(gk110, gpu=Gpu(13, 0.706)).axes
-    assert axes.get_ylabel() == "FFMA throughput (% of peak)"
-    assert right.get_ylabel() == "Gflop/s (13 SMs at 0.706 GHz)"
-    assert len(figure_of(gk110).axes) == 1
-    one, two = tmp_path / "one.svg", tmp_path / "two.svg"
-    draw_patterns(gk110, one, gpu=None)
-    draw_patterns(gk110, two, gpu=None)
-    assert one.read_bytes() == two.read_bytes()

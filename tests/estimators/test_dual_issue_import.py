@@ -10,10 +10,9 @@ from makespan import machine
 from makespan.errors import InputError, MeasurementError
 from makespan.estimators.dual_issue import machine_file, measurements
 from makespan.estimators.dual_issue.bank_relation import Threshold
+from makespan.estimators.dual_issue.device import Sm
 from makespan.estimators.dual_issue.gaps import GK110_GAPS
-from makespan.estimators.dual_issue.measurements import Sm
 from makespan.estimators.dual_issue.registers import GK110_BANKS
-from makespan.report.dual_issue_plot import bars
 
 GK110 = Sm(192, 4, 32)
 HEADER = "test,key,ops_per_cycle,gap,latency"
@@ -47,7 +46,7 @@ def test_a_table_says_what_the_tests_would_have_found(threshold: Threshold) -> N
     assert (len(found.codes.dual), len(found.codes.immediate), len(found.codes.delayed)) == (1, 40, 215)
     assert len(found.codes.fields) == 10
     assert (found.latency, found.single, found.sustained) == (9.0, 127.5, 186.35)
-    assert [bar.pattern for bar in bars(found) if bar.is_best] == ["1-2-2-1"]
+    assert [result.pattern for result in found.best] == [(1, 2, 2, 1)]
 
 
 def test_tests_may_be_left_out() -> None:

@@ -1,4 +1,4 @@
-"""Listings: read, checked against banks and blocks, ordered without conflicts, and emitted as kernels."""
+"""Listings: read, checked against banks and blocks, and emitted as kernels."""
 
 import shutil
 import subprocess
@@ -9,17 +9,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from makespan.errors import InputError, ParseError
-from makespan.estimators.dual_issue import kepler, listing, portable
+from makespan.estimators.dual_issue import kepler, listing
 from makespan.estimators.dual_issue.arbiter import PATTERNS, parse_pattern, spell
 from makespan.estimators.dual_issue.checker import check, pattern_of
 from makespan.estimators.dual_issue.gaps import GK110_GAPS
 from makespan.estimators.dual_issue.listing import Line, Listing, blocked
-from makespan.estimators.dual_issue.order import Tile, distance, listing_of, order
-from makespan.estimators.dual_issue.pattern_ranking import GK110_CODES
+from makespan.estimators.dual_issue.pattern_ranking import distance
 from makespan.estimators.dual_issue.program import Opcode, Program
-from makespan.estimators.dual_issue.registers import GK110_BANKS, BankFunction
+from makespan.estimators.dual_issue.registers import GK110_BANKS
 from makespan.estimators.dual_issue.rules import check_timed, check_unrolled
 from makespan.estimators.dual_issue.virtual import VirtualSm
+from makespan.estimators.microbench.programs import ffma_source
 
 GOLDEN = """\
 -:-:D:-:05 FFMA R31, R150, R147, R31
@@ -55,60 +55,6 @@ def test_n8_z_the_example_encodes_to_its_word() -> None:
     text = listing.text(listing.parse(GOLDEN, "golden"))
     assert "# block 0: 0x0a40101410141014\n" in text
     assert listing.parse(text, "again") == listing.parse(GOLDEN, "golden")
-
-
-def test_the_example_is_an_order_that_the_search_can_find() -> None:
-    tile = Tile((148, 149, 150), (146, 147), (3, 7, 6, 2, 27, 31))
-    found = order(tile, (1, 2, 2, 1), GK110_BANKS)
-    assert found.ffmas is not None
-    assert set(found.ffmas) == set(tile.ffmas)
-
-
-@pytest.mark.parametrize("size", [(3, 2), (4, 4), (5, 5), (6, 6), (8, 8), (12, 12)])
-def test_orders_have_no_conflict_in_any_cycle(size: tuple[int, int]) -> None:
-    tile = Tile.of(*size, GK110_BANKS)
-    found = order(tile, (1, 2, 2, 1), GK110_BANKS)
-    assert found.ffmas is not None
-    assert sorted(map(str, found.ffmas)) == sorted(map(str, tile.ffmas))
-    written = listing_of(found.ffmas, (1, 2, 2, 1), GK110_CODES, "tile")
-    assert listing.parse(listing.text(written), "again") == written
-    reports = check(written, GK110_BANKS)
-    assert max(report.ways for report in reports) == 1
-    whole = len(tile.ffmas) // 6
-    assert [pattern_of(reports, block) for block in range(whole)] == [(1, 2, 2, 1)] * whole
-
-
-def test_a_search_that_saw_everything_says_that_there_is_no_order() -> None:
-    found = order(Tile.of(3, 2, GK110_BANKS), (2, 1, 2, 1), GK110_BANKS)  # the first cycle reads 5 registers at least
-    assert (found.ffmas, found.complete) == (None, True)
-
-
-def test_a_search_that_gives_up_does_not_say_that_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("makespan.estimators.dual_issue.order.MAX_TRIED", 3)
-    found = order(Tile.of(6, 6, GK110_BANKS), (1, 2, 2, 1), GK110_BANKS)
-    assert (found.ffmas, found.complete) == (None, False)
-
-
-def test_other_banks_get_consecutive_registers() -> None:
-    assert Tile.of(2, 2, BankFunction((0,))) == Tile((4, 5), (6, 7), (0, 1, 2, 3))
-
-
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda: Tile.of(17, 1, GK110_BANKS), "does not fit into R0..R254"),
-        (lambda: Tile.of(16, 16, GK110_BANKS), "does not fit"),
-        (lambda: Tile.of(0, 3, GK110_BANKS), "does not fit"),
-        (lambda: Tile((1,), (2,), (3, 4)), "1x1 has 1 results, not 2"),
-        (lambda: Tile((1,), (1,), (3,)), "different ones"),
-        (lambda: Tile((), (1,), ()), "1..16 by 1..16"),
-    ],
-)
-def test_tiles_that_are_none(make: object, message: str) -> None:
-    assert callable(make)
-    with pytest.raises(InputError) as error:
-        make()
-    assert message in str(error.value)
 
 
 def test_dependent_instructions_are_7_for_4_cycles_apart() -> None:
@@ -232,10 +178,10 @@ def test_emitted_kernels_read_again_and_keep_the_rules(test: str, files: int) ->
             assert all(len(block) == 7 for block in kernel.blocks)
             program = kepler.measured(kernel)
             if program.count(Opcode.S2R):
-                check_timed(VirtualSm(), program, 1, 2, stalls=GK110_GAPS, banks=GK110_BANKS)
+                check_timed(VirtualSm().sm, program, 1, 2, stalls=GK110_GAPS, banks=GK110_BANKS)
             else:
                 check_unrolled(len(program), 3)
-                assert len(program) + 3 <= VirtualSm().icache_instructions
+                assert len(program) + 3 <= VirtualSm().sm.icache_instructions
             check(kernel, GK110_BANKS)
 
 
@@ -303,7 +249,7 @@ def test_a_kernel_without_its_loop_measures_nothing() -> None:
 @pytest.mark.parametrize("name", ["ffma.cu", "ffma.ptx"])
 def test_the_portable_pair_compiles(name: str, tmp_path: Path) -> None:
     source, binary = tmp_path / name, tmp_path / "out.cubin"
-    source.write_text(portable.sources()[name])
+    source.write_text(ffma_source()[name])
     done = subprocess.run(
         ["nvcc", "-arch=sm_75", "-cubin", str(source), "-o", str(binary)], capture_output=True, text=True, timeout=600
     )
@@ -315,10 +261,10 @@ def test_the_portable_pair_is_ptx_that_this_package_reads(tmp_path: Path) -> Non
     from makespan import ptx
 
     source = tmp_path / "ffma.ptx"
-    source.write_text(portable.sources()["ffma.ptx"])
+    source.write_text(ffma_source()["ffma.ptx"])
     names = [kernel.name for kernel in ptx.read(source).kernels]
     assert names == ["ffma_latency", "ffma_throughput"]
-    assert portable.sources()["ffma.ptx"].count("fma.rn.f32") == portable.CHAIN + portable.STREAMS * portable.ROUNDS
+    assert ffma_source()["ffma.ptx"].count("fma.rn.f32") == 128 + 8 * 64
 
 
 def test_programs_and_lines_say_the_same() -> None:

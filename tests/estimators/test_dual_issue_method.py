@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from makespan.errors import InputError, MeasurementError
-from makespan.estimators.dual_issue.arbiter import Bubbles, meshed_efficiency
+from makespan.estimators.dual_issue.arbiter import Bubbles
 from makespan.estimators.dual_issue.bank_relation import (
     PATENT_LIMIT,
     BankResult,
@@ -23,7 +23,7 @@ from makespan.estimators.dual_issue.bank_relation import (
 )
 from makespan.estimators.dual_issue.code_meaning import CodeResult, codes, interpret
 from makespan.estimators.dual_issue.device import Run
-from makespan.estimators.dual_issue.gaps import GK110_GAPS, field_gaps
+from makespan.estimators.dual_issue.gaps import GK110_GAPS
 from makespan.estimators.dual_issue.method import characterise
 from makespan.estimators.dual_issue.pattern_ranking import (
     GK110_CODES,
@@ -38,7 +38,8 @@ from makespan.estimators.dual_issue.registers import GK110_BANKS, ZERO, BankFunc
 from makespan.estimators.dual_issue.rules import check_timed, check_unrolled
 from makespan.estimators.dual_issue.timing import clocked, latency, pair_latency, reference, throughput, timed
 from makespan.estimators.dual_issue.truth import Truth
-from makespan.estimators.dual_issue.virtual import VirtualSm, random_truth
+from makespan.estimators.dual_issue.virtual import VirtualSm
+from tests.estimators.virtual_issue import field_gaps, meshed_efficiency, random_truth
 
 F, M = Opcode.FFMA, Opcode.FMUL
 A, B, C = 4, 6, 8
@@ -301,7 +302,7 @@ def check_field(found: CodeResult, truth: Truth) -> None:
 def test_random_devices_with_noise_are_recovered_or_refused_with_a_reason(seed: int) -> None:
     truth = random_truth(seed)
     for noise in (0.0005, 0.03):
-        found = banks_or_none(VirtualSm(truth.with_noise(noise), seed), range(24))
+        found = banks_or_none(VirtualSm(replace(truth, noise=noise), seed), range(24))
         assert found is None or set(found.classes) == true_classes(truth, range(24))
 
 
@@ -376,14 +377,14 @@ STRANGER = Instruction(F, C, (A,) * 3)
 )
 def test_p_rules_of_loops_with_clock_reads(program: Program, warps: int, loops: int, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        check_timed(VirtualSm(), program, warps, loops, dependent=(CLEAN[0], program.body[-2]))
+        check_timed(VirtualSm().sm, program, warps, loops, dependent=(CLEAN[0], program.body[-2]))
 
 
 def test_p_a_stall_counts_as_fillers_and_known_banks_allow_more() -> None:
     program = clocked((Instruction(F, C, (0, 1, 4)), Instruction(F, 9, (C, 1, 4))), stall=0x2E)
     with pytest.raises(InputError, match="may share a bank"):
-        check_timed(VirtualSm(), program, 1, 2, stalls=GK110_GAPS)
-    check_timed(VirtualSm(), program, 1, 2, stalls=GK110_GAPS, banks=lambda register: register % 16)
+        check_timed(VirtualSm().sm, program, 1, 2, stalls=GK110_GAPS)
+    check_timed(VirtualSm().sm, program, 1, 2, stalls=GK110_GAPS, banks=lambda register: register % 16)
 
 
 def test_p_loop_control_needs_more_than_199_unrolled_instructions() -> None:

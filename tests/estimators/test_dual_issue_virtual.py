@@ -8,33 +8,28 @@ from hypothesis import strategies as st
 
 from makespan.errors import InputError
 from makespan.estimators.dual_issue import closed_form, cycle_level
-from makespan.estimators.dual_issue.arbiter import (
-    PATTERNS,
-    Arbiter,
-    Bubbles,
-    Pattern,
-    mesh,
-    meshed_efficiency,
-    parse_pattern,
-    spell,
-)
+from makespan.estimators.dual_issue.arbiter import PATTERNS, Arbiter, Bubbles, Pattern, parse_pattern
 from makespan.estimators.dual_issue.bank_relation import banks
+from makespan.estimators.dual_issue.device import Sm
 from makespan.estimators.dual_issue.ffma_bound import peak_gflops
-from makespan.estimators.dual_issue.gaps import GK110_GAPS, field_gaps
+from makespan.estimators.dual_issue.gaps import GK110_GAPS
 from makespan.estimators.dual_issue.pattern_ranking import GK110_CODES, patterns
 from makespan.estimators.dual_issue.program import Instruction, Opcode, Program
 from makespan.estimators.dual_issue.timing import throughput
 from makespan.estimators.dual_issue.truth import Conflicts, Truth
-from makespan.estimators.dual_issue.virtual import VirtualSm, parse_device, random_truth
-from makespan.report.dual_issue_plot import PUBLISHED, PUBLISHED_PEAK
+from makespan.estimators.dual_issue.virtual import VirtualSm, parse_device
+from tests.estimators.virtual_issue import mesh, meshed_efficiency, random_truth
 
 F, M, A = Opcode.FFMA, Opcode.FMUL, Opcode.FADD
 CYCLES = 40_000
+PUBLISHED = {"1-1-2-2": 1702, "1-2-1-2": 1515, "1-2-2-1": 3428, "2-1-1-2": 1601, "2-1-2-1": 2786, "2-2-1-1": 2786}
+"""F: bars in Gflop/s on a Tesla K20, +-5."""
+PUBLISHED_PEAK = peak_gflops(lanes=192, sms=13, clock_ghz=0.706)
 
 
 def test_n1_pz_single_issue_alone_is_two_thirds_of_the_peak() -> None:
     device = VirtualSm()
-    assert (device.lanes, device.schedulers * device.warp) == (192, 128)
+    assert (device.sm.lanes, device.sm.theory) == (192, 128)
     assert f"{4 * 32 / 192:.2%}" == "66.67%"
 
 
@@ -124,6 +119,9 @@ LOST = {"1-1-2-2": 2, "1-2-1-2": 1, "1-2-2-1": 2, "2-1-1-2": 2, "2-1-2-1": 1, "2
 """P: schedulers mesh after one to two cycles that the second one loses."""
 
 
+CLASSES = banks(VirtualSm(), range(8))
+
+
 @pytest.mark.parametrize("name", TABLE)
 def test_n6_table_of_meshing_schedulers(name: str) -> None:
     pattern = parse_pattern(name)
@@ -137,6 +135,22 @@ def test_n6_table_of_meshing_schedulers(name: str) -> None:
     assert 100 * 0.9726 * with_bubbles == pytest.approx(scaled, abs=0.06)
 
 
+@pytest.mark.parametrize("name", TABLE)
+def test_n6_the_virtual_sm_reaches_the_table(name: str) -> None:
+    """Without the share of time that loops with dual issues lose."""
+    fixed, robin, bubbled, scaled, _ = TABLE[name]
+    for arbiter, bubbles, efficiency in (
+        (Arbiter.FIXED, Bubbles(), fixed),
+        (Arbiter.ROUND_ROBIN, Bubbles(), robin),
+        (Arbiter.FIXED, Bubbles(1, 4), bubbled),
+    ):
+        device = VirtualSm(Truth(arbiter=arbiter, bubbles=bubbles, dual_overhead=0))
+        (found,) = patterns(device, CLASSES, GK110_CODES, only=[parse_pattern(name)])
+        assert found.efficiency == pytest.approx(efficiency, abs=1e-3)
+    (found,) = patterns(VirtualSm(), CLASSES, GK110_CODES, only=[parse_pattern(name)])
+    assert 100 * found.efficiency == pytest.approx(scaled, abs=0.06)
+
+
 @pytest.mark.parametrize("arbiter", Arbiter)
 @pytest.mark.parametrize("pattern", [(1, 1, 1, 1), (2, 2, 2, 2)])
 def test_n6_only_single_or_only_dual_issues_reach_two_thirds(pattern: Pattern, arbiter: Arbiter) -> None:
@@ -144,7 +158,7 @@ def test_n6_only_single_or_only_dual_issues_reach_two_thirds(pattern: Pattern, a
 
 
 def test_f_published_bars_and_how_far_the_calibration_is_off() -> None:
-    shares = {spell(pattern): 100 * rate / PUBLISHED_PEAK for pattern, rate in PUBLISHED.items()}
+    shares = {pattern: 100 * rate / PUBLISHED_PEAK for pattern, rate in PUBLISHED.items()}
     assert all(shares[name] == pytest.approx(TABLE[name][4], abs=0.06) for name in TABLE)
     off = {name: abs(TABLE[name][3] - TABLE[name][4]) for name in TABLE}
     assert max(off.values()) == off["1-2-1-2"] == pytest.approx(5.7, abs=0.15)
@@ -205,7 +219,7 @@ def test_what_the_formula_does_not_know_is_executed() -> None:
 def test_throughput_never_exceeds_the_lanes(program: Program, warps: int, seed: int) -> None:
     device = VirtualSm(replace(random_truth(seed), gaps=GK110_GAPS))
     rate = program.count(F, M, A) * 32 * warps * 1000 / device.run(program, warps, 1000).cycles
-    assert 0 < rate <= device.schedulers * device.warp < device.lanes
+    assert 0 < rate <= device.sm.theory < device.sm.lanes
 
 
 @settings(max_examples=300)
@@ -228,7 +242,7 @@ def test_dual_issue_never_exceeds_the_lanes_with_any_arbiter() -> None:
         for warps in (1, 2, 4, 16):
             program = Program((*body, Instruction(Opcode.NOP)), 30)
             rate = program.count(F) * 32 * warps * 100 / device.run(program, warps, 100).cycles
-            assert rate <= device.lanes
+            assert rate <= device.sm.lanes
 
 
 def test_the_operand_cache_keeps_the_sources_of_the_cycle_before() -> None:
@@ -297,13 +311,8 @@ def test_devices_that_are_none(text: str, message: str) -> None:
 
 @pytest.mark.parametrize(
     ("change", "message"),
-    [({"schedulers": 3}, "pairs"), ({"banks": (0,)}, "255 banks"), ({"gaps": (1,) * 255}, "256 gaps")],
+    [({"sm": Sm(96, 3)}, "pairs"), ({"banks": (0,)}, "255 banks"), ({"gaps": (1,) * 255}, "256 gaps")],
 )
 def test_truths_that_are_none(change: dict[str, object], message: str) -> None:
     with pytest.raises(InputError, match=message):
         replace(Truth(), **change)  # type: ignore[arg-type]
-
-
-def test_a_field_beyond_the_byte_is_refused() -> None:
-    with pytest.raises(InputError, match="no field of a byte"):
-        field_gaps(shift=5, width=4, slope=1, dual=0)

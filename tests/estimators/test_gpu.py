@@ -6,7 +6,7 @@ import pytest
 
 from makespan.errors import InputError
 from makespan.estimators import Origin, gpu
-from makespan.estimators.gpu import Gpu, Status, figure
+from makespan.estimators.gpu import Gpu, Status, datum
 from makespan.estimators.gpu_keys import KEYS
 
 FX5600 = {
@@ -98,7 +98,7 @@ coalescing_rule = { value = "cc10", source = "guide", status = "data sheet" }
 def test_shipped_gpus_have_the_published_numbers(name: str, expected: dict[str, float]) -> None:
     found = gpu.find(name)
     assert {key: found.number(key) for key in expected} == expected
-    assert all(one.source for one in found.figures.values())
+    assert all(one.source for one in found.data.values())
 
 
 @pytest.mark.parametrize(
@@ -121,10 +121,10 @@ def test_what_nobody_measured_is_not_there(name: str, missing: tuple[str, ...]) 
 
 def test_parameters_of_a_sister_card_say_that_they_are_assumed() -> None:
     for name in ("8800gtx", "8800gt"):
-        copied = gpu.find(name).figures["hong_kim.mem_ld"]
+        copied = gpu.find(name).data["hong_kim.mem_ld"]
         assert copied.status is Status.ASSUMED
         assert "quadro-fx5600" in copied.source
-    assert gpu.find("gtx1050").figures["kleimenov_popova.lat_L1"].status is Status.LITERATURE
+    assert gpu.find("gtx1050").data["kleimenov_popova.lat_L1"].status is Status.LITERATURE
 
 
 def test_a_missing_number_says_what_measures_it() -> None:
@@ -150,7 +150,7 @@ def test_a_file_is_read_and_written_without_loss(tmp_path: Path) -> None:
 
 def test_figures_of_a_caller_win() -> None:
     found = gpu.find("isca09-example")
-    changed = found.with_figures({"mem_bw_gbs": figure("mem_bw_gbs", 160, source="--set")})
+    changed = found.with_data({"mem_bw_gbs": datum("mem_bw_gbs", 160, source="--set")})
     assert changed.number("mem_bw_gbs") == 160
     assert found.number("mem_bw_gbs") == 80
     assert changed.quantity("mem_bw_gbs", "Mem_Bandwidth").origin is Origin.GIVEN
@@ -211,7 +211,7 @@ def test_names_that_are_nowhere_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot write the GPU file"):
         gpu.write(gpu.find("gtx280"), tmp_path / "no" / "folder.toml")
     with pytest.raises(InputError, match="unknown key 'mem_ld'"):
-        Gpu("x", {"mem_ld": figure("hong_kim.mem_ld", 3, source="x")})
+        Gpu("x", {"mem_ld": datum("hong_kim.mem_ld", 3, source="x")})
     with pytest.raises(InputError, match="unknown key 'nonsense'"):
         gpu.find("gtx280").get("nonsense")
 

@@ -23,11 +23,11 @@ from makespan.estimators.hong_kim import (
     cycles_to_seconds,
     estimate,
 )
-from makespan.estimators.hong_kim.cross_check import cross_check
+from makespan.estimators.hong_kim.description import of_gpu
 from makespan.estimators.hong_kim.explained import estimate_launch
-from makespan.estimators.hong_kim.figures import of_gpu
 from makespan.estimators.hong_kim.throughput import comp_cycles, norms, operations_per_cycle
 from makespan.estimators.occupancy import Limits
+from tests.estimators.cross_check import cross_check
 
 EXAMPLE = HongKimGPU(
     name="example",

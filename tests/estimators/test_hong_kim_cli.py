@@ -6,7 +6,10 @@ from typing import Any
 
 import pytest
 
+from makespan.errors import InputError
 from makespan.estimators import gpu as gpus
+from makespan.estimators.hong_kim import HongKimKernel
+from makespan.estimators.hong_kim.explained import estimate_launch
 from tests.command import Outcome, Runner
 
 EXAMPLE = ("--gpu", "isca09-example", "--grid", 80, "--block", 128, "--active-blocks", 5)
@@ -99,13 +102,20 @@ def test_figures_of_the_gpu_can_be_set(estimate: Runner) -> None:
     assert quantities(done)["mem_bw_gbs"] == 90
 
 
-def test_operations_are_charged_by_their_throughput(estimate: Runner) -> None:
-    amd = (
-        "hong-kim", "--counts", "comp=4", "--ops", "f32_mul=1,f32_add=2,f32_div=1", "--gpu", "hd6970", "--grid", 24,
-        "--block", 64, "--active-blocks", 1, "--format", "json",
-    )  # fmt: skip
-    assert quantities(estimate(*amd))["Comp_cycles"] == pytest.approx(41.004329, abs=1e-6)
-    assert quantities(estimate(*amd, "--comp-model", "uniform"))["Comp_cycles"] == 16
+def test_operations_are_charged_by_their_throughput() -> None:
+    """The inner loop of the slides' kernel: one product, two sums and a division, on an HD 6970."""
+    inner = HongKimKernel(
+        threads_per_block=64,
+        blocks=24,
+        active_blocks_per_sm=1,
+        comp_insts=4,
+        operations={"f32_mul": 1, "f32_add": 2, "f32_div": 1},
+    )
+    amd = gpus.find("hd6970")
+    by_table = {quantity.name: quantity.value for quantity in estimate_launch(amd, inner).quantities}
+    assert by_table["Comp_cycles"] == pytest.approx(41.004329, abs=1e-6)
+    uniform = estimate_launch(amd, inner, comp_model="uniform").quantities
+    assert {quantity.name: quantity.value for quantity in uniform}["Comp_cycles"] == 16
 
 
 def test_the_counts_of_a_kernel_are_those_counted_by_hand(estimate: Runner, mix: Path) -> None:
@@ -174,13 +184,12 @@ def test_a_rule_of_coalescing_that_the_gpu_does_not_tell_is_said_to_be_assumed(e
         ((*COUNTS, *EXAMPLE, "--set", "mem_ld=0"), "hong_kim.mem_ld must be a number above 0"),
         ((*COUNTS, *EXAMPLE, "--set", "mem_ld=1", "--set", "mem_ld=2"), "--set mem_ld: given twice"),
         ((*COUNTS, *EXAMPLE, "--param", "n=3"), "--param is for a kernel file"),
-        ((*COUNTS, *EXAMPLE, "--ops", "f32_add=1"), "--ops: unknown name 'f32_add'"),
         ((*COUNTS, "--gpu", "nothing", "--grid", 80, "--block", 128), "unknown GPU 'nothing'"),
         (
             (*COUNTS, "--gpu", "hd6970", "--grid", 80, "--block", 64, "--active-blocks", 1),
             "2 numbers are not known; hong_kim.mem_ld, hong_kim.departure_del_uncoal: measure it",
         ),
-        ((*COUNTS, "--gpu", "nothing", "--grid", 80, "--block", "12x"), "--block"),
+        ((*COUNTS, "--gpu", "gtx280", "--grid", 80, "--block", "12x"), "--block"),
         (("--counts", "comp=1_000", *EXAMPLE), "--counts: comp must be a number, not '1_000'"),
         (("--counts", "comp=٣", *EXAMPLE), "--counts: comp must be a number"),
         ((*COUNTS, *QUADRO, "--regs", 100), "it needs 12800 registers, an SM has 8192"),
@@ -224,16 +233,21 @@ def test_a_function_of_the_file_is_counted_with_its_call(estimate: Runner, tmp_p
     assert found["comp_insts"] == 25 + 3 * 3
 
 
-def test_numbers_that_a_table_of_throughputs_makes_superfluous_are_not_asked_for(estimate: Runner) -> None:
-    words = ("--gpu", "hd6970", "--grid", 80, "--block", 64, "--active-blocks", 1, "--ops", "f32_mul=4")
-    assert estimate("hong-kim", "--counts", "comp=4", *words).code == 0
-    refused = estimate("hong-kim", "--counts", "comp=4,coal=1", *words)
-    assert "hong_kim.mem_ld, hong_kim.departure_del_coal: measure it" in refused.err
+def test_numbers_that_a_table_of_throughputs_makes_superfluous_are_not_asked_for() -> None:
+    bare = gpus.find("hd6970")
+    amd = gpus.Gpu("hd6970", {key: one for key, one in bare.data.items() if key != "hong_kim.issue_cycles"})
+    work = {"threads_per_block": 64, "blocks": 80, "active_blocks_per_sm": 1, "comp_insts": 4}
+    products = {"operations": {"f32_mul": 4}}
+    assert estimate_launch(amd, HongKimKernel(**work, **products)).cycles  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=r"hong_kim\.mem_ld, hong_kim\.departure_del_coal: measure it"):
+        estimate_launch(amd, HongKimKernel(**work, **products, coal_mem_insts=1))  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="issue_cycles"):
+        estimate_launch(amd, HongKimKernel(**work))  # type: ignore[arg-type]
 
 
 def test_an_allocation_that_is_not_known_is_said(estimate: Runner, tmp_path: Path) -> None:
     known = gpus.find("quadro-fx5600")
-    kept = {key: one for key, one in known.figures.items() if not key.endswith(("_unit", "_scope"))}
+    kept = {key: one for key, one in known.data.items() if not key.endswith(("_unit", "_scope"))}
     file = tmp_path / "gpu.toml"
     file.write_text(gpus.render(gpus.Gpu("mine", kept)))
     launch = ("--grid", 80, "--block", 64, "--regs", 10)

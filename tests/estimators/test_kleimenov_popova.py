@@ -7,7 +7,6 @@ import pytest
 from makespan.errors import InputError, MeasurementError
 from makespan.estimators.kleimenov_popova import (
     Device,
-    EmptyKernel,
     HitRates,
     LaunchLine,
     Levels,
@@ -19,13 +18,15 @@ from makespan.estimators.kleimenov_popova import (
     by_units,
     estimate,
     expressions,
-    fit_launches,
     fixpoint,
     from_ptx,
     relative_error,
     thread_time,
 )
 from makespan.estimators.kleimenov_popova.sequence import Repeat, Sequence
+from makespan.estimators.microbench import fit
+from makespan.estimators.microbench.parameter import Parameter
+from makespan.estimators.microbench.samples import Sample
 from makespan.estimators.occupancy import Limits
 from makespan.ptx import launch
 from tests.estimators.kleimenov_popova_inputs import FIGURE_3, alike, device, gpu, kernel, straight
@@ -319,9 +320,18 @@ def test_a_fixed_point_that_is_not_reached_says_so() -> None:
 # launch and error
 
 
+def empty(blocks: int, seconds: Fraction) -> Sample:
+    """An empty kernel with blocks of 4 warps."""
+    return Sample(("4",), (blocks,), seconds, in_seconds=True)
+
+
+def fit_launch(several: list[Sample]) -> tuple[Parameter, ...]:
+    return fit.fit_launch(several, "test")
+
+
 def test_k9_regression_returns_the_line() -> None:
-    points = [EmptyKernel(blocks, 4, blocks * 2e-9 + 5e-6) for blocks in (1, 10, 100)]
-    line = fit_launches(points)[4].launch
+    fitted = fit_launch([empty(blocks, Fraction(blocks * 2, 10**9) + Fraction(5, 10**6)) for blocks in (1, 10, 100)])
+    line = LaunchLine(*(float(each.value) for each in fitted))
     assert line.x1 == pytest.approx(2e-9, rel=1e-12)
     assert line.x2 == pytest.approx(5e-6, rel=1e-12)
     assert line.seconds(1000) == pytest.approx(7e-6, rel=1e-12)
@@ -345,10 +355,10 @@ def test_k10_relative_error() -> None:
 
 
 def test_one_grid_is_no_line() -> None:
-    with pytest.raises(MeasurementError, match="one size of the grid is no line"):
-        fit_launches([EmptyKernel(1, 4, 1e-6), EmptyKernel(1, 4, 2e-6)])
+    with pytest.raises(InputError, match="4: samples of at least 2 different counts are needed, not 1"):
+        fit_launch([empty(1, Fraction(1, 10**6)), empty(1, Fraction(2, 10**6))])
     with pytest.raises(MeasurementError, match="cannot be negative"):
-        fit_launches([EmptyKernel(1, 4, 2e-6), EmptyKernel(10, 4, 1e-6)])
+        fit_launch([empty(1, Fraction(2, 10**6)), empty(10, Fraction(1, 10**6))])
 
 
 # bad input

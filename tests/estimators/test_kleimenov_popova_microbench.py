@@ -6,6 +6,7 @@ import shutil
 import struct
 import subprocess
 import sys
+from fractions import Fraction
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -14,16 +15,17 @@ import pytest
 from makespan import ptx
 from makespan.errors import InputError, MeasurementError
 from makespan.estimators import gpu as gpus
-from makespan.estimators.kinds import Kind
+from makespan.estimators.instruction_classes import Kind
 from makespan.estimators.kleimenov_popova import LaunchLine, Levels, Timing
-from makespan.estimators.kleimenov_popova.microbench.chains import LENGTHS, LINKS, body, kernels
-from makespan.estimators.kleimenov_popova.microbench.fit import fitted, launch_figures
-from makespan.estimators.kleimenov_popova.microbench.samples import Sample, read_launches, read_samples
-from makespan.estimators.kleimenov_popova.microbench.sources import latency_source, launch_source
-from makespan.estimators.kleimenov_popova.microbench.virtual_gpu import VirtualGpu
+from makespan.estimators.microbench import samples
+from makespan.estimators.microbench.chains import LENGTHS, LINKS, body, kernels
+from makespan.estimators.microbench.fit import fit_instructions, fit_launch
+from makespan.estimators.microbench.programs import instructions_source, launch_source
+from makespan.estimators.microbench.samples import INSTRUCTIONS, LAUNCH, Sample
 from makespan.estimators.profile.opcodes import kind
 from tests.command import Runner
 from tests.estimators.kleimenov_popova_inputs import gpu
+from tests.estimators.virtual_gpu import VirtualGpu
 
 KNOWN = VirtualGpu(
     timing=Timing(
@@ -41,8 +43,12 @@ EXPECTED = {
 }
 
 
+def sample(measure: str, name: str, count: int, time: float, *, in_seconds: bool = False) -> Sample:
+    return Sample((measure, name), (count,), Fraction(time), in_seconds)
+
+
 def recovered(virtual: VirtualGpu, **options: int) -> dict[str, float]:
-    found = fitted(virtual.samples(**options), gpu(), "virtual")  # type: ignore[arg-type]
+    found = fit_instructions(virtual.samples(**options), gpu(), "virtual")
     return {each.key.removeprefix("kleimenov_popova."): float(each.value) for each in found}
 
 
@@ -58,45 +64,45 @@ def test_with_one_percent_of_noise_every_parameter_is_recovered_to_two_percent()
 
 
 def test_launch_lines_are_recovered() -> None:
-    exact = launch_figures(KNOWN.launches(), "virtual")
+    exact = fit_launch(KNOWN.launches(), "virtual")
     values = {each.key.removeprefix("kleimenov_popova.launch."): float(each.value) for each in exact}
     assert values == pytest.approx({"1.x1": 2e-9, "1.x2": 5e-6, "4.x1": 3e-9, "4.x2": 6e-6}, rel=1e-9)
     noisy = VirtualGpu(KNOWN.timing, KNOWN.memory, KNOWN.bandwidth, launch=KNOWN.launch, noise=0.01, seed=3)
-    found = launch_figures(noisy.launches(repeats=100), "virtual")
+    found = fit_launch(noisy.launches(repeats=100), "virtual")
     for each, expected in zip(found, exact, strict=True):
         assert float(each.value) == pytest.approx(float(expected.value), rel=0.02)
 
 
 def test_a_delay_a_little_below_one_cycle_is_one_and_far_below_is_refused() -> None:
-    near = [Sample("delay", "f32", count, count * 0.97) for count in (64, 192)]
-    assert [each.value for each in fitted(near, gpu(), "test")] == [1]
+    near = [sample("delay", "f32", count, count * 0.97) for count in (64, 192)]
+    assert [each.value for each in fit_instructions(near, gpu(), "test")] == [1]
     with pytest.raises(MeasurementError, match="fewer than 1"):
-        fitted([Sample("delay", "f32", count, count * 0.5) for count in (64, 192)], gpu(), "test")
+        fit_instructions([sample("delay", "f32", count, count * 0.5) for count in (64, 192)], gpu(), "test")
 
 
 def test_samples_that_make_no_line_are_refused() -> None:
-    with pytest.raises(MeasurementError, match="one count is no line"):
-        fitted([Sample("latency", "f32", 64, 10)], gpu(), "test")
-    with pytest.raises(MeasurementError, match="does not rise"):
-        fitted([Sample("latency", "f32", 64, 10), Sample("latency", "f32", 192, 10)], gpu(), "test")
+    with pytest.raises(InputError, match="latency of f32: samples of at least 2 different counts are needed, not 64"):
+        fit_instructions([sample("latency", "f32", 64, 10)], gpu(), "test")
+    with pytest.raises(MeasurementError, match=r"latency\.f32 would be 0: the time does not grow with the count"):
+        fit_instructions([sample("latency", "f32", 64, 10), sample("latency", "f32", 192, 10)], gpu(), "test")
 
 
 def test_how_sure_a_figure_is_stands_beside_it_and_in_its_source() -> None:
     times = {64: (380, 390), 192: (1150, 1160), 320: (1920, 1930)}
-    some = [Sample("latency", "f32", count, time) for count, runs in times.items() for time in runs]
-    (found,) = fitted(some, gpu(), "latency, 'my.csv'")
+    some = [sample("latency", "f32", count, time) for count, runs in times.items() for time in runs]
+    (found,) = fit_instructions(some, gpu(), "latency, 'my.csv'")
     assert found.error is not None
     assert found.error == pytest.approx(0.0240, abs=1e-3)
-    source = found.figure().source
-    assert "latency, 'my.csv': slope of a line through 3 counts" in source
+    source = found.datum().source
+    assert "latency, 'my.csv': slope of a line through 64, 192, 320" in source
     assert "standard error 0.0" in source
     assert "R^2 0.99" in source
-    read = [Sample("bandwidth", "L2", sample.count, sample.time) for sample in some]
-    (band,) = fitted(read, gpu(), "test")
+    read = [sample("bandwidth", "L2", each.count, float(each.time)) for each in some]
+    (band,) = fit_instructions(read, gpu(), "test")
     assert band.error == pytest.approx(found.error / float(found.value) ** 2, rel=1e-6)
-    (two,) = fitted(some[::2][:2], gpu(), "test")
+    (two,) = fit_instructions(some[::2][:2], gpu(), "test")
     assert (two.error, two.r_squared) == (None, None)
-    assert "two times only" in two.figure().source
+    assert "two times only" in two.datum().source
 
 
 def test_noise_is_refused_but_by_force(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -135,10 +141,10 @@ def test_flat_launch_times_are_a_line(capsys: pytest.CaptureFixture[str], tmp_pa
 
 
 def test_seconds_become_cycles_by_the_clock() -> None:
-    some = [Sample("latency", "f32", count, count * 6e-9, in_seconds=True) for count in (64, 192)]
-    assert [float(each.value) for each in fitted(some, gpu(), "test")] == pytest.approx([6])
+    some = [sample("latency", "f32", count, count * 6e-9, in_seconds=True) for count in (64, 192)]
+    assert [float(each.value) for each in fit_instructions(some, gpu(), "test")] == pytest.approx([6])
     with pytest.raises(InputError, match="clock_ghz"):
-        fitted(some, gpus.Gpu("bare", {}), "test")
+        fit_instructions(some, gpus.Gpu("bare", {}), "test")
 
 
 # programs
@@ -166,7 +172,7 @@ def check_lengths(text: str) -> None:
 
 
 def test_the_ptx_has_chains_of_the_lengths_that_it_says() -> None:
-    check_lengths(latency_source("ptx")["latency.ptx"])
+    check_lengths(instructions_source("ptx")["latency.ptx"])
 
 
 @pytest.mark.parametrize("name", LINKS)
@@ -185,14 +191,6 @@ def test_instructions_of_a_chain_wait_for_each_other_and_those_of_a_stream_do_no
         begun = 1  # the registers are set before
         assert deepest <= begun + links
         assert form == "delay" or deepest == begun + links
-
-
-@pytest.mark.skipif(shutil.which("ptxas") is None, reason="no ptxas")
-def test_the_empty_kernel_assembles(tmp_path: Path) -> None:
-    for name, text in launch_source("ptx").items():
-        (tmp_path / name).write_text(text)
-        command = ["ptxas", "-arch=sm_75", "-o", str(tmp_path / "out.cubin"), str(tmp_path / name)]
-        assert subprocess.run(command, capture_output=True, check=False).returncode == 0
 
 
 INSTRUCTION_BYTES = 16
@@ -217,7 +215,7 @@ def machine_code(cubin: Path) -> dict[tuple[str, int], int]:
 @pytest.mark.skipif(shutil.which("ptxas") is None, reason="no ptxas")
 def test_the_machine_code_keeps_the_chains(tmp_path: Path) -> None:
     """An assembler drops what it can prove to be superfluous, such as a shuffle of what all lanes have in common."""
-    (tmp_path / "latency.ptx").write_text(latency_source("ptx")["latency.ptx"])
+    (tmp_path / "latency.ptx").write_text(instructions_source("ptx")["latency.ptx"])
     command = ["ptxas", "-arch=sm_75", "-o", str(tmp_path / "out.cubin"), str(tmp_path / "latency.ptx")]
     assert subprocess.run(command, capture_output=True, check=False).returncode == 0
     size = machine_code(tmp_path / "out.cubin")
@@ -231,7 +229,7 @@ def test_the_machine_code_keeps_the_chains(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc")
 def test_the_cuda_compiles_and_its_ptx_keeps_the_chains(tmp_path: Path) -> None:
-    (tmp_path / "latency.cu").write_text(latency_source("cuda")["latency.cu"])
+    (tmp_path / "latency.cu").write_text(instructions_source("cuda")["latency.cu"])
     command = ["nvcc", "-arch=sm_75", "-ptx", "-o", str(tmp_path / "latency.ptx"), str(tmp_path / "latency.cu")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
@@ -263,25 +261,20 @@ def test_the_opencl_benchmark_of_launches_runs(tmp_path: Path) -> None:
         pytest.skip("no OpenCL device")
     assert done.returncode == 0, done.stderr
     (tmp_path / "empty.csv").write_text(done.stdout)
-    assert {row.warps_per_block for row in read_launches(tmp_path / "empty.csv")} == {1}
+    assert {row.what for row in samples.read(tmp_path / "empty.csv", LAUNCH)} == {("1",)}
 
 
 def test_the_opencl_programs_are_python() -> None:
-    for source in (latency_source, launch_source):
-        for name, text in source("opencl").items():
-            if name.endswith(".py"):
-                compile(text, name, "exec")
+    for name, text in launch_source("opencl").items():
+        if name.endswith(".py"):
+            compile(text, name, "exec")
 
 
-@pytest.mark.parametrize("lengths", [(64,), (64, 70), (0, 64), (64, 64)])
-def test_lengths_that_make_no_line_are_refused(lengths: tuple[int, ...]) -> None:
-    with pytest.raises(InputError, match="lengths must be at least two multiples of 32"):
-        latency_source("ptx", lengths=lengths)
-
-
-def test_a_target_that_is_none_is_refused() -> None:
-    with pytest.raises(InputError, match="target must be a name such as sm_75"):
-        latency_source("ptx", target="sm_75\n.entry evil")
+def test_programs_that_there_are_not_are_refused() -> None:
+    with pytest.raises(InputError, match="the benchmark latency has no program in opencl"):
+        instructions_source("opencl")
+    with pytest.raises(InputError, match="the benchmark launch has no program in ptx"):
+        launch_source("ptx")
 
 
 # samples
@@ -305,7 +298,7 @@ def test_a_target_that_is_none_is_refused() -> None:
 def test_a_file_that_holds_no_samples_is_refused_with_its_line(text: str, message: str, tmp_path: Path) -> None:
     (tmp_path / "s.csv").write_text(text)
     with pytest.raises(InputError, match=message):
-        read_samples(tmp_path / "s.csv")
+        samples.read(tmp_path / "s.csv", INSTRUCTIONS)
 
 
 # command line
@@ -314,14 +307,14 @@ def test_a_file_that_holds_no_samples_is_refused_with_its_line(text: str, messag
 def test_the_command_writes_programs_and_fits_their_samples(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     microbench = Runner("microbench", capsys)
     assert microbench("latency", "--emit=ptx", "-o", tmp_path / "p").out == f"written: {tmp_path}/p/latency.ptx\n"
-    rows = [f"{s.measure},{s.name},{s.count},{s.time!r}" for s in KNOWN.samples()]
+    rows = [f"{s.what[0]},{s.what[1]},{s.count},{float(s.time)!r}" for s in KNOWN.samples()]
     (tmp_path / "s.csv").write_text("\n".join(["measure,name,count,cycles", *rows]) + "\n")
     made = tmp_path / "my.toml"
     done = microbench("latency", "--fit", tmp_path / "s.csv", "--gpu=gtx1050", "--gpu-out", made)
     assert done.code == 0
     completed = gpus.find(str(made))
     assert completed.number("kleimenov_popova.latency.f64") == pytest.approx(48)
-    assert completed.figure("kleimenov_popova.latency.f64").status == gpus.Status.MEASURED
+    assert completed.datum("kleimenov_popova.latency.f64").status == gpus.Status.MEASURED
     assert completed.number("sms") == 5
     document = json.loads(microbench("latency", "--fit", tmp_path / "s.csv", "--format=json").out)
     assert {entry["key"] for entry in document["parameters"]} == {f"kleimenov_popova.{name}" for name in EXPECTED}
@@ -329,22 +322,22 @@ def test_the_command_writes_programs_and_fits_their_samples(capsys: pytest.Captu
 
 def test_the_command_fits_launches(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     microbench = Runner("microbench", capsys)
-    rows = [f"{blocks},{warps},{seconds!r}" for blocks, warps, seconds in KNOWN.launches()]
+    rows = [f"{s.count},{s.what[0]},{float(s.time)!r}" for s in KNOWN.launches()]
     (tmp_path / "empty.csv").write_text("\n".join(["blocks,warps_per_block,seconds", *rows]) + "\n")
     made = tmp_path / "my.toml"
     assert microbench("launch", "--fit", tmp_path / "empty.csv", "--gpu=gtx1050", "--gpu-out", made).code == 0
     assert gpus.find(str(made)).number("kleimenov_popova.launch.4.x1") == pytest.approx(3e-9)
     (tmp_path / "one.csv").write_text("blocks,warps_per_block,seconds\n1,2,1e-6\n")
     failed = microbench("launch", "--fit", tmp_path / "one.csv")
-    assert (failed.code, failed.out) == (4, "")
-    assert "one size of the grid is no line" in failed.err
+    assert (failed.code, failed.out) == (2, "")
+    assert "2: samples of at least 2 different counts are needed, not 1" in failed.err
 
 
 def test_a_fitted_delay_takes_the_place_of_the_rule_that_told_it(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     key = "kleimenov_popova.units.f64"
-    bare = gpus.Gpu("bare", {key: gpus.figure(key, 1, source="test")})
+    bare = gpus.Gpu("bare", {key: gpus.datum(key, 1, source="test")})
     (tmp_path / "bare.toml").write_text(gpus.render(bare))
     (tmp_path / "s.csv").write_text("measure,name,count,cycles\ndelay,f64,64,2048\ndelay,f64,192,6144\n")
     arguments = (
@@ -357,7 +350,7 @@ def test_a_fitted_delay_takes_the_place_of_the_rule_that_told_it(
         tmp_path / "x.toml",
     )
     assert Runner("microbench", capsys)(*arguments).code == 0
-    assert dict(gpus.find(str(tmp_path / "x.toml")).figures).keys() == {"kleimenov_popova.delay.f64"}
+    assert dict(gpus.find(str(tmp_path / "x.toml")).data).keys() == {"kleimenov_popova.delay.f64"}
 
 
 @pytest.mark.parametrize(
@@ -365,13 +358,12 @@ def test_a_fitted_delay_takes_the_place_of_the_rule_that_told_it(
     [
         (["latency"], "give one of --emit, --fit"),
         (["latency", "--emit=cuda"], "-o is missing"),
-        (["latency", "--emit=ptx", "--lengths=a,b", "-o", "x"], "give whole numbers"),
         (["latency", "--emit=cuda", "--gpu=gtx1050", "-o", "x"], "--gpu, --gpu-out and --force are for --fit"),
         (["latency", "--emit=cuda", "--force", "-o", "x"], "--force are for --fit"),
         (["launch", "--fit=nowhere.csv"], "nowhere.csv: cannot read"),
         (["launch", "--fit=nowhere.csv", "--gpu-out=mine"], "--gpu-out 'mine': the name must end in .toml"),
         (["memory", "--fit=nowhere.csv", "--gpu-out=mine.tml"], "the name must end in .toml"),
-        (["launch", "--fit=nowhere.csv", "-o", "x"], "-o is for --emit"),
+        (["launch", "--fit=nowhere.csv", "-o", "x"], "-o is for --emit and --run"),
     ],
 )
 def test_bad_use_is_one_line_and_exit_2(

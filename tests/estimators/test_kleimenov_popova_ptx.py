@@ -10,7 +10,7 @@ from makespan import ptx
 from makespan.errors import InputError, UnsupportedError
 from makespan.estimators import gpu as gpus
 from makespan.estimators import kleimenov_popova as model
-from makespan.estimators.kinds import Kind
+from makespan.estimators.instruction_classes import Kind
 from makespan.estimators.kleimenov_popova import Device, HitRates, LoopRule, PtxModel, Rules, estimate, from_ptx
 from makespan.estimators.kleimenov_popova.device import PREFIX
 from makespan.estimators.kleimenov_popova.sequence import Repeat, Sequence
@@ -224,15 +224,15 @@ def test_issue_delays_follow_from_units_or_throughputs_of_a_processing_block() -
 
 
 def test_an_issue_delay_that_is_told_twice_is_refused() -> None:
-    units = gpus.figure("kleimenov_popova.units.f64", 1, source="test")
-    both = gpus.Gpu("test", {**gpu().figures, "kleimenov_popova.units.f64": units})
+    units = gpus.datum("kleimenov_popova.units.f64", 1, source="test")
+    both = gpus.Gpu("test", {**gpu().data, "kleimenov_popova.units.f64": units})
     with pytest.raises(InputError, match="delay of f64 is told in 2 ways, delay and units"):
         from_ptx(kernel("add.f64 %fd1, %fd1, %fd1;\nret;"), launch("32", "1"), both, Device.of(both), HitRates(0, 0))
 
 
 def test_the_bandwidth_of_the_device_memory_follows_from_the_data_sheet() -> None:
-    known = {key: value for key, value in gpu().figures.items() if not key.endswith("band_DRAM")}
-    rate = gpus.figure("mem_bw_gbs", 112, source="data sheet")
+    known = {key: value for key, value in gpu().data.items() if not key.endswith("band_DRAM")}
+    rate = gpus.datum("mem_bw_gbs", 112, source="data sheet")
     assert Device.of(gpus.Gpu("test", {**known, "mem_bw_gbs": rate})).bandwidth.dram == 112
     with pytest.raises(InputError, match=r"band_DRAM .* is not known"):
         Device.of(gpus.Gpu("test", known))
@@ -364,7 +364,7 @@ def test_a_kernel_that_cannot_be_modelled_is_refused_with_its_line(
 
 
 def test_classes_without_latency_are_named_with_an_instruction(estimated: Runner) -> None:
-    figures = {key: value for key, value in gpu().figures.items() if not key.endswith((".f64", ".setp"))}
+    figures = {key: value for key, value in gpu().data.items() if not key.endswith((".f64", ".setp"))}
     Path("gpu.toml").write_text(gpus.render(gpus.Gpu("test", figures)))
     done = run(estimated, *LAUNCH, *RATES)
     assert done.code == 2

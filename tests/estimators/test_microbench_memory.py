@@ -11,13 +11,13 @@ import pytest
 
 from makespan.errors import InputError, MeasurementError
 from makespan.estimators import gpu as gpus
-from makespan.estimators.hong_kim.measured_device import Device
-from makespan.estimators.hong_kim.memory_fit import Method, fit_memory
-from makespan.estimators.hong_kim.samples import MemorySample, memory_csv, read_memory
-from makespan.estimators.hong_kim.sources import Chase, Language, MemoryPlan, memory_source
-from makespan.estimators.hong_kim.virtual_device import DepartureQueue
-from makespan.estimators.parameter import Parameter
+from makespan.estimators.microbench import programs, samples
+from makespan.estimators.microbench.fit import Method, bandwidth_departure, fit_memory
+from makespan.estimators.microbench.parameter import Parameter
+from makespan.estimators.microbench.programs import Chase, Language, MemoryPlan
+from makespan.estimators.microbench.samples import MEMORY, Sample
 from tests.command import Runner
+from tests.estimators.virtual_memory import DepartureQueue
 
 REQUESTS = (32, 64, 128, 256)
 QUADRO = DepartureQueue(latency=420, departure_coal=4, departure_uncoal=10, uncoal_per_mw=32)
@@ -29,14 +29,29 @@ def microbench(capsys: pytest.CaptureFixture[str]) -> Runner:
     return Runner("microbench", capsys)
 
 
+def described(transactions: int, **known: float) -> gpus.Gpu:
+    """A GPU of which a request has so many transactions."""
+    data = {"warp_size": 32, "hong_kim.uncoal_per_mw": transactions, **known}
+    return gpus.Gpu("test", {key: gpus.datum(key, value, source="test") for key, value in data.items()})
+
+
+def memory_csv(several: tuple[Sample, ...]) -> str:
+    return samples.text(several, MEMORY)
+
+
+def memory_source(language: Language, plan: MemoryPlan) -> str:
+    (source,) = programs.memory_source(language, plan).values()
+    return source
+
+
 def numbers(parameters: tuple[Parameter, ...]) -> dict[str, Fraction]:
     return {found.key.removeprefix("hong_kim."): found.value for found in parameters}
 
 
 def recovered(
-    samples: tuple[MemorySample, ...], per_request: int, *, method: Method = "slope", force: bool = False
+    several: tuple[Sample, ...], per_request: int, *, method: Method = "slope", force: bool = False
 ) -> dict[str, Fraction]:
-    return numbers(fit_memory(samples, Device(uncoal_per_mw=per_request), method=method, force=force))
+    return numbers(fit_memory(several, described(per_request), "test", method=method, force=force))
 
 
 # a memory whose parameters are known
@@ -61,7 +76,7 @@ def test_parameters_are_recovered_exactly_from_a_departure_queue(
         "departure_del_uncoal": memory.departure_uncoal,
     }
     assert recovered(memory.samples(), memory.uncoal_per_mw) == truth
-    departures = tuple(sample for sample in memory.samples() if sample.pattern != "latency")
+    departures = tuple(sample for sample in memory.samples() if sample.what != ("latency",))
     assert recovered(departures, memory.uncoal_per_mw) == truth  # the latency is where the line starts
 
 
@@ -87,69 +102,69 @@ def test_the_overhead_of_a_launch_cancels_but_in_a_single_walk() -> None:
 def test_all_sms_measure_the_bandwidth_in_place_of_the_departure_delay() -> None:
     """As in the worked example of Hong and Kim: 16 SMs share 80 GB/s at 1 GHz, 25.6 cycles for each request."""
     crowd = DepartureQueue(420, 4, 10, 32, sms=16, departure_chip=Fraction(16, 10))
-    device = Device(uncoal_per_mw=32, clock_ghz=1, sms=16, mem_bw_gbs=80)
-    found = fit_memory(crowd.whole_gpu_samples(requests=(4096,)), device, method="whole-gpu")
+    gpu = described(32, clock_ghz=1, sms=16, mem_bw_gbs=80)
+    found = fit_memory(crowd.whole_gpu_samples(requests=(4096,)), gpu, "test", method="whole-gpu")
     coalesced, uncoalesced = found
-    assert device.bandwidth_departure == Fraction("25.6")
+    assert bandwidth_departure(gpu) == Fraction("25.6")
     assert float(coalesced.value) == pytest.approx(25.6, rel=0.01)
     assert coalesced.bandwidth_limited
-    assert "bandwidth_limited" in coalesced.figure().source
+    assert "bandwidth_limited" in coalesced.datum().source
     assert uncoalesced.bandwidth_limited
 
 
 def test_all_sms_measure_the_departure_delay_where_bandwidth_is_plenty() -> None:
-    wide = DepartureQueue(420, 40, 10, 32, sms=4, departure_chip=1)
-    device = Device(uncoal_per_mw=32, clock_ghz=1, sms=4, mem_bw_gbs=512)
-    found = fit_memory(wide.whole_gpu_samples(requests=(2048,)), device, method="whole-gpu")
+    wide = DepartureQueue(420, 40, 10, 32, sms=4, departure_chip=Fraction(1))
+    gpu = described(32, clock_ghz=1, sms=4, mem_bw_gbs=512)
+    found = fit_memory(wide.whole_gpu_samples(requests=(2048,)), gpu, "test", method="whole-gpu")
     assert float(found[0].value) == pytest.approx(40, rel=0.01)
     assert not any(parameter.bandwidth_limited for parameter in found)
 
 
 def test_times_in_seconds_become_cycles_of_the_clock() -> None:
-    samples = tuple(
-        MemorySample(sample.pattern, sample.requests, sample.time / (Fraction("1.35") * 10**9), in_seconds=True)
+    several = tuple(
+        Sample(sample.what, sample.counts, sample.time / (Fraction("1.35") * 10**9), in_seconds=True)
         for sample in QUADRO.samples()
     )
-    found = numbers(fit_memory(samples, Device.of(gpus.find("quadro-fx5600"))))
+    found = numbers(fit_memory(several, gpus.find("quadro-fx5600"), "test"))
     assert found == recovered(QUADRO.samples(), 32)
 
 
-def scattered(times: list[int], pattern: str = "coalesced") -> tuple[MemorySample, ...]:
-    return tuple(MemorySample(pattern, count, Fraction(time)) for count, time in zip(REQUESTS, times, strict=False))
+def scattered(times: list[int], pattern: str = "coalesced") -> tuple[Sample, ...]:
+    return tuple(Sample((pattern,), (count,), Fraction(time)) for count, time in zip(REQUESTS, times, strict=False))
 
 
 def test_times_that_are_not_on_a_line_are_refused_unless_forced() -> None:
-    samples = scattered([544, 1500, 700, 1440])
+    several = scattered([544, 1500, 700, 1440])
     with pytest.raises(MeasurementError, match=r"mem_ld: R\^2 is 0\.\d+, below 0\.98: .* --force"):
-        recovered(samples, 32)
-    (latency, departure) = fit_memory(samples, Device(uncoal_per_mw=32), force=True)
-    assert "below 0.98" in departure.figure().source
+        recovered(several, 32)
+    (latency, departure) = fit_memory(several, described(32), "test", force=True)
+    assert "below 0.98" in departure.datum().source
     assert latency.doubts
 
 
 def test_a_time_that_does_not_grow_is_refused_even_if_forced() -> None:
     with pytest.raises(MeasurementError, match="departure_del_coal would be -"):
         recovered(scattered([1000, 900, 800, 700]), 32, force=True)
-    with pytest.raises(MeasurementError, match="departure_del_coal would be 0 cycles"):
+    with pytest.raises(MeasurementError, match="departure_del_coal would be 0: the time does not grow"):
         recovered(scattered([500, 500, 500, 500]), 32, force=True)
 
 
 @pytest.mark.parametrize(
-    ("samples", "said"),
+    ("several", "said"),
     [
-        (scattered([544, 672, 928]), "coalesced: samples of at least 4 different numbers of requests are needed"),
-        (scattered([13440], "latency"), "latency: samples of at least two lengths are needed, or --method single"),
+        (scattered([544, 672, 928]), "coalesced: samples of at least 4 different counts are needed, not 32, 64, 128"),
+        (scattered([13440], "latency"), "latency: samples of at least 2 different counts are needed, not 32"),
     ],
 )
-def test_too_few_samples_are_refused(samples: tuple[MemorySample, ...], said: str) -> None:
+def test_too_few_samples_are_refused(several: tuple[Sample, ...], said: str) -> None:
     with pytest.raises(InputError, match=said):
-        recovered(samples, 32)
+        recovered(several, 32)
 
 
 def test_seconds_need_a_clock() -> None:
-    seconds = tuple(MemorySample("latency", count, Fraction(count), in_seconds=True) for count in (1, 2))
-    with pytest.raises(InputError, match="clock_ghz of the device is needed"):
-        fit_memory(seconds, Device(uncoal_per_mw=32))
+    seconds = tuple(Sample(("latency",), (count,), Fraction(count), in_seconds=True) for count in (1, 2))
+    with pytest.raises(InputError, match=r"clock_ghz \[GHz\] is not known"):
+        fit_memory(seconds, described(32), "test")
 
 
 # files
@@ -158,7 +173,7 @@ def test_seconds_need_a_clock() -> None:
 def test_samples_are_read_as_they_were_written(tmp_path: Path) -> None:
     file = tmp_path / "samples.csv"
     file.write_text(memory_csv(QUADRO.samples()))
-    assert read_memory(file) == QUADRO.samples()
+    assert samples.read(file, MEMORY) == QUADRO.samples()
 
 
 @pytest.mark.parametrize(
@@ -182,16 +197,16 @@ def test_samples_that_cannot_be_are_refused_with_their_line(text: str, said: str
     file = tmp_path / "samples.csv"
     file.write_text(text)
     with pytest.raises(InputError) as error:
-        read_memory(file)
+        samples.read(file, MEMORY)
     assert str(error.value).startswith(f"{file}{said}")
 
 
 def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
     (tmp_path / "samples.csv").write_bytes(b"\xff\xfe")
     with pytest.raises(InputError, match="cannot read the file of samples: it is not UTF-8 text"):
-        read_memory(tmp_path / "samples.csv")
+        samples.read(tmp_path / "samples.csv", MEMORY)
     with pytest.raises(InputError, match="cannot read the file of samples: No such file"):
-        read_memory(tmp_path / "none.csv")
+        samples.read(tmp_path / "none.csv", MEMORY)
 
 
 # the command
@@ -200,15 +215,14 @@ def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
 def test_a_fit_completes_the_description_of_a_gpu(microbench: Runner, tmp_path: Path) -> None:
     (tmp_path / "samples.csv").write_text(memory_csv(GTX280.samples()))
     mine = tmp_path / "my.toml"
-    done = microbench(
-        "memory", "--fit", tmp_path / "samples.csv", "--gpu", "hd6970", "--uncoal-per-mw", 12, "--gpu-out", mine
-    )
+    (tmp_path / "before.toml").write_text(gpus.render(described(12)))
+    done = microbench("memory", "--fit", tmp_path / "samples.csv", "--gpu", tmp_path / "before.toml", "--gpu-out", mine)
     assert done.code == 0, done
     found = gpus.find(str(mine))
     assert found.number("hong_kim.mem_ld") == 450
     assert found.number("hong_kim.departure_del_uncoal") == 40
-    assert found.figure("hong_kim.departure_del_coal").status is gpus.Status.MEASURED
-    assert "standard error 0, R^2 1.000000" in found.figure("hong_kim.departure_del_coal").source
+    assert found.datum("hong_kim.departure_del_coal").status is gpus.Status.MEASURED
+    assert "standard error 0, R^2 1.000000" in found.datum("hong_kim.departure_del_coal").source
     assert "R^2 1.000000" in done.out
 
 
@@ -237,9 +251,7 @@ def test_a_bad_fit_is_a_measurement_that_failed(microbench: Runner, tmp_path: Pa
         (("--emit", "ptx"), "-o is missing"),
         (("--emit", "ptx", "--gpu", "gtx280"), "--gpu, --gpu-out and --force are for --fit"),
         (("--fit", "none.csv"), "--gpu is missing"),
-        (("--emit", "ptx", "--warps", "1,2,x"), "--warps '1,2,x': give whole numbers"),
-        (("--emit", "ptx", "--warps", "4,8,16"), "warps must be at least 4 different numbers, not [4, 8, 16]"),
-        (("--emit", "ptx", "--ptx-target", "sm_75;"), "a target of PTX is a name such as sm_75"),
+        (("--fit", "none.csv", "--gpu", "gtx280", "-o", "x"), "-o is for --emit and --run"),
     ],
 )
 def test_options_that_make_no_sense_are_refused(microbench: Runner, words: tuple[str, ...], said: str) -> None:
@@ -323,28 +335,33 @@ def test_the_walk_reads_one_address_after_the_other(language: Language) -> None:
     assert chase != total
 
 
+SMALL = MemoryPlan(loads=4, warps=(1, 2, 3, 4), steps=(256, 1024), repeats=1, caches=1)
+
+
 def test_the_opencl_kernels_run_and_take_time() -> None:
     pytest.importorskip("pyopencl")
-    from makespan.estimators.hong_kim.opencl_device import OpenCLDevice
+    from makespan.estimators.microbench.on_opencl import measure_memory
+    from makespan.estimators.opencl import Opened
 
     try:
-        device = OpenCLDevice()
+        device = Opened()
     except (MeasurementError, InputError) as error:
         pytest.skip(str(error))
-    plan = MemoryPlan(loads=4, warps=(1, 2, 3, 4), steps=(256, 1024), repeats=1, caches=1)
-    samples = device.measure_memory(plan)
-    assert len(samples) == len(plan.steps) + 2 * len(plan.warps)
-    assert all(sample.in_seconds and 0 < sample.time < 60 for sample in samples)
+    several = list(measure_memory(device, SMALL))
+    assert len(several) == len(SMALL.steps) + 2 * len(SMALL.warps)
+    assert all(sample.in_seconds and 0 < sample.time < 60 for sample in several)
 
 
-def test_samples_of_an_opencl_device_can_be_fitted(microbench: Runner, tmp_path: Path) -> None:
+def test_samples_of_an_opencl_device_can_be_fitted(
+    microbench: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pytest.importorskip("pyopencl")
-    small = ("--loads", 2, "--warps", "1,2,3,4", "--steps", "64,256", "--repeats", 1, "--caches", 1)
-    done = microbench("memory", "--run", "-o", tmp_path / "samples.csv", *small)
+    monkeypatch.setattr(programs, "MemoryPlan", lambda *_, **__: SMALL)
+    done = microbench("memory", "--run", "-o", tmp_path / "samples.csv")
     if done.code == 4:
         pytest.skip(done.err)
     assert done.code == 0, done
-    assert len(read_memory(tmp_path / "samples.csv")) == 2 + 2 * 4
+    assert len(samples.read(tmp_path / "samples.csv", MEMORY)) == 2 + 2 * 4
     fitted = microbench("memory", "--fit", tmp_path / "samples.csv", "--gpu", "hd6970", "--force")
     assert fitted.code in (0, 4), fitted  # times of a CPU need not grow with its requests
 

@@ -10,7 +10,7 @@ import pytest
 
 from makespan import ptx
 from makespan.errors import InputError, MeasurementError, UnsupportedError
-from makespan.estimators.kinds import Kind
+from makespan.estimators.instruction_classes import Kind
 from makespan.estimators.profile import (
     Coalescing,
     KernelProfile,

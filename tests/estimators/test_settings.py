@@ -6,22 +6,22 @@ from makespan.errors import InputError
 from makespan.estimators import gpu as gpus
 from makespan.estimators.settings import with_settings
 
-GPU = gpus.Gpu("test", {"kleimenov_popova.delay.f64": gpus.figure("kleimenov_popova.delay.f64", 2, source="test")})
+GPU = gpus.Gpu("test", {"kleimenov_popova.delay.f64": gpus.datum("kleimenov_popova.delay.f64", 2, source="test")})
 
 
 def test_the_keys_of_the_model_may_leave_out_its_name() -> None:
     found = with_settings(GPU, ["mem_ld = 420", "sms=8", "hong_kim.coalescing_rule=cc10"], "--set", model="hong_kim")
     assert (found.number("hong_kim.mem_ld"), found.whole("sms")) == (420, 8)
     assert found.text("hong_kim.coalescing_rule") == "cc10"
-    assert found.figure("sms") == gpus.Figure(8, "", "--set", gpus.Status.GIVEN)
+    assert found.datum("sms") == gpus.Datum(8, "", "--set", gpus.Status.GIVEN)
     with pytest.raises(InputError, match="unknown key 'mem_ld'"):
         with_settings(GPU, ["mem_ld=420"], "--set")
 
 
 def test_a_delay_takes_the_place_of_another_way_to_tell_it() -> None:
     found = with_settings(GPU, ["units.f64=1"], "--set", model="kleimenov_popova")
-    assert set(found.figures) == {"kleimenov_popova.units.f64"}
-    assert set(with_settings(GPU, ["sms=8"], "--set").figures) == {"kleimenov_popova.delay.f64", "sms"}
+    assert set(found.data) == {"kleimenov_popova.units.f64"}
+    assert set(with_settings(GPU, ["sms=8"], "--set").data) == {"kleimenov_popova.delay.f64", "sms"}
 
 
 @pytest.mark.parametrize(

@@ -18,11 +18,11 @@ COMMANDS = {**METHODS, COMPARE: "all of them, beside what is proven (also --comp
 
 
 class MethodGroup(LazyGroup):
-    """Takes the method as `--method NAME` anywhere, or as the first word; `--compare` anywhere asks for all methods."""
+    """Takes the method as the first word, alone or behind --method; `--compare` in its place asks for all methods."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Move the method to the front, where a group expects its command."""
-        return super().parse_args(ctx, _method_first(list(args)))
+        """Make the method the command."""
+        return super().parse_args(ctx, _with_command(args))
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -32,28 +32,22 @@ class MethodGroup(LazyGroup):
         return f"--method {name}" if name in METHODS else f"--{name}", method, rest
 
 
-def _method_first(args: list[str]) -> list[str]:
-    if "--compare" in args:
-        if any(word.partition("=")[0] == "--method" for word in args) or args[0] in (*METHODS, *ALIASES):
-            raise click.UsageError("give either --method NAME or --compare, which asks all methods")
-        args.remove("--compare")
-        return [COMPARE, *args]
-    for at, word in enumerate(args):
-        if word == "--method" and at + 1 < len(args):
-            return [_method(args[at + 1]), *args[:at], *args[at + 2 :]]
-        if word.startswith("--method="):
-            return [_method(word.partition("=")[2]), *args[:at], *args[at + 1 :]]
-    if args and args[0] in ALIASES:
-        return [ALIASES[args[0]], *args[1:]]
-    if not (args and args[0] in COMMANDS) and not set(args) & {"-h", "--help"}:
-        raise click.UsageError(f"which method? give --method {'|'.join(METHODS)}, or --compare for all")
-    return args
-
-
-def _method(name: str) -> str:
-    if name not in METHODS and name not in ALIASES:
+def _with_command(args: list[str]) -> list[str]:
+    first, rest = (args[0], args[1:]) if args else ("", [])
+    if first == f"--{COMPARE}":
+        return [COMPARE, *rest]
+    if first.startswith("--method="):
+        first, rest = "--method", [first.partition("=")[2], *rest]
+    if first == "--method":
+        name, rest = (rest[0], rest[1:]) if rest else ("", [])
+    else:
+        name = first
+    name = ALIASES.get(name, name)
+    if first == "--method" and name not in METHODS:
         raise click.UsageError(f"unknown method {name!r}; there are {', '.join(METHODS)}")
-    return ALIASES.get(name, name)
+    if name not in COMMANDS and not set(args) & {"-h", "--help"}:
+        raise click.UsageError(f"which method? begin with --method {'|'.join(METHODS)}, or --compare for all")
+    return [name, *rest] if name in COMMANDS else args
 
 
 @click.group(
@@ -67,6 +61,6 @@ def _method(name: str) -> str:
 def command() -> None:
     """Estimate the time of a kernel launch by a published model. An estimate is not a bound.
 
-    `makespan estimate --method NAME --help` shows the options of a method; its name may also come first, without
-    --method. The names static-fixpoint (kleimenov-popova) and cost-table (opencl-cost-table) are known, too.
+    `makespan estimate --method NAME --help` shows the options of a method; its name may also stand without --method.
+    The names static-fixpoint (kleimenov-popova) and cost-table (opencl-cost-table) are known, too.
     """

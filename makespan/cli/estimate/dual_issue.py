@@ -1,21 +1,16 @@
 """`makespan estimate --method dual-issue`: the time of FFMAs at the throughput that an SM sustains."""
 
-import json
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from makespan.cli.estimate.options import kernel_options, report_options
-from makespan.cli.issue_device import device_options, measured
-from makespan.cli.source import read_module, telling_how_to_keep
+from makespan.cli.estimate.question import Asked, kernel_options, report_options, show
+from makespan.cli.issue_device import IssueDeviceOptions, device_options, measured
 from makespan.errors import InputError
 
 if TYPE_CHECKING:
-    from makespan.estimators.dual_issue import Work
     from makespan.estimators.gpu import Gpu
 
-_REGISTERS = 32
 _K20_SMS, _K20_CLOCK = 13, 0.706
 
 
@@ -29,21 +24,13 @@ _K20_SMS, _K20_CLOCK = 13, 0.706
 @click.option("--clock-ghz", type=float, metavar="GHZ", help="SM clock [default without --import: 0.706, Tesla K20]")
 @report_options
 def command(
-    source: str | None,
     ffma: float | None,
-    kernel: str | None,
-    param: tuple[str, ...],
-    block: str | None,
-    grid: str | None,
-    loop_bounds: tuple[str, ...],
     gpu: str | None,
     sms: int | None,
     clock_ghz: float | None,
     explain: bool,
     output: str,
-    arch: str | None,
-    keep_ptx: Path | None,
-    **device: Any,
+    **options: Any,
 ) -> None:
     """Estimate the time of an FFMA-bound launch: FFMAs over the FFMAs per cycle that an SM was found to sustain.
 
@@ -51,22 +38,18 @@ def command(
     """
     from makespan.estimators import gpu as gpus
     from makespan.estimators.dual_issue import Work, estimate
-    from makespan.estimators.dual_issue.arbiter import PATTERNS
-    from makespan.report import estimate as report
 
-    if (source is None) == (ffma is None):
+    asked = Asked.taken(options)
+    if (asked.source is None) == (ffma is None):
         raise InputError("give either SOURCE or --ffma, the FFMA lane-operations of the launch")
-    if source is None:
-        if any((kernel, param, block, grid, loop_bounds, arch, keep_ptx)):
-            raise InputError("--ffma takes no options for kernels (--kernel, --param, --block, --grid, ...)")
-        work = Work(float(ffma or 0))
-    else:
-        work = _counted(source, kernel, param, block, grid, loop_bounds, arch, keep_ptx)
-    described = None if gpu is None else gpus.find(gpu)
-    sms, clock_ghz = _size(described, sms, clock_ghz, is_virtual=device["table"] is None)
-    found = measured(registers=_REGISTERS, only=PATTERNS, **device)
-    result = estimate(found, work, sms=sms, clock_ghz=clock_ghz, gpu=described)
-    click.echo(json.dumps(report.document(result)) if output == "json" else report.text(result, explain=explain))
+    if ffma is not None:
+        asked.refuse("--ffma says how many there are")
+    work = Work.of(asked.question().profile()) if ffma is None else Work(ffma)
+    device = IssueDeviceOptions(**options)
+    card = None if gpu is None else gpus.find(gpu)
+    sms, clock_ghz = _size(card, sms, clock_ghz, is_virtual=device.table is None)
+    found = estimate(measured(device), work, sms=sms, clock_ghz=clock_ghz, gpu=card)
+    show(found, explain=explain, output=output)
 
 
 def _size(gpu: "Gpu | None", sms: int | None, clock_ghz: float | None, *, is_virtual: bool) -> tuple[int, float | None]:
@@ -80,24 +63,3 @@ def _size(gpu: "Gpu | None", sms: int | None, clock_ghz: float | None, *, is_vir
     if sms is None:
         raise InputError("--sms is missing: how many SMs has the GPU that was measured? (or --gpu)")
     return sms, clock_ghz
-
-
-def _counted(
-    source: str,
-    kernel: str | None,
-    param: tuple[str, ...],
-    block: str | None,
-    grid: str | None,
-    loop_bounds: tuple[str, ...],
-    arch: str | None,
-    keep_ptx: Path | None,
-) -> "Work":
-    from makespan import ptx
-    from makespan.estimators.dual_issue import Work
-    from makespan.estimators.profile import profile
-
-    module = read_module(source, arch=arch, keep_ptx=keep_ptx)
-    chosen = module.kernel(kernel)
-    with telling_how_to_keep(module):
-        bounds = ptx.bounds_for(chosen, ptx.loop_bounds(loop_bounds), module.kernels)
-        return Work.of(profile(chosen, ptx.launch(block, grid, param), loop_bounds=bounds))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from makespan.cli.estimate.options import kernel_options, report_options
+from makespan.cli.estimate.question import Asked, kernel_options, report_options
 from makespan.cli.parameters import Seconds
 from makespan.errors import InputError
 
@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 DEVICE, CPU = 0, 1
 _DIGITS = 12
-_KERNEL_OPTIONS = ("kernel", "loop_bounds", "block", "grid", "param", "arch", "keep_ptx")
+_ITERATION = ("arrays", "constants", "functions", "wg", "dedupe_reads", "alike")
+"""Options that a kernel file has no use for."""
 
 
 @click.command("opencl-cost-table")
@@ -43,7 +44,6 @@ _KERNEL_OPTIONS = ("kernel", "loop_bounds", "block", "grid", "param", "arch", "k
 @kernel_options
 @report_options
 def command(
-    source: str | None,
     expr: str | None,
     table: str | None,
     emit_opencl: bool,
@@ -58,22 +58,26 @@ def command(
     An estimate is not a bound. SOURCE is a kernel (.ptx, .cu) with --block and --grid. With --cpu-time the last line
     says where to run it, and the exit code is 0 for the device and 1 for the CPU.
     """
-    if (source is None) == (expr is None):
-        raise InputError("give either SOURCE or --expr")
-    if emit_opencl:
-        click.echo(_emitted(expr, options), nl=False)
-        return DEVICE
-    if table is None:
-        raise InputError("--table is missing: a shipped cost table such as rmbp-gt650m, or one of 'microbench opencl'")
+    from makespan.estimators.opencl_cost_table import opencl_code
     from makespan.estimators.opencl_cost_table.prediction import predict
     from makespan.estimators.opencl_cost_table.table import find
     from makespan.report import cost_prediction
 
+    asked = Asked.taken(options)
+    if (asked.source is None) == (expr is None):
+        raise InputError("give either SOURCE or --expr")
+    if emit_opencl and expr is None:
+        raise InputError("--emit-opencl is for --expr")
+    if expr is not None:
+        asked.refuse("--expr is an iteration")
+    if emit_opencl:
+        click.echo(opencl_code.source(_iteration(str(expr), options)), nl=False)
+        return DEVICE
+    if table is None:
+        raise InputError("--table is missing: a shipped cost table such as rmbp-gt650m, or one of 'microbench opencl'")
     priced = find(table)
-    if expr is None:
-        work = _of_kernel(str(source), priced.interval_bytes, options)
-    else:
-        work = _of_iteration(expr, priced.interval_bytes, options)
+    interval = priced.interval_bytes
+    work = _of_kernel(asked, interval, options) if expr is None else _of_iteration(expr, interval, options)
     prediction = predict(priced, work, _assigned(overrides, "--override", float))
     if output == "json":
         click.echo(json.dumps(cost_prediction.document(prediction, cpu_time)))
@@ -98,56 +102,40 @@ def _of_iteration(text: str, interval_bytes: int, options: dict[str, Any]) -> "W
     from makespan.estimators.opencl_cost_table.counting import count
     from makespan.estimators.opencl_cost_table.prediction import Work
 
-    iteration = _iteration(text, options)
+    found = _iteration(text, options)
     counts = count(
-        iteration,
+        found,
         interval_bytes=interval_bytes,
         dedupe_reads=options["dedupe_reads"],
         classified=not options["alike"],
     )
-    sizes = iteration.bytes_in, iteration.bytes_out
-    bytes_in, bytes_out = sizes if options["moved"] == "auto" else _bytes(options["moved"])
-    return Work(counts, iteration.work_items, options["wg"], bytes_in, bytes_out, tuple(outside_reads(iteration)))
+    moved = options["moved"]
+    bytes_in, bytes_out = (found.bytes_in, found.bytes_out) if moved == "auto" else _bytes(moved)
+    return Work(counts, found.work_items, options["wg"], bytes_in, bytes_out, tuple(outside_reads(found)))
 
 
-def _of_kernel(source: str, interval_bytes: int, options: dict[str, Any]) -> "Work":
-    from makespan import ptx
-    from makespan.cli.source import read_module
+def _of_kernel(asked: Asked, interval_bytes: int, options: dict[str, Any]) -> "Work":
     from makespan.estimators.opencl_cost_table.from_ptx import work
 
-    for name, given in (("--array", "arrays"), ("--const", "constants"), ("--func", "functions"), ("--wg", "wg")):
-        if options[given]:
-            raise InputError(f"{name} is for --expr; the launch of a kernel is --block and --grid")
-    if options["dedupe_reads"] or options["alike"]:
-        raise InputError("--dedupe-reads and --alike are for --expr")
-    module = read_module(source, arch=options["arch"], keep_ptx=options["keep_ptx"])
-    kernel = module.kernel(options["kernel"])
-    moved = "none" if options["moved"] == "auto" else options["moved"]
-    bytes_in, bytes_out = _bytes(moved)
+    for name in _ITERATION:
+        if options[name]:
+            option = {"arrays": "array", "constants": "const", "functions": "func"}.get(name, name.replace("_", "-"))
+            raise InputError(f"--{option} is for --expr; the launch of a kernel is --block and --grid")
+    question = asked.question()
+    bytes_in, bytes_out = _bytes("none" if options["moved"] == "auto" else options["moved"])
     return work(
-        kernel,
-        ptx.launch(options["block"], options["grid"], options["param"]),
+        question.kernel,
+        question.launch,
         interval_bytes=interval_bytes,
-        loop_bounds=ptx.bounds_for(kernel, ptx.loop_bounds(options["loop_bounds"]), module.kernels),
+        loop_bounds=question.loop_bounds,
         bytes_in=bytes_in,
         bytes_out=bytes_out,
     )
 
 
-def _emitted(expr: str | None, options: dict[str, Any]) -> str:
-    from makespan.estimators.opencl_cost_table import opencl_code
-
-    if expr is None:
-        raise InputError("--emit-opencl is for --expr")
-    return opencl_code.source(_iteration(expr, options))
-
-
 def _iteration(text: str, options: dict[str, Any]) -> "Iteration":
-    from makespan.estimators.opencl_cost_table.semantics import iteration
+    from makespan.estimators.opencl_cost_table.language import iteration
 
-    for name in _KERNEL_OPTIONS:
-        if options[name]:
-            raise InputError(f"--{name.removesuffix('s').replace('_', '-')} is for SOURCE, a kernel")
     return iteration(
         text,
         arrays=[_array(given) for given in options["arrays"]],
@@ -169,21 +157,16 @@ def _array(text: str) -> "Array":
 def _assigned(texts: tuple[str, ...], option: str, convert: Any) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for text in texts:
-        name, value = _assignment(text, option, convert)
-        if name in found:
-            raise InputError(f"{option} {name} is given twice")
-        found[name] = value
+        match = re.fullmatch(r"\s*([A-Za-z_]\w*)\s*=\s*(\S{1,40})\s*", text, re.ASCII)
+        if match is not None and match[1] in found:
+            raise InputError(f"{option} {match[1]} is given twice")
+        try:
+            if match is None:
+                raise ValueError
+            found[match[1]] = convert(match[2])
+        except ValueError:
+            raise InputError(f"{option} {text!r}: give NAME=NUMBER") from None
     return found
-
-
-def _assignment(text: str, option: str, convert: Any) -> tuple[str, Any]:
-    match = re.fullmatch(r"\s*([A-Za-z_]\w*)\s*=\s*(\S{1,40})\s*", text, re.ASCII)
-    try:
-        if match is None:
-            raise ValueError
-        return match[1], convert(match[2])
-    except ValueError:
-        raise InputError(f"{option} {text!r}: give NAME=NUMBER") from None
 
 
 def _bytes(text: str) -> tuple[int | None, int | None]:

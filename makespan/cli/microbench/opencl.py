@@ -42,9 +42,9 @@ def opened(device: int | None, virtual: str | None, noise: float | None, seed: i
     if virtual is None:
         if noise is not None:
             raise InputError("--noise is for --virtual")
-        from makespan.estimators.opencl_cost_table import opencl_device
+        from makespan.estimators.opencl_cost_table.opencl_device import OpenCLDevice
 
-        return opencl_device.find(device or 0)
+        return OpenCLDevice(device or 0)
     if device is not None:
         raise InputError("--device and --virtual exclude each other")
     from makespan.estimators.opencl_cost_table.table import find

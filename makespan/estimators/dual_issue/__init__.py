@@ -12,7 +12,7 @@ Source: a patent on the throughput test for FFMA in dual-issue mode, and Zhang, 
 from makespan.estimators.dual_issue.bank_relation import BankResult, Threshold, banks
 from makespan.estimators.dual_issue.checker import CycleReport, check
 from makespan.estimators.dual_issue.code_meaning import CodeResult, codes
-from makespan.estimators.dual_issue.device import IssueDevice, Run
+from makespan.estimators.dual_issue.device import IssueDevice, Run, Sm
 from makespan.estimators.dual_issue.ffma_bound import Work, estimate
 from makespan.estimators.dual_issue.method import Characteristics, characterise
 from makespan.estimators.dual_issue.pattern_ranking import PatternResult, codes_for, patterns
@@ -32,6 +32,7 @@ __all__ = [
     "PatternResult",
     "Program",
     "Run",
+    "Sm",
     "Threshold",
     "Truth",
     "VirtualSm",

@@ -13,8 +13,6 @@ from makespan.errors import InputError
 
 Pattern = tuple[int, ...]
 
-GROUPS_PER_PAIR = 3
-"""Two schedulers with a group of lanes each, and the shared group: FFMAs of a pair per cycle at most."""
 PATTERNS: tuple[Pattern, ...] = tuple(sorted(set(permutations((1, 1, 2, 2)))))
 """The choices of two single issues among four cycles: six FFMAs in four cycles."""
 
@@ -45,42 +43,6 @@ class Bubbles:
     def of(self, pattern: Pattern) -> int:
         """Cycles lost per repetition of `pattern`."""
         return self.start * (pattern[0] == 2) + self.end * (pattern[-1] == 2)
-
-
-@dataclass(frozen=True, slots=True)
-class Meshing:
-    """Two schedulers with one pattern.
-
-    Args:
-        efficiency: FFMAs executed, of the most that the lanes could.
-        lost: issue cycles that each scheduler lost to the other.
-    """
-
-    efficiency: float
-    lost: tuple[int, int]
-
-
-def mesh(pattern: Pattern, *, cycles: int, arbiter: Arbiter = Arbiter.FIXED, bubbles: Bubbles | None = None) -> Meshing:
-    """Execute a pattern on both schedulers of a pair, cycle by cycle."""
-    slots = (*pattern, *[0] * (bubbles or Bubbles()).of(pattern))
-    at, lost, executed, loser = [0, 0], [0, 0], 0, 1
-    for _ in range(cycles):
-        now = [slots[place % len(slots)] for place in at]
-        waits = loser if now == [2, 2] else None
-        for scheduler, issued in enumerate(now):
-            if scheduler == waits:
-                lost[scheduler] += 1
-            else:
-                executed += issued
-                at[scheduler] += 1
-        if waits is not None and arbiter is Arbiter.ROUND_ROBIN:
-            loser = 1 - loser
-    return Meshing(executed / (GROUPS_PER_PAIR * cycles), (lost[0], lost[1]))
-
-
-def meshed_efficiency(pattern: Pattern, bubbles: Bubbles) -> float:
-    """What `mesh` tends to with a fixed winner, for patterns of two single and two dual issues."""
-    return 2 * sum(pattern) / (GROUPS_PER_PAIR * (len(pattern) + bubbles.of(pattern)))
 
 
 def spell(pattern: Sequence[int]) -> str:

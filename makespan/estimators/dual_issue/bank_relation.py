@@ -129,8 +129,8 @@ def banks(
     if fast:
         return _fast(probe, sorted(registers), threshold, known)
     rates = {pair: probe(pair) for pair in all_pairs(registers)}
-    limit = _limit(list(rates.values()), threshold, probe.theory, known)
-    check_levels(rates.values(), limit, known.noise, clean=known.rate / probe.theory)
+    limit = _limit(list(rates.values()), threshold, device.sm.theory, known)
+    check_levels(rates.values(), limit, known.noise, clean=known.rate / device.sm.theory)
     return classify(rates, limit).required()
 
 
@@ -140,13 +140,11 @@ class _Probe:
     destination: int
     code: int
 
-    @property
-    def theory(self) -> float:
-        return float(self.device.schedulers * self.device.warp)
-
     def __call__(self, pair: Pair) -> float:
         """Throughput of a pair as a share of what single issue gives in theory."""
-        return throughput(self.device, Instruction(Opcode.FMUL, self.destination, pair, self.code)) / self.theory
+        return (
+            throughput(self.device, Instruction(Opcode.FMUL, self.destination, pair, self.code)) / self.device.sm.theory
+        )
 
 
 def _limit(shares: Sequence[float], threshold: Threshold, theory: float, known: Reference) -> float:
@@ -256,7 +254,7 @@ def _pair(a: int, b: int) -> Pair:
 
 def _fast(probe: _Probe, registers: Sequence[int], threshold: Threshold, known: Reference) -> BankResult:
     """Each register against the first of each class; the provisional limit must be in the largest gap, too."""
-    clean = known.rate / probe.theory
+    clean = known.rate / probe.device.sm.theory
     margin = max(_FAST_MARGIN * known.noise, _LEAST_MARGIN)
     limit = _patent_limit(clean, known.noise) if threshold is Threshold.PATENT else clean * (1 - margin)
     classes: list[list[int]] = []

@@ -19,7 +19,7 @@ def cycles(truth: Truth, program: Program, warps: int, loops: int) -> float | No
     if gaps != {1} and (len(gaps) > 1 or len(set(costs)) > 1 or costs[0] % 1):
         return None
     slots, span = program.unroll * sum(costs), len(program) * max(gaps)
-    most = -(-warps // truth.schedulers)
+    most = -(-warps // truth.sm.schedulers)
     cold = -(-len(program) // PER_BLOCK) * truth.miss_cycles
     return (loops * max(most * slots, span) + cold) / (1 - truth.overhead)
 
@@ -27,7 +27,7 @@ def cycles(truth: Truth, program: Program, warps: int, loops: int) -> float | No
 def _is_free(truth: Truth, program: Program) -> bool:
     """Whether nothing but gaps and conflicts delays an instruction."""
     written = {one.destination for one in program.body}
-    return len(program) <= truth.icache_instructions and not any(
+    return len(program) <= truth.sm.icache_instructions and not any(
         truth.gaps[one.code] == 0
         or one.code in truth.keeps
         or one.opcode is Opcode.S2R

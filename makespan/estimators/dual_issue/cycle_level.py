@@ -121,13 +121,13 @@ class _Sm:
     def __init__(self, truth: Truth, program: Program, warps: int, loops: int) -> None:
         self.truth, self.loops = truth, loops
         self.slots = _slots(truth, program.instructions)
-        self.is_cached = len(self.slots) <= truth.icache_instructions
+        self.is_cached = len(self.slots) <= truth.sm.icache_instructions
         self.arrived: dict[tuple[int, int], int] = {}
         self.penalties: dict[frozenset[int], float] = {}
         self.samples: list[float] = []
         self.end = 0
         everybody = [_Warp(number) for number in range(warps)]
-        self.schedulers = [_Scheduler(everybody[start :: truth.schedulers]) for start in range(truth.schedulers)]
+        self.schedulers = [_Scheduler(everybody[start :: truth.sm.schedulers]) for start in range(truth.sm.schedulers)]
         self.pairs = list(zip(self.schedulers[::2], self.schedulers[1::2], strict=True))
         self.losers = [1] * len(self.pairs)
         for warp in everybody:

@@ -87,17 +87,17 @@ def estimate(
     quantities = [
         Quantity("ffma", work.operations, "lane-operations", work.origin, work.note),
         Quantity("sms", sms, "", Origin.GIVEN) if gpu is None else gpu.quantity("sms", "sms"),
-        Quantity("lanes", found.lanes, "per SM", Origin.GIVEN),
+        Quantity("lanes", found.sm.lanes, "per SM", Origin.GIVEN),
         Quantity("sustained", found.sustained, "lane-operations per cycle and SM", Origin.MEASURED, measured),
-        Quantity("efficiency", 100 * found.sustained / found.lanes, "% of the lanes", Origin.MEASURED, measured),
+        Quantity("efficiency", 100 * found.sustained / found.sm.lanes, "% of the lanes", Origin.MEASURED, measured),
         Quantity("pattern", pattern, "", Origin.MEASURED, "order of single and dual issues that reaches it"),
     ]
     if clock_ghz is not None:
-        peak = peak_gflops(found.lanes, sms, clock_ghz)
+        peak = peak_gflops(found.sm.lanes, sms, clock_ghz)
         quantities += [
             Quantity("clock", clock_ghz, "GHz", Origin.GIVEN) if gpu is None else gpu.quantity("clock_ghz", "clock"),
             Quantity("peak", peak, "Gflop/s", Origin.DERIVED, "2 * lanes * sms * clock"),
-            Quantity("reached", peak * found.sustained / found.lanes, "Gflop/s", Origin.DERIVED),
+            Quantity("reached", peak * found.sustained / found.sm.lanes, "Gflop/s", Origin.DERIVED),
         ]
     return Estimate(
         method=METHOD,

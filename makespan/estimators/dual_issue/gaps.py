@@ -1,9 +1,7 @@
 """What control codes do to the issue of the next instruction, as tables of 256 gaps in cycles; 0 opens a dual issue."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
-from makespan.errors import InputError
 from makespan.estimators.dual_issue.codec import CODES
 
 GK110_DUAL = 0x04
@@ -55,19 +53,3 @@ class StallField:
     def codes(self) -> tuple[int, ...]:
         """The codes of the field, by rising field value."""
         return tuple(self.base + (value << self.shift) for value in range(1 << self.width))
-
-
-def field_gaps(
-    *, shift: int, width: int, slope: int, dual: int, applies: Callable[[int], bool] = lambda _: True
-) -> tuple[int, ...]:
-    """A table with one stall field, for the codes of which `applies` holds, and one code that opens a dual issue.
-
-    Raises:
-        InputError: a field beyond the eight bits.
-    """
-    if not (shift >= 0 and width >= 1 and shift + width <= 8 and slope >= 1):
-        raise InputError(f"no field of a byte: {width} bits from bit {shift}, {slope} cycles a step")
-    mask = (1 << width) - 1
-    table = [1 + slope * (code >> shift & mask) * applies(code) for code in range(CODES)]
-    table[dual] = 0
-    return tuple(table)

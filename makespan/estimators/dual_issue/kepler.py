@@ -9,6 +9,7 @@ from makespan.errors import InputError
 from makespan.estimators.dual_issue.arbiter import PATTERNS, spell
 from makespan.estimators.dual_issue.bank_relation import all_pairs, check_registers, destination_for
 from makespan.estimators.dual_issue.codec import CODES, PER_BLOCK, SINGLE_ISSUE
+from makespan.estimators.dual_issue.device import Sm
 from makespan.estimators.dual_issue.gaps import GK110_GAPS
 from makespan.estimators.dual_issue.listing import Line, Listing, blocked, instruction_of, line_of, parse, text
 from makespan.estimators.dual_issue.measurements import template
@@ -17,7 +18,6 @@ from makespan.estimators.dual_issue.program import Instruction, Opcode, Program
 from makespan.estimators.dual_issue.registers import GK110_BANKS
 from makespan.estimators.dual_issue.rules import TIMED_LOOPS, check_timed, check_unrolled
 from makespan.estimators.dual_issue.timing import LONG_CHAIN, LOOPS, SHORT_CHAIN, chain, clean_instruction, clocked
-from makespan.estimators.dual_issue.virtual import VirtualSm
 
 TESTS = ("bank", "code", "pattern", "latency")
 MAX_REGISTERS = 64
@@ -104,7 +104,7 @@ def _clock_kernel(
     name: str, tested: Sequence[Instruction], dependent: tuple[Instruction, Instruction] | None = None
 ) -> Listing:
     program = clocked(tested, _CLOCK_CODE)
-    check_timed(VirtualSm(), program, 1, TIMED_LOOPS, stalls=GK110_GAPS, banks=GK110_BANKS, dependent=dependent)
+    check_timed(Sm(), program, 1, TIMED_LOOPS, stalls=GK110_GAPS, banks=GK110_BANKS, dependent=dependent)
     return _kernel(name, program.instructions, TIMED_LOOPS)
 
 

@@ -36,8 +36,8 @@ def _lines(found: Characteristics, latency: float) -> Iterator[str]:
     yield "]"
     yield ""
     yield "[units.C]"
-    yield f"capacity = {found.lanes // found.warp}"
-    yield from _origin(f"lanes of the SM, {found.warp} a warp: given", "true")
+    yield f"capacity = {found.sm.lanes // found.sm.warp}"
+    yield from _origin(f"lanes of the SM, {found.sm.warp} a warp: given", "true")
     verified = "false" if found.is_virtual else "true"
     most = max(1, ceil(latency - _TOLERANCE))
     told = _quoted(f"FFMA to an independent instruction 1, to a dependent one {most}: {source}")
@@ -45,8 +45,8 @@ def _lines(found: Characteristics, latency: float) -> Iterator[str]:
     yield ""
     yield "[issue]"
     for key, value, told, sure in (
-        ("width", found.schedulers, "one per scheduler and cycle, all of different warps: given", "true"),
-        ("schedulers", found.schedulers, "given", "true"),
+        ("width", found.sm.schedulers, "one per scheduler and cycle, all of different warps: given", "true"),
+        ("schedulers", found.sm.schedulers, "given", "true"),
         ("dispatch", 2 if found.codes and found.codes.dual else 1, f"control codes: {source}", verified),
     ):
         if key != "dispatch" or found.codes is not None:
@@ -60,8 +60,8 @@ def _origin(source: str, verified: str) -> Iterator[str]:
 
 def _notes(found: Characteristics) -> Iterator[str]:
     yield "a part of a machine: only the class of 32-bit floating-point instructions was measured; add the others"
-    per_scheduler = found.sustained / found.warp / found.schedulers
-    yield f"sustained FFMA: {found.sustained:.2f} per cycle of {found.lanes}, {per_scheduler:.4f} per scheduler"
+    per_scheduler = found.sustained / found.sm.warp / found.sm.schedulers
+    yield f"sustained FFMA: {found.sustained:.2f} per cycle of {found.sm.lanes}, {per_scheduler:.4f} per scheduler"
     if found.best:
         names = ", ".join(str(result) for result in found.best)
         yield f"best pattern of single and dual issues, with its share of all lanes: {names}"

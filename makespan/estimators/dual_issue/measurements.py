@@ -7,7 +7,6 @@ have stay empty; tests may be left out, but not be incomplete.
 
 import csv
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from itertools import islice
 from math import isfinite
 from pathlib import Path
@@ -27,6 +26,7 @@ from makespan.estimators.dual_issue.bank_relation import (
 )
 from makespan.estimators.dual_issue.code_meaning import CodeResult, interpret
 from makespan.estimators.dual_issue.codec import CODES, SINGLE_ISSUE
+from makespan.estimators.dual_issue.device import Sm
 from makespan.estimators.dual_issue.method import Characteristics
 from makespan.estimators.dual_issue.pattern_ranking import PatternResult, ranked
 from makespan.machine.values import shown
@@ -46,21 +46,6 @@ _MOST_OF_THEORY = 1.05
 MAX_BYTES = 8 << 20
 _LISTED = 5
 _MOST_CYCLES = 1e6
-
-
-@dataclass(frozen=True, slots=True)
-class Sm:
-    """What is given, not measured: lanes and schedulers of the SM, and threads of a warp."""
-
-    lanes: int
-    schedulers: int
-    warp: int
-
-    def __post_init__(self) -> None:
-        if self.schedulers < 1 or self.warp < 1 or self.lanes < self.schedulers * self.warp:
-            raise InputError(
-                f"{self.lanes} lanes are fewer than those of {self.schedulers} schedulers with warps of {self.warp}"
-            )
 
 
 _Row = dict[str, float]
@@ -85,7 +70,7 @@ def parse(content: str, where: str, sm: Sm, threshold: Threshold = Threshold.AUT
         single = _single(tests, shares, meaning, sm)
         if meaning is not None and tests["pattern"]:
             meaning.required_dual()
-        found = _banks(shares, single / _theory(sm), threshold) if shares else None
+        found = _banks(shares, single / sm.theory, threshold) if shares else None
     except InputError as error:
         raise InputError(f"{where}: {error}") from None
     reached = [
@@ -96,9 +81,7 @@ def parse(content: str, where: str, sm: Sm, threshold: Threshold = Threshold.AUT
         name=Path(where).stem,
         origin=f"measurements in {Path(where).name}",
         is_virtual=False,
-        lanes=sm.lanes,
-        schedulers=sm.schedulers,
-        warp=sm.warp,
+        sm=sm,
         latency=tests["latency"]["FFMA"]["latency"] if tests["latency"] else None,
         single=single,
         noise=None,
@@ -155,8 +138,8 @@ def _row(cells: list[str], sm: Sm, at: str) -> tuple[str, str, _Row]:
     rate = row.get("ops_per_cycle")
     if rate is not None and not 0 < rate <= sm.lanes:
         raise InputError(f"{at}: ops_per_cycle must be above 0 and at most the {sm.lanes} lanes, not {rate:g}")
-    if rate is not None and test in _SINGLE and rate > _MOST_OF_THEORY * _theory(sm):
-        raise InputError(f"{at}: {test} is single issue, of at most {_theory(sm):g} per cycle, not {rate:g}")
+    if rate is not None and test in _SINGLE and rate > _MOST_OF_THEORY * sm.theory:
+        raise InputError(f"{at}: {test} is single issue, of at most {sm.theory:g} per cycle, not {rate:g}")
     if not 0 <= row.get("gap", 0) <= _MOST_CYCLES or not 0 < row.get("latency", 1) <= _MOST_CYCLES:
         raise InputError(f"{at}: gap and latency are cycles, not {given['gap']} and {given['latency']}")
     return test, key, row
@@ -196,16 +179,12 @@ def _number(text: str, column: str, at: str) -> float:
     return value
 
 
-def _theory(sm: Sm) -> float:
-    return float(sm.schedulers * sm.warp)
-
-
 def _shares(rows: Mapping[str, _Row], sm: Sm) -> dict[Pair, float]:
     """Throughput of each pair as a share of theory; all pairs of the registers that occur are there."""
     rates: dict[Pair, float] = {}
     for key, row in rows.items():
         a, b = (int(name[1:]) for name in key.split(":"))
-        rates[a, b] = row["ops_per_cycle"] / _theory(sm)
+        rates[a, b] = row["ops_per_cycle"] / sm.theory
     registers = sorted({register for pair in rates for register in pair})
     missing = [f"R{a}:R{b}" for a, b in all_pairs(registers) if (a, b) not in rates]
     _refuse_missing("pairs of registers", missing)
@@ -236,7 +215,7 @@ def _single(
     """Throughput of single issue without conflicts: as measured, or the best of a pair or of the single-issue code."""
     if tests["throughput"]:
         return tests["throughput"]["FMUL"]["ops_per_cycle"]
-    rates = [share * _theory(sm) for share in shares.values()]
+    rates = [share * sm.theory for share in shares.values()]
     rates += [codes.throughput[SINGLE_ISSUE]] if codes else []
     if not rates:
         raise InputError("no throughput of single issue: add a row such as throughput,FMUL,127.5,,")

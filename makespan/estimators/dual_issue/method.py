@@ -7,7 +7,7 @@ from makespan.errors import MeasurementError
 from makespan.estimators.dual_issue.arbiter import PATTERNS, Pattern
 from makespan.estimators.dual_issue.bank_relation import BankResult, Threshold, banks
 from makespan.estimators.dual_issue.code_meaning import CodeResult, codes
-from makespan.estimators.dual_issue.device import IssueDevice
+from makespan.estimators.dual_issue.device import IssueDevice, Sm
 from makespan.estimators.dual_issue.pattern_ranking import PatternResult, best, codes_for, patterns
 from makespan.estimators.dual_issue.timing import latency, pair_latency, reference
 
@@ -23,7 +23,6 @@ class Characteristics:
         name: of the device.
         origin: how it was measured, for a reader who asks for the source.
         is_virtual: whether the device is a simulation, which proves nothing about hardware.
-        lanes: of the SM; also the FFMAs that it could complete per cycle.
         latency: cycles from an FFMA to one that reads its result; None where it was not measured.
         single: FMUL lane-operations per cycle and SM in single-issue mode, without conflicts.
         noise: relative standard deviation of a time; None if it is not known.
@@ -35,9 +34,7 @@ class Characteristics:
     name: str
     origin: str
     is_virtual: bool
-    lanes: int
-    schedulers: int
-    warp: int
+    sm: Sm
     latency: float | None
     single: float
     noise: float | None
@@ -85,7 +82,4 @@ def characterise(
     found = banks(device, registers, threshold, fast=fast)
     meaning = codes(device)
     reached = patterns(device, found, codes_for(meaning, single_code=single_code), only=only)
-    return Characteristics(
-        name, origin, is_virtual, device.lanes, device.schedulers, device.warp,
-        chain, known.rate, known.noise, found, meaning, reached,
-    )  # fmt: skip
+    return Characteristics(name, origin, is_virtual, device.sm, chain, known.rate, known.noise, found, meaning, reached)

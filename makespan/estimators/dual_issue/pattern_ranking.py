@@ -141,8 +141,8 @@ def patterns(
     for pattern in only:
         program = program_for(pattern, codes, found.classes)
         check_unrolled(len(program))
-        reached = rate(device, program, warps or device.schedulers, loops)
-        results.append(PatternResult(pattern, reached, reached / device.lanes))
+        reached = rate(device, program, warps or device.sm.schedulers, loops)
+        results.append(PatternResult(pattern, reached, reached / device.sm.lanes))
     return ranked(results)
 
 
@@ -161,3 +161,14 @@ def best(results: Sequence[PatternResult], noise: float = 0.0) -> tuple[PatternR
         raise MeasurementError("no pattern was measured")
     least = results[0].efficiency * (1 - max(_SURE * noise, _LEAST_DIFFERENCE))
     return tuple(result for result in results if result.efficiency >= least)
+
+
+def distance(latency: float) -> int:
+    """Instructions that have to stand between two of which the second needs the first, in dual-issue code.
+
+    Seven instructions take four cycles.
+
+    >>> distance(120)
+    210
+    """
+    return -int(-latency * 7 // 4)

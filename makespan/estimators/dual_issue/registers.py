@@ -1,10 +1,10 @@
 """Registers and the banks of the register file that hold them; a bank reads one register per cycle."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Protocol
+from typing import TypeAlias
 
 from makespan.errors import InputError
 
@@ -14,12 +14,8 @@ MAX_REGISTERS = 255
 _INDEX_BITS, _MOST_BITS = 8, 3
 
 
-class Banks(Protocol):
-    """Which bank a register is in."""
-
-    def __call__(self, register: int) -> int:
-        """The number of the bank."""
-        ...
+Banks: TypeAlias = Callable[[int], int]
+"""Which bank a register is in, by its number."""
 
 
 @dataclass(frozen=True, slots=True)

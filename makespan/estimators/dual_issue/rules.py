@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from makespan.errors import InputError
-from makespan.estimators.dual_issue.device import IssueDevice, check_run
+from makespan.estimators.dual_issue.device import Sm, check_run
 from makespan.estimators.dual_issue.program import Instruction, Opcode, Program
 from makespan.estimators.dual_issue.registers import Banks, ways
 
@@ -38,7 +38,7 @@ def check_unrolled(count: int, overhead: int = 1) -> None:
 
 
 def check_timed(
-    device: IssueDevice,
+    sm: Sm,
     program: Program,
     warps: int,
     loops: int,
@@ -57,11 +57,11 @@ def check_timed(
     Raises:
         InputError: the first rule that is broken.
     """
-    check_run(device, program, warps, loops)
+    check_run(sm, program, warps, loops)
     if loops != TIMED_LOOPS:
         raise InputError(f"a loop with clock reads runs exactly {TIMED_LOOPS} times, not {loops}")
-    if warps > device.schedulers:
-        raise InputError(f"{warps} warps on {device.schedulers} schedulers: a latency needs a scheduler per warp")
+    if warps > sm.schedulers:
+        raise InputError(f"{warps} warps on {sm.schedulers} schedulers: a latency needs a scheduler per warp")
     code = program.instructions
     for instruction in code:
         if instruction.is_arithmetic and _may_conflict(instruction, banks):

@@ -37,10 +37,10 @@ def throughput(
     Raises:
         InputError: a loop that is too short to outweigh its control, or too long for the instruction cache.
     """
-    times = unroll or min(UNROLLED, device.icache_instructions) // len(instructions)
+    times = unroll or min(UNROLLED, device.sm.icache_instructions) // len(instructions)
     program = Program(instructions, times)
     check_unrolled(len(program))
-    return rate(device, program, warps or WARPS_PER_SCHEDULER * device.schedulers, loops)
+    return rate(device, program, warps or WARPS_PER_SCHEDULER * device.sm.schedulers, loops)
 
 
 def rate(device: IssueDevice, program: Program, warps: int, loops: int) -> float:
@@ -52,9 +52,11 @@ def rate(device: IssueDevice, program: Program, warps: int, loops: int) -> float
     cycles = device.run(program, warps, loops).cycles
     if not isfinite(cycles):
         raise MeasurementError(f"the device returned {cycles:g} cycles: no measurement")
-    operations = program.count(*OPERANDS) * device.warp * warps * loops
-    if cycles <= 0 or operations > cycles * device.lanes * 1.05:
-        raise MeasurementError(f"{operations} lane-operations in {cycles:g} cycles on {device.lanes} lanes: too noisy")
+    operations = program.count(*OPERANDS) * device.sm.warp * warps * loops
+    if cycles <= 0 or operations > cycles * device.sm.lanes * 1.05:
+        raise MeasurementError(
+            f"{operations} lane-operations in {cycles:g} cycles on {device.sm.lanes} lanes: too noisy"
+        )
     return operations / cycles
 
 
@@ -92,7 +94,7 @@ def timed(
 ) -> float:
     """Cycles between the clock reads before and after `tested`, and the fillers between the reads, on average."""
     program = clocked(tested)
-    check_timed(device, program, 1, TIMED_LOOPS, dependent=dependent)
+    check_timed(device.sm, program, 1, TIMED_LOOPS, dependent=dependent)
     spans = []
     for _ in range(runs):
         samples = device.run(program, 1, TIMED_LOOPS).clock_samples

@@ -1,11 +1,12 @@
 """What a virtual SM really is: the facts that the measurements have to find out."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from makespan.errors import InputError
 from makespan.estimators.dual_issue.arbiter import Arbiter, Bubbles
 from makespan.estimators.dual_issue.codec import CODES, PER_BLOCK
+from makespan.estimators.dual_issue.device import Sm
 from makespan.estimators.dual_issue.gaps import GK110_DUAL, GK110_GAPS, GK110_PARTNERS
 from makespan.estimators.dual_issue.program import Instruction, Opcode
 from makespan.estimators.dual_issue.registers import GK110_BANKS, ZERO, ways
@@ -42,7 +43,6 @@ class Truth:
         noise: relative standard deviation of every measured time.
         clock_interval: least cycles between two clock reads of a warp.
         miss_cycles: wait for a block of instructions that the cache does not have.
-        icache_instructions: an assumption: 8 KiB of 64-bit words, one of eight a scheduling word.
     """
 
     banks: tuple[int, ...] = tuple(map(GK110_BANKS, range(ZERO)))
@@ -55,38 +55,26 @@ class Truth:
     overhead: float = _OVERHEAD
     dual_overhead: float = _DUAL_OVERHEAD
     noise: float = 0.0
-    schedulers: int = 4
-    warp: int = 32
-    max_warps: int = 64
-    icache_instructions: int = 896
+    sm: Sm = field(default_factory=Sm)
     clock_interval: int = 14
     miss_cycles: int = 20
 
     def __post_init__(self) -> None:
         if len(self.banks) != ZERO or len(self.gaps) != CODES:
             raise InputError(f"a virtual SM needs {ZERO} banks and {CODES} gaps")
-        if self.schedulers < 2 or self.schedulers % 2:
-            raise InputError(f"schedulers come in pairs that share lanes, not {self.schedulers}")
-        if min(self.gaps) < 0 or self.latency < 1 or self.warp < 1:
-            raise InputError("gaps, latency and warp are whole numbers of cycles and threads from 0 and 1 on")
+        if self.sm.schedulers % 2:
+            raise InputError(f"schedulers come in pairs that share lanes, not {self.sm.schedulers}")
+        if min(self.gaps) < 0 or self.latency < 1:
+            raise InputError("gaps and latency are whole numbers of cycles from 0 and 1 on")
         if not all(0 <= share < 1 for share in (self.overhead, self.dual_overhead, self.noise)):
             raise InputError("overheads and noise are shares, 0 <= share < 1")
-
-    @property
-    def lanes(self) -> int:
-        """A group per scheduler and a shared one per pair."""
-        return self.warp * (self.schedulers + self.schedulers // 2)
-
-    def bank(self, register: int) -> int:
-        """The bank of a register other than RZ."""
-        return self.banks[register]
 
     def penalty(self, sources: frozenset[int]) -> float:
         """Extra issue cycles of a scheduler for reading these registers at once.
 
         Beyond three in a bank nothing is published: a full cycle for each further one.
         """
-        most = ways(sources, self.bank)
+        most = ways(sources, self.banks.__getitem__)
         if most <= 1:
             return 0.0
         if self.conflicts is Conflicts.STRICT:
@@ -120,10 +108,6 @@ class Truth:
             for block in blocks(instructions)
             for cycle in self.shape(block)
         )
-
-    def with_noise(self, noise: float) -> "Truth":
-        """The same SM, measured with another noise."""
-        return replace(self, noise=noise)
 
 
 def blocks(instructions: tuple[Instruction, ...]) -> list[tuple[Instruction, ...]]:

@@ -3,17 +3,13 @@
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from itertools import product
 from typing import Any
 
 from makespan.errors import InputError
 from makespan.estimators.dual_issue import closed_form, cycle_level
 from makespan.estimators.dual_issue.arbiter import Arbiter, Bubbles
-from makespan.estimators.dual_issue.codec import CODES, SINGLE_ISSUE
-from makespan.estimators.dual_issue.device import Run, check_run
-from makespan.estimators.dual_issue.gaps import field_gaps
+from makespan.estimators.dual_issue.device import Run, Sm, check_run
 from makespan.estimators.dual_issue.program import Program
-from makespan.estimators.dual_issue.registers import ZERO
 from makespan.estimators.dual_issue.truth import Conflicts, Truth
 
 NAME = "vgk110"
@@ -37,29 +33,9 @@ class VirtualSm:
         self._random = random.Random(self.seed)  # noqa: S311 - noise, not a secret
 
     @property
-    def lanes(self) -> int:
-        """32-bit floating-point lanes of the SM."""
-        return self._truth.lanes
-
-    @property
-    def schedulers(self) -> int:
-        """Warp schedulers of the SM."""
-        return self._truth.schedulers
-
-    @property
-    def warp(self) -> int:
-        """Threads of a warp."""
-        return self._truth.warp
-
-    @property
-    def max_warps(self) -> int:
-        """Resident warps at most."""
-        return self._truth.max_warps
-
-    @property
-    def icache_instructions(self) -> int:
-        """Instructions that the L1 instruction cache holds."""
-        return self._truth.icache_instructions
+    def sm(self) -> Sm:
+        """What it says of itself."""
+        return self._truth.sm
 
     def run(self, program: Program, warps: int, loops: int) -> Run:
         """Let `warps` warps execute the program `loops` times each.
@@ -67,7 +43,7 @@ class VirtualSm:
         Raises:
             InputError: see `check_run`.
         """
-        check_run(self, program, warps, loops)
+        check_run(self.sm, program, warps, loops)
         exact = self._exact(program, warps, loops)
         factor = max(1 + self._random.gauss(0, self._truth.noise), 0.0) if self._truth.noise else 1.0
         return Run(exact.cycles * factor, tuple(sample * factor for sample in exact.clock_samples))
@@ -97,9 +73,9 @@ def parse_device(text: str) -> VirtualSm:
         if key not in _OPTIONS or key in given:
             raise InputError(f"device option {key!r} is unknown or given twice; there are {', '.join(_OPTIONS)}")
         try:
-            given[key] = _OPTIONS[key](value)
+            given[key] = _OPTIONS[key][0](value)
         except (ValueError, OverflowError):
-            raise InputError(f"device option {key}={value!r} is no value of it; such as {_EXAMPLES[key]}") from None
+            raise InputError(f"device option {key}={value!r} is no value of it; such as {_OPTIONS[key][1]}") from None
     seed = given.pop("seed", 0)
     return VirtualSm(replace(Truth(), **given), seed)
 
@@ -109,42 +85,12 @@ def _bubbles(text: str) -> Bubbles:
     return Bubbles(start, end)
 
 
-_OPTIONS: dict[str, Callable[[str], object]] = {
-    "noise": float,
-    "seed": int,
-    "conflicts": Conflicts,
-    "arbiter": Arbiter,
-    "bubbles": _bubbles,
-    "latency": int,
+_OPTIONS: dict[str, tuple[Callable[[str], object], str]] = {
+    "noise": (float, "0.0002"),
+    "seed": (int, "1"),
+    "conflicts": (Conflicts, "strict"),
+    "arbiter": (Arbiter, "round-robin"),
+    "bubbles": (_bubbles, "1/4"),
+    "latency": (int, "9"),
 }
-_EXAMPLES = {
-    "noise": "0.0002",
-    "seed": "1",
-    "conflicts": "strict",
-    "arbiter": "round-robin",
-    "bubbles": "1/4",
-    "latency": "9",
-}
-
-
-def random_truth(seed: int) -> Truth:
-    """An SM of which nobody knows anything but that code 0x20 is single issue.
-
-    Banks: 1 to 8, any map. One stall field at bit 0..3, 3..5 bits wide, of slope 1 or 2, behind a bit that turns it
-    on; any other code opens dual issues; any bubbles.
-    """
-    draw = random.Random(seed)  # noqa: S311 - a sample, not a secret
-    count = draw.randint(1, 8)
-    shift, width = draw.choice(list(product(range(4), range(3, 6))))
-    gates = [bit for bit in range(8) if not shift <= bit < shift + width and 1 << bit != SINGLE_ISSUE]
-    gate = 1 << draw.choice(gates)
-    dual = draw.choice([code for code in range(CODES) if code != SINGLE_ISSUE])
-    slope = draw.randint(1, 2)
-    return Truth(
-        banks=tuple(draw.randrange(count) for _ in range(ZERO)),
-        gaps=field_gaps(shift=shift, width=width, slope=slope, dual=dual, applies=lambda code: bool(code & gate)),
-        keeps=frozenset((dual,)),
-        bubbles=Bubbles(draw.randint(0, 5), draw.randint(0, 5)),
-        latency=draw.randint(4, 20),
-        conflicts=draw.choice(list(Conflicts)),
-    )
+"""How each is read, and an example."""

@@ -6,7 +6,7 @@ from fractions import Fraction
 from makespan.estimators.estimate import Estimate, Origin, Quantity, Term
 from makespan.estimators.gpu import Gpu
 from makespan.estimators.hong_kim.counts import coalescing
-from makespan.estimators.hong_kim.figures import KEYS, assumed, of_gpu, require
+from makespan.estimators.hong_kim.description import KEYS, assumed, of_gpu, require
 from makespan.estimators.hong_kim.inputs import HongKimKernel
 from makespan.estimators.hong_kim.memory import COAL_PER_MW, MemoryParallelism
 from makespan.estimators.hong_kim.model import Bound, HongKimResult, Variant, estimate
@@ -50,7 +50,7 @@ def estimate_launch(
     """
     require(gpu, kernel, comp_model)
     result = estimate(of_gpu(gpu), kernel, variant=variant, rep=rep, comp_model=comp_model)
-    guessed = [f"{key} is assumed: {gpu.figures[key].source}" for key in assumed(gpu)]
+    guessed = [f"{key} is assumed: {gpu.data[key].source}" for key in assumed(gpu)]
     if origin is Origin.DERIVED and result.memory:
         guessed += _guessed_coalescing(gpu)
     return Estimate(
@@ -102,7 +102,7 @@ def _given(kernel: HongKimKernel, origin: Origin, notes: Mapping[str, str]) -> I
 def _of_gpu(gpu: Gpu) -> Iterator[Quantity]:
     names = {"sms": "sms", "freq_ghz": "clock_ghz", "mem_bw_gbs": "mem_bw_gbs", "warp_size": "warp_size", **KEYS}
     for name, key in names.items():
-        if key in gpu.figures:
+        if key in gpu.data:
             yield gpu.quantity(key, name)
 
 

@@ -18,11 +18,11 @@ COUNTS = {
 """Fields of `HongKimKernel` by the names that a list of counts has."""
 
 
-def counts(text: str, what: str, names: tuple[str, ...]) -> dict[str, Fraction]:
-    """The numbers of `NAME=N,...`.
+def counts(text: str, what: str) -> dict[str, Fraction]:
+    """The numbers of `NAME=N,...`, by field.
 
-    >>> counts("comp=27,uncoal=6", "--counts", ("comp", "uncoal"))
-    {'comp': Fraction(27, 1), 'uncoal': Fraction(6, 1)}
+    >>> counts("comp=27,uncoal=6", "--counts")
+    {'comp_insts': Fraction(27, 1), 'uncoal_mem_insts': Fraction(6, 1)}
 
     Raises:
         InputError: an unknown name, one that is given twice, or no number.
@@ -30,11 +30,11 @@ def counts(text: str, what: str, names: tuple[str, ...]) -> dict[str, Fraction]:
     found: dict[str, Fraction] = {}
     for item in text.split(","):
         name, _, value = (part.strip() for part in item.partition("="))
-        if name not in names:
-            raise InputError(f"{what}: unknown name {shown(name)}; known: {', '.join(names)}")
-        if name in found:
+        if name not in COUNTS:
+            raise InputError(f"{what}: unknown name {shown(name)}; known: {', '.join(COUNTS)}")
+        if COUNTS[name] in found:
             raise InputError(f"{what}: {name} is given twice")
-        found[name] = _exact(value, f"{what}: {name}")
+        found[COUNTS[name]] = _exact(value, f"{what}: {name}")
     return found
 
 

@@ -117,7 +117,7 @@ def launch_lines(gpu: Gpu) -> dict[int, LaunchLine]:
     Raises:
         InputError: one of the two numbers of a line is missing.
     """
-    keys = (key.split(".") for key in gpu.figures if key.startswith(f"{PREFIX}.launch."))
+    keys = (key.split(".") for key in gpu.data if key.startswith(f"{PREFIX}.launch."))
     return {
         warps: LaunchLine(*(gpu.number(f"{PREFIX}.launch.{warps}.{name}") for name in LaunchLine._fields))
         for warps in sorted({int(parts[2]) for parts in keys})

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from makespan.estimators.estimate import Estimate, Origin, Quantity, Term
 from makespan.estimators.gpu import Gpu
 from makespan.estimators.kleimenov_popova import timing_of_gpu
+from makespan.estimators.kleimenov_popova.demand import HitRates
 from makespan.estimators.kleimenov_popova.device import NAMES, PREFIX, Device
 from makespan.estimators.kleimenov_popova.from_ptx import PtxModel, ThreadModel
-from makespan.estimators.kleimenov_popova.kernel import HitRates
 from makespan.estimators.kleimenov_popova.prediction import StaticFixpointResult, WaveResult
 from makespan.estimators.kleimenov_popova.recurrence import LoopRule
 from makespan.estimators.profile import Coalescing

@@ -9,8 +9,8 @@ from makespan.errors import InputError
 from makespan.estimators.gpu import Gpu
 from makespan.estimators.kleimenov_popova import timing_of_gpu
 from makespan.estimators.kleimenov_popova.control_flow import ControlFlow
+from makespan.estimators.kleimenov_popova.demand import HitRates, KernelModel, Warp
 from makespan.estimators.kleimenov_popova.device import Device
-from makespan.estimators.kleimenov_popova.kernel import HitRates, KernelModel, Warp
 from makespan.estimators.kleimenov_popova.piecewise import exact
 from makespan.estimators.kleimenov_popova.recurrence import LoopRule
 from makespan.estimators.kleimenov_popova.sequence import Sequence as Steps

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
+from makespan.estimators.kleimenov_popova.demand import KernelModel
 from makespan.estimators.kleimenov_popova.device import NAMES, Device, Levels
 from makespan.estimators.kleimenov_popova.fixpoint import Fixpoint, Rules, fixpoint
-from makespan.estimators.kleimenov_popova.kernel import KernelModel
 from makespan.estimators.kleimenov_popova.launch_time import relative_error
 from makespan.estimators.kleimenov_popova.waves import Load, SyncUnit, Wave, waves
 from makespan.estimators.occupancy import Occupancy, occupancy

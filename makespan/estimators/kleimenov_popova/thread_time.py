@@ -10,7 +10,7 @@ from functools import partial
 from typing import NamedTuple
 
 from makespan.errors import InputError, UnsupportedError
-from makespan.estimators.kinds import Kind
+from makespan.estimators.instruction_classes import Kind
 from makespan.estimators.kleimenov_popova.delays import checked
 from makespan.estimators.kleimenov_popova.maxplus import MAX_TERMS, MaxPlus, Order, TooManyTermsError
 from makespan.estimators.kleimenov_popova.piecewise import Number, PiecewiseLinear, exact

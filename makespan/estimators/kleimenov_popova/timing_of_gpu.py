@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from makespan.errors import InputError
 from makespan.estimators.estimate import Origin, Quantity
 from makespan.estimators.gpu import Gpu
-from makespan.estimators.kinds import Kind
+from makespan.estimators.instruction_classes import Kind
 from makespan.estimators.kleimenov_popova.delays import by_throughput, by_units, checked
 from makespan.estimators.kleimenov_popova.device import PREFIX
 from makespan.estimators.kleimenov_popova.sequence import Single

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from makespan.errors import UnsupportedError
+from makespan.estimators.kleimenov_popova.demand import KernelModel, TimeFunction, Warp
 from makespan.estimators.kleimenov_popova.device import Device, Levels
-from makespan.estimators.kleimenov_popova.kernel import KernelModel, TimeFunction, Warp
 
 MAX_DIFFERENT_BLOCKS = 1 << 16
 

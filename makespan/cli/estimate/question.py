@@ -1,0 +1,143 @@
+"""What the methods are asked about: a kernel, its launch and a GPU; the options that say so, and the report."""
+
+import json
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from makespan.cli.source import cuda_options, launch_options, read_module, stack, telling_how_to_keep
+from makespan.errors import InputError
+
+if TYPE_CHECKING:
+    from makespan.estimators import Estimate
+    from makespan.estimators.gpu import Gpu
+    from makespan.estimators.profile import Coalescing, KernelProfile, Resources
+    from makespan.ptx import GivenBound, Kernel, Launch
+
+kernel_options = stack(
+    click.option("--kernel", metavar="NAME", help="which kernel of a module"),
+    launch_options,
+    click.option(
+        "--loop-bound",
+        "loop_bounds",
+        multiple=True,
+        metavar="LABEL=N|LABEL==N|FILE",
+        help="iterations of a loop that are not inferred",
+    ),
+    cuda_options,
+)
+"""A kernel and its launch; how its opcodes map to units does not matter to an estimate."""
+
+resource_options = stack(
+    click.option("--regs", type=click.IntRange(1, 4096), help="registers of a thread, as ptxas -v says"),
+    click.option("--ptxas", type=click.Path(path_type=Path), metavar="FILE", help="output of ptxas -v, for registers"),
+    click.option("--smem", type=click.IntRange(0, 2**31), help="bytes of dynamic shared memory of a block"),
+)
+
+gpu_options = stack(
+    click.option("--gpu", required=True, metavar="NAME|FILE.toml", help="a shipped GPU or a description"),
+    click.option("--set", "settings", multiple=True, metavar="KEY=N", help="a datum of the GPU, such as mem_ld=420"),
+)
+
+report_options = stack(
+    click.option("--explain", is_flag=True, help="all quantities, with their sources"),
+    click.option("--format", "output", type=click.Choice(["text", "json"]), default="text", show_default=True),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """The options of a kernel, of its launch and of its resources, by their names."""
+
+    source: str | None
+    kernel: str | None = None
+    block: str | None = None
+    grid: str | None = None
+    param: tuple[str, ...] = ()
+    loop_bounds: tuple[str, ...] = ()
+    arch: str | None = None
+    keep_ptx: Path | None = None
+    regs: int | None = None
+    ptxas: Path | None = None
+    smem: int | None = None
+
+    @classmethod
+    def taken(cls, options: dict[str, Any]) -> "Asked":
+        """Those of some options; they are removed there."""
+        return cls(**{each.name: options.pop(each.name) for each in fields(cls) if each.name in options})
+
+    def refuse(self, instead: str, *allowed: str) -> None:
+        """Refuse options for kernels beside what says the same otherwise.
+
+        Raises:
+            InputError: names the first that is not allowed.
+        """
+        for each in fields(self):
+            if getattr(self, each.name) and each.name not in allowed:
+                option = each.name.removesuffix("s") if each.name == "loop_bounds" else each.name
+                raise InputError(f"--{option.replace('_', '-')} is for a kernel file; {instead}")
+
+    def question(self, gpu: "Gpu | None" = None) -> "Question":
+        """The kernel with its launch.
+
+        Raises:
+            InputError: no such kernel, or a launch, a bound or a file that is none.
+        """
+        from makespan import ptx
+        from makespan.estimators.profile import read_resources
+
+        module = read_module(str(self.source), arch=self.arch, keep_ptx=self.keep_ptx)
+        kernel = module.kernel(self.kernel)
+        with telling_how_to_keep(module):
+            return Question(
+                kernel=kernel,
+                launch=ptx.launch(self.block, self.grid, self.param).for_kernel(kernel),
+                gpu=gpu,
+                loop_bounds=ptx.bounds_for(kernel, ptx.loop_bounds(self.loop_bounds), module.kernels),
+                resources={
+                    "registers": self.regs,
+                    "resources": None if self.ptxas is None else read_resources(self.ptxas, kernel.name),
+                    "dynamic_shared_bytes": self.smem or 0,
+                },
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """A kernel that is launched on a GPU.
+
+    Args:
+        resources: what is known of registers and shared memory, as `profile` takes it.
+    """
+
+    kernel: "Kernel"
+    launch: "Launch"
+    gpu: "Gpu | None"
+    loop_bounds: "tuple[GivenBound, ...]"
+    resources: "dict[str, int | Resources | None]" = field(default_factory=dict)
+
+    def profile(self, coalescing: "Coalescing | None" = None) -> "KernelProfile":
+        """What the launch executes; None for the usual coalescing."""
+        from makespan.estimators.profile import profile
+
+        warp = {} if self.gpu is None else {"warp_size": self.gpu.whole("warp_size")}
+        rest: dict[str, Any] = {**self.resources, **warp}
+        return profile(self.kernel, self.launch, coalescing=coalescing, loop_bounds=self.loop_bounds, **rest)
+
+
+def described(name: str, settings: tuple[str, ...], model: str | None = None) -> "Gpu":
+    """The GPU of the options; keys of `model` may leave out its name."""
+    from makespan.estimators import gpu as gpus
+    from makespan.estimators.settings import with_settings
+
+    return with_settings(gpus.find(name), settings, "--set", model=model)
+
+
+def show(found: "Estimate", *, explain: bool, output: str, **more: Any) -> None:
+    """Print an estimate; `more` are keys of its document."""
+    from makespan.report import estimate as report
+
+    as_data = output == "json"
+    click.echo(json.dumps({**report.document(found), **more}) if as_data else report.text(found, explain=explain))

@@ -1,0 +1,171 @@
+"""What the microbenchmarks have in common: programs, samples, and descriptions completed by a fit."""
+
+import json
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from makespan.cli.source import stack
+from makespan.errors import InputError
+from makespan.machine.values import shown
+
+if TYPE_CHECKING:
+    from makespan.estimators.gpu import Gpu
+    from makespan.estimators.microbench.parameter import Parameter
+    from makespan.estimators.microbench.samples import Sample, Table
+    from makespan.estimators.opencl import Opened
+
+
+def _description(context: click.Context, parameter: click.Parameter, path: Path | None) -> Path | None:
+    """The name of a description, which is read again by its ending."""
+    del context, parameter
+    if path is not None and path.suffix != ".toml":
+        raise InputError(f"--gpu-out {shown(str(path))}: the name must end in .toml, or --gpu cannot read it")
+    return path
+
+
+options = stack(
+    click.option("--emit", type=click.Choice(["cuda", "opencl", "ptx"]), help="write the programs that measure"),
+    click.option(
+        "-o", "target", type=click.Path(path_type=Path), metavar="DIR|FILE", help="folder, or file of samples"
+    ),
+    click.option("--fit", type=click.Path(path_type=Path), metavar="SAMPLES.csv", help="parameters from samples"),
+    click.option("--gpu", metavar="NAME|FILE.toml", help="the description that the fit completes"),
+    click.option(
+        "--gpu-out",
+        type=click.Path(path_type=Path),
+        callback=_description,
+        metavar="FILE.toml",
+        help="write it, completed",
+    ),
+    click.option(
+        "--format", "output", type=click.Choice(["text", "json"]), default="text", show_default=True, help="of the fit"
+    ),
+    click.option("--force", is_flag=True, help="take times that are on no line"),
+)
+run_options = stack(
+    click.option("--run", is_flag=True, help="measure on an OpenCL device of this computer, and write samples"),
+    click.option("--device", type=click.IntRange(0), default=0, show_default=True, help="number of the OpenCL device"),
+)
+warp_size_option = click.option(
+    "--warp-size", type=click.IntRange(1, 1024), default=32, show_default=True, help="of --emit and --run"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What the options of a microbenchmark ask for: one of `emit`, `run` and `fit`."""
+
+    emit: Any
+    target: Path | None
+    fit: Path | None
+    gpu: str | None
+    gpu_out: Path | None
+    output: str
+    force: bool
+    run: bool | None = None
+    device: int = 0
+
+    def __post_init__(self) -> None:
+        ways = {"emit": self.emit is not None, "run": self.run, "fit": self.fit is not None}
+        if sum(map(bool, ways.values())) != 1:
+            raise InputError(f"give one of {', '.join(f'--{name}' for name, way in ways.items() if way is not None)}")
+        if self.fit is None and (self.gpu is not None or self.gpu_out is not None or self.force):
+            raise InputError("--gpu, --gpu-out and --force are for --fit")
+        if self.fit is not None and self.target is not None:
+            raise InputError("-o is for --emit and --run; a fit is written with --gpu-out FILE.toml")
+
+
+def benchmark(
+    asked: Asked,
+    table: "Table",
+    *,
+    programs: Callable[[Any], dict[str, str]],
+    fit: "Callable[[tuple[Sample, ...], Gpu, str], tuple[Parameter, ...]]",
+    measured: "Callable[[Opened], Iterable[Sample]] | None" = None,
+) -> None:
+    """Do what was asked for.
+
+    Args:
+        table: of the samples.
+        programs: the files, by name, in a language.
+        fit: what samples tell of a GPU, and the name of their source.
+        measured: samples of an OpenCL device.
+    """
+    if asked.emit is not None:
+        for name, text in programs(asked.emit).items():
+            click.echo(f"written: {written(asked.target, name, text)}")
+    elif asked.fit is not None:
+        _fit(asked, asked.fit, table, fit)
+    elif measured is not None:
+        _run(asked, table, measured)
+
+
+def _fit(asked: Asked, path: Path, table: "Table", fit: Any) -> None:
+    from makespan.estimators.gpu import Gpu, find, write
+    from makespan.estimators.microbench import samples
+
+    described = Gpu(path.stem, {}) if asked.gpu is None else find(asked.gpu)
+    parameters = fit(samples.read(path, table), described, shown(path.name))
+    if asked.gpu_out is not None:
+        write(described.with_data({found.key: found.datum() for found in parameters}), asked.gpu_out)
+    if asked.output == "json":
+        click.echo(json.dumps({"schema": "makespan.microbench/1", "parameters": [_document(p) for p in parameters]}))
+        return
+    width = max(len(found.key) for found in parameters)
+    for found in parameters:
+        sure = "" if found.error is None else f"  +- {found.error:.3g}"
+        line = "" if found.r_squared is None else f"  R^2 {float(found.r_squared):.6f}"
+        click.echo(f"{found.key:<{width}}  {float(found.value):>12.6g} {found.datum().unit}{sure}{line}  {found.note}")
+        for doubt in found.doubts:
+            click.echo(f"warning: {found.key}: {doubt}")
+    if asked.gpu_out is not None:
+        click.echo(f"GPU description: {asked.gpu_out}")
+
+
+def _document(found: "Parameter") -> dict[str, Any]:
+    return {
+        "key": found.key,
+        "value": float(found.value),
+        "unit": found.datum().unit,
+        "standard_error": found.error,
+        "r_squared": None if found.r_squared is None else float(found.r_squared),
+        "bandwidth_limited": found.bandwidth_limited,
+        "note": found.note,
+        "doubts": list(found.doubts),
+    }
+
+
+def _run(asked: Asked, table: "Table", measured: Any) -> None:
+    from makespan.estimators.microbench import samples
+    from makespan.estimators.opencl import Opened
+    from makespan.report.files import write_whole
+
+    device = Opened(asked.device)
+    text = samples.text(measured(device), table)
+    if asked.target is None:
+        click.echo(text, nl=False)
+        return
+    write_whole(asked.target, text.encode(), "the samples")
+    click.echo(f"samples of {device.name}: {asked.target}")
+
+
+def written(folder: Path | None, name: str, text: str) -> Path:
+    """The path of a program that was written into a folder, which is made if need be.
+
+    Raises:
+        InputError: no folder, or one that cannot be written to.
+    """
+    from makespan.report.files import write_whole
+
+    if folder is None:
+        raise InputError("-o is missing: the folder for the programs")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{folder}: cannot make the folder: {error.strerror or error}") from None
+    write_whole(folder / name, text.encode(), "the program")
+    return folder / name
