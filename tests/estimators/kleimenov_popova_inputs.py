@@ -5,7 +5,7 @@ from collections.abc import Callable
 from makespan import ptx
 from makespan.estimators.gpu import Gpu, datum
 from makespan.estimators.instruction_classes import Kind
-from makespan.estimators.kleimenov_popova import Device, KernelModel, Levels
+from makespan.estimators.kleimenov_popova import Device, HitRates, KernelModel, Levels, Thread, Warp
 from makespan.estimators.kleimenov_popova.sequence import Sequence, Single
 from makespan.estimators.occupancy import Limits
 from makespan.ptx import Kernel
@@ -43,20 +43,26 @@ def alike(
     is_uniform: bool = False,
 ) -> KernelModel:
     """The kernel of the worked examples: all threads alike."""
-    return KernelModel.of_threads(
-        threads_per_block=threads,
-        blocks=blocks,
-        time=lambda _, lat: time(lat),
-        delay=lambda _: delay,
-        mem=lambda _: mem,
-        uncoal_mem=lambda _: uncoal,
-        l1pct=lambda _: hits[0],
-        l2pct=lambda _: hits[1],
-        syncs=lambda _: syncs,
-        registers=32,
-        shared_bytes=0,
-        is_uniform=is_uniform,
-    )
+    one = Thread(time, delay, mem, uncoal, HitRates(*hits), syncs)
+    return of_threads(threads, blocks, lambda *_: one, is_uniform=is_uniform, registers=32, shared_bytes=0)
+
+
+def of_threads(
+    threads: int,
+    blocks: int,
+    thread: Callable[[int, int], Thread],
+    *,
+    is_uniform: bool,
+    registers: int | None = None,
+    shared_bytes: int | None = None,
+) -> KernelModel:
+    """A kernel by the threads of each block, by the number of the block and their own."""
+
+    def warps(block: int) -> list[Warp]:
+        several = [thread(block, number) for number in range(threads)]
+        return [Warp.of(several[first : first + 32]) for first in range(0, threads, 32)]
+
+    return KernelModel(threads, blocks, warps, is_uniform, registers, shared_bytes)
 
 
 _PASCAL = {

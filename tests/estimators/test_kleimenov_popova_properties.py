@@ -30,9 +30,10 @@ from makespan.estimators.kleimenov_popova.maxplus import MaxPlus
 from makespan.estimators.kleimenov_popova.piecewise import PiecewiseLinear
 from makespan.estimators.kleimenov_popova.sequence import Repeat, Sequence, Single
 from makespan.estimators.occupancy import Limits
+from makespan.estimators.profile.launched import Launched
 from makespan.machine.values import Latency, UnitClass
-from makespan.ptx.cfg import flow
-from tests.estimators.kleimenov_popova_inputs import kernel, straight
+from makespan.ptx import Launch
+from tests.estimators.kleimenov_popova_inputs import kernel, of_threads, straight
 
 RANDOM_INPUTS = 4000
 FINE = Rules(eps=1e-9)
@@ -119,23 +120,12 @@ class Drawn:
     def kernel(self) -> KernelModel:
         times = [highest(some) for some in self.lines]
 
-        def time(thread: Thread, lat: float) -> float:
-            which = thread.number // 32 + (0 if self.is_uniform else thread.block)
-            return times[which % len(times)](lat)
+        def thread(block: int, number: int) -> Thread:
+            which = number // 32 + (0 if self.is_uniform else block)
+            time = times[which % len(times)]
+            return Thread(time, self.delay, self.mem, self.mem * self.uncoal, self.hits, self.syncs)
 
-        return KernelModel.of_threads(
-            threads_per_block=self.threads,
-            blocks=self.blocks,
-            time=time,
-            delay=lambda thread: self.delay,
-            mem=lambda thread: self.mem,
-            uncoal_mem=lambda thread: self.mem * self.uncoal,
-            l1pct=lambda thread: self.hits.l1,
-            l2pct=lambda thread: self.hits.l2,
-            syncs=lambda thread: self.syncs,
-            is_uniform=self.is_uniform,
-            typical_latency=100,
-        )
+        return of_threads(self.threads, self.blocks, thread, is_uniform=self.is_uniform)
 
     def cycles(self) -> float:
         return estimate(self.device, self.kernel, rules=FINE).cycles
@@ -294,7 +284,7 @@ def test_thread_time_is_the_longest_path_on_random_straight_line_ptx() -> None:
             guard = 1 if text.startswith("@") else 0
             written = [] if is_store else [mentioned[guard]]
             steps.append((kind, [name for at, name in enumerate(mentioned) if is_store or at != guard], written))
-        found = flow(kernel("\n".join(texts)))
+        found = Launched(kernel("\n".join(texts)), Launch())
         time = thread_time(Sequence(singles(found)), timing).cycles
         for lat in (0, 7, 500):
             assert time(lat) == longest_path(steps, timing, lat), texts

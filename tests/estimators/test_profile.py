@@ -352,8 +352,8 @@ def test_a_large_launch_falls_back_to_the_structure_and_counts_the_same() -> Non
 @pytest.mark.parametrize(
     ("launch", "options", "message"),
     [
-        (Launch((32, 1, 1)), {}, "needs --block and --grid"),
-        (Launch(grid=(1, 1, 1)), {}, "needs --block and --grid"),
+        (Launch((32, 1, 1)), {}, "the launch is not known: give --grid"),
+        (Launch(grid=(1, 1, 1)), {}, "the launch is not known: give --block"),
         (Launch((32, 1, 1), (1, 1, 1)), {"registers": -1}, "registers per thread must be at least 0, not -1"),
         (Launch((32, 1, 1), (1, 1, 1)), {"dynamic_shared_bytes": -4}, "dynamic shared memory must be at least 0"),
         (Launch((32, 1, 1), (1, 1, 1)), {"warp_size": 0}, "warp size must be at least 1"),

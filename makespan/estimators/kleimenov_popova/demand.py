@@ -2,59 +2,15 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from math import isfinite
 from typing import NamedTuple, TypeAlias
 
 from makespan.errors import InputError
 
-PROBES = (0.25, 1.0, 64.0)
-"""Multiples of a typical latency at which a time function is tried."""
+PROBES = (100.0, 400.0, 25600.0)
+"""Latencies at which a time function is tried; the second is a typical one."""
 
 TimeFunction: TypeAlias = Callable[[float], float]
-
-
-class Thread(NamedTuple):
-    """A thread: the number of its block in the grid, and its own number in the block."""
-
-    block: int
-    number: int
-
-
-@dataclass(frozen=True, slots=True)
-class Warp:
-    """One warp of the kernel model; bytes are of all its threads together.
-
-    Args:
-        time: cycles of its longest thread when every access to global memory takes `lat` cycles.
-        delay: sum of the issue delays of that thread, in cycles.
-        syncs: barriers that it executes.
-        l1_bytes, l2_bytes: of `bytes`, those that hit the cache; the device memory has the rest.
-        uncoalesced_bytes: of `bytes`, those in uncoalesced requests.
-    """
-
-    time: TimeFunction
-    delay: float
-    syncs: float = 0
-    bytes: float = 0
-    l1_bytes: float = 0
-    l2_bytes: float = 0
-    uncoalesced_bytes: float = 0
-
-    @property
-    def dram_bytes(self) -> float:
-        """What no cache holds."""
-        return max(self.bytes - self.l1_bytes - self.l2_bytes, 0.0)
-
-    def __post_init__(self) -> None:
-        for name in ("delay", "syncs", "bytes", "l1_bytes", "l2_bytes", "uncoalesced_bytes"):
-            value = getattr(self, name)
-            if not (isfinite(value) and value >= 0):
-                raise InputError(f"kernel model: {name} must be finite and at least 0, not {value}")
-        if self.uncoalesced_bytes > self.bytes * (1 + 1e-12):
-            raise InputError(
-                f"kernel model: {self.uncoalesced_bytes:g} uncoalesced bytes are more than all {self.bytes:g} bytes"
-            )
 
 
 class HitRates(NamedTuple):
@@ -78,6 +34,96 @@ class HitRates(NamedTuple):
 
 
 WORST_CASE_CACHE = HitRates(0, 0)
+
+
+class Thread(NamedTuple):
+    """What one thread asks for.
+
+    Args:
+        time: cycles when every access to global memory takes `lat` cycles; must not fall.
+        delay: sum of the issue delays of its instructions, in cycles.
+        mem: bytes from and to global memory; `uncoal_mem` those of it in uncoalesced requests.
+        syncs: barriers that it executes.
+    """
+
+    time: TimeFunction
+    delay: float
+    mem: float
+    uncoal_mem: float
+    hits: HitRates
+    syncs: float = 0
+
+    def typical(self) -> float:
+        """The time at a typical latency.
+
+        Raises:
+            InputError: a number out of range, or a time that is none or that falls, at some latencies.
+        """
+        self.hits.checked()
+        if not 0 <= self.uncoal_mem <= self.mem:
+            raise InputError(f"thread: uncoalMem {self.uncoal_mem} must be within 0..mem, and mem is {self.mem} bytes")
+        times = [self.time(latency) for latency in PROBES]
+        for latency, before, cycles in zip(PROBES, [0.0, *times], times, strict=False):
+            if not (isfinite(cycles) and cycles >= 0):
+                raise InputError(f"thread: its time at lat = {latency:g} is {cycles}, not a number of cycles")
+            if cycles < before:
+                raise InputError(f"thread: its time falls to {cycles:g} at lat = {latency:g}; it must not fall")
+        return times[1]
+
+
+@dataclass(frozen=True, slots=True)
+class Warp:
+    """One warp of the kernel model; bytes are of all its threads together.
+
+    Args:
+        time: cycles of its longest thread when every access to global memory takes `lat` cycles.
+        delay: sum of the issue delays of that thread, in cycles.
+        syncs: barriers that it executes.
+        l1_bytes, l2_bytes: of `bytes`, those that hit the cache; the device memory has the rest.
+        uncoalesced_bytes: of `bytes`, those in uncoalesced requests.
+    """
+
+    time: TimeFunction
+    delay: float
+    syncs: float = 0
+    bytes: float = 0
+    l1_bytes: float = 0
+    l2_bytes: float = 0
+    uncoalesced_bytes: float = 0
+
+    @classmethod
+    def of(cls, threads: Sequence[Thread]) -> "Warp":
+        """The warp of some threads, of which the one that takes longest at a typical latency is the main one.
+
+        Raises:
+            InputError: see `Thread.typical`.
+        """
+        typical = {thread: thread.typical() for thread in dict.fromkeys(threads)}
+        main = max(typical, key=typical.__getitem__)
+        return cls(
+            time=main.time,
+            delay=main.delay,
+            syncs=main.syncs,
+            bytes=sum(thread.mem for thread in threads),
+            l1_bytes=sum(thread.mem * thread.hits.l1 for thread in threads),
+            l2_bytes=sum(thread.mem * thread.hits.l2 for thread in threads),
+            uncoalesced_bytes=sum(thread.uncoal_mem for thread in threads),
+        )
+
+    @property
+    def dram_bytes(self) -> float:
+        """What no cache holds."""
+        return max(self.bytes - self.l1_bytes - self.l2_bytes, 0.0)
+
+    def __post_init__(self) -> None:
+        for name in ("delay", "syncs", "bytes", "l1_bytes", "l2_bytes", "uncoalesced_bytes"):
+            value = getattr(self, name)
+            if not (isfinite(value) and value >= 0):
+                raise InputError(f"kernel model: {name} must be finite and at least 0, not {value}")
+        if self.uncoalesced_bytes > self.bytes * (1 + 1e-12):
+            raise InputError(
+                f"kernel model: {self.uncoalesced_bytes:g} uncoalesced bytes are more than all {self.bytes:g} bytes"
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,79 +151,3 @@ class KernelModel:
             raise InputError(f"the grid must have at least 1 block, not {self.blocks}")
         if self.threads_per_block < 1:
             raise InputError(f"threads per block must be at least 1, not {self.threads_per_block}")
-
-    @classmethod
-    def of_threads(
-        cls,
-        *,
-        threads_per_block: int,
-        blocks: int,
-        time: Callable[[Thread, float], float],
-        delay: Callable[[Thread], float],
-        mem: Callable[[Thread], float],
-        uncoal_mem: Callable[[Thread], float],
-        l1pct: Callable[[Thread], float],
-        l2pct: Callable[[Thread], float],
-        syncs: Callable[[Thread], float],
-        registers: int | None = None,
-        shared_bytes: int | None = None,
-        is_uniform: bool = False,
-        warp_size: int = 32,
-        typical_latency: float = 400.0,
-    ) -> "KernelModel":
-        """A kernel whose threads are told by functions; `mem` and `uncoal_mem` in bytes.
-
-        Args:
-            is_uniform: whether all blocks are like block 0.
-            typical_latency: in cycles; the thread that takes longest at it is the main thread of its warp.
-
-        Raises:
-            InputError: also when a block is asked for: a value out of range, a time that falls as `lat` rises.
-        """
-
-        def warp(block: int, first: int) -> Warp:
-            members = [Thread(block, n) for n in range(first, min(first + warp_size, threads_per_block))]
-            main = max(members, key=lambda member: _probed(partial(time, member), typical_latency, member))
-            hits = {member: HitRates(l1pct(member), l2pct(member)).checked() for member in members}
-            return Warp(
-                time=partial(time, main),
-                delay=delay(main),
-                syncs=syncs(main),
-                bytes=sum(mem(member) for member in members),
-                l1_bytes=sum(mem(member) * hits[member].l1 for member in members),
-                l2_bytes=sum(mem(member) * hits[member].l2 for member in members),
-                uncoalesced_bytes=sum(_part(uncoal_mem(member), mem(member), member) for member in members),
-            )
-
-        def warps(block: int) -> Sequence[Warp]:
-            return [warp(block, first) for first in range(0, threads_per_block, warp_size)]
-
-        return cls(threads_per_block, blocks, warps, is_uniform, registers, shared_bytes)
-
-
-def _part(uncoalesced: float, all_bytes: float, thread: Thread) -> float:
-    if not 0 <= uncoalesced <= all_bytes:
-        raise InputError(
-            f"{_name(thread)}: uncoalMem {uncoalesced} must be within 0..mem, and mem is {all_bytes} bytes"
-        )
-    return uncoalesced
-
-
-def _probed(time: TimeFunction, typical: float, thread: Thread) -> float:
-    """The time at the typical latency; refuses a time function that is none, at a few latencies."""
-    before, found = 0.0, 0.0
-    for factor in PROBES:
-        latency = typical * factor
-        cycles = time(latency)
-        if not (isfinite(cycles) and cycles >= 0):
-            raise InputError(f"{_name(thread)}: its time at lat = {latency:g} is {cycles}, not a number of cycles")
-        if cycles < before:
-            raise InputError(f"{_name(thread)}: its time falls to {cycles:g} at lat = {latency:g}; it must not fall")
-        before = cycles
-        if factor == 1:
-            found = cycles
-    return found
-
-
-def _name(thread: Thread) -> str:
-    return f"thread {thread.number} of block {thread.block}"

@@ -2,14 +2,14 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from math import prod
 from typing import TypeAlias
 
 from makespan.errors import InputError
 from makespan.estimators.gpu import Gpu
+from makespan.estimators.instruction_classes import Kind
 from makespan.estimators.kleimenov_popova import timing_of_gpu
 from makespan.estimators.kleimenov_popova.control_flow import ControlFlow
-from makespan.estimators.kleimenov_popova.demand import HitRates, KernelModel, Warp
+from makespan.estimators.kleimenov_popova.demand import HitRates, KernelModel, Thread, Warp
 from makespan.estimators.kleimenov_popova.device import Device
 from makespan.estimators.kleimenov_popova.piecewise import exact
 from makespan.estimators.kleimenov_popova.recurrence import LoopRule
@@ -17,16 +17,9 @@ from makespan.estimators.kleimenov_popova.sequence import Sequence as Steps
 from makespan.estimators.kleimenov_popova.sequence import Single
 from makespan.estimators.kleimenov_popova.thread_time import ThreadTime, Timing, thread_time
 from makespan.estimators.profile import KernelProfile, MemoryOperation, Resources, profile
+from makespan.estimators.profile.launched import WARP_LANES, Flow, Launched
 from makespan.estimators.profile.opcodes import DEVICE, kind, memory_access
 from makespan.ptx import GivenBound, Instruction, Kernel, Launch
-from makespan.ptx.barriers import is_barrier
-from makespan.ptx.cfg import Flow, flow
-from makespan.ptx.dataflow import accesses
-from makespan.ptx.launch import WARP_LANES
-from makespan.ptx.loop_info import loop_infos
-from makespan.ptx.loops import Nest, nest
-from makespan.ptx.uniformity import decided, uniform_branches
-from makespan.ptx.walk import Terrain
 
 Length: TypeAlias = Callable[[Steps], float]
 _MOST_LINES = 5
@@ -94,20 +87,19 @@ def from_ptx(
         UnsupportedError: see `profile`.
     """
     hits.checked()
-    known = launch.for_kernel(kernel)
-    found = _flow(kernel, known)
+    launched = Launched.of(kernel, launch, loop_bounds)
     if device.limits.warp_size != WARP_LANES:
         raise InputError(f"GPU {gpu.name}: warps of {device.limits.warp_size} threads; those of PTX have {WARP_LANES}")
     profiled = profile(
         kernel,
-        known,
+        launch,
         loop_bounds=loop_bounds,
         resources=resources,
         registers=registers,
         dynamic_shared_bytes=dynamic_shared_bytes,
     )
-    source = _Source(found, nest(found), known, tuple(loop_bounds), singles(found))
-    timing = timing_of_gpu.timing(gpu, *_examples(found, source.singles))
+    source = _Source(launched, singles(launched))
+    timing = timing_of_gpu.timing(gpu, *_examples(launched.flow, source.singles))
     uncoalesced = _uncoalesced(profiled.device_memory)
     dram = exact(device.latency.dram)
 
@@ -115,7 +107,7 @@ def from_ptx(
         return float(thread_time(steps, timing, rule).cycles(dram))
 
     threads = tuple(_thread(source, timing, rule, uncoalesced, *made) for made in source.sequences(length))
-    model = _kernel_model(threads, known, hits, profiled)
+    model = _kernel_model(threads, launched, hits, profiled)
     return PtxModel(model, threads, timing, rule, tuple(_notes(threads, source, profiled)))
 
 
@@ -126,53 +118,32 @@ def device_of(gpu: Gpu, kernel: Kernel, launch: Launch) -> Device:
         InputError: a launch without block or grid, an instruction of no known class, an issue delay that is none; or
             numbers that are missing: all of them, those for classes of instructions too, each with how to get it.
     """
-    found = _flow(kernel, launch.for_kernel(kernel))
-    example, where = _examples(found, singles(found))
+    launched = Launched.of(kernel, launch)
+    example, where = _examples(launched.flow, singles(launched))
     timing_of_gpu.check_delays(gpu)
     gpu.require(*Device.keys(gpu), *timing_of_gpu.keys(gpu, example), where=timing_of_gpu.by_key(where))
     return Device.of(gpu)
 
 
-def _flow(kernel: Kernel, launch: Launch) -> Flow:
-    """The blocks of a kernel that can be modelled.
-
-    Raises:
-        InputError: no instruction, or a launch without block or grid.
-    """
-    found = flow(kernel)
-    if not found.code:
-        raise InputError(f"{kernel.file}:{kernel.line}: {kernel.name} has no instruction")
-    missing = [option for option, extent in (("--block", launch.block), ("--grid", launch.grid)) if extent is None]
-    if missing:
-        raise InputError(f"the launch is not known: give {' and '.join(missing)}")
-    return found
-
-
-def singles(found: Flow) -> tuple[Single, ...]:
+def singles(launched: Launched) -> tuple[Single, ...]:
     """Every instruction as the recurrence sees it.
 
     Raises:
         InputError: an instruction of no known class.
     """
-    file = found.kernel.file
-    back = _back_edges(found)
+    kernel, back = launched.kernel, _back_edges(launched)
     made = []
-    for number, (instruction, access) in enumerate(zip(found.code, accesses(found.kernel), strict=True)):
-        made.append(Single(number, kind(instruction, file), access.reads, access.writes, number in back))
+    for number, (instruction, access) in enumerate(zip(launched.flow.code, launched.accesses, strict=True)):
+        made.append(Single(number, kind(instruction, kernel.file), access.reads, access.writes, number in back))
     return tuple(made)
 
 
-def _back_edges(found: Flow) -> frozenset[int]:
+def _back_edges(launched: Launched) -> frozenset[int]:
     """The unconditional branches that go back to the head of a loop around them, by number of the instruction."""
-    loops = nest(found).loops
-    ends = {latch: found.blocks[latch] for loop in loops for latch in loop.latches}
-    return frozenset(
-        block.stop - 1
-        for block in ends.values()
-        if block.stop > block.first
-        and found.code[block.stop - 1].name == "bra"
-        and not found.code[block.stop - 1].guard
-    )
+    code, blocks = launched.flow.code, launched.flow.blocks
+    ends = {blocks[latch] for loop in launched.nest.loops for latch in loop.latches}
+    last = {block.stop - 1 for block in ends if block.stop > block.first}
+    return frozenset(number for number in last if code[number].name == "bra" and not code[number].guard)
 
 
 def _examples(found: Flow, singles: Iterable[Single]) -> tuple[dict[str, Single], dict[str, str]]:
@@ -192,36 +163,24 @@ def _at(instruction: Instruction) -> str:
 class _Source:
     """A kernel with its launch."""
 
-    flow: Flow
-    nest: Nest
-    launch: Launch
-    bounds: tuple[GivenBound, ...]
+    launched: Launched
     singles: tuple[Single, ...]
 
     def sequences(self, length: Length) -> Iterator[tuple[Steps, tuple[int, ...], list[int]]]:
         """What warps execute, the lines where a side was chosen, and the warps of a block that do so."""
-        uniform = self._uniform()
         alike: dict[object, tuple[ControlFlow, list[int]]] = {}
-        for warp in range(self.launch.warps_per_block or 0):
-            infos = loop_infos(self.flow, self.nest, self.bounds, self.launch, warp)
-            sides = decided(self.flow, self.launch, warp) if self.flow.is_plain else {}
-            trips = tuple(info.bound and info.bound.maximum for info in infos)
-            control = ControlFlow(Terrain(self.flow, self.nest, infos), self.singles, sides, uniform, length)
+        for warp in range(self.launched.launch.warps_per_block or 0):
+            terrain, sides = self.launched.terrain(warp), self.launched.decided(warp)
+            trips = tuple(info.bound and info.bound.maximum for info in terrain.infos)
+            control = ControlFlow(terrain, self.singles, sides, self.launched.uniform, length)
             alike.setdefault((tuple(sides.items()), trips), (control, []))[1].append(warp)
         for control, warps in alike.values():
             steps = control.sequence()
             yield steps, tuple(sorted(control.choices)), warps
 
-    def _uniform(self) -> frozenset[int]:
-        """The blocks at whose end no lanes part, as far as that is known."""
-        if self.flow.is_plain:
-            return uniform_branches(self.flow, self.launch)
-        branching = (block for block in range(self.flow.exit) if len(self.flow.blocks[block].successors) > 1)
-        return frozenset(block for block in branching if "uni" in self.flow.last(block).opcode.split("."))
-
     def moved(self, number: int) -> int:
         """The bytes that one thread moves from or to the device memory by an instruction."""
-        access = memory_access(self.flow.code[number])
+        access = memory_access(self.launched.flow.code[number])
         return access.lane_bytes if access is not None and access.space in DEVICE else 0
 
 
@@ -234,14 +193,14 @@ def _thread(
     choices: tuple[int, ...],
     warps: list[int],
 ) -> ThreadModel:
-    code = source.flow.code
+    code = source.launched.flow.code
     executions = steps.executions(with_back_edges=True)
     moved = {number: source.moved(number) * count for number, count in executions.items()}
     return ThreadModel(
         warps=tuple(warps),
         steps=steps,
         time=thread_time(steps, timing, rule),
-        syncs=sum(count for number, count in executions.items() if is_barrier(code[number])),
+        syncs=sum(count for number, count in executions.items() if source.singles[number].kind == Kind.BAR),
         bytes=sum(moved.values()),
         uncoalesced_bytes=sum(
             some * uncoalesced.get((code[number].line, str(code[number])), 0.0) for number, some in moved.items()
@@ -261,30 +220,21 @@ def _uncoalesced(operations: Iterable[MemoryOperation]) -> dict[tuple[int, str],
 
 def _kernel_model(
     threads: Iterable[ThreadModel],
-    launch: Launch,
+    launched: Launched,
     hits: HitRates,
     profiled: KernelProfile,
 ) -> KernelModel:
-    block, grid = prod(launch.block or ()), prod(launch.grid or ())
     by_number: dict[int, Warp] = {}
     for thread in threads:
         time = thread.time.cycles.numeric()
         for number in thread.warps:
-            lanes = min(WARP_LANES, block - number * WARP_LANES)
-            moved = thread.bytes * lanes
-            by_number[number] = Warp(
-                time=time,
-                delay=float(thread.time.delay),
-                syncs=thread.syncs,
-                bytes=moved,
-                l1_bytes=moved * hits.l1,
-                l2_bytes=moved * hits.l2,
-                uncoalesced_bytes=thread.uncoalesced_bytes * lanes,
-            )
+            lanes = min(WARP_LANES, launched.threads - number * WARP_LANES)
+            one = Thread(time, float(thread.time.delay), thread.bytes, thread.uncoalesced_bytes, hits, thread.syncs)
+            by_number[number] = Warp.of([one] * lanes)
     warps = [by_number[number] for number in sorted(by_number)]
     return KernelModel(
-        block,
-        grid,
+        launched.threads,
+        launched.blocks,
         lambda _: warps,
         is_uniform=True,
         registers=profiled.registers,
@@ -295,8 +245,8 @@ def _kernel_model(
 def _notes(threads: Iterable[ThreadModel], source: _Source, profiled: KernelProfile) -> Iterator[str]:
     """What a reader has to know about the model."""
     yield "the hardware executes the PTX as it is written, although ptxas expands, unrolls and drops instructions"
-    if source.flow.kernel.compilation is not None:
-        yield str(source.flow.kernel.compilation)
+    if source.launched.kernel.compilation is not None:
+        yield str(source.launched.kernel.compilation)
     lines = sorted({line for thread in threads for line in thread.choices})
     if lines and profiled.is_exact:  # otherwise the profile says so
         listed = ", ".join(map(str, lines[:_MOST_LINES])) + ", ..." * (len(lines) > _MOST_LINES)

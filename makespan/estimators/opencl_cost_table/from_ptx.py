@@ -3,17 +3,16 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from math import ceil, prod
+from math import ceil
 
 from makespan.estimators.opencl_cost_table.access import Access
 from makespan.estimators.opencl_cost_table.counting import BASE, DIVISION_BY_LITERAL, ROWS, Counts
 from makespan.estimators.opencl_cost_table.prediction import Work
 from makespan.estimators.opencl_cost_table.ptx_access import read_classes
 from makespan.estimators.profile import KernelProfile, profile
+from makespan.estimators.profile.launched import Launched
 from makespan.estimators.profile.opcodes import DEVICE, MemoryAccess, memory_access
-from makespan.ptx import GivenBound, Kernel, Launch
-from makespan.ptx.cfg import flow
-from makespan.ptx.module import Instruction
+from makespan.ptx import GivenBound, Instruction, Kernel, Launch
 
 _PARTS = {
     "add": ("ADD",),
@@ -54,12 +53,13 @@ def work(
         InputError: no block or grid, a loop without bound, an opcode that no table knows.
     """
     found = profile(kernel, launch, loop_bounds=loop_bounds)
-    items = found.threads_per_block * found.blocks
-    counted = _Counting(kernel, found, read_classes(kernel, launch, interval_bytes))
+    launched = Launched.of(kernel, launch)
+    items = launched.threads * launched.blocks
+    counted = _Counting(launched.flow.code, found, read_classes(launched, interval_bytes))
     return Work(
         counted.counts(),
         items,
-        group=prod(launch.block or ()),
+        group=launched.threads,
         bytes_in=bytes_in,
         bytes_out=bytes_out,
         notes=tuple(counted.notes(found.notes)),
@@ -68,7 +68,7 @@ def work(
 
 @dataclass(frozen=True, slots=True)
 class _Counting:
-    kernel: Kernel
+    code: Sequence[Instruction]
     profile: KernelProfile
     classes: dict[int, Access]
 
@@ -91,8 +91,7 @@ class _Counting:
 
     def _all(self) -> Iterator[tuple[Instruction, float]]:
         """Every instruction, with the executions of a warp."""
-        code = flow(self.kernel).code
-        yield from zip(code, (instruction.executions for instruction in self.profile.instructions), strict=True)
+        yield from zip(self.code, (instruction.executions for instruction in self.profile.instructions), strict=True)
 
     def _executed(self) -> Iterator[tuple[Instruction, float]]:
         return ((instruction, often) for instruction, often in self._all() if often)

@@ -8,15 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from makespan.estimators.opencl_cost_table.access import Access
-from makespan.estimators.profile.probes import Probe, Probed, probed
-from makespan.ptx import Kernel, Launch
-from makespan.ptx.cfg import flow
-from makespan.ptx.execution import Code, Effort, Execution, Front, TooLongError, prepare
-from makespan.ptx.loops import nest
-from makespan.ptx.threads import Detail, Threads, threads
+from makespan.estimators.profile.following import Code, Following, Front, Threads, TooLongError, follow
+from makespan.estimators.profile.launched import Launched
+from makespan.estimators.profile.probes import Probe, probed
+from makespan.ptx import Launch
 
 MAX_STEPS = 4_000_000
-_THREADS = frozenset({"%laneid", "%tid.x", "%tid.y", "%tid.z"})
 _AXES = "xyz"
 
 
@@ -38,33 +35,32 @@ class Visit:
         return Visit(min(self.least, other.least), max(self.most, other.most), distance)
 
 
-def read_classes(kernel: Kernel, launch: Launch, interval_bytes: int) -> dict[int, Access]:
+def read_classes(launched: Launched, interval_bytes: int) -> dict[int, Access]:
     """The class of each global read, by its number in the kernel; one that is not there has no known addresses.
 
     A loop runs within a thread, so an address that changes from iteration to iteration and is the same for all threads
     is constant, and one that follows the number of the thread in each iteration is continuous.
     """
-    found = flow(kernel)
-    if not found.is_plain:
+    if not launched.flow.is_plain:
         return {}
-    with_probes = probed(found, launch.for_kernel(kernel))
-    reads = {
-        n: p for n, p in with_probes.probes.items() if p.access.is_load and p.access.space in ("global", "generic")
-    }
-    addresses = [name for probe in reads.values() for name in (probe.address, probe.guard) if name]
-    code = prepare(with_probes.flow, nest(with_probes.flow), with_probes.parameters, addresses)
-    matter = code.registers | _THREADS
+    found = probed(launched.flow, launched.launch)
+    reads = {n: p for n, p in found.probes.items() if p.access.is_load and p.access.space in ("global", "generic")}
+    registers = [name for probe in reads.values() for name in (probe.address, probe.guard) if name]
     seen: dict[int, dict[int, Visit]] = {}
     unknown: set[int] = set()
-    steps = MAX_STEPS
-    detail = Detail.BLOCKS if any(name.startswith("%ctaid.") for name in matter) else Detail.THREADS
-    for group in threads(launch, matter, detail):
-        following = _Following(code, group, steps, launch, _by_block(with_probes, reads), seen, unknown)
-        try:
-            following.run(dict(group.state))
-        except TooLongError:
-            return {}
-        steps = following.steps_left
+
+    def following(code: Code, group: Threads, steps: int) -> _Following:
+        order = _order(group, launched.launch)
+        by_block = {
+            block: [(n, probe) for n, probe in probes if n in reads] for block, probes in found.by_block.items()
+        }
+        return _Following(code, group, steps, order, by_block, seen, unknown)
+
+    try:
+        for _ in follow(found, launched.launch, registers, MAX_STEPS, following):
+            pass
+    except TooLongError:
+        return {}
     return {
         number: _class(list(visits.values()), reads[number].access.lane_bytes, interval_bytes)
         for number, visits in seen.items()
@@ -81,17 +77,7 @@ def _class(visits: list[Visit], lane_bytes: int, interval_bytes: int) -> Access:
     return Access.CONTINUOUS if all(visit.distance is not None for visit in visits) else Access.COMPLEX
 
 
-def _by_block(found: Probed, reads: Mapping[int, Probe]) -> dict[int, list[tuple[int, Probe]]]:
-    """The reads of each block, in order."""
-    blocks: dict[int, list[tuple[int, Probe]]] = {}
-    for block, span in enumerate(found.flow.blocks):
-        for number in (found.original[at] for at in range(span.first, span.stop)):
-            if number is not None and number in reads:
-                blocks.setdefault(block, []).append((number, reads[number]))
-    return blocks
-
-
-class _Following(Execution):
+class _Following(Following):
     """An execution that notes the addresses of reads."""
 
     def __init__(
@@ -99,14 +85,13 @@ class _Following(Execution):
         code: Code,
         group: Threads,
         steps: int,
-        launch: Launch,
+        order: NDArray[np.int64],
         reads: Mapping[int, list[tuple[int, Probe]]],
         seen: dict[int, dict[int, Visit]],
         unknown: set[int],
     ) -> None:
-        super().__init__(code, Effort.ALL, group.size, steps)
-        self.order = _order(group, launch)
-        self.reads, self.seen, self.unknown = reads, seen, unknown
+        super().__init__(code, group, steps)
+        self.order, self.reads, self.seen, self.unknown = order, reads, seen, unknown
         self.visits: dict[int, int] = {}
 
     def _block(self, block: int, front: Front) -> Iterator[tuple[int, Front]]:

@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from math import prod
 
 from makespan.errors import InputError, UnsupportedError
 from makespan.estimators.profile.exact import ExactCounts, TooManyError, UndecidedError, exact_counts
 from makespan.estimators.profile.lanes import lane_offsets
+from makespan.estimators.profile.launched import Flow, Launched
 from makespan.estimators.profile.opcodes import kind
 from makespan.estimators.profile.operations import UNKNOWN_ADDRESS, Accesses
 from makespan.estimators.profile.probes import ALIGNMENT, Probed, probed
@@ -20,13 +20,8 @@ from makespan.estimators.profile.values import (
     MemoryOperation,
     WarpClass,
 )
-from makespan.ptx import GivenBound, Kernel, Launch
+from makespan.ptx import GivenBound, Instruction, Kernel, Launch
 from makespan.ptx.calls import is_inlined
-from makespan.ptx.cfg import Flow, flow
-from makespan.ptx.loop_info import loop_infos
-from makespan.ptx.loops import nest
-from makespan.ptx.module import Instruction
-from makespan.ptx.uniformity import decided, uniform_branches
 
 MAX_WARP_SIZE = 1024
 MAX_WARPS_DECIDED = 32
@@ -62,9 +57,7 @@ def profile(
         InputError: no block or grid, a loop without bound, an opcode that no table knows.
         UnsupportedError: control flow that cannot be followed, or a call of what has no body in the file.
     """
-    launch = launch.for_kernel(kernel)
-    if launch.block is None or launch.grid is None:
-        raise InputError("a launch needs --block and --grid")
+    launched = Launched.of(kernel, launch, loop_bounds)
     for name, value, least in (
         ("warp size", warp_size, 1),
         ("dynamic shared memory", dynamic_shared_bytes, 0),
@@ -74,17 +67,15 @@ def profile(
             raise InputError(f"{name} must be at least {least}, not {value}")
     if warp_size > MAX_WARP_SIZE:
         raise InputError(f"warp size must be at most {MAX_WARP_SIZE}, a whole block, not {warp_size}")
-    found = flow(kernel)
-    if not found.code:
-        raise InputError(f"{kernel.file}:{kernel.line}: {kernel.name} has no instruction")
-    counts = _Source(found, launch, coalescing or Coalescing(), warp_size, tuple(loop_bounds)).counts()
+    found = launched.flow
+    counts = _Source(launched, coalescing or Coalescing(), warp_size).counts()
     _refuse_unknown_calls(found, counts.instructions)
     shared_bytes = resources.shared_bytes if resources else declared_shared_bytes(found.kernel)
     return KernelProfile(
         kernel=kernel.name,
         file=kernel.source,
-        threads_per_block=prod(launch.block),
-        blocks=prod(launch.grid),
+        threads_per_block=launched.threads,
+        blocks=launched.blocks,
         warp_size=warp_size,
         instructions=counts.instructions,
         memory=counts.memory,
@@ -120,23 +111,20 @@ class _Counts:
 
 @dataclass(frozen=True)
 class _Source:
-    """A kernel that is read and launched."""
+    """A kernel whose executions and accesses are counted."""
 
-    flow: Flow
-    launch: Launch
+    launched: Launched
     coalescing: Coalescing
     warp_size: int
-    loop_bounds: tuple[GivenBound, ...]
 
     @cached_property
-    def threads(self) -> int:
-        """Of a block."""
-        return prod(self.launch.block or ())
+    def flow(self) -> Flow:
+        return self.launched.flow
 
     @cached_property
     def warps(self) -> int:
         """Of the launch."""
-        return -(-self.threads // self.warp_size) * prod(self.launch.grid or ())
+        return -(-self.launched.threads // self.warp_size) * self.launched.blocks
 
     @cached_property
     def numbered(self) -> tuple[int, ...]:
@@ -147,12 +135,7 @@ class _Source:
     @cached_property
     def probed(self) -> Probed | None:
         """The kernel with probes; None where calls or indirect branches keep it from being followed."""
-        return probed(self.flow, self.launch) if self.flow.is_plain else None
-
-    @cached_property
-    def uniform(self) -> frozenset[int]:
-        """The branches at which no lanes part."""
-        return uniform_branches(self.flow, self.launch) if self.flow.is_plain else _said_uniform(self.flow)
+        return probed(self.flow, self.launched.launch) if self.flow.is_plain else None
 
     def counts(self) -> _Counts:
         """Exact ones if the launch decides everything, else those of the structure."""
@@ -167,7 +150,7 @@ class _Source:
             return self._structural(str(error))
 
     def _executed(self, found: Probed, *, with_addresses: bool) -> ExactCounts:
-        return exact_counts(found, self.launch, self.coalescing, self.warp_size, with_addresses=with_addresses)
+        return exact_counts(found, self.launched.launch, self.coalescing, self.warp_size, with_addresses=with_addresses)
 
     def _exact(self, exact: ExactCounts) -> _Counts:
         per_block = [count / self.warps for count in exact.blocks]
@@ -182,10 +165,9 @@ class _Source:
         return _Counts(self._instructions(per_block), memory, not exact.shared_ways, classes, notes)
 
     def _structural(self, why: str) -> _Counts:
-        loops = nest(self.flow)
-        infos = loop_infos(self.flow, loops, self.loop_bounds, self.launch)
-        branching = frozenset(b for b in range(self.flow.exit) if len(set(self.flow.blocks[b].successors)) > 1)
-        structure = Structure(self.flow, loops, infos, branching - self.uniform, self._decided())
+        launched = self.launched
+        divergent = launched.branching - launched.uniform
+        structure = Structure(self.flow, launched.nest, launched.infos(), divergent, self._decided())
         counted = structure.counts()
         per_block = [float(counted[block]) for block in range(self.flow.exit)]
         memory = tuple(self._accesses().estimated(self._by_number(per_block)))
@@ -193,15 +175,16 @@ class _Source:
         return _Counts(self._instructions(per_block), memory, is_exact=False, classes=(), notes=notes)
 
     def _accesses(self) -> Accesses:
-        offsets = {} if self.probed is None else lane_offsets(self.probed, self.launch, self.uniform, self.warp_size)
-        return Accesses(self.flow, offsets, self.coalescing, self.warp_size, self.threads, self.warps)
+        known, launched = self.probed, self.launched
+        offsets = {} if known is None else lane_offsets(known, launched.launch, launched.uniform, self.warp_size)
+        return Accesses(self.flow, offsets, self.coalescing, self.warp_size, launched.threads, self.warps)
 
     def _decided(self) -> Mapping[int, int]:
         """The branches that go one way in every warp."""
-        warps = self.launch.warps_per_block or 0
+        warps = self.launched.launch.warps_per_block or 0
         if not self.flow.is_plain or warps > MAX_WARPS_DECIDED:
             return {}
-        first, *others = (decided(self.flow, self.launch, warp) for warp in range(warps))
+        first, *others = (self.launched.decided(warp) for warp in range(warps))
         return {block: side for block, side in first.items() if all(other.get(block) == side for other in others)}
 
     def _by_number(self, per_block: Sequence[float]) -> dict[int, float]:
@@ -234,12 +217,6 @@ class _Source:
             yield f"copies, textures and matrices are not analysed as accesses: {_lines(lines)}"
         if lines := sorted({i.line for i in self.flow.code if _is_guarded(i)}):
             yield f"guarded instructions count as executed whatever their predicate: {_lines(lines)}"
-
-
-def _said_uniform(flow: Flow) -> frozenset[int]:
-    """The branches that say of themselves that all lanes take them alike."""
-    branching = (block for block in range(flow.exit) if len(flow.blocks[block].successors) > 1)
-    return frozenset(block for block in branching if "uni" in flow.last(block).opcode.split("."))
 
 
 def _is_guarded(instruction: Instruction) -> bool:

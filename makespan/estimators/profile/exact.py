@@ -4,7 +4,7 @@ The sweep lets lanes that parted meet wherever their ways meet; hardware lets th
 Both count the same unless the two sides of a branch share a block before that, which is looked for.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -13,20 +13,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from makespan.estimators.profile.coalescing import transactions
+from makespan.estimators.profile.following import Code, Following, Front, Threads, TooLongError, follow
 from makespan.estimators.profile.probes import Probe, Probed
 from makespan.estimators.profile.values import Coalescing, WarpClass
 from makespan.ptx import Launch
 from makespan.ptx.divergence import closure, reconvergences
-from makespan.ptx.execution import Code, Effort, Execution, Front, TooLongError, prepare
 from makespan.ptx.launch import WARP_LANES
-from makespan.ptx.loops import nest
-from makespan.ptx.threads import Detail, Threads, threads
 
 MAX_WORK = 4_000_000
 """Units of work, of a quarter of a microsecond or so, that an execution may take; beyond it, the structure counts."""
 
 _STEP, _THREADS_A_UNIT, _ACCESS = 60, 256, 8
-_LANES = frozenset({"%laneid", "%tid.x", "%tid.y", "%tid.z"})
 
 
 class UndecidedError(Exception):
@@ -75,25 +72,28 @@ def exact_counts(
         UndecidedError: a branch or loop depends on what is not known, or it takes too long.
         UnsupportedError: control flow that has no natural loops.
     """
-    registers = [probe.address for probe in found.probes.values() if probe.access.is_device]
-    registers += [probe.guard for probe in found.probes.values() if probe.guard is not None]
-    code = prepare(found.flow, nest(found.flow), found.parameters, registers if with_addresses else ())
-    matter = code.registers | _LANES
-    detail = Detail.BLOCKS if any(name.startswith("%ctaid.") for name in matter) else Detail.THREADS
+    several = found.probes.values() if with_addresses else ()
+    registers = [probe.address for probe in several if probe.access.is_device]
+    registers += [probe.guard for probe in several if probe.guard is not None]
     total = np.zeros(found.flow.exit, np.int64)
     classes: dict[tuple[int, ...], int] = {}
     accesses: dict[tuple[int, bool | None], AccessCount] = {}
-    parting, steps, warps = set[int](), MAX_WORK, 0
-    for group in threads(launch, matter, detail):
-        counting = _Counting(found, code, group, steps, launch, coalescing, warp_size, with_addresses, accesses)
-        counting.execute()
-        steps = counting.steps_left
-        parting |= counting.parting
-        total += counting.executions.sum(axis=1)
-        warps += counting.executions.shape[1]
-        columns, numbers = np.unique(counting.executions, axis=1, return_counts=True)
-        for column, number in zip(columns.T.tolist(), numbers.tolist(), strict=True):
-            classes[tuple(column)] = classes.get(tuple(column), 0) + number
+    parting, warps = set[int](), 0
+
+    def counting(code: Code, group: Threads, steps: int) -> _Counting:
+        layout = _Layout.of(group, launch, warp_size)
+        return _Counting(code, group, steps, layout, coalescing, found.by_block if with_addresses else {}, accesses)
+
+    try:
+        for done in follow(found, launch, registers, MAX_WORK, counting):
+            parting |= done.parting
+            total += done.executions.sum(axis=1)
+            warps += done.executions.shape[1]
+            columns, numbers = np.unique(done.executions, axis=1, return_counts=True)
+            for column, number in zip(columns.T.tolist(), numbers.tolist(), strict=True):
+                classes[tuple(column)] = classes.get(tuple(column), 0) + number
+    except TooLongError:
+        raise TooManyError("the launch takes too long to be followed thread by thread") from None
     scale = _warps(launch, warp_size) // warps
     if scale * warps != _warps(launch, warp_size):
         raise TooManyError("the launch has too many threads to be told apart")
@@ -145,41 +145,23 @@ class _Layout:
         return cls(rows, number % warp_size, (int(rows.max()) + 1, warp_size))
 
 
-@dataclass
-class _Watch:
-    """An access in a block: its number in the kernel without probes."""
-
-    number: int
-    probe: Probe
-
-
-class _Counting(Execution):
+class _Counting(Following):
     """An execution that counts, and gives up where something is not known."""
 
     def __init__(
         self,
-        found: Probed,
         code: Code,
         group: Threads,
         steps: int,
-        launch: Launch,
+        layout: _Layout,
         coalescing: Coalescing,
-        warp_size: int,
-        with_addresses: bool,
+        watched: Mapping[int, Sequence[tuple[int, Probe]]],
         accesses: dict[tuple[int, bool | None], AccessCount],
     ) -> None:
-        super().__init__(code, Effort.ALL, group.size, steps)
-        self._group, self._coalescing, self._accesses = group, coalescing, accesses
-        self._layout = _Layout.of(group, launch, warp_size)
-        self._watched = _watched(found) if with_addresses else {}
-        self.executions = np.zeros((code.flow.exit, self._layout.shape[0]), np.int64)
+        super().__init__(code, group, steps)
+        self._layout, self._coalescing, self._watched, self._accesses = layout, coalescing, watched, accesses
+        self.executions = np.zeros((code.flow.exit, layout.shape[0]), np.int64)
         self.parting: set[int] = set()
-
-    def execute(self) -> None:
-        try:
-            self.run(dict(self._group.state))
-        except TooLongError:
-            raise TooManyError("the launch takes too long to be followed thread by thread") from None
 
     def _spend(self, steps: int) -> None:
         """With what numpy takes for a step, whatever the number of threads: small launches are not cheap either."""
@@ -207,9 +189,9 @@ class _Counting(Execution):
             sides = [self._active(there.mask).any(axis=1) for _, there in fronts]
             if bool((sides[0] & sides[1]).any()):
                 self.parting.add(block)
-        for watch in self._watched.get(block, ()):
-            self._spend(_ACCESS if watch.probe.access.is_device else 1)
-            self._access(watch, state, active)
+        for number, probe in self._watched.get(block, ()):
+            self._spend(_ACCESS if probe.access.is_device else 1)
+            self._access(number, probe, state, active)
         return iter(fronts)
 
     def _active(self, mask: Any) -> NDArray[np.bool_]:
@@ -218,20 +200,20 @@ class _Counting(Execution):
         found[self._layout.rows, self._layout.lanes] = mask
         return found
 
-    def _access(self, watch: _Watch, state: Any, active: NDArray[np.bool_]) -> None:
-        value, guard = state.get(watch.probe.address), state.get(watch.probe.guard)
+    def _access(self, number: int, probe: Probe, state: Any, active: NDArray[np.bool_]) -> None:
+        value, guard = state.get(probe.address), state.get(probe.guard)
         enabled = active
         if guard is not None:  # one that is not known is taken to be executed
-            enabled = active & self._active((np.asarray(guard) & 1) == (1 - watch.probe.is_negated))
-        if value is None or not watch.probe.access.is_device:
-            self._add((watch.number, None), enabled.any(axis=1), enabled, np.zeros(len(enabled)))
+            enabled = active & self._active((np.asarray(guard) & 1) == (1 - probe.is_negated))
+        if value is None or not probe.access.is_device:
+            self._add((number, None), enabled.any(axis=1), enabled, np.zeros(len(enabled)))
             return
         addresses = np.zeros(self._layout.shape, np.int64)
         addresses[self._layout.rows, self._layout.lanes] = np.asarray(value, np.uint64).astype(np.int64)
-        found = transactions(addresses, enabled, watch.probe.access.lane_bytes, self._coalescing)
+        found = transactions(addresses, enabled, probe.access.lane_bytes, self._coalescing)
         for coalesced in (True, False):
             alike = found.coalesced if coalesced else ~found.coalesced
-            self._add((watch.number, coalesced), enabled.any(axis=1) & alike, enabled, found.served)
+            self._add((number, coalesced), enabled.any(axis=1) & alike, enabled, found.served)
 
     def _add(self, key: tuple[int, bool | None], warps: Any, enabled: NDArray[np.bool_], count: Any) -> None:
         """Add the executions of some warps; `warps` and `count` are by warp."""
@@ -240,12 +222,3 @@ class _Counting(Execution):
             found.executions += int(warps.sum())
             found.lanes += int(enabled[warps].sum())
             found.transactions += int(count[warps].sum())
-
-
-def _watched(found: Probed) -> dict[int, Sequence[_Watch]]:
-    """The accesses of each block that go to memory, in order."""
-    watched: dict[int, Sequence[_Watch]] = {}
-    for block, span in enumerate(found.flow.blocks):
-        numbers = [found.original[at] for at in range(span.first, span.stop)]
-        watched[block] = [_Watch(at, found.probes[at]) for at in numbers if at is not None and at in found.probes]
-    return watched

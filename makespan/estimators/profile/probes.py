@@ -8,6 +8,7 @@ access, whatever follows. Pointers that the launch does not tell get addresses f
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from makespan.estimators.profile.opcodes import MemoryAccess, memory_access
 from makespan.ptx import Launch
@@ -34,7 +35,7 @@ class Probe:
     is_negated: bool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Probed:
     """A kernel with probes.
 
@@ -51,6 +52,15 @@ class Probed:
     probes: Mapping[int, Probe]
     parameters: Mapping[str, Parameter]
     pointers: frozenset[str]
+
+    @cached_property
+    def by_block(self) -> dict[int, list[tuple[int, Probe]]]:
+        """The probes of each block in order, with the numbers of their instructions in the kernel without probes."""
+        found: dict[int, list[tuple[int, Probe]]] = {}
+        for block, span in enumerate(self.flow.blocks):
+            numbers = [number for number in self.original[span.first : span.stop] if number in self.probes]
+            found[block] = [(number, self.probes[number]) for number in numbers if number is not None]
+        return found
 
 
 def probed(found: Flow, launch: Launch) -> Probed:

@@ -9,9 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from makespan.errors import InputError
-from makespan.ptx.cfg import Flow
-from makespan.ptx.loop_info import LoopInfo
-from makespan.ptx.loops import Nest
+from makespan.estimators.profile.launched import Flow, LoopInfo, Nest
 
 _END = -1
 
