@@ -25,7 +25,7 @@ class CrossCheck:
     @property
     def relative_error(self) -> float:
         """Of the estimate, against the simulation."""
-        return float(self.result.exec_cycles) / self.simulated - 1
+        return float(self.result["exec"]) / self.simulated - 1
 
 
 def cross_check(

@@ -10,9 +10,7 @@
 """
 
 from makespan.estimators.hong_kim.inputs import HongKimGPU, HongKimKernel
-from makespan.estimators.hong_kim.memory import MemoryParallelism
 from makespan.estimators.hong_kim.model import Bound, Case, HongKimResult, cycles_to_seconds, estimate
-from makespan.estimators.hong_kim.residency import Residency, residency
 
 __all__ = [
     "Bound",
@@ -20,9 +18,6 @@ __all__ = [
     "HongKimGPU",
     "HongKimKernel",
     "HongKimResult",
-    "MemoryParallelism",
-    "Residency",
     "cycles_to_seconds",
     "estimate",
-    "residency",
 ]

@@ -13,8 +13,9 @@ from typing import Literal
 
 from makespan.estimators.hong_kim.exact import exact
 from makespan.estimators.hong_kim.inputs import HongKimGPU, HongKimKernel
-from makespan.estimators.hong_kim.memory import MemoryParallelism, memory_parallelism
-from makespan.estimators.hong_kim.residency import Rep, Residency, residency
+from makespan.estimators.hong_kim.memory import memory_parallelism
+from makespan.estimators.hong_kim.residency import Rep, residency
+from makespan.estimators.hong_kim.row import Row, Rows
 from makespan.estimators.hong_kim.throughput import CompModel, comp_cycles
 from makespan.estimators.hong_kim.throughput import comp_model as chosen_comp_model
 
@@ -45,48 +46,31 @@ class Bound(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class HongKimResult:
-    """The estimate with every quantity on its way; times are cycles of the SM unless they say seconds.
+    """The estimate with every symbol on its way, by its name in the paper; times are cycles of the SM.
 
-    Args:
-        memory: None for a kernel without accesses to device memory, as are the next three.
-        cwp_full: warps whose computation fits into one warp's wait; `cwp` is at most the active warps.
-        comp_p: computation between two memory instructions.
-        published_exec: by the published formula of the case; `exec_cycles` is what the variant makes of it.
-        issue_bound: cycles that an SM needs to issue all instructions: no kernel is faster.
-        synch_cost: what barriers add to `exec_cycles`.
-        cpi: cycles per instruction of a warp, of one SM.
+    Beside the paper's: `published exec` by the formula of the case, `exec` what the variant makes of it, `issue_bound`
+    what an SM needs to issue all instructions, `D_bw` the distance of requests that the bandwidth alone would cause.
     """
 
-    variant: Variant
-    comp_model: CompModel
-    residency: Residency
-    memory: MemoryParallelism | None
-    mem_insts: Fraction
-    total_insts: Fraction
-    comp_cycles: Fraction
-    cwp_full: Fraction | None
-    cwp: Fraction | None
-    comp_p: Fraction | None
+    rows: Rows
     case: Case
     bound: Bound
-    published_exec: Fraction
-    issue_bound: Fraction
-    exec_cycles: Fraction
-    synch_cost: Fraction
-    total_cycles: Fraction
-    seconds: Fraction
-    cpi: Fraction
     warnings: tuple[str, ...]
+    seconds: Fraction
+
+    def __getitem__(self, symbol: str) -> Fraction:
+        """The number of a symbol, such as MWP, N or CPI; those of memory are there only if there are accesses to it."""
+        return self.rows.value(symbol)
 
     @property
-    def mwp(self) -> Fraction | None:
-        """Warps of an SM with memory requests in flight; None without memory instructions."""
-        return None if self.memory is None else self.memory.mwp
+    def total_cycles(self) -> Fraction:
+        """Execution and synchronisation."""
+        return self["exec"] + self["Synch_cost"]
 
     @property
     def below_issue_bound(self) -> bool:
         """Whether the published formula promises more than the SM can issue."""
-        return self.published_exec < self.issue_bound
+        return self["published exec"] < self["issue_bound"]
 
 
 def estimate(
@@ -101,43 +85,41 @@ def estimate(
 
     Args:
         variant: `isca09` is as published; `issue-bounded` is at least the time to issue all instructions.
-        rep: see `Residency`.
+        rep: see `Rep`.
         comp_model: see `comp_cycles`.
 
     Raises:
         InputError: a block that no SM can hold, a parameter that was not measured, or no time between departures.
     """
-    resident = residency(gpu, kernel, rep=rep)
+    rows, doubts = residency(gpu, kernel, rep)
+    counted = [Row("mem_insts", kernel.mem_insts), Row("total_insts", kernel.total_insts, "", "without barriers")]
+    rows.update(Rows(counted))
+    if kernel.mem_insts:
+        rows.update(memory_parallelism(gpu, kernel, rows))
+    uniform = chosen_comp_model(gpu, kernel, comp_model) == "uniform"
+    charged = "issue_cycles for each instruction" if uniform else "by the table of throughputs"
     computation = comp_cycles(gpu, kernel, comp_model)
-    memory = memory_parallelism(gpu, kernel, resident) if kernel.mem_insts else None
-    cwp_full = (memory.mem_cycles + computation) / computation if memory else None  # (12)
-    comp_p = computation / kernel.mem_insts if memory else None  # (13)
-    case, bound = _case(memory, computation, cwp_full, resident.active_warps)
-    published = _exec(case, memory, computation, comp_p, resident)
-    issue_bound = computation * resident.active_warps * resident.rep
+    rows.update(Rows([Row("Comp_cycles", computation, "cycles", f"(11) {charged}")]))
+    if kernel.mem_insts:
+        cwp_full = (rows.value("Mem_cycles") + computation) / computation
+        cwp = Row("CWP", min(cwp_full, rows.value("N")), "warps", "(12)")
+        comp_p = Row("Comp_p", computation / kernel.mem_insts, "cycles", "(13)")
+        rows.update(Rows([Row("CWP_full", cwp_full, "warps", "(12)"), cwp, comp_p]))
+    case, bound = _case(rows)
+    published, issue_bound = _exec(case, rows), computation * rows.value("N") * rows.value("rep")
     cycles = max(published, issue_bound) if variant == "issue-bounded" else published
-    synch = _synch_cost(memory, kernel, resident)
+    synch = _synch_cost(kernel, rows)
+    times = [
+        Row("published exec", published, "cycles", "by the formula of the case"),
+        Row("issue_bound", issue_bound, "cycles", "to issue all instructions"),
+        Row("exec", cycles, "cycles"),
+        Row("Synch_cost", synch, "cycles", "(14)"),
+        Row("CPI", _cpi(cycles, gpu, kernel, rows), "cycles", "(15) per instruction of a warp"),
+    ]
+    rows.update(Rows(times))
+    warnings = (*doubts, *_warnings(kernel, rows, variant))
     return HongKimResult(
-        variant=variant,
-        comp_model=chosen_comp_model(gpu, kernel, comp_model),
-        residency=resident,
-        memory=memory,
-        mem_insts=kernel.mem_insts,
-        total_insts=kernel.total_insts,
-        comp_cycles=computation,
-        cwp_full=cwp_full,
-        cwp=None if cwp_full is None else min(cwp_full, Fraction(resident.active_warps)),
-        comp_p=comp_p,
-        case=case,
-        bound=bound,
-        published_exec=published,
-        issue_bound=issue_bound,
-        exec_cycles=cycles,
-        synch_cost=synch,
-        total_cycles=cycles + synch,
-        seconds=cycles_to_seconds(cycles + synch, exact(gpu.freq_ghz, "freq_ghz")),
-        cpi=_cpi(cycles, gpu, kernel, resident),
-        warnings=(*resident.warnings, *_warnings(memory, kernel, published, issue_bound, variant)),
+        rows, case, bound, warnings, cycles_to_seconds(cycles + synch, exact(gpu.freq_ghz, "freq_ghz"))
     )
 
 
@@ -146,63 +128,57 @@ def cycles_to_seconds(cycles: Fraction, freq_ghz: Fraction) -> Fraction:
     return cycles / (freq_ghz * 10**9)
 
 
-def _case(
-    memory: MemoryParallelism | None, computation: Fraction, cwp_full: Fraction | None, warps: int
-) -> tuple[Case, Bound]:
+def _case(rows: Rows) -> tuple[Case, Bound]:
     """The case, decided on the values before `min`."""
-    if memory is None or cwp_full is None:
+    if "MWP" not in rows:
         return Case.COMPUTE_ONLY, Bound.COMPUTE_ONLY
-    if memory.is_saturated and cwp_full >= warps:
+    warps = rows.value("N")
+    full = (rows.value("MWP_without_BW_full"), rows.value("MWP_peak_BW"), rows.value("CWP_full"))
+    if min(full) >= warps:
         return Case.FEW_WARPS, Bound.LATENCY
-    if min(cwp_full, Fraction(warps)) >= memory.mwp:
+    if rows.value("CWP") >= rows.value("MWP"):
         return Case.MEMORY, Bound.MEMORY
-    if computation > memory.mem_cycles:
+    if rows.value("Comp_cycles") > rows.value("Mem_cycles"):
         return Case.MEMORY, Bound.COMPUTE
     return Case.COMPUTATION, Bound.COMPUTE
 
 
-def _exec(
-    case: Case, memory: MemoryParallelism | None, computation: Fraction, comp_p: Fraction | None, resident: Residency
-) -> Fraction:
-    warps = resident.active_warps
-    if memory is None or comp_p is None:
-        return computation * warps * resident.rep
-    beside = comp_p * max(memory.mwp - 1, Fraction(0))
+def _exec(case: Case, rows: Rows) -> Fraction:
+    warps, rep, computation = rows.value("N"), rows.value("rep"), rows.value("Comp_cycles")
+    if case is Case.COMPUTE_ONLY:
+        return computation * warps * rep
+    if case is Case.COMPUTATION:
+        return (rows.value("Mem_L") + computation * warps) * rep
+    mem_cycles, mwp = rows.value("Mem_cycles"), rows.value("MWP")
+    beside = rows.value("Comp_p") * max(mwp - 1, Fraction(0))
     if case is Case.FEW_WARPS:
-        return (memory.mem_cycles + computation + beside) * resident.rep
-    if case is Case.MEMORY:
-        return (memory.mem_cycles * warps / memory.mwp + beside) * resident.rep
-    return (memory.mem_l + computation * warps) * resident.rep
+        return (mem_cycles + computation + beside) * rep
+    return (mem_cycles * warps / mwp + beside) * rep
 
 
-def _synch_cost(memory: MemoryParallelism | None, kernel: HongKimKernel, resident: Residency) -> Fraction:
+def _synch_cost(kernel: HongKimKernel, rows: Rows) -> Fraction:
     """What the barriers add, (14): the warps of a block leave for the memory one after another."""
-    if memory is None:
+    if "MWP" not in rows:
         return Fraction(0)
-    waits = exact(kernel.synch_insts, "synch_insts") * resident.active_blocks_per_sm * resident.rep
-    return memory.departure_delay * max(memory.mwp - 1, Fraction(0)) * waits
+    waits = exact(kernel.synch_insts, "synch_insts") * rows.value("active_blocks") * rows.value("rep")
+    return rows.value("Departure_delay") * max(rows.value("MWP") - 1, Fraction(0)) * waits
 
 
-def _cpi(cycles: Fraction, gpu: HongKimGPU, kernel: HongKimKernel, resident: Residency) -> Fraction:
+def _cpi(cycles: Fraction, gpu: HongKimGPU, kernel: HongKimKernel, rows: Rows) -> Fraction:
     warps = Fraction(kernel.threads_per_block, gpu.warp_size)  # as published: not in whole warps
-    return cycles / (kernel.total_insts * warps * Fraction(kernel.blocks, resident.active_sms))  # (15)
+    return cycles / (kernel.total_insts * warps * (kernel.blocks / rows.value("active_sms")))  # (15)
 
 
-def _warnings(
-    memory: MemoryParallelism | None,
-    kernel: HongKimKernel,
-    published: Fraction,
-    issue_bound: Fraction,
-    variant: Variant,
-) -> Iterator[str]:
+def _warnings(kernel: HongKimKernel, rows: Rows, variant: Variant) -> Iterator[str]:
+    published, issue_bound = rows.value("published exec"), rows.value("issue_bound")
     if 0 < kernel.mem_insts < 1:
         yield (
             f"a thread makes {float(kernel.mem_insts):.3g} accesses to device memory, and the formulas mean at least 1:"
             " they charge more computation between two accesses than there is"
         )
-    if memory is not None and memory.mwp < 1:
+    if "MWP" in rows and rows.value("MWP") < 1:
         yield (
-            f"MWP is {float(memory.mwp):.3g}: the bandwidth does not feed one warp of each SM;"
+            f"MWP is {float(rows.value('MWP')):.3g}: the bandwidth does not feed one warp of each SM;"
             " MWP - 1 counts as 0 in the formulas"
         )
     if published < issue_bound:

@@ -1,39 +1,21 @@
 """How many warps of a launch an SM holds, and in how many waves the grid runs."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
 from typing import Literal
 
 from makespan.errors import InputError
 from makespan.estimators.hong_kim.inputs import HongKimGPU, HongKimKernel
+from makespan.estimators.hong_kim.row import Row, Rows
 from makespan.estimators.occupancy import Occupancy, occupancy
 
 Rep = Literal["real", "ceil"]
+"""How often an SM is filled: a real number as published, or whole waves."""
 
 
-@dataclass(frozen=True, slots=True)
-class Residency:
-    """The launch, spread over the SMs.
-
-    Args:
-        fitting_blocks: resident blocks that an SM has room for; None if nothing that limits them is known.
-        active_warps: of one SM, N in the equations.
-        rep: how often an SM is filled: a real number as published, or whole waves.
-    """
-
-    warps_per_block: int
-    fitting_blocks: int | None
-    active_blocks_per_sm: int
-    active_sms: int
-    active_warps: int
-    rep: Fraction
-    warnings: tuple[str, ...] = ()
-
-
-def residency(gpu: HongKimGPU, kernel: HongKimKernel, *, rep: Rep = "real") -> Residency:
-    """Resident blocks and warps.
+def residency(gpu: HongKimGPU, kernel: HongKimKernel, rep: Rep) -> tuple[Rows, tuple[str, ...]]:
+    """Resident blocks and warps, and what is doubtful about them.
 
     Raises:
         InputError: a block that no SM can hold, or no known limit and no `active_blocks_per_sm`.
@@ -48,15 +30,15 @@ def residency(gpu: HongKimGPU, kernel: HongKimKernel, *, rep: Rep = "real") -> R
     blocks = kernel.active_blocks_per_sm or min(filter(None, (fitting, supplied)))
     sms = min(gpu.sms, kernel.blocks)
     waves = Fraction(kernel.blocks, blocks * sms)
-    return Residency(
-        warps_per_block=warps_per_block,
-        fitting_blocks=fitting,
-        active_blocks_per_sm=blocks,
-        active_sms=sms,
-        active_warps=blocks * warps_per_block,
-        rep=Fraction(ceil(waves)) if rep == "ceil" else waves,
-        warnings=(*_unknown(gpu, kernel), *doubts, *_warnings(blocks, fitting, supplied, waves, rep)),
-    )
+    rows = [
+        Row("warps_per_block", warps_per_block),
+        *([] if fitting is None else [Row("fitting_blocks_per_sm", fitting, "", "by what an SM holds")]),
+        Row("active_blocks", blocks, "", "of an SM"),
+        Row("active_sms", sms),
+        Row("N", blocks * warps_per_block, "warps", "active warps of an SM"),
+        Row("rep", Fraction(ceil(waves)) if rep == "ceil" else waves, "", "how often every SM is filled"),
+    ]
+    return Rows(rows), (*_unknown(gpu, kernel), *doubts, *_warnings(blocks, fitting, supplied, waves, rep))
 
 
 def _occupancy(gpu: HongKimGPU, kernel: HongKimKernel, warps_per_block: int) -> Occupancy | None:
