@@ -102,11 +102,6 @@ class Occupancy:
         )
 
     @property
-    def warps_per_sm(self) -> int:
-        """Resident warps."""
-        return self.blocks_per_sm * self.warps_per_block
-
-    @property
     def limiting(self) -> tuple[str, ...]:
         """The resources that allow no more."""
         return tuple(name for name, blocks in self.by_resource.items() if blocks == self.blocks_per_sm)

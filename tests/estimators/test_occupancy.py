@@ -42,7 +42,7 @@ def test_resident_blocks(
 ) -> None:
     found = occupancy(limits, warps_per_block=limits.warps_of(threads), registers=registers, shared_bytes=shared_bytes)
     assert (found.blocks_per_sm, found.limiting) == (blocks, limiting)
-    assert found.warps_per_sm == blocks * -(-threads // 32)
+    assert found.warps_per_block == -(-threads // 32)
 
 
 def test_registers_are_allocated_by_block_or_by_warp() -> None:

@@ -10,7 +10,7 @@ from makespan.errors import InputError, MeasurementError
 from makespan.estimators.dual_issue.codec import SINGLE_ISSUE
 from makespan.estimators.dual_issue.device import IssueDevice
 from makespan.estimators.dual_issue.program import Instruction, Opcode
-from makespan.estimators.dual_issue.registers import MAX_REGISTERS, ZERO, BankFunction, Banks, BankTable, function_of
+from makespan.estimators.dual_issue.registers import MAX_REGISTERS, ZERO, BankFunction, function_of
 from makespan.estimators.dual_issue.timing import Reference, reference, throughput
 
 PATENT_LIMIT = 0.995
@@ -60,13 +60,6 @@ class BankResult:
     slowdown: float | None
     runs: int
     complete: bool
-
-    @property
-    def banks(self) -> Banks:
-        """The bank of each register: by the function if there is one, else as measured."""
-        if self.function is not None:
-            return self.function
-        return BankTable({register: bank for bank, members in enumerate(self.classes) for register in members})
 
     def required(self) -> "BankResult":
         """The result itself.

@@ -1,7 +1,7 @@
 """Registers and the banks of the register file that hold them; a bank reads one register per cycle."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import TypeAlias
@@ -44,23 +44,6 @@ class BankFunction:
 
 GK110_BANKS = BankFunction((0, 2))
 """Source: Zhang et al., PPoPP 2017: bank 0 {0, 2, 8, 10, ...}, 1 {1, 3, ...}, 2 {4, 6, ...}, 3 {5, 7, ...}."""
-
-
-@dataclass(frozen=True, slots=True)
-class BankTable:
-    """Banks register by register, for those that were measured."""
-
-    banks: Mapping[int, int]
-
-    def __call__(self, register: int) -> int:
-        """The number of the bank.
-
-        Raises:
-            InputError: a register of which nothing is known.
-        """
-        if register not in self.banks:
-            raise InputError(f"the bank of R{register} was not measured; measure more registers")
-        return self.banks[register]
 
 
 def ways(registers: Iterable[int], banks: Banks) -> int:

@@ -18,7 +18,7 @@ def by_throughput(operations_per_cycle: float, *, warp_size: int = WARP_SIZE) ->
         InputError: a throughput that is not positive, or a delay below one cycle, as it comes out of a throughput of
             the whole SM that was not divided by its processing blocks.
     """
-    _refuse_not_positive(operations_per_cycle, "throughput of a processing block", "operations/cycle")
+    refuse_not_positive(operations_per_cycle, "throughput of a processing block", "operations/cycle")
     return checked(
         warp_size / operations_per_cycle,
         f"rule T with {operations_per_cycle:g} operations/cycle; divide a figure per SM by the processing blocks of it",
@@ -31,7 +31,7 @@ def by_units(units: float, *, warp_size: int = WARP_SIZE) -> float:
     Raises:
         InputError: a number of units that is not positive.
     """
-    _refuse_not_positive(units, "functional units of a processing block", "units")
+    refuse_not_positive(units, "functional units of a processing block", "units")
     return max(warp_size / units, 1.0)
 
 
@@ -46,6 +46,7 @@ def checked(delay: float, where: str) -> float:
     return delay
 
 
-def _refuse_not_positive(value: float, what: str, unit: str) -> None:
+def refuse_not_positive(value: float, what: str, unit: str) -> None:
+    """Refuse a number that is none, or not above 0."""
     if not (isfinite(value) and value > 0):
         raise InputError(f"{what} must be positive and finite, not {value:g} {unit}")

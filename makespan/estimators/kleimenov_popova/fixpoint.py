@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from math import inf, isfinite
 
 from makespan.errors import InputError
+from makespan.estimators.kleimenov_popova.delays import refuse_not_positive
 
 EPS = 1e-6
 MAX_ITERATIONS = 1_000_000
@@ -74,8 +75,8 @@ def fixpoint(
     Source: A. A. Kleimenov and N. N. Popova, Computational Nanotechnology 8(1), 2021, figures 4 and 5.
     """
     rules = rules or Rules()
-    _refuse_not_positive(bandwidth, "bandwidth", "bytes/cycle")
-    _refuse_not_positive(unloaded, "latency of memory", "cycles")
+    refuse_not_positive(bandwidth, "bandwidth", "bytes/cycle")
+    refuse_not_positive(unloaded, "latency of memory", "cycles")
     old, time, latency, mul = 0.0, rules.eps + 1, unloaded, inf
     iterations = 0
     while abs(old - time) > rules.eps or (rules.until_supplied and mul > 1 + _OVERLOAD):
@@ -97,8 +98,3 @@ def _checked(time: float, latency: float) -> float:
     if not (isfinite(time) and time >= 0):
         raise InputError(f"the time at a memory latency of {latency:g} cycles is {time}, not a number of cycles")
     return time
-
-
-def _refuse_not_positive(value: float, what: str, unit: str) -> None:
-    if not (isfinite(value) and value > 0):
-        raise InputError(f"{what} must be positive and finite, not {value:g} {unit}")

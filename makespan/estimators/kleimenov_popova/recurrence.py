@@ -74,16 +74,12 @@ class State(Generic[V]):
 class Recurrence(Generic[V]):
     """Runs sequences of instructions.
 
-    Args:
-        counts_back_edges: whether unconditional back edges are issued; None for what the rule says.
-
     Raises:
         UnsupportedError: more instructions than can be followed one by one.
     """
 
     arithmetic: Arithmetic[V]
     rule: LoopRule = LoopRule.UNROLL2
-    counts_back_edges: bool | None = None
     steps_left: int = MAX_STEPS
 
     def run(self, sequence: Sequence, state: State[V] | None = None, trips: int = 1) -> State[V]:
@@ -102,7 +98,7 @@ class Recurrence(Generic[V]):
     @property
     def issues_back_edges(self) -> bool:
         """Whether unconditional back edges take their issue delay."""
-        return self.rule is LoopRule.EXACT if self.counts_back_edges is None else self.counts_back_edges
+        return self.rule is LoopRule.EXACT
 
     def _issue(self, step: Single, state: State[V]) -> None:
         if step.is_back_edge and not self.issues_back_edges:

@@ -120,9 +120,7 @@ class ThreadTime(NamedTuple):
     delay: Number
 
 
-def thread_time(
-    sequence: Sequence, timing: Timing, rule: LoopRule = LoopRule.UNROLL2, *, counts_back_edges: bool | None = None
-) -> ThreadTime:
+def thread_time(sequence: Sequence, timing: Timing, rule: LoopRule = LoopRule.UNROLL2) -> ThreadTime:
     """The time of a lone thread that executes a sequence.
 
     Where `LoopRule.EXACT` extends a loop whose increments are not periodic yet, the result may fall at some latency;
@@ -132,7 +130,7 @@ def thread_time(
         InputError: a latency or delay that is missing.
         UnsupportedError: more instructions than can be followed.
     """
-    recurrence = Recurrence(_InCycles(timing), rule, counts_back_edges)
+    recurrence = Recurrence(_InCycles(timing), rule)
     cycles = recurrence.run(sequence).time
     kinds = _kinds(sequence)
     executions = sequence.executions(with_back_edges=recurrence.issues_back_edges)

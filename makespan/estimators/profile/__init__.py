@@ -1,7 +1,7 @@
 """What a launch executes, counted before it runs: instructions by class, accesses to memory, and their transactions."""
 
 from makespan.estimators.profile.counting import profile
-from makespan.estimators.profile.resources import Resources, assembled_resources, parse_resources, read_resources
+from makespan.estimators.profile.resources import Resources, parse_resources, read_resources
 from makespan.estimators.profile.values import (
     Coalescing,
     InstructionCount,
@@ -19,7 +19,6 @@ __all__ = [
     "Resources",
     "Rule",
     "WarpClass",
-    "assembled_resources",
     "parse_resources",
     "profile",
     "read_resources",

@@ -1,20 +1,16 @@
 """Registers and shared memory of a kernel: from its declarations, and from what `ptxas -v` says."""
 
 import re
-import shutil
-import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
-from makespan.errors import InputError, MeasurementError
-from makespan.ptx import Kernel, Module, render
+from makespan.errors import InputError
+from makespan.ptx import Kernel
 from makespan.ptx.module import Declaration, Instruction, names_in
 from makespan.text_file import read_text
 
 MAX_BYTES = 1 << 24
-_SECONDS = 60
 _ENTRY = re.compile(r"Compiling entry function '([^']+)'")
 _PROPERTIES = re.compile(r"Function properties for (\S+)")
 _REGISTERS = re.compile(r"Used ([0-9]{1,4}) registers")
@@ -70,37 +66,6 @@ def parse_resources(text: str, kernel: str, where: str) -> Resources:
         sum(int(number or 0) for number in shared.groups()) if shared else 0,
         int(spills[1]) + int(spills[2]) if spills else None,
     )
-
-
-def assembled_resources(module: Module, kernel: str, arch: str | None = None) -> Resources:
-    """Run `ptxas -v` on a module.
-
-    Args:
-        arch: such as sm_75; None for the target of the module.
-
-    Raises:
-        MeasurementError: there is no ptxas, or it refuses the module.
-    """
-    program = shutil.which("ptxas")
-    if program is None:
-        raise MeasurementError("there is no ptxas in the PATH; give the registers, or a file with its output")
-    target = arch or (module.target or "").partition(",")[0].strip()
-    if not re.fullmatch(r"sm_[0-9]{2,3}[af]?", target):
-        raise InputError(f"{module.file}: for which architecture? give one such as sm_75, not {target[:20]!r}")
-    with TemporaryDirectory() as folder:
-        source = Path(folder) / "module.ptx"
-        source.write_text(render(module), "utf-8")
-        command = [program, "-v", f"-arch={target}", "-o", str(Path(folder) / "module.cubin"), str(source)]
-        try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS, check=False)  # noqa: S603
-        except (OSError, subprocess.TimeoutExpired) as error:
-            raise MeasurementError(f"ptxas failed: {error}") from None
-    if done.returncode:
-        said = next(
-            (line for line in done.stderr.splitlines() if "error" in line or "fatal" in line), "it says nothing"
-        )
-        raise MeasurementError(f"ptxas refuses {module.file} for {target}: {said}")
-    return parse_resources(done.stderr + done.stdout, kernel, "ptxas -v")
 
 
 def declared_shared_bytes(kernel: Kernel) -> int:

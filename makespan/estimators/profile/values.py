@@ -145,14 +145,3 @@ class KernelProfile:
     def device_memory(self) -> tuple[MemoryOperation, ...]:
         """The accesses that go to the device memory and are executed at all."""
         return tuple(operation for operation in self.memory if operation.is_device and operation.executions)
-
-    @property
-    def device_bytes(self) -> float:
-        """Bytes that the lanes of one warp ask of the device memory."""
-        return sum(operation.executions * operation.warp_bytes for operation in self.device_memory)
-
-    @property
-    def uncoalesced_bytes(self) -> float:
-        """Those of `device_bytes` that uncoalesced accesses ask for."""
-        several = (operation for operation in self.device_memory if not operation.coalesced)
-        return sum(operation.executions * operation.warp_bytes for operation in several)
