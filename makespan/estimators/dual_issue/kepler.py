@@ -11,10 +11,10 @@ from makespan.estimators.dual_issue.bank_relation import all_pairs, check_regist
 from makespan.estimators.dual_issue.codec import CODES, PER_BLOCK, SINGLE_ISSUE
 from makespan.estimators.dual_issue.device import Sm
 from makespan.estimators.dual_issue.gaps import GK110_GAPS
-from makespan.estimators.dual_issue.listing import Line, Listing, blocked, instruction_of, line_of, parse, text
+from makespan.estimators.dual_issue.listing import Line, Listing, blocked, line_of, parse, text
 from makespan.estimators.dual_issue.measurements import template
 from makespan.estimators.dual_issue.pattern_ranking import GK110_CODES, layout
-from makespan.estimators.dual_issue.program import Instruction, Opcode, Program
+from makespan.estimators.dual_issue.program import Instruction, Opcode
 from makespan.estimators.dual_issue.registers import GK110_BANKS
 from makespan.estimators.dual_issue.rules import TIMED_LOOPS, check_timed, check_unrolled
 from makespan.estimators.dual_issue.timing import LONG_CHAIN, LOOPS, SHORT_CHAIN, chain, clean_instruction, clocked
@@ -50,20 +50,6 @@ def listings(test: str, registers: Sequence[int]) -> Iterator[tuple[str, str]]:
         yield f"{kernel.name}.sass", written
     rows = template(registers if test == "bank" else ()).splitlines(keepends=True)
     yield "results.csv", "".join(row for row in rows if row.partition(",")[0] in ("test", test))
-
-
-def measured(listing: Listing) -> Program:
-    """What the loop of a listing measures, without the control of the loop.
-
-    Raises:
-        InputError: no loop, or instructions in it that no measurement has.
-    """
-    starts = [at for at, line in enumerate(listing.lines) if line.label == LOOP]
-    ends = [at for at, line in enumerate(listing.lines) if line.base == "BRA" and line.operands == (LOOP,)]
-    if len(starts) != 1 or len(ends) != 1 or starts[0] % PER_BLOCK:
-        raise InputError(f"listing {listing.name} has no loop {LOOP} that begins at a block")
-    inside = listing.lines[starts[0] : ends[0] + 1]
-    return Program(tuple(instruction_of(line) for line in inside if str(_COUNTER) not in str(line) and not line.guard))
 
 
 def _kernel(name: str, body: Sequence[Instruction], loops: int) -> Listing:

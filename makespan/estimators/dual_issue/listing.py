@@ -118,19 +118,6 @@ def line_of(instruction: Instruction) -> Line:
     return Line(instruction.code, instruction.opcode.value, tuple(named))
 
 
-def instruction_of(line: Line) -> Instruction:
-    """A line as an instruction of a measurement.
-
-    Raises:
-        UnsupportedError: another instruction, or one with modifiers or a guard.
-    """
-    if line.mnemonic not in Opcode.__members__ or line.guard:
-        raise UnsupportedError(f"line {line.number}: {line} is no instruction of a measurement")
-    destination = _registers(line.operands[0])[0] if line.operands else None
-    sources = tuple(register for operand in line.operands[1:] for register in _registers(operand))
-    return Instruction(Opcode(line.mnemonic), destination, sources, line.code)
-
-
 def text(listing: Listing) -> str:
     """The listing as a file, each block with its scheduling word."""
     return "\n".join([*_written(listing), ""])

@@ -38,11 +38,7 @@ class VirtualSm:
         return self._truth.sm
 
     def run(self, program: Program, warps: int, loops: int) -> Run:
-        """Let `warps` warps execute the program `loops` times each.
-
-        Raises:
-            InputError: see `check_run`.
-        """
+        """Let `warps` warps execute the program `loops` times each."""
         check_run(self.sm, program, warps, loops)
         exact = self._exact(program, warps, loops)
         factor = max(1 + self._random.gauss(0, self._truth.noise), 0.0) if self._truth.noise else 1.0

@@ -39,9 +39,6 @@ def estimate_launch(
         origin: of the counts of the kernel.
         notes: what to know of a count, by its name in `HongKimKernel`.
         warnings: what is doubtful about the counts.
-
-    Raises:
-        InputError: see `estimate`.
     """
     require(gpu, kernel, comp_model)
     result = estimate(of_gpu(gpu), kernel, variant=variant, rep=rep, comp_model=comp_model)

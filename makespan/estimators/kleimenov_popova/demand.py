@@ -93,11 +93,7 @@ class Warp:
 
     @classmethod
     def of(cls, threads: Sequence[Thread]) -> "Warp":
-        """The warp of some threads, of which the one that takes longest at a typical latency is the main one.
-
-        Raises:
-            InputError: see `Thread.typical`.
-        """
+        """The warp of some threads, of which the one that takes longest at a typical latency is the main one."""
         typical = {thread: thread.typical() for thread in dict.fromkeys(threads)}
         main = max(typical, key=typical.__getitem__)
         return cls(

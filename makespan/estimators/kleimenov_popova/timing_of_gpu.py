@@ -51,11 +51,7 @@ def by_key(where: Mapping[str, str]) -> dict[str, str]:
 
 
 def check_delays(gpu: Gpu) -> None:
-    """Refuse issue delays that are none, also those of classes that a kernel does not have.
-
-    Raises:
-        InputError: see `delay`.
-    """
+    """Refuse issue delays that are none, also those of classes that a kernel does not have."""
     if gpu.missing("warp_size"):
         return  # the rules need it; it is asked for with all other numbers
     for kind in Kind:
