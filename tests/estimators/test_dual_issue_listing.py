@@ -156,7 +156,7 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot read the listing: No such file"):
         listing.read(tmp_path / "none.sass")
     binary = tmp_path / "binary.sass"
-    binary.write_bytes(b"\xff\xfe")
+    binary.write_bytes(b"\xff\x80")
     with pytest.raises(InputError, match="not UTF-8"):
         listing.read(binary)
     large = tmp_path / "large.sass"

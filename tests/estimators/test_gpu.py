@@ -205,7 +205,7 @@ def test_names_that_are_nowhere_are_refused(tmp_path: Path) -> None:
         gpu.find("gtx9")
     with pytest.raises(InputError, match="cannot read the GPU file: No such file"):
         gpu.find(str(tmp_path / "missing.toml"))
-    (tmp_path / "bytes.toml").write_bytes(b"\xff\xfe")
+    (tmp_path / "bytes.toml").write_bytes(b"\xff\x80")
     with pytest.raises(InputError, match="not UTF-8 text"):
         gpu.find(str(tmp_path / "bytes.toml"))
     with pytest.raises(InputError, match="cannot write the GPU file"):

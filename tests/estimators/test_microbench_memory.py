@@ -202,7 +202,7 @@ def test_samples_that_cannot_be_are_refused_with_their_line(text: str, said: str
 
 
 def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "samples.csv").write_bytes(b"\xff\xfe")
+    (tmp_path / "samples.csv").write_bytes(b"\xff\x80")
     with pytest.raises(InputError, match="cannot read the file of samples: it is not UTF-8 text"):
         samples.read(tmp_path / "samples.csv", MEMORY)
     with pytest.raises(InputError, match="cannot read the file of samples: No such file"):

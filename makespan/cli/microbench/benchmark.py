@@ -30,7 +30,12 @@ def _description(context: click.Context, parameter: click.Parameter, path: Path 
 options = stack(
     click.option("--emit", type=click.Choice(["cuda", "opencl", "ptx"]), help="write the programs that measure"),
     click.option(
-        "-o", "target", type=click.Path(path_type=Path), metavar="DIR|FILE", help="folder, or file of samples"
+        "-o",
+        "--output",
+        "target",
+        type=click.Path(path_type=Path),
+        metavar="DIR|FILE",
+        help="folder, or file of samples",
     ),
     click.option("--fit", type=click.Path(path_type=Path), metavar="SAMPLES.csv", help="parameters from samples"),
     click.option("--gpu", metavar="NAME|FILE.toml", help="the description that the fit completes"),

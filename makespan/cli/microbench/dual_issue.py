@@ -21,7 +21,7 @@ from makespan.errors import InputError
 @click.option("--machine-out", type=click.Path(path_type=Path), metavar="FILE.toml", help="write a machine file")
 @click.option("--emit", type=click.Choice(["kepleras", "portable"]), help="write programs instead of measuring")
 @click.option("--test", type=click.Choice(["bank", "code", "pattern", "latency"]), help="whose programs to write")
-@click.option("-o", "folder", type=click.Path(path_type=Path), metavar="DIR", help="where to write them")
+@click.option("-o", "--output", "folder", type=click.Path(path_type=Path), metavar="DIR", help="where to write them")
 @click.option("--format", "output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def command(
     registers: int,
