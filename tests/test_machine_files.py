@@ -221,7 +221,7 @@ def test_a_machine_file_that_is_none_is_refused_by_name(text: str, message: str,
 
 def test_a_machine_file_that_cannot_be_read_says_why(tmp_path: Path) -> None:
     binary = tmp_path / "binary.toml"
-    binary.write_bytes(b"\xff\xfe\x00")
+    binary.write_bytes(b"\xff\x80\x00")
     with pytest.raises(InputError, match="cannot read the machine file: it is not UTF-8 text"):
         read(binary)
     with pytest.raises(InputError, match="cannot read the machine file: No such file"):

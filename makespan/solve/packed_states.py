@@ -385,6 +385,8 @@ class Run:
                 self.problem.automaton, self.task.estimate, self.choice,
             )  # fmt: skip
             self._pace(time.monotonic() - began, status)
+            states, layer = int(self.cursor[kernel.EXPANDED]), int(self.cursor[kernel.LAYER])
+            self.limits.progress(f"search: {states} states, {max(0, layer)} instructions of all warps to go")
         end = int(self.head[0])
         return self.floor if end < 0 else max(self.floor, int(self.store.value[end]))
 

@@ -269,7 +269,7 @@ def test_what_cannot_be_read_is_refused(tmp_path: Path) -> None:
     assert refusal(tmp_path / "folder.toml") == ": cannot read the task file: Is a directory"
     assert refusal(tmp_path) == ": unknown kind of task file; the name ends in .toml or .csv"
     assert refusal(tmp_path / "tasks.xlsx") == ": unknown kind of task file; the name ends in .toml or .csv"
-    (tmp_path / "bytes.toml").write_bytes(b"\xff\xfe")
+    (tmp_path / "bytes.toml").write_bytes(b"\xff\x80")
     assert refusal(tmp_path / "bytes.toml") == ": cannot read the task file: it is not UTF-8 text"
     (tmp_path / "large.toml").write_bytes(b"\n" * (files.MAX_FILE_BYTES + 1))
     assert refusal(tmp_path / "large.toml") == ": larger than 1 MiB, too large for a task file"
