@@ -32,6 +32,14 @@ from tests.oracle import brute_force, obeys
 from tests.strategies import instances
 
 REFERENCE = read_instances(Path(__file__).parents[1] / "instruction_strings" / "reference.jsonl")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _compiled() -> None:
+    """So that no limit of a test counts what numba takes."""
+    packed_states.load()
+
+
 PARTS = 24
 LONG = "LLLLCCCCCCCCCLLCCCCCCC"
 
