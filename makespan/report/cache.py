@@ -11,7 +11,7 @@ from makespan.instance import Instance
 from makespan.report.bundle import bundle, canonical, of_instance
 from makespan.report.files import write_whole
 from makespan.result import Result, Status
-from makespan.schedulability.wcet import Claim
+from makespan.schedulability.wcet import Claim, is_one_path
 from makespan.solve.portfolio import assumptions
 from makespan.text_file import read_bytes
 from makespan.verify import Outcome, Refused, parse, verify
@@ -89,4 +89,12 @@ def _claim(content: bytes, instance: Instance) -> Claim:
     if canonical(document["instance"]) != canonical(of_instance(instance)):
         raise Refused("it answers another question")
     claim, name = verdict.claim, instance.machine.name
-    return Claim(claim.lower, claim.upper, instance.warps, name, str(claim.evidence), assumptions(instance))
+    return Claim(
+        claim.lower,
+        claim.upper,
+        instance.warps,
+        name,
+        str(claim.evidence),
+        assumptions(instance),
+        is_one_path(instance),
+    )

@@ -59,7 +59,7 @@ def _task(task: Task, wcet: Wcet, about: TaskVerdict | None) -> dict[str, Any]:
         "wcet_cycles": wcet.cycles,
         "wcet_by": str(wcet.kind),
         "wcet_is_exact": wcet.is_exact,
-        "wcet_attained": task.attained,
+        "wcet_attained": task.attained if task.is_shown else None,
         "evidence": wcet.evidence,
         "answer": None if about is None else str(about.answer),
         "response": response,

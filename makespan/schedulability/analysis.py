@@ -102,8 +102,13 @@ def _task(task_set: TaskSet, task: Task, found: Responses, demanded: Sequence[Lo
         response.parts,
         is_exact,
         method,
-        is_attained=is_exact and all(other.attained == other.wcet for other in task_set.on(task.partition or "")),
+        is_attained=is_exact and all(_is_shown(other) for other in task_set.on(task.partition or "")),
     )
+
+
+def _is_shown(task: Task) -> bool:
+    """Whether the kernel is shown to take its bound."""
+    return task.attained == task.wcet and task.is_shown
 
 
 def _policy(task_set: TaskSet, task: Task) -> Policy:

@@ -174,10 +174,12 @@ class ExecutionTime:
     Args:
         at_most: in every run.
         at_least: in some run; None where nobody knows.
+        is_shown: whether that run is one of the kernel, or only one of its control flow.
     """
 
     at_most: Fraction
     at_least: Fraction | None = None
+    is_shown: bool = True
 
 
 def task_set(description: Description, execution_times: Mapping[str, ExecutionTime]) -> tuple[TaskSet, Fraction]:
@@ -252,6 +254,7 @@ def _task(entry: TaskEntry, time: ExecutionTime, tick: Fraction, ranks: Mapping[
         entry.core,
         entry.partition,
         _attained(time, tick),
+        time.is_shown,
     )
 
 

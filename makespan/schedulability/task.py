@@ -62,6 +62,8 @@ class Task:
         partition: name of the partition that runs the kernel; None: not assigned yet.
         attained: how long a run of the kernel is shown to take, at most `wcet`; 0: not known in whole ticks; None:
             `wcet`, because the user says that a job may take so long.
+        is_shown: whether the kernel itself is shown to run for `attained`, and not only some path of its control flow,
+            which no input need lead to.
     """
 
     name: str
@@ -76,6 +78,7 @@ class Task:
     core: str | None = None
     partition: str | None = None
     attained: int | None = None
+    is_shown: bool = True
 
     def __post_init__(self) -> None:
         check_name(self.name, "a task")
@@ -112,7 +115,12 @@ class Task:
     @property
     def is_vouched_for(self) -> bool:
         """Whether some time that its jobs may take is only given: nobody has shown that one takes so long."""
-        return self.attained is None or self.cpu > 0
+        return self.is_kernel_vouched_for or self.cpu > 0
+
+    @property
+    def is_kernel_vouched_for(self) -> bool:
+        """The same of the kernel alone."""
+        return self.attained is None or not self.is_shown
 
 
 class Activation(StrEnum):

@@ -74,7 +74,7 @@ def kernel_load(name: str, tasks: Sequence[Task], places: int = 1) -> Load:
     """What the kernels of tasks demand of so many partitions together."""
     demand = utilisation(tasks) / places
     shown = ((task.wcet if task.attained is None else task.attained, task.period) for task in tasks)
-    supposes = tuple(task.name for task in tasks if task.attained is None)
+    supposes = tuple(task.name for task in tasks if task.is_kernel_vouched_for)
     return Load(name, demand.numerator, demand.denominator, ratio(shown) / places, supposes)
 
 

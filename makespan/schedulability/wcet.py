@@ -51,6 +51,8 @@ class Claim:
         machine: its name.
         proof: what proves `upper`.
         assumptions: what must hold for the number to be a worst case of the source.
+        is_one_path: whether every warp has a single path. With several, no input of the kernel need lead to the one
+            that `lower` takes: a loop may make fewer iterations than its bound, and conditions can exclude each other.
     """
 
     lower: int
@@ -59,6 +61,7 @@ class Claim:
     machine: str
     proof: str
     assumptions: tuple[str, ...]
+    is_one_path: bool
 
     def __str__(self) -> str:
         status = "exact" if self.lower == self.upper else f"at least {self.lower}"
@@ -77,7 +80,10 @@ class Claim:
                 " take the Result of makespan.solve, or a bundle"
             )
         lower, upper, instance = result.bounds.lower, result.bounds.upper, result.instance
-        return cls(lower, upper, instance.warps, instance.machine.name, str(result.upper_evidence), result.assumptions)
+        return cls(
+            lower, upper, instance.warps, instance.machine.name, str(result.upper_evidence), result.assumptions,
+            is_one_path(instance),
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +94,7 @@ class Wcet:
         cycles: the same in cycles of the SM clock; None where it was given as a time.
         evidence: where it comes from, in one line.
         at_least: seconds that some schedule of the model takes; None where nothing is known.
+        is_one_path: as of a `Claim`.
     """
 
     seconds: Fraction
@@ -96,6 +103,7 @@ class Wcet:
     evidence: str
     at_least: Fraction | None = None
     assumptions: tuple[str, ...] = ()
+    is_one_path: bool = True
 
     @property
     def is_exact(self) -> bool:
@@ -105,13 +113,20 @@ class Wcet:
     def time(self, slower: Fraction = Fraction(1)) -> ExecutionTime:
         """The time; of what is counted in cycles, with a clock that is so many times slower."""
         factor = Fraction(1) if self.cycles is None else slower
-        return ExecutionTime(self.seconds * factor, None if self.at_least is None else self.at_least * factor)
+        at_least = None if self.at_least is None else self.at_least * factor
+        return ExecutionTime(self.seconds * factor, at_least, is_shown=self.is_one_path)
 
     @classmethod
     def of_claim(cls, claim: Claim, clock: Fraction, evidence: str) -> "Wcet":
         """A claim at this many hertz."""
         at_least = claim.lower / clock
-        return cls(claim.upper / clock, claim.upper, Kind.PROVEN, evidence, at_least, claim.assumptions)
+        seconds = claim.upper / clock
+        return cls(seconds, claim.upper, Kind.PROVEN, evidence, at_least, claim.assumptions, claim.is_one_path)
+
+
+def is_one_path(instance: Instance) -> bool:
+    """As of a `Claim`."""
+    return all(group.program.is_chain for group in instance.groups)
 
 
 class Store(Protocol):
@@ -203,7 +218,8 @@ def of_bundle(path: Path) -> Claim:
             if note not in known
         ),
     )
-    return Claim(verdict.lower, max(claimed, upper), instance.warps, instance.machine.name, proof, notes)
+    least, most = verdict.lower, max(claimed, upper)
+    return Claim(least, most, instance.warps, instance.machine.name, proof, notes, is_one_path(instance))
 
 
 def _document(path: Path) -> Any:
@@ -263,4 +279,5 @@ def _solved(launch: KernelLaunch, sizes: Sequence[int], solver: Solver) -> Claim
             f"{launch.blocks_per_sm} blocks of {launch.path.name} fit on one SM at the same time, and no more: none of"
             " the launch waits for room"
         ] = None
-    return replace(worst, lower=max(claim.lower for claim in claims), assumptions=tuple(notes))
+    one_path = all(claim.is_one_path for claim in claims)
+    return replace(worst, lower=max(c.lower for c in claims), assumptions=tuple(notes), is_one_path=one_path)

@@ -51,6 +51,16 @@ def test_a_given_time_refutes_on_the_condition_that_it_is_attained() -> None:
     assert (found.answer, found.supposes, found.tasks[0].is_attained) == (Answer.NO, ("k",), False)
 
 
+def test_a_path_that_no_input_need_lead_to_refutes_on_the_same_condition() -> None:
+    one_path = alone(859, 800, 859)
+    several = replace(one_path, tasks=tuple(replace(task, is_shown=False) for task in one_path.tasks))
+    found = analyse(several)
+    assert (found.answer, found.supposes, found.tasks[0].is_attained) == (Answer.NO, ("k",), False)
+    assert analyse(one_path).supposes == ()
+    overload = partition_of(*(replace(kernel(name, 6, 10), attained=6, is_shown=False) for name in "ab"))
+    assert analyse(overload).supposes == ("a", "b")
+
+
 def test_overload_by_upper_bounds_is_no_evidence() -> None:
     tasks = [replace(kernel(name, 6, 10), attained=4) for name in "ab"]
     found = analyse(partition_of(*tasks))

@@ -82,6 +82,18 @@ def test_a_given_time_is_shown_as_what_it_is(folder: Path) -> None:
     assert not found.is_exact
 
 
+def test_only_a_kernel_of_one_path_is_shown_to_take_its_time(folder: Path) -> None:
+    shutil.copy(ROOT / "ptx" / "fir.ptx", folder)
+    inferred = 'kernel = "fir.ptx"\nwarps = 2'
+    known, loose = one(folder, inferred), one(folder, inferred + "\nloop_bound = ['$L__BB0_1=20']")
+    assert known.is_one_path
+    assert known.time().is_shown
+    assert (loose.is_exact, loose.is_one_path, loose.time().is_shown) == (True, False, False)
+    store = BundleCache(folder / "kept", effort="20 s", note=print)
+    for _ in range(2):  # solved, then kept
+        assert not one(folder, inferred + "\nloop_bound = ['$L__BB0_1=20']", store=store).is_one_path
+
+
 def test_a_kernel_is_solved(folder: Path) -> None:
     found = one(folder, 'kernel = "vecadd.ptx"\nblock = 256\ngrid = 1')
     assert (found.cycles, found.seconds, found.kind) == (140, Fraction(140, 1_400_000_000), Kind.PROVEN)
