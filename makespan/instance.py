@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from makespan.errors import InputError, UnsupportedError
 from makespan.machine import DELAY, PAPER, Machine, UnitClass
+from makespan.machine.values import shown
 from makespan.program import Program, merged
 
 MAX_WARPS = 65_536
@@ -59,6 +60,10 @@ class Instance:
             raise InputError(f"the number of blocks must be a whole number 1..{MAX_WARPS}, not {self.blocks!r}")
         if uneven := [group.warps for group in self.groups if group.warps % self.blocks]:
             raise InputError(f"{uneven[0]} warps cannot be spread evenly over {self.blocks} blocks")
+        if not isinstance(self.machine, Machine):
+            raise InputError(
+                f"a machine is a Machine, such as Machine.of({{'C': 1, 'L': 1}}), not {shown(self.machine)}"
+            )
         known = self.machine.capacities
         if missing := sorted(set().union(*(group.program.units for group in self.groups)) - set(known)):
             have = ", ".join(f"{unit}={capacity}" for unit, capacity in known.items())

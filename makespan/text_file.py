@@ -1,7 +1,13 @@
 """Files that users give, read whole within a limit, and those that come with the package."""
 
 import codecs
+import os
+import stat
 import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -11,25 +17,97 @@ from typing import IO, Any
 from makespan.errors import InputError, did_you_mean
 
 
-def read_text(file: Path | Traversable, what: str, most_bytes: int, *, where: str | None = None) -> str:
-    """The text of a file, without a byte order mark; `what` and `where` (the path by default) are for messages.
+@dataclass(frozen=True, slots=True)
+class _Files:
+    """What a command reads and what it writes, by device and inode: a link is the file that it leads to."""
+
+    inputs: set[tuple[int, int]] = field(default_factory=set)
+    outputs: dict[tuple[int, int], Path] = field(default_factory=dict)
+
+
+_FILES: ContextVar[_Files | None] = ContextVar("files of the command", default=None)
+
+
+@contextmanager
+def inputs_kept() -> Iterator[None]:
+    """Within it no file is both read as an input and written, whichever comes first; outside nothing is refused."""
+    token = _FILES.set(_Files())
+    try:
+        yield
+    finally:
+        _FILES.reset(token)
+
+
+def claim_input(file: Path | IO[bytes]) -> None:
+    """Remember, before it is read, that a file is an input; what is in memory, a pipe or a device cannot be lost.
+
+    Raises:
+        InputError: it is where the command writes.
+    """
+    files, found = _FILES.get(), _identity(file)
+    if files is None or found is None:
+        return
+    files.inputs.add(found)
+    output = files.outputs.get(found)
+    if output is not None and _identity(output) == found:
+        raise _is_input(output)
+
+
+def claim_output(path: Path) -> None:
+    """Remember, before it is written, where the command writes.
+
+    Raises:
+        InputError: that is an input of the command.
+    """
+    files, found = _FILES.get(), _identity(path)
+    if files is None or found is None:
+        return
+    if found in files.inputs:
+        raise _is_input(path)
+    files.outputs[found] = path
+
+
+def _is_input(path: Path) -> InputError:
+    return InputError(f"{path}: is an input of this command; write to another file")
+
+
+def _identity(file: Path | IO[bytes]) -> tuple[int, int] | None:
+    try:
+        found = file.stat() if isinstance(file, Path) else os.fstat(file.fileno())
+    except OSError:  # there is no file, or none that has a number
+        return None
+    return (found.st_dev, found.st_ino) if stat.S_ISREG(found.st_mode) else None
+
+
+def read_text(
+    file: Path | Traversable, what: str, most_bytes: int, *, where: str | None = None, rewritten: bool = False
+) -> str:
+    """The text of a file, without a byte order mark; see `read_bytes`.
 
     Raises:
         InputError: a file that cannot be read, has more than `most_bytes`, or is not UTF-8.
     """
     place = str(file) if where is None else where
-    return decoded(read_bytes(file, what, most_bytes, where=place), what, place)
+    return decoded(read_bytes(file, what, most_bytes, where=place, rewritten=rewritten), what, place)
 
 
-def read_bytes(file: Path | Traversable, what: str, most_bytes: int, *, where: str | None = None) -> bytes:
-    """The bytes of a file, which may be a pipe or have no known size; `what` and `where` are for messages.
+def read_bytes(
+    file: Path | Traversable, what: str, most_bytes: int, *, where: str | None = None, rewritten: bool = False
+) -> bytes:
+    """The bytes of a file, which may be a pipe or have no known size.
+
+    Args:
+        what: for messages, as `where`, the path by default.
+        rewritten: this program keeps the file and may write it again; any other is an input, see `inputs_kept`.
 
     Raises:
-        InputError: a file that cannot be read, or has more than `most_bytes`.
+        InputError: a file that cannot be read, has more than `most_bytes`, or is where the command writes.
     """
     place = str(file) if where is None else where
     try:
         with file.open("rb") as stream:
+            if not rewritten:
+                claim_input(stream)
             return read_stream(stream, what, most_bytes, place)
     except OSError as error:
         raise InputError(f"{place}: cannot read the {what}: {error.strerror or error}") from None

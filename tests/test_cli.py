@@ -17,10 +17,12 @@ import pytest
 from makespan import cli
 from makespan.cli import solve as solve_command
 from makespan.errors import BrokenPromiseError, InputError
+from makespan.report.gantt import Window
 from makespan.solve import Limits
 
 ROOT = Path(__file__).parents[1]
 SCHEMA = json.loads((ROOT / "docs" / "schema" / "result-1.schema.json").read_text())
+SHORT = "a search stopped for want of memory: with a larger --memory-limit it may prove more"
 HARD = ("--string", "CLLCLCLLCCLCLLLCLCCCLCLCLCLLC", "--warps", "12", "--capacity", "C=2,L=1")
 UNITS = '"capacity": {"C": 1, "L": 1}'
 GOOD = f'{{"string": "CLLCLL", "warps": 2, {UNITS}, "makespan": 10}}'
@@ -169,7 +171,7 @@ def test_the_report_is_as_wide_as_the_terminal(columns: int, solve: Runner, monk
         ),
         (("--string", "CLLCLL", "--warps", "1..3"), ["3 results if every instruction takes one cycle: 3 exact"]),
         (
-            (ROOT / "ptx" / "vecadd.ptx", "--block", 256, "--gantt", "v.json", "--bundle", "v.bundle"),
+            (ROOT / "ptx" / "vecadd.ptx", "--block", 256, "--gantt", "v.json", "--bundle", "w.json"),
             ["exact for the PTX as written, if every instruction takes one cycle: the worst case is 140 cycles"],
         ),
     ],
@@ -180,7 +182,7 @@ def test_quiet_leaves_the_verdict(
     monkeypatch.chdir(tmp_path)
     done = solve(*arguments, "--quiet")
     assert (done.code, done.out.splitlines(), done.err) == (0, lines, "")
-    assert {path.name for path in tmp_path.iterdir()} == ({"v.json", "v.bundle"} if "--gantt" in arguments else set())
+    assert {path.name for path in tmp_path.iterdir()} == ({"v.json", "w.json"} if "--gantt" in arguments else set())
 
 
 def test_quiet_is_about_text(solve: Runner) -> None:
@@ -351,7 +353,16 @@ def test_one_bounded_result_in_a_curve_is_exit_3(solve: Runner) -> None:
 
 def test_the_memory_limit_ends_a_search_with_bounds(solve: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Limits, "elapsed", 0.0)  # the time limit is never reached
-    assert solve(*HARD, "--backend", "search", "--memory-limit", "1MB").code == 3
+    done = solve(*HARD, "--backend", "search", "--memory-limit", "1MB")
+    assert (done.code, done.err.splitlines()[-1]) == (3, SHORT)
+    assert SHORT not in solve(*HARD, "--backend", "search", "--memory-limit", "1MB", "--quiet").err
+
+
+def test_a_memory_limit_that_lets_no_search_begin_is_told(solve: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Limits, "elapsed", 0.0)
+    done = solve(*HARD, "--backend", "search", "--memory-limit", "1KiB")
+    assert (done.code, done.err.splitlines()[-1]) == (3, SHORT)
+    assert SHORT not in solve(*CL2, "--memory-limit", "1KiB").err
 
 
 def test_an_interrupt_prints_the_interval_and_is_exit_130() -> None:
@@ -771,12 +782,17 @@ def test_a_part_that_no_schedule_has_is_refused_before_the_work(
     assert not list(tmp_path.iterdir())
 
 
-def test_a_part_after_the_end_costs_no_result(solve: Runner, tmp_path: Path) -> None:
-    done = solve(*CL2, "--gantt", tmp_path / "a.png", "--from", 3)
-    assert done.code == 2
+@pytest.mark.parametrize(("gate", "code"), [((), 0), (("--deadline", "3cycles"), 0), (("--deadline", "2cycles"), 1)])
+def test_a_part_after_the_end_costs_neither_result_nor_bundle_nor_exit_code(
+    gate: tuple[str, ...], code: int, solve: Runner, tmp_path: Path
+) -> None:
+    done = solve(*CL2, *gate, "--gantt", tmp_path / "a.png", "--bundle", tmp_path / "b.json", "--from", 3)
+    assert done.code == code
     assert "exact if every instruction takes one cycle: the worst case is 3 cycles" in done.out
-    assert "--from 3: the schedule has only 3 cycles, numbered from 0; no picture" in done.err
-    assert not list(tmp_path.iterdir())
+    assert done.out.endswith(f"bundle: {tmp_path / 'b.json'}\n")
+    assert "picture" not in done.out
+    assert done.err == "makespan: --from 3: the schedule has only 3 cycles, numbered from 0; no picture\n"
+    assert [path.name for path in tmp_path.iterdir()] == ["b.json"]
 
 
 @pytest.mark.parametrize("name", ["a.json", "a.csv", "a.trace.json"])
@@ -799,10 +815,10 @@ def test_a_schedule_can_be_had_in_several_files_at_once(solve: Runner, tmp_path:
 def test_a_file_that_fails_costs_no_other(solve: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     draw = solve_command._draw
 
-    def fail(result: Any, path: Path, first: int | None, end: int | None) -> None:
+    def fail(result: Any, path: Path, shown: Window | None) -> None:
         if path.suffix == ".png":
             raise InputError(f"{path}: cannot write the picture")
-        draw(result, path, first, end)
+        draw(result, path, shown)
 
     monkeypatch.setattr(solve_command, "_draw", fail)
     monkeypatch.chdir(tmp_path)

@@ -50,3 +50,10 @@ def test_a_class_that_the_machine_lacks_is_named_beside_those_it_has() -> None:
     with pytest.raises(InputError, match=r"machine 'paper' \(C=1, L=1\) has no units of class S, T"):
         Instance.of("CTS", 1, PAPER)
     assert Instance.of("C", 1, Machine.of({"C": 1})).warps == 1
+
+
+def test_a_table_of_capacities_is_no_machine() -> None:
+    with pytest.raises(
+        InputError, match=r"^a machine is a Machine, such as Machine\.of\(\{'C': 1, 'L': 1\}\), not \{'C': 1"
+    ):
+        Instance.of("CL", 2, {"C": 1, "L": 1})  # type: ignore[arg-type]

@@ -174,6 +174,10 @@ ONE = "units.C.capacity = 1\n"
         (f"x = {'9' * 5000}", "not a TOML machine file"),
         ("[units]\nC = 1", "units.'C' needs { capacity = N }"),
         ("[units]\nC = {}", "units.'C' needs { capacity = N }"),
+        (
+            "[units]\nC = { capcity = 1 }",
+            "units.C: unknown key 'capcity'; did you mean 'capacity'? known: capacity, int",
+        ),
         ("[units]\nC = { capacity = 'a' }", "capacity of C must be a whole number, not 'a'"),
         ("[units]\nC = { capacity = 0 }", "capacity of C must be 1..1024, not 0"),
         (f"[units]\nC = {{ capacity = 0x{'f' * 9999} }}", "must be 1..1024, not a number of 39996 bits"),

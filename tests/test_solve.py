@@ -174,3 +174,10 @@ def test_several_threads_do_not_give_up_the_best_case(monkeypatch: pytest.Monkey
     result = solve(instance, best_case=True, limits=Limits(seconds=100, threads=2))
     truth = search.solve(instance, Limits()).best_case
     assert result.best_case == truth
+
+
+def test_a_string_is_no_instance() -> None:
+    with pytest.raises(
+        InputError, match=r"^solve takes an Instance, such as Instance\.of\('CL', warps=2\), not 'CLL'$"
+    ):
+        solve("CLL")  # type: ignore[arg-type]

@@ -704,8 +704,8 @@ def test_work_is_limited() -> None:
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("", "Expecting value"),
-        ("{", "Expecting property name"),
+        ("", "it is not JSON; the file is empty"),
+        ("{", "it is not JSON; see line 1, column 2"),
         ('{"a": 1, "a": 1}', "an object has a key twice"),
         ('{"a": NaN}', "NaN is not a number"),
         ('{"a": -Infinity}', "-Infinity is not a number"),
@@ -713,7 +713,7 @@ def test_work_is_limited() -> None:
         ('{"a": ' + "1" * 5000 + "}", "a number of over 100 digits"),
         ("[" * 200_000, "nested too deeply"),
         ("\xff", "not UTF-8 text"),
-        ('{"a": 1} x', "Extra data"),
+        ('{"a": 1} x', "it is not JSON; see line 1, column 10"),
     ],
 )
 def test_what_is_not_strict_json_is_one_line(text: str, why: str) -> None:
@@ -899,6 +899,24 @@ def test_a_rejected_bundle_is_exit_1(tmp_path: Path, capsys: pytest.CaptureFixtu
     path.write_text(path.read_text()[:100])
     assert run(str(path)) == 1
     assert capsys.readouterr().out.startswith("rejected: not a bundle: ")
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "it is not JSON; the file is empty"),
+        ("\n", "it is not JSON; the file is empty"),
+        ("{\n  upper", "it is not JSON; see line 2, column 3"),
+        ('{"a": NaN}', "NaN is not a number"),
+    ],
+)
+def test_what_is_not_json_is_told_in_plain_words(
+    text: str, reason: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "b.json"
+    path.write_text(text)
+    assert run(str(path)) == 1
+    assert capsys.readouterr().out == f"rejected: not a bundle: {reason}\n"
 
 
 def test_an_unproven_bundle_is_exit_3(

@@ -20,6 +20,7 @@ import click
 
 from makespan.cli.lazy import LazyGroup
 from makespan.errors import BrokenPromiseError, InputError, MeasurementError, ParseError
+from makespan.text_file import inputs_kept
 from makespan.version import __version__
 
 BAD_INPUT, NOT_MEASURED, BUG, INTERRUPTED = 2, 4, 70, 130
@@ -92,7 +93,8 @@ def run(given: list[str]) -> int:
     """Run the command line and return the exit code; what went wrong is one line on stderr."""
     as_json = "--format=json" in given or ("--format", "json") in pairwise(given)
     try:
-        code = cli.main(args=given, prog_name="makespan", standalone_mode=False)
+        with inputs_kept():
+            code = cli.main(args=given, prog_name="makespan", standalone_mode=False)
     except click.UsageError as error:
         hint = f" (see '{error.ctx.command_path} --help')" if error.ctx else ""
         return _complain(error.format_message() + hint, as_json, BAD_INPUT)

@@ -28,6 +28,7 @@ from makespan.instance import Instance
 from makespan.machine import MachineFile, find
 from makespan.report import text
 from makespan.report.bundle import bundle as made_bundle
+from makespan.report.bundle import check_bundle_path
 from makespan.report.files import check_writable, write_whole
 from makespan.report.html import Command, Context, Input, page_data, render
 from makespan.report.policy_gap import enclosing
@@ -120,7 +121,7 @@ def _check_outputs(output: Path, bundle: Path | None) -> None:
         raise InputError(f"{output}: the name of a page must end in .html")
     check_writable(output, "the page")
     if bundle is not None:
-        check_writable(bundle, "the bundle")
+        check_bundle_path(bundle)
         if bundle.resolve() == output.resolve():
             raise InputError(f"{output}: the page and the bundle need two names")
 

@@ -193,6 +193,8 @@ def _export(found: Assessment, asked: tuple[str, Path] | None) -> Iterator[str]:
         return
     kind, path = asked
     made = export_texts(found.task_set, Format(kind), tick=found.tick, stem=path.stem)
+    for name in made.files:
+        check_writable(path.with_name(name), "the export")
     for name, content in made.files.items():
         target = path.with_name(name)
         write_whole(target, content.encode(), "the export")

@@ -161,10 +161,11 @@ def _one(
         click.echo(simulation.verdict(instance, policy, schedule.makespan))
     else:
         click.echo(simulation.report(instance, policy, choices, statistics(instance, schedule)))
-    if gantt:
-        shown = window(schedule.makespan, first, end)
+    shown = window(schedule.makespan, first, end) if gantt else None
+    drawn = () if shown is None else gantt
+    if shown is not None:
         _draw(instance, schedule, gantt, shown, simulation.verdict(instance, policy, schedule.makespan))
-    for path in gantt if output != QUIET else ():
+    for path in drawn if output != QUIET else ():
         click.echo(f"{what(path)}: {path}", err=output != "text")
     return EXACT
 

@@ -20,11 +20,12 @@ from makespan.cli.source import engine_options, instances, quiet_option, source_
 from makespan.cli.window import check_window, window, window_options
 from makespan.errors import InputError
 from makespan.report import text
+from makespan.report.bundle import check_bundle_path
 from makespan.report.bundle import write as write_bundle
 from makespan.report.document import deadline_document, document
 from makespan.report.explain import explain, explanation_document
 from makespan.report.figures import PICTURES
-from makespan.report.files import check_writable
+from makespan.report.gantt import Window
 from makespan.report.rows import Rows, counts
 from makespan.report.schedule_file import check_schedule_path, write_schedule
 from makespan.report.timeline import timeline as draw_timeline
@@ -91,7 +92,6 @@ def command(
     gate = read_deadline(deadline, clock)
     with within(time_limit) as reading:
         asked = instances(**source)
-    files = (*((what(path), path) for path in gantt), *((("bundle", bundle),) if bundle else ()))
     _check_outputs(gantt, bundle, len(asked))
     check_window(gantt, first, end)
     _check_timeline(timeline, output, len(asked))
@@ -103,14 +103,18 @@ def command(
         limits = Limits(seconds, memory_limit, threads, seed, progress=progress(quiet=quiet))
         result = _solve(question, backend, limits, best_case=best_case)
         results.append(result)
+        shown = window(result.witness.makespan, first, end) if gantt else None
+        drawn = () if shown is None else gantt
         try:
-            _leave(result, gantt, bundle, first, end)
+            _leave(result, drawn, bundle, shown)
         finally:  # a file that fails costs nobody the answer
             _say(form.one(question, result))
             if timeline:
                 click.echo(_timeline(result))
-        for name, path in files if not quiet else ():
-            click.echo(f"{name}: {path}", err=output != "text")
+        for line in () if quiet else _written(drawn, bundle):
+            click.echo(line, err=output != "text")
+        if limits.short_of_memory and result.status is not Status.EXACT and not quiet:
+            click.echo("a search stopped for want of memory: with a larger --memory-limit it may prove more", err=True)
         if result.interrupted:
             break
     _say(form.foot(asked, results))
@@ -259,7 +263,7 @@ def _check_outputs(gantt: Sequence[Path], bundle: Path | None, instances: int) -
     for path in gantt:
         check_schedule_path(path)
     if bundle is not None:
-        check_writable(bundle, "the bundle")
+        check_bundle_path(bundle)
     refuse_twice((*gantt, *((bundle,) if bundle else ())))
 
 
@@ -292,8 +296,8 @@ def text_form(output: str, *, quiet: bool) -> str:
     return QUIET if quiet else output
 
 
-def _leave(result: Result, gantt: Sequence[Path], bundle: Path | None, first: int | None, end: int | None) -> None:
-    drawn = [partial(_draw, result, path, first, end) for path in gantt]
+def _leave(result: Result, gantt: Sequence[Path], bundle: Path | None, shown: Window | None) -> None:
+    drawn = [partial(_draw, result, path, shown) for path in gantt]
     all_written([*drawn, partial(write_bundle, result, bundle)] if bundle else drawn)
 
 
@@ -313,8 +317,14 @@ def all_written(writers: Iterable[Callable[[], None]]) -> None:
         raise failed[0]
 
 
-def _draw(result: Result, path: Path, first: int | None, end: int | None) -> None:
-    title, subtitle, shown = text.verdict(result), text.subject(result), window(result.witness.makespan, first, end)
+def _written(gantt: Sequence[Path], bundle: Path | None) -> Iterator[str]:
+    yield from (f"{what(path)}: {path}" for path in gantt)
+    if bundle is not None:
+        yield f"bundle: {bundle}"
+
+
+def _draw(result: Result, path: Path, shown: Window | None) -> None:
+    title, subtitle = text.verdict(result), text.subject(result)
     write_schedule(result.instance, result.witness, path, title=title, subtitle=subtitle, window=shown)
 
 

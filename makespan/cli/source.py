@@ -1,7 +1,7 @@
 """From a SOURCE argument and its options to instances."""
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from math import prod
@@ -17,7 +17,7 @@ from makespan.instance import MAX_WARPS, Instance
 from makespan.machine import PAPER, Machine, find
 from makespan.program import Program
 from makespan.strings import NamedInstance
-from makespan.text_file import decoded, read_stream
+from makespan.text_file import claim_input, decoded, read_stream
 
 if TYPE_CHECKING:
     from makespan.ptx import GivenBound, Kernel, Launch, Module
@@ -137,6 +137,15 @@ class KernelOptions:
     arch: str | None = None
     keep_ptx: Path | None = None
 
+    def files(self) -> tuple[Path, ...]:
+        """What is read beside the kernel."""
+        return (*filter(None, (self.classes, self.trace)), *bounds_files(self.loop_bounds))
+
+
+def bounds_files(loop_bounds: Sequence[str]) -> tuple[Path, ...]:
+    """The files among the values of `--loop-bound`."""
+    return tuple(Path(given) for given in loop_bounds if "=" not in given)
+
 
 def instances(
     source: str | None,
@@ -188,11 +197,18 @@ def _usage(message: str) -> click.UsageError:
 
 
 def read_module(
-    source: str, input_format: str | None = None, *, arch: str | None = None, keep_ptx: Path | None = None
+    source: str,
+    input_format: str | None = None,
+    *,
+    arch: str | None = None,
+    keep_ptx: Path | None = None,
+    beside: Sequence[Path] = (),
 ) -> "Module":
-    """The PTX module named on the command line; CUDA source is compiled to one."""
+    """The PTX module named on the command line; files that are read later are not written to."""
     from makespan import ptx
 
+    for path in beside:
+        claim_input(path)
     kind = _format(source, input_format)
     if kind == "cu":
         from makespan.ptx import cuda
@@ -226,7 +242,7 @@ def _kernel_groups(
     """For every asked number of warps of a block, the programs of the chosen kernel and how many warps run each."""
     from makespan import ptx
 
-    module = read_module(source, input_format, arch=options.arch, keep_ptx=options.keep_ptx)
+    module = read_module(source, input_format, arch=options.arch, keep_ptx=options.keep_ptx, beside=options.files())
     kernel = module.kernel(options.kernel)
     launch = launched(options).for_kernel(kernel)
     if launch.grid is not None and options.blocks_per_sm > prod(launch.grid):
@@ -235,7 +251,8 @@ def _kernel_groups(
     if warps is None and known is None:
         raise InputError("--warps is missing: how many warps run? (or --block, the threads of a block)")
     if warps is not None and known is not None and warps != range(known, known + 1):
-        raise InputError(f"--block means {known} warps for each block, and --warps says otherwise: leave it out")
+        given = "--block" if options.block is not None else f"{source}: .reqntid of kernel {kernel.name}"
+        raise InputError(f"{given} means {known} warps for each block, and --warps says otherwise: leave --warps out")
     with telling_how_to_keep(module):
         if known is not None:
             yield ptx.programs(kernel, **program_options(module, kernel, options))
@@ -310,4 +327,5 @@ def _instance_file(source: str, kind: str) -> tuple[NamedInstance, ...]:
 
 
 def _stdin(what: str) -> bytes:
+    claim_input(sys.stdin.buffer)
     return read_stream(sys.stdin.buffer, what, MAX_STDIN_BYTES, "<stdin>")

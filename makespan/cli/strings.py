@@ -35,8 +35,10 @@ _MOST_ROWS = 40
 @click.option("--format", "output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def command(source: str, input_format: str | None, listing: bool, dot: bool, output: str, **options: Any) -> None:
     """Show for each kernel of SOURCE its letters, its loops with their bounds, and the choices left open."""
+    if listing and dot:
+        raise InputError("--listing and --dot exclude each other")
     chosen = KernelOptions(**options)
-    module = read_module(source, input_format, arch=chosen.arch, keep_ptx=chosen.keep_ptx)
+    module = read_module(source, input_format, arch=chosen.arch, keep_ptx=chosen.keep_ptx, beside=chosen.files())
     kernels = module.kernels if chosen.kernel is None else (module.kernel(chosen.kernel),)
     if not kernels:
         raise InputError(f"{source}: no kernel in this file: it has no .entry with a body")

@@ -35,12 +35,14 @@ def check_window(gantt: Sequence[Path], first: int | None, end: int | None) -> N
         raise InputError(f"--from {first or 0} --to {end}: the picture would have no cycle")
 
 
-def window(makespan: int, first: int | None, end: int | None) -> Window:
+def window(makespan: int, first: int | None, end: int | None) -> Window | None:
     """The cycles to draw; what lies beyond the makespan is cut.
 
-    Raises:
-        InputError: the schedule is over before the first of them.
+    None, with a line on stderr, where the schedule is over before the first of them: the answer is known by then, and
+    the exit code is that of the answer.
     """
-    if (first or 0) >= makespan:
-        raise InputError(f"--from {first}: the schedule has only {makespan} cycles, numbered from 0; no picture")
+    if first is not None and first >= makespan:
+        said = f"--from {first}: the schedule has only {makespan} cycles, numbered from 0; no picture"
+        click.echo(f"makespan: {said}", err=True)
+        return None
     return Window(first or 0, makespan if end is None else min(end, makespan))

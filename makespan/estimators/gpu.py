@@ -16,7 +16,7 @@ from makespan.errors import InputError
 from makespan.estimators.estimate import Origin, Quantity
 from makespan.estimators.gpu_keys import KEYS, Key, Range, alternatives
 from makespan.machine.values import shown
-from makespan.text_file import named_file, parse_toml, read_text, shipped_files
+from makespan.text_file import claim_output, named_file, parse_toml, read_text, shipped_files
 
 MAX_FILE_BYTES = 64 << 10  # tomllib takes quadratic time for a long dotted key
 MAX_TEXT = 500
@@ -157,13 +157,16 @@ def shipped() -> dict[str, Gpu]:
     return {name: _read(file, file.name) for name, file in shipped_files("gpus", _SUFFIX).items()}
 
 
-def find(name: str) -> Gpu:
+def find(name: str, *, rewritten: bool = False) -> Gpu:
     """A GPU that comes with the package, by its name, or that of a file, by a path that ends in `.toml`.
+
+    Args:
+        rewritten: the file may be written again, completed.
 
     Raises:
         InputError: neither, or see `read`.
     """
-    return _read(*named_file(name, "gpus", _SUFFIX, "GPU"))
+    return _read(*named_file(name, "gpus", _SUFFIX, "GPU"), rewritten=rewritten)
 
 
 def read(path: Path) -> Gpu:
@@ -199,16 +202,17 @@ def write(gpu: Gpu, path: Path) -> None:
     """Write a GPU file.
 
     Raises:
-        InputError: the file cannot be written.
+        InputError: the file cannot be written, or is an input of the command.
     """
+    claim_output(path)
     try:
         path.write_text(render(gpu), "utf-8")
     except OSError as error:
         raise InputError(f"{path}: cannot write the GPU file: {error.strerror or error}") from None
 
 
-def _read(file: Path | Traversable, where: str) -> Gpu:
-    text = read_text(file, "GPU file", MAX_FILE_BYTES, where=where)
+def _read(file: Path | Traversable, where: str, *, rewritten: bool = False) -> Gpu:
+    text = read_text(file, "GPU file", MAX_FILE_BYTES, where=where, rewritten=rewritten)
     document = parse_toml(text, "GPU file", where)
     try:
         return _gpu(document, Path(where).stem)

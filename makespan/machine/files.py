@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from importlib.resources.abc import Traversable
 from pathlib import Path
 
-from makespan.errors import InputError
+from makespan.errors import InputError, did_you_mean
 from makespan.machine.values import ONE_CYCLE, UNTIMED, Latency, Machine, UnitClass, check_whole, class_name, shown
 from makespan.text_file import named_file, parse_toml, read_text, shipped_files
 
@@ -171,10 +171,11 @@ def _machine_file(document: Mapping[str, object], stem: str) -> MachineFile:
 
 
 def _unit(name: str, given: object) -> tuple[UnitClass, list[Figure]]:
+    where = f"units.{name}"
+    if isinstance(given, dict):
+        _only(given, {"capacity", "interval", "latency", "source", "verified"}, where)
     if not isinstance(given, dict) or "capacity" not in given:
         raise InputError(f"units.{shown(name)} needs {{ capacity = N }}")
-    where = f"units.{name}"
-    _only(given, {"capacity", "interval", "latency", "source", "verified"}, where)
     latency = given.get("latency")
     table = latency if isinstance(latency, dict) else {"value": latency}
     _only(table, {"value", "source", "verified"}, f"{where}.latency")
@@ -240,4 +241,5 @@ def _text(given: object, what: str) -> str:
 def _only(table: Mapping[str, object], known: set[str], where: str) -> None:
     if unknown := sorted(set(table) - known):
         at = f"{where}: " if where else ""
-        raise InputError(f"{at}unknown key {shown(unknown[0])}; known: {', '.join(sorted(known))}")
+        near = did_you_mean(unknown[0], sorted(known))
+        raise InputError(f"{at}unknown key {shown(unknown[0])}{near or ';'} known: {', '.join(sorted(known))}")

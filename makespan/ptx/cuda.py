@@ -23,7 +23,7 @@ from makespan.ptx import limited, nvrtc
 from makespan.ptx.module import KEEP_HINT, Compilation, Kernel, Module
 from makespan.ptx.parser import MAX_BYTES, decode, parse
 from makespan.ptx.signature import signatures
-from makespan.text_file import read_bytes, refuse_utf16
+from makespan.text_file import claim_output, read_bytes, refuse_utf16
 
 DEFAULT_ARCH = "compute_75"
 """The oldest architecture that the compilers of CUDA 10 to 13 all know."""
@@ -81,6 +81,8 @@ def read(path: Path, *, arch: str | None = None, keep: Path | None = None, secon
     if keep is not None and keep.suffix != ".ptx":
         raise InputError(f"{keep}: the file that keeps the PTX must end in .ptx")
     source, shown = _source(path), _printable(str(path))
+    if keep is not None:
+        claim_output(keep)
     compiler = choose(shown, chosen)
     text = compiled(path, source, compiler, seconds)
     release = _RELEASE.search(text)

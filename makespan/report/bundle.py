@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from makespan.certificate import Certificate, Potential
+from makespan.errors import InputError
 from makespan.instance import Group, Instance
 from makespan.report.document import claim, of_machine
-from makespan.report.files import write_whole
+from makespan.report.files import check_writable, write_whole
 from makespan.result import PhaseBound, Result
 from makespan.schedule import Schedule
 
@@ -31,6 +32,17 @@ def bundle(result: Result) -> dict[str, Any]:
         "phases": [_phase(phase) for phase in result.phases],
     }
     return {**content, "sha256": hashlib.sha256(canonical(content)).hexdigest()}
+
+
+def check_bundle_path(path: Path) -> None:
+    """Refuse a path at once that no bundle can be written to, or that has the name of something else.
+
+    Raises:
+        InputError: another end than .json or none, a folder, a folder that takes no file, or an input of the command.
+    """
+    check_writable(path, "the bundle")
+    if path.suffix.lower() not in ("", ".json"):
+        raise InputError(f"{path}: the name of a bundle must end in .json, or have no end")
 
 
 def write(result: Result, path: Path) -> None:

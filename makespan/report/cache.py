@@ -54,7 +54,7 @@ class BundleCache:
             if not path.exists():
                 continue
             try:
-                content = read_bytes(path, "kept result", MOST_BYTES)
+                content = read_bytes(path, "kept result", MOST_BYTES, rewritten=True)
             except InputError as error:
                 self._note(f"{error}; not used")
                 continue

@@ -6,13 +6,14 @@ import secrets
 from pathlib import Path
 
 from makespan.errors import InputError
+from makespan.text_file import claim_output
 
 
 def check_writable(path: Path, what: str) -> None:
     """Refuse a path at once that no file can be written to, so that no work is lost on it.
 
     Raises:
-        InputError: a folder, or a folder that is missing or takes no file.
+        InputError: a folder, a folder that is missing or takes no file, or an input of the command.
     """
     try:
         target = path.resolve()
@@ -23,6 +24,7 @@ def check_writable(path: Path, what: str) -> None:
         number = getattr(error, "errno", None) or errno.ELOOP
     if number:
         raise InputError(f"{path}: cannot write {what}: {os.strerror(number)}")
+    claim_output(path)
 
 
 def write_whole(path: Path, content: bytes, what: str) -> None:
@@ -31,8 +33,9 @@ def write_whole(path: Path, content: bytes, what: str) -> None:
     A device or a pipe is written to and stays what it is.
 
     Raises:
-        InputError: the file cannot be written; nothing is left behind.
+        InputError: the file cannot be written, or is an input of the command; nothing is left behind.
     """
+    claim_output(path)
     target = path.resolve()
     temporary = target.with_name(f".makespan-{secrets.token_hex(8)}.tmp")
     try:

@@ -90,7 +90,10 @@ def _quantity(text: object, what: str, kind: str, units: dict[str, Fraction], ex
         raise InputError(f'{what} must be {kind} such as "{example}", not {shown(text)}')
     unit = match["unit"].replace("µ", "u").replace("μ", "u")
     if unit not in units:
+        meant = next((known for known in units if known.lower() == unit.lower()), None)
         lacks = f"has no unit that is {kind}'s" if unit else "lacks its unit"
+        if meant is not None:
+            lacks += f" (the case of letters counts: {meant})"
         raise InputError(f"{what}: {shown(text)} {lacks}; one of {', '.join(units)}")
     value = Fraction(match["number"]) * units[unit]
     if value > most:

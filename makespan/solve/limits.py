@@ -21,6 +21,7 @@ class Limits:
         seed: of the random numbers of solvers.
         progress: called with one line now and then.
         interrupted: whether the user has asked to stop.
+        short_of_memory: whether `memory_bytes` has kept a search from its end, so that more might prove more.
         whole: the budget of which this is a part.
         clock: tells the time in seconds.
     """
@@ -31,6 +32,7 @@ class Limits:
     seed: int = 0
     progress: Callable[[str], None] = _silent
     interrupted: bool = False
+    short_of_memory: bool = False
     whole: "Limits | None" = None
     clock: Callable[[], float] = time.monotonic
     _started: float = field(init=False)
@@ -82,6 +84,12 @@ class Limits:
         self._started += seconds
         if self.whole is not None:
             self.whole._grant(seconds)  # noqa: SLF001 - another budget
+
+    def need_memory(self) -> None:
+        """Note, here and in the whole, that a search stops for want of memory."""
+        self.short_of_memory = True
+        if self.whole is not None:
+            self.whole.need_memory()
 
     def interrupt(self) -> None:
         """Ask the engines to stop at their next look; what is proven so far is kept."""

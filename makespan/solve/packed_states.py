@@ -466,6 +466,12 @@ class Run:
 
     def grow(self) -> bool:
         """Make room: forget dead states, take more memory or, at its limit, forget the expanded states too."""
+        has_room = self._grow()
+        if not has_room:
+            self.limits.need_memory()
+        return has_room
+
+    def _grow(self) -> bool:
         if self.cursor[kernel.USED] == len(self.store.value) and not self.grow_store():
             return False
         waiting = kernel.count_open(self.store, self.head, self.cursor)

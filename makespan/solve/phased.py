@@ -7,6 +7,7 @@ from itertools import chain
 from makespan.bounds import Phase, pessimistic, phases, theorem_a
 from makespan.errors import BrokenPromiseError, InputError
 from makespan.instance import Instance
+from makespan.machine.values import shown
 from makespan.program import BARRIER, Program
 from makespan.result import Bounds, PhaseBound, Result, Step, Upper
 from makespan.schedule import Schedule
@@ -30,10 +31,12 @@ def solve(
         limits: time, memory, progress; by default 60 seconds.
 
     Raises:
-        InputError: an unknown backend.
+        InputError: an unknown backend, or no instance.
         UnsupportedError: barriers that the backend does not know.
         BrokenPromiseError: engines contradict each other, or a witness does not replay; always a bug.
     """
+    if not isinstance(instance, Instance):
+        raise InputError(f"solve takes an Instance, such as Instance.of('CL', warps=2), not {shown(instance)}")
     if backend not in portfolio.BACKENDS:
         raise InputError(f"unknown backend {backend!r}; known: {', '.join(portfolio.BACKENDS)}")
     budget = limits or Limits()

@@ -227,8 +227,12 @@ def _visited(automaton: _Automaton, limits: Limits) -> tuple[dict[State, _Label]
         most, least = longest[state].cycles + 1, shortest[state].cycles + 1
         for step, after in automaton.steps(state) if state[0] else ():
             taken += 1
-            if taken % _STEPS_PER_LOOK == 0 and (limits.expired or len(longest) > most_states):
-                return None
+            if taken % _STEPS_PER_LOOK == 0:
+                if len(longest) > most_states:
+                    limits.need_memory()
+                    return None
+                if limits.expired:
+                    return None
             if after not in longest:
                 push(after)
                 longest[after] = _Label(most, state, step)

@@ -84,6 +84,9 @@ def parse(content: bytes) -> object:
         raise Refused("not a bundle: not UTF-8 text") from None
     except RecursionError:
         raise Refused("not a bundle: nested too deeply") from None
+    except json.JSONDecodeError as error:
+        place = f"see line {error.lineno}, column {error.colno}" if content.strip() else "the file is empty"
+        raise Refused(f"not a bundle: it is not JSON; {place}") from None
     except ValueError as error:
         raise Refused(f"not a bundle: {error}") from None
 

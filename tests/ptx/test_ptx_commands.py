@@ -125,3 +125,19 @@ def test_a_parameter_decides_a_branch_without_a_block(strings: Runner, tmp_path:
         given = () if value is None else ("--param", f"n={value}")
         (document,) = map(json.loads, strings(path, *given, "--format", "json").out.splitlines())
         assert document["string"] == letters
+
+
+def test_a_listing_is_no_graph(strings: Runner, eight: Path) -> None:
+    done = strings(eight, "--listing", "--dot")
+    assert (done.code, done.out, done.err) == (2, "", "makespan: --listing and --dot exclude each other\n")
+
+
+def test_who_says_how_many_warps_a_block_has_is_named(solve: Runner, tmp_path: Path) -> None:
+    path = tmp_path / "req.ptx"
+    path.write_text(
+        ".version 8.0\n.target sm_75\n.entry k() .reqntid 128 { .reg .u32 %r<2>; add.u32 %r1, %r1, 1; ret; }"
+    )
+    said = "means 4 warps for each block, and --warps says otherwise: leave --warps out\n"
+    assert solve(path, "--warps", 8).err == f"makespan: {path}: .reqntid of kernel k {said}"
+    assert solve(path, "--warps", 8, "--block", 128).err == f"makespan: --block {said}"
+    assert solve(path, "--warps", 4).code == 0

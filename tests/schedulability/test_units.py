@@ -46,6 +46,10 @@ def test_a_time_is_read_exactly(text: str, seconds: Fraction) -> None:
         (None, 'period needs a unit: write a time such as "200us", not None'),
         ("5", "period: '5' lacks its unit; one of ps, ns, us, ms, s"),
         ("5m", "period: '5m' has no unit that is a time's; one of ps, ns, us, ms, s"),
+        (
+            "5MS",
+            "period: '5MS' has no unit that is a time's (the case of letters counts: ms); one of ps, ns, us, ms, s",
+        ),
         ("5GHz", "period: '5GHz' has no unit that is a time's; one of ps, ns, us, ms, s"),
         ("-5us", "period must be a time such as \"200us\", not '-5us'"),
         ("1e3us", "period must be a time such as \"200us\", not '1e3us'"),
@@ -77,6 +81,11 @@ def test_a_frequency_is_read_exactly() -> None:
     ("value", "message"),
     [
         ("0GHz", "clock must be more than zero, not '0GHz'"),
+        (
+            "1400mhz",
+            "clock: '1400mhz' has no unit that is a frequency's (the case of letters counts: MHz);"
+            " one of Hz, kHz, MHz, GHz",
+        ),
         ("1.4", "clock: '1.4' lacks its unit; one of Hz, kHz, MHz, GHz"),
         ("1us", "clock: '1us' has no unit that is a frequency's; one of Hz, kHz, MHz, GHz"),
         ("1001GHz", "clock: '1001GHz' is too large"),

@@ -170,7 +170,7 @@ def test_a_bundle_that_claims_too_little_is_refused_even_with_a_fitting_digest(f
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("", "not a bundle: Expecting value: line 1 column 1 (char 0)"),
+        ("", "not a bundle: it is not JSON; the file is empty"),
         ("{}", "rejected: not a bundle: schema is not 'makespan.bundle/1'"),
         ("[" * 100_000, "not a bundle: nested too deeply"),
         ('{"schema": "makespan.result/1", "upper": 5}', "rejected: not a bundle: schema is not 'makespan.bundle/1'"),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from makespan.cli.source import cuda_options, launch_options, read_module, stack, telling_how_to_keep
+from makespan.cli.source import bounds_files, cuda_options, launch_options, read_module, stack, telling_how_to_keep
 from makespan.errors import InputError
 
 if TYPE_CHECKING:
@@ -88,7 +88,8 @@ class Asked:
         from makespan import ptx
         from makespan.estimators.profile import read_resources
 
-        module = read_module(str(self.source), arch=self.arch, keep_ptx=self.keep_ptx)
+        beside = (*filter(None, (self.ptxas,)), *bounds_files(self.loop_bounds))
+        module = read_module(str(self.source), arch=self.arch, keep_ptx=self.keep_ptx, beside=beside)
         kernel = module.kernel(self.kernel)
         with telling_how_to_keep(module):
             return Question(

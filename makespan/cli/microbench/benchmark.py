@@ -112,8 +112,11 @@ def benchmark(
 def _fit(asked: Asked, path: Path, table: "Table", fit: Any) -> None:
     from makespan.estimators.gpu import Gpu, find, write
     from makespan.estimators.microbench import samples
+    from makespan.report.files import check_writable
 
-    described = Gpu(path.stem, {}) if asked.gpu is None else find(asked.gpu)
+    if asked.gpu_out is not None:
+        check_writable(asked.gpu_out, "the GPU file")
+    described = Gpu(path.stem, {}) if asked.gpu is None else find(asked.gpu, rewritten=True)
     parameters = fit(samples.read(path, table), described, shown(path.name))
     if asked.gpu_out is not None:
         write(described.with_data({found.key: found.datum() for found in parameters}), asked.gpu_out)

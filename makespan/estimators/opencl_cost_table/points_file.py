@@ -46,7 +46,7 @@ def known(path: Path, device: Device, plan: Plan) -> dict[str, Measurement]:
     """
     if not path.exists():
         return {}
-    text = read_text(path, "file of measured points", MAX_BYTES)
+    text = read_text(path, "file of measured points", MAX_BYTES, rewritten=True)
     try:
         found = msgspec.convert(json.loads(text), _Points)
         if found.schema != SCHEMA:
