@@ -32,6 +32,16 @@ def caveats(machine: Machine, assumptions: Iterable[str]) -> tuple[str, ...]:
     return (*said, *_about_latencies(machine, notes))
 
 
+def together(said: Iterable[str]) -> tuple[str, ...]:
+    """The caveats of several results, each once, in the order of a verdict.
+
+    >>> together(["if every latency is one cycle", "for this path only", "for the PTX as written"])
+    ('for the PTX as written', 'for this path only', 'if every latency is one cycle')
+    """
+    order = list(_CAVEATS.values())
+    return tuple(sorted(dict.fromkeys(said), key=lambda caveat: order.index(caveat) if caveat in order else len(order)))
+
+
 def scope(said: Iterable[str]) -> str:
     """Caveats as they follow the first word of a verdict; nothing where there is none.
 
@@ -52,10 +62,11 @@ def pessimistic_name(machine: Machine) -> str:
 
 
 def _about_latencies(machine: Machine, notes: Iterable[str]) -> Iterator[str]:
-    """A machine without latencies is not the GPU whose name it may have."""
-    unknown = [note.removeprefix(UNTIMED).partition(":")[0] for note in notes if note.startswith(UNTIMED)]
+    """A machine without latencies is not the GPU whose name it may have; a note may name only classes that it has."""
+    named = [note.removeprefix(UNTIMED).partition(":")[0].strip() for note in notes if note.startswith(UNTIMED)]
+    unknown = [classes for classes in named if {*classes.split(", ")} <= {*machine.capacities}]
     if unknown:
-        yield f"if the unknown latencies of {machine.name} ({unknown[0].strip()}) were one cycle"
+        yield f"if the unknown latencies of {machine.name} ({unknown[0]}) were one cycle"
     elif all(unit.latency == ONE_CYCLE for unit in machine.units):
         brief = all(unit.interval == 1 for unit in machine.units)
         yield "if every instruction takes one cycle" if brief else "if every latency is one cycle"

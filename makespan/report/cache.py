@@ -17,6 +17,7 @@ from makespan.text_file import read_bytes
 from makespan.verify import Outcome, Refused, parse, verify
 from makespan.verify.reading import MOST_BYTES
 from makespan.version import __version__
+from makespan.wording import caveats
 
 
 def default_folder() -> Path | None:
@@ -43,6 +44,7 @@ class BundleCache:
 
     def __init__(self, folder: Path, *, effort: str, note: Callable[[str], None]) -> None:
         self._folder, self._effort, self._note = folder, effort, note
+        self._is_told = False
 
     def load(self, instance: Instance) -> Claim | None:
         """The claim kept for `instance`, proven anew; None where there is none, or none that can be proven anew."""
@@ -65,15 +67,24 @@ class BundleCache:
         return None
 
     def save(self, result: Result) -> None:
-        """Keep a result; where that fails, a note says so."""
+        """Keep a result; the first time that this fails, a note says so."""
         path = self._path(result.instance, "" if result.status is Status.EXACT else self._effort)
         if path.exists() and not path.is_file():
             return
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             write_whole(path, canonical(bundle(result)) + b"\n", "the result")
-        except (OSError, InputError) as error:
-            self._note(f"not kept: {error}")
+        except OSError as error:
+            self._tell(f"{self._folder}: {error.strerror or error}")
+        except InputError as error:
+            self._tell(str(error))
+
+    def _tell(self, problem: str) -> None:
+        """Once: what keeps one result from being kept keeps most."""
+        if not self._is_told:
+            remedy = "keep solved kernels elsewhere by --cache DIR, or not at all by --no-cache"
+            self._note(f"not kept: {problem}; {remedy}")
+        self._is_told = True
 
     def _path(self, instance: Instance, effort: str) -> Path:
         asked = {"version": __version__, "effort": effort, "instance": of_instance(instance)}
@@ -88,13 +99,6 @@ def _claim(content: bytes, instance: Instance) -> Claim:
         raise Refused(verdict.reason)
     if canonical(document["instance"]) != canonical(of_instance(instance)):
         raise Refused("it answers another question")
-    claim, name = verdict.claim, instance.machine.name
-    return Claim(
-        claim.lower,
-        claim.upper,
-        instance.warps,
-        name,
-        str(claim.evidence),
-        assumptions(instance),
-        is_one_path(instance),
-    )
+    claim, machine, notes = verdict.claim, instance.machine, assumptions(instance)
+    proof, about = str(claim.evidence), caveats(machine, notes)
+    return Claim(claim.lower, claim.upper, instance.warps, machine.name, proof, notes, about, is_one_path(instance))

@@ -10,6 +10,7 @@ from makespan.schedulability.sensitivity import Margin
 from makespan.schedulability.units import shown_frequency, shown_time
 from makespan.schedulability.verdict import Answer, ChainVerdict, Load, TaskVerdict
 from makespan.schedulability.wcet import Kind, Wcet
+from makespan.wording import scope
 
 WIDTH = 110
 """Columns of text where no terminal says how many it has."""
@@ -41,9 +42,18 @@ def slack(ticks: int, tick: Fraction) -> str:
 
 
 def verdict(assessment: Assessment) -> str:
-    """One line: the answer, on what condition, and why."""
-    condition = " if execution times are attained" if assessment.supposes else ""
-    return f"{assessment.answer}{condition}: {_why(assessment)}"
+    """One line: the answer, on what conditions, and why."""
+    return f"{assessment.answer}{scope(_conditions(assessment))}: {_why(assessment)}"
+
+
+def _conditions(assessment: Assessment) -> Iterator[str]:
+    """The caveats, with the names of the tasks where they are not those of all kernels that are proven."""
+    proven = {name: wcet for name, wcet in assessment.wcets.items() if wcet.kind is Kind.PROVEN}
+    for caveat in assessment.caveats:
+        tasks = [name for name, wcet in proven.items() if caveat in wcet.caveats]
+        yield caveat if len(tasks) == len(proven) else f"{caveat} ({_listed(tasks)})"
+    if assessment.supposes:
+        yield "if execution times are attained"
 
 
 def report(assessment: Assessment, *, width: int = WIDTH) -> str:

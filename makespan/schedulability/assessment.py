@@ -16,6 +16,7 @@ from makespan.schedulability.units import shown_frequency, shown_time
 from makespan.schedulability.utilisation import kernel_load
 from makespan.schedulability.verdict import Answer, Load, Verdict
 from makespan.schedulability.wcet import Kind, Wcet
+from makespan.wording import together
 
 QUICK = Limits(one=100_000)
 """What the analysis may spend on one of the many questions about margins; what is not proven by then is not proven."""
@@ -69,6 +70,11 @@ class Assessment:
         if self.verdict is not None:
             return self.verdict.supposes
         return self.demand.supposes if self.demand.is_refuted else ()
+
+    @property
+    def caveats(self) -> tuple[str, ...]:
+        """The conditions of all execution times, in the order of a verdict."""
+        return together(caveat for wcet in self.wcets.values() for caveat in wcet.caveats)
 
 
 def assess(

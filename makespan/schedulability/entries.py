@@ -48,8 +48,11 @@ _PROFILES = ("paper", "fermi", "modern")
 Choice = TypeVar("Choice", bound=StrEnum)
 
 
-def task(table: Mapping[str, object], folder: Path) -> TaskEntry:
+def task(table: Mapping[str, object], folder: Path, *, vouched: str = 'evidence = "..."') -> TaskEntry:
     """A table `[[task]]`, or a row with the same keys.
+
+    Args:
+        vouched: where evidence belongs, for a message.
 
     Raises:
         InputError: an unknown key, a missing one, or a value that does not fit; the message names the task.
@@ -69,7 +72,7 @@ def task(table: Mapping[str, object], folder: Path) -> TaskEntry:
         raise InputError(f'{where} has CPU time and no core: say which one runs it, such as core = "cpu0"')
     return TaskEntry(
         name=name,
-        source=_source(table, folder, where),
+        source=_source(table, folder, where, vouched),
         period=times["period"],
         deadline=times["deadline"],
         jitter=times.get("jitter", Fraction(0)),
@@ -148,7 +151,7 @@ def choice(value: object, kinds: type[Choice], what: str) -> Choice:
 # Where an execution time comes from
 
 
-def _source(table: Mapping[str, object], folder: Path, where: str) -> Source:
+def _source(table: Mapping[str, object], folder: Path, where: str, vouched: str) -> Source:
     given = [key for key in _SOURCES if key in table]
     if len(given) != 1:
         problem = f"{' and '.join(given)} exclude each other" if given else "has no execution time"
@@ -160,7 +163,7 @@ def _source(table: Mapping[str, object], folder: Path, where: str) -> Source:
     if evidence is not None and not evidence.strip():
         raise InputError(f"{where}: evidence is blank: say who vouches, and why")
     if kind in ("wcet", "cycles") and evidence is None:
-        raise InputError(f'{where}: who vouches for this {kind}? say it in evidence = "..."')
+        raise InputError(f"{where}: who vouches for this {kind}? say it in {vouched}")
     if kind == "wcet":
         return _given_time(table, evidence or "", where)
     if kind == "cycles":

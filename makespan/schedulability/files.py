@@ -137,6 +137,8 @@ def _from_csv(text: str, path: Path) -> Description:
     if not rows or not any(cell.strip() for cell in rows[0]):
         raise InputError(f"{path}: the first line must name the columns, such as name,wcet,evidence,period,deadline")
     header = [cell.strip() for cell in rows[0]]
+    if len(header) == 1 and _LIST_SEPARATOR in header[0]:
+        raise InputError(f"{path}:1: one column, {shown(header[0])}: part the columns by commas, not by semicolons")
     if len(set(header)) < len(header):
         twice = next(name for name in header if header.count(name) > 1)
         raise InputError(f"{path}:1: column {shown(twice)} is there twice")
@@ -161,7 +163,7 @@ def _add_row(
         raise InputError(f"{len(row)} cells for {len(header)} columns")
     record = {name: _cell(name, cell.strip()) for name, cell in zip(header, row, strict=True) if cell.strip()}
     policy, sms = record.pop("policy", None), record.pop("sms", 1)
-    entry = task(record, folder)
+    entry = task(record, folder, vouched="column evidence")
     if entry.partition is None or policy is None:
         missing = "partition" if entry.partition is None else "policy"
         raise InputError(f"task {entry.name} needs a {missing}: a CSV file has columns partition and policy")

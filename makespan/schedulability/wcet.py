@@ -30,6 +30,7 @@ from makespan.stopwatch import within
 from makespan.text_file import read_bytes
 from makespan.verify import Outcome, Refused, parse, reading, verify
 from makespan.verify.reading import MOST_BYTES
+from makespan.wording import caveats, together
 
 ESTIMATE_SCHEMA = "makespan.estimate"
 
@@ -51,6 +52,7 @@ class Claim:
         machine: its name.
         proof: what proves `upper`.
         assumptions: what must hold for the number to be a worst case of the source.
+        caveats: those of them that a verdict must state, see `makespan.wording`.
         is_one_path: whether every warp has a single path. With several, no input of the kernel need lead to the one
             that `lower` takes: a loop may make fewer iterations than its bound, and conditions can exclude each other.
     """
@@ -61,6 +63,7 @@ class Claim:
     machine: str
     proof: str
     assumptions: tuple[str, ...]
+    caveats: tuple[str, ...]
     is_one_path: bool
 
     def __str__(self) -> str:
@@ -80,10 +83,8 @@ class Claim:
                 " take the Result of makespan.solve, or a bundle"
             )
         lower, upper, instance = result.bounds.lower, result.bounds.upper, result.instance
-        return cls(
-            lower, upper, instance.warps, instance.machine.name, str(result.upper_evidence), result.assumptions,
-            is_one_path(instance),
-        )  # fmt: skip
+        name, proof = instance.machine.name, str(result.upper_evidence)
+        return cls(lower, upper, instance.warps, name, proof, result.assumptions, result.caveats, is_one_path(instance))
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +95,7 @@ class Wcet:
         cycles: the same in cycles of the SM clock; None where it was given as a time.
         evidence: where it comes from, in one line.
         at_least: seconds that some schedule of the model takes; None where nothing is known.
+        caveats: what a verdict that rests on it must state; what is given has no assumptions and no caveats.
         is_one_path: as of a `Claim`.
     """
 
@@ -103,6 +105,7 @@ class Wcet:
     evidence: str
     at_least: Fraction | None = None
     assumptions: tuple[str, ...] = ()
+    caveats: tuple[str, ...] = ()
     is_one_path: bool = True
 
     @property
@@ -120,8 +123,9 @@ class Wcet:
     def of_claim(cls, claim: Claim, clock: Fraction, evidence: str) -> "Wcet":
         """A claim at this many hertz."""
         at_least = claim.lower / clock
-        seconds = claim.upper / clock
-        return cls(seconds, claim.upper, Kind.PROVEN, evidence, at_least, claim.assumptions, claim.is_one_path)
+        notes = claim.assumptions
+        seconds, one_path = claim.upper / clock, claim.is_one_path
+        return cls(seconds, claim.upper, Kind.PROVEN, evidence, at_least, notes, claim.caveats, one_path)
 
 
 def is_one_path(instance: Instance) -> bool:
@@ -218,8 +222,9 @@ def of_bundle(path: Path) -> Claim:
             if note not in known
         ),
     )
-    least, most = verdict.lower, max(claimed, upper)
-    return Claim(least, most, instance.warps, instance.machine.name, proof, notes, is_one_path(instance))
+    machine, most = instance.machine, max(claimed, upper)
+    about, one_path = caveats(machine, (*known, *said)), is_one_path(instance)
+    return Claim(verdict.lower, most, instance.warps, machine.name, proof, notes, about, one_path)
 
 
 def _document(path: Path) -> Any:
@@ -279,5 +284,7 @@ def _solved(launch: KernelLaunch, sizes: Sequence[int], solver: Solver) -> Claim
             f"{launch.blocks_per_sm} blocks of {launch.path.name} fit on one SM at the same time, and no more: none of"
             " the launch waits for room"
         ] = None
+    lower = max(claim.lower for claim in claims)
+    about = together(caveat for claim in claims for caveat in claim.caveats)
     one_path = all(claim.is_one_path for claim in claims)
-    return replace(worst, lower=max(c.lower for c in claims), assumptions=tuple(notes), is_one_path=one_path)
+    return replace(worst, lower=lower, assumptions=tuple(notes), caveats=about, is_one_path=one_path)

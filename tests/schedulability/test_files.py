@@ -414,6 +414,11 @@ def test_lists_in_a_csv_file_are_parted_by_semicolons(tmp_path: Path) -> None:
         (f"{HEADER},name\n{ROW},a", ":1: column 'name' is there twice"),
         (f"{HEADER}\n{ROW.replace('10ms', '10')}", ":2: task a: period: '10' lacks its unit; one of ps, ns, us, ms, s"),
         (f"{HEADER}\n{ROW.replace('10ms', '0ms')}", ":2: task a: period must be more than zero"),
+        (f"{HEADER}\n{ROW}".replace(",", ";"), ":1: one column, 'name;wcet;ev"),
+        (
+            f"{HEADER.replace('evidence', 'core')}\n{ROW}",
+            ":2: task a: who vouches for this wcet? say it in column evid",
+        ),
         (f"{HEADER}\n\n{ROW.replace('gpu', '')}", ":3: task a needs a partition: a CSV file has columns partition and"),
         (f"{HEADER}\n{ROW.replace('fixed-priority', '')}", ":2: task a needs a policy: a CSV file has columns"),
         (

@@ -410,7 +410,8 @@ def test_three_kernels_come_to_a_verdict_and_are_kept(command: Command, folder: 
     kernels()
     first = command("examples/tasks.toml")
     assert first.code == 0
-    assert first.out.startswith("schedulable: every deadline is proven")
+    written = "schedulable for the PTX as written, if every instruction takes one cycle: every deadline is proven"
+    assert " ".join(first.out.split()).startswith(written)
     assert len(list((folder / "user" / "makespan" / "results").iterdir())) == 3
     again = command("examples/tasks.toml")
     assert (again.code, again.out) == (0, first.out)
@@ -428,6 +429,49 @@ def test_no_cache_leaves_nothing_behind(command: Command, folder: Path) -> None:
     assert command("examples/tasks.toml", "--cache", "mine/here").code == 0
     assert len(list((folder / "mine" / "here").iterdir())) == 3
     assert not (folder / "user").exists()
+
+
+ONE_CYCLE = "if every instruction takes one cycle"
+TURING = "if the unknown latencies of turing (C, L, S, D) were one cycle"
+
+
+def test_the_verdict_states_the_conditions_of_its_execution_times(command: Command) -> None:
+    kernels()
+    verdict = f"schedulable for the PTX as written, {ONE_CYCLE}: every deadline is proven;"
+    solved = command("examples/tasks.toml", "-q", "--gantt", "x.svg")
+    kept = command("examples/tasks.toml", "-q")
+    assert solved.out == kept.out
+    assert kept.out.startswith(verdict)
+    picture = " ".join("".join(ElementTree.parse("x.svg").getroot().itertext()).split())
+    assert verdict in picture
+    document = json.loads(command("examples/tasks.toml", "--format", "json").out)
+    jsonschema.validate(document, SCHEMA)
+    each = [document["caveats"], *(task["caveats"] for task in document["tasks"])]
+    assert each == [["for the PTX as written", ONE_CYCLE]] * 4
+
+
+def test_a_condition_of_some_kernels_names_their_tasks(command: Command) -> None:
+    kernels()
+    text = Path("examples/tasks.toml").read_text()
+    Path("examples/tasks.toml").write_text(text.replace("grid = 1\n", 'grid = 1\nmachine = "turing"\n'))
+    said = command("examples/tasks.toml", "-q").out
+    assert said.startswith(f"schedulable for the PTX as written, {ONE_CYCLE} (filter), {TURING} (edges, peak): every")
+    document = json.loads(command("examples/tasks.toml", "--format", "json").out)
+    assert document["caveats"] == ["for the PTX as written", ONE_CYCLE, TURING]
+    assert [task["caveats"][1] for task in document["tasks"]] == [ONE_CYCLE, TURING, TURING]
+
+
+def test_given_times_have_no_conditions_of_their_own(command: Command) -> None:
+    assert command.document(GOOD)["caveats"] == []
+    kernels()
+    proven = 'name = "k"\nkernel = "ptx/vecadd.ptx"\nblock = 32\ngrid = 1'
+    where = 'period = "10ms"\ndeadline = "9ms"\npartition = "gpu"'
+    done = command.on(f'clock = "1GHz"\n{GOOD}\n[[task]]\n{proven}\n{where}\n', "-q")
+    assert done.out.startswith(f"schedulable for the PTX as written, {ONE_CYCLE}: every deadline is proven")
+    late = f'clock = "1GHz"\n{LATE}\n[[task]]\n{proven}\n{where}\n'
+    assert command.on(late, "-q").out.startswith(
+        f"not schedulable for the PTX as written, {ONE_CYCLE}, if execution times are attained: a legal schedule"
+    )
 
 
 # Refused

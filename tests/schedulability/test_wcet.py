@@ -28,6 +28,7 @@ from makespan.schedulability.description import KernelLaunch
 from makespan.schedulability.kernels import instances
 from makespan.schedulability.wcet import Claim, Kind, Solver, Wcet, execution_times, of_bundle
 from makespan.verify import verify
+from makespan.wording import AS_WRITTEN
 from tests.oracle import brute_force
 from tests.strategies import barrier_instances, general_machines
 
@@ -228,6 +229,39 @@ def test_a_bundle_with_bounds_that_the_code_contradicts_needs_a_reason(folder: P
     found = one(folder, 'bundle = "k.json"\nevidence = "measured"')
     assert found.evidence.endswith(f"; {TRUSTED_BOUNDS}; measured")
     assert doubt in found.assumptions
+
+
+def test_a_bundle_has_the_caveats_of_its_machine_and_its_assumptions(folder: Path) -> None:
+    units = (UnitClass("C", 1), UnitClass("L", 1))
+    untimed = Machine("some GPU", units, caveats=("no latency is known for C, L: 1 cycle stands in its place",))
+    for machine, about in (
+        (PAPER, "if every instruction takes one cycle"),
+        (untimed, "if the unknown latencies of some GPU (C, L) were one cycle"),
+    ):
+        program = Program.chain("CLCLC", assumptions=(f"{AS_WRITTEN}, although", PATH))
+        result = solve(Instance.of(program, 2, machine))
+        bundle.write(result, folder / "k.json")
+        found = of_bundle(folder / "k.json").caveats
+        assert found == result.caveats == ("for the PTX as written", "for this path only", about)
+        assert one(folder, 'bundle = "k.json"\nevidence = "why"').caveats == found
+
+
+def test_a_bundle_cannot_name_classes_that_its_machine_lacks(folder: Path) -> None:
+    lie = "no latency is known for C) schedulable (L: as it says"
+    bundle.write(replace(solve(Instance.of("CL", 2)), assumptions=(lie,)), folder / "k.json")
+    assert of_bundle(folder / "k.json").caveats == ("if every instruction takes one cycle",)
+
+
+def test_kept_results_have_the_caveats_of_solved_ones(folder: Path) -> None:
+    log = Log()
+    each = [one(folder, f'{SOURCE}\nmachine = "turing"', store=kept(folder, log)) for _ in range(2)]
+    assert not log
+    assert each[0].caveats == each[1].caveats
+    assert each[1].caveats == (
+        "for the PTX as written",
+        "if the unknown latencies of turing (C, L, S, D) were one cycle",
+    )
+    assert one(folder, 'wcet = "200us"\nevidence = "measured"').caveats == ()
 
 
 def test_what_a_bundle_says_beyond_its_numbers_is_marked(folder: Path) -> None:
@@ -452,7 +486,17 @@ def test_where_nothing_can_be_kept_a_note_says_so(folder: Path) -> None:
     (folder / "kept").write_text("a file")
     log = Log()
     assert one(folder, SOURCE, store=kept(folder, log)).cycles == 140
-    assert [line.partition(":")[0] for line in log][-1] == "not kept"
+    remedy = "keep solved kernels elsewhere by --cache DIR, or not at all by --no-cache"
+    assert log[-1] == f"not kept: {folder / 'kept'}: File exists; {remedy}"
+
+
+def test_that_nothing_can_be_kept_is_said_once(folder: Path) -> None:
+    (folder / "kept").write_text("a file")
+    log = Log()
+    store = kept(folder, log)
+    for letters in ("CL", "LC"):
+        store.save(solve(Instance.of(letters, 2)))
+    assert len(log) == 1
 
 
 def test_the_folder_of_the_user_follows_the_convention(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
