@@ -155,7 +155,7 @@ def _misses(assessment: Assessment) -> list[str]:
 
 
 def _supposing(tasks: Sequence[str]) -> str:
-    return f"; if given times are attained: {_listed(tasks)}" if tasks else ""
+    return f"; if these take so long: {_listed(tasks)}" if tasks else ""
 
 
 def execution_times(wcets: Mapping[str, Wcet]) -> list[str]:

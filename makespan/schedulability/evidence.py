@@ -4,7 +4,7 @@ A simulated miss proves that a task set is not schedulable, if jobs can take the
 upper bound is no such time, the lower end of the proven interval is. No miss proves nothing.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice, repeat
 from random import Random
@@ -107,11 +107,38 @@ def _attempts(task_set: TaskSet, name: str, seed: int, most_jobs: int) -> Iterat
     system = attainable(task_set, name)
     if system is None:
         return
-    supposes = tuple(task.name for task in system.tasks if task.is_vouched_for)
-    for number, run in enumerate(search(system, name, seed=seed, most_jobs=most_jobs), 1):
-        job = next((job for job in run.late if job.task == name), None)
+    for number, found in enumerate(search(system, name, seed=seed, most_jobs=most_jobs), 1):
+        run = _shown(found, name) if _first_late(found, name) is not None else found
+        job = _first_late(run, name)
         words = f"{run.scenario.words} (attempt {number}, seed {seed})"
+        supposes = tuple(task.name for task in run.scenario.task_set.tasks if task.is_vouched_for)
         yield run, None if job is None else Miss(name, job.arrival, job.completion, words, supposes)
+
+
+def _first_late(run: Run, name: str) -> Completed | None:
+    return next((job for job in run.late if job.task == name), None)
+
+
+def _shown(run: Run, name: str) -> Run:
+    """The run without tasks whose times are given, and what they start, if they may stay away and `name` is still late.
+
+    A sporadic task may never arrive, so what is left is a legal schedule by itself; a strictly periodic one must.
+    """
+    scenario, starts = run.scenario, run.scenario.starts
+    heads = {task.name: _head(starts, task.name) for task in scenario.task_set.tasks}
+    given = {heads[task.name] for task in scenario.task_set.tasks if task.is_vouched_for}
+    away = [task for task in scenario.task_set.tasks if heads[task.name] in given]
+    if not away or heads[name] in given or any(task.offset is not None for task in away):
+        return run
+    rest = _only(scenario.task_set, (task for task in scenario.task_set.tasks if heads[task.name] not in given))
+    left = Scenario(
+        rest,
+        tuple(job for job in scenario.jobs if job.task in rest.by_name),
+        tuple(other for other in scenario.order if other in rest.by_name),
+        f"{scenario.words}, tasks with given times left out",
+    )
+    shown = simulate(left)
+    return run if _first_late(shown, name) is None else shown
 
 
 def attainable(task_set: TaskSet, name: str) -> TaskSet | None:
@@ -130,7 +157,12 @@ def attainable(task_set: TaskSet, name: str) -> TaskSet | None:
     unknown = {heads[task.name] for task in near if task.attained == 0}
     if heads[name] in unknown or any(task.offset is not None for task in near if heads[task.name] in unknown):
         return None
-    tasks = tuple(replace(t, wcet=t.attained or t.wcet) for t in near if heads[t.name] not in unknown)
+    return _only(task_set, (replace(t, wcet=t.attained or t.wcet) for t in near if heads[t.name] not in unknown))
+
+
+def _only(task_set: TaskSet, some: Iterable[Task]) -> TaskSet:
+    """These tasks, with the partitions and the chains by data that they need."""
+    tasks = tuple(some)
     names, hosts = {task.name for task in tasks}, {task.partition for task in tasks}
     return TaskSet(
         tasks,

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from fractions import Fraction
 from itertools import islice
+from typing import Any
 
 import pytest
 
@@ -121,6 +122,40 @@ def test_only_what_a_task_meets_is_simulated() -> None:
     miss = find_miss(TaskSet(tasks, places), "late")
     assert miss is not None
     assert miss.supposes == ("late", "by core", "late's core")
+
+
+def with_a_given(name: str, **changed: Any) -> TaskSet:
+    """Two kernels with times that are shown, of which `low` makes `late` late, and one whose time is given."""
+    late = replace(kernel("late", 3, 20, 2, deadline=4), attained=3)
+    return partition_of(late, replace(kernel("low", 5, 20, 1), attained=5), replace(kernel(name, 2, 20), **changed))
+
+
+def test_a_task_without_which_the_job_is_late_as_well_is_no_condition() -> None:
+    found = analyse(with_a_given("aside"))
+    miss = found.tasks[0].miss
+    assert miss is not None
+    assert (found.answer, found.supposes, miss.supposes) == (Answer.NO, (), ())
+    assert "tasks with given times left out" in miss.scenario
+    run = missed(with_a_given("aside"), "late")
+    assert run is not None
+    assert {job.task for job in run.jobs} == {"late", "low"}
+    assert any(job.completion - job.arrival == miss.completion - miss.arrival for job in run.late)
+
+
+def test_a_task_that_must_arrive_is_a_condition() -> None:
+    assert analyse(with_a_given("periodic", offset=0)).supposes == ("periodic",)
+
+
+def test_a_task_without_which_the_job_is_in_time_is_a_condition() -> None:
+    tasks = (replace(kernel("late", 3, 20, 2, deadline=4), attained=3), kernel("low", 5, 20, 1))
+    assert analyse(partition_of(*tasks)).supposes == ("low",)
+
+
+def test_what_a_given_task_starts_stays_away_with_it() -> None:
+    """Without its head, the task that is started by data may not arrive either."""
+    late, low, given = with_a_given("head").tasks
+    chain = Chain("c", ("head", "low"), Activation.DATA)
+    assert analyse(replace(partition_of(late, low, given), chains=(chain,))).supposes == ("head",)
 
 
 def test_cpu_times_are_given() -> None:
