@@ -158,6 +158,13 @@ def test_what_a_given_task_starts_stays_away_with_it() -> None:
     assert analyse(replace(partition_of(late, low, given), chains=(chain,))).supposes == ("head",)
 
 
+def test_what_starts_a_given_task_stays_away_with_it() -> None:
+    late, low, given = with_a_given("given").tasks
+    head = replace(kernel("head", 1, 20), attained=1)
+    chain = Chain("c", ("head", "given"), Activation.DATA)
+    assert analyse(replace(partition_of(late, low, head, given), chains=(chain,))).supposes == ()
+
+
 def test_cpu_times_are_given() -> None:
     task = Task("t", 5, 20, 6, priority=1, before=2, core="cpu", partition="gpu", attained=5)
     assert analyse(TaskSet((task,), (FIFO,))).supposes == ("t",)
