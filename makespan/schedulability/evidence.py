@@ -120,7 +120,7 @@ def _first_late(run: Run, name: str) -> Completed | None:
 
 
 def _shown(run: Run, name: str) -> Run:
-    """The run without tasks whose times are given, and what they start, if they may stay away and `name` is still late.
+    """The run without tasks whose times nobody has shown, and what they start; as it is if `name` needs them to be late.
 
     A sporadic task may never arrive, so what is left is a legal schedule by itself; a strictly periodic one must.
     """
@@ -135,7 +135,7 @@ def _shown(run: Run, name: str) -> Run:
         rest,
         tuple(job for job in scenario.jobs if job.task in rest.by_name),
         tuple(other for other in scenario.order if other in rest.by_name),
-        f"{scenario.words}, tasks with given times left out",
+        f"{scenario.words}, tasks left out whose times nobody has shown",
     )
     shown = simulate(left)
     return run if _first_late(shown, name) is None else shown
