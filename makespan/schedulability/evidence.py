@@ -120,7 +120,7 @@ def _first_late(run: Run, name: str) -> Completed | None:
 
 
 def _shown(run: Run, name: str) -> Run:
-    """The run without tasks whose times nobody has shown, and what they start; as it is if `name` needs them to be late.
+    """The run without tasks whose times nobody has shown, and what they start; as it is if `name` is not late then.
 
     A sporadic task may never arrive, so what is left is a legal schedule by itself; a strictly periodic one must.
     """
