@@ -70,7 +70,16 @@ def test_out_of_time_is_an_empty_finding() -> None:
 
 
 def test_out_of_memory_is_an_empty_finding() -> None:
-    assert search.solve(hard(), Looks(10**9, memory_bytes=1 << 20)) == Finding()
+    limits = Looks(10**9, memory_bytes=1 << 20)
+    assert (search.solve(hard(), limits), limits.short_of_memory) == (Finding(), True)
+    timed = Looks(2)
+    assert (search.solve(hard(), timed), timed.short_of_memory) == (Finding(), False)
+
+
+def test_a_part_of_a_budget_that_lacks_memory_tells_the_whole() -> None:
+    whole = Limits()
+    whole.part(0.5).part(0.5).need_memory()
+    assert whole.short_of_memory
 
 
 @pytest.mark.parametrize(("warps", "ports"), [(8, 2), (64, 8)])

@@ -10,7 +10,7 @@ from makespan.result import Bounds
 from makespan.schedulability.units import SECONDS, duration, frequency, shown_frequency, shown_time, ticks_down
 
 _CYCLES = re.compile(r"(?P<number>[0-9]{1,18}) ?cycles?")
-_PART = re.compile(r"(?P<whole>[0-9]{1,18})\.[0-9]{1,18} ?cycles?")
+_PART = re.compile(r"[0-9]{1,18}\.[0-9]{1,18} ?cycles?")
 _BARE = re.compile(r"[0-9.]{1,18}")
 
 
@@ -71,8 +71,8 @@ def read_deadline(deadline: str | None, clock: str | None) -> Deadline | None:
     if (match := _CYCLES.fullmatch(deadline.strip())) is not None:
         cycles, hertz = int(match["number"]), None if clock is None else frequency(clock, "--clock")
         return _checked(Deadline(cycles, None if hertz is None else cycles / hertz, hertz))
-    if (match := _PART.fullmatch(deadline.strip())) is not None:
-        raise InputError(f"--deadline {deadline}: cycles are whole; give {match['whole']}cycles, which is as strict")
+    if _PART.fullmatch(deadline.strip()):
+        raise InputError(f"--deadline {deadline}: cycles must be whole, such as 280cycles")
     if _BARE.fullmatch(deadline.strip()):
         raise InputError(f"--deadline {deadline} lacks its unit: cycles, or with --clock one of {', '.join(SECONDS)}")
     seconds = duration(deadline, "--deadline")

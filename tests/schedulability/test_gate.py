@@ -71,9 +71,9 @@ def test_a_deadline_without_a_unit_may_be_in_cycles(solve: Runner) -> None:
         assert done.err == lacks
 
 
-def test_a_deadline_of_part_of_a_cycle_is_refused_with_one_as_strict(solve: Runner) -> None:
+def test_a_deadline_of_part_of_a_cycle_is_refused(solve: Runner) -> None:
     done = solve(*KNOWN, "--deadline", "139.5cycles")
-    message = "makespan: --deadline 139.5cycles: cycles are whole; give 139cycles, which is as strict\n"
+    message = "makespan: --deadline 139.5cycles: cycles must be whole, such as 280cycles\n"
     assert (done.code, done.out, done.err) == (2, "", message)
 
 
