@@ -403,7 +403,7 @@ def test_a_file_that_changes_meanwhile_is_refused(shell: Shell, monkeypatch: pyt
     [
         ("--string CL --warps 2 -o p.txt", "must end in .html"),
         ("--string CL --warps 2 -o missing/p.html", "cannot write the page"),
-        ("--string CL --warps 2 --bundle p.html -o p.html", "need two names"),
+        ("--string CL --warps 2 --bundle p.html -o p.html", "the name of a bundle must end in .json"),
         ("--string CL --warps 1..3 -o p.html", "for a range of warps give --curve"),
         ("- --input-format ptx --warps 2 -o p.html", "give a file, not '-'"),
         ("i.toml --curve 1..2 -o p.html", "--curve stands beside --warps"),

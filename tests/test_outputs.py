@@ -100,6 +100,13 @@ def test_the_source_of_a_page_is_not_its_bundle(here: Path, capsys: pytest.Captu
     assert content(here) == before
 
 
+def test_a_page_that_leads_to_its_bundle_is_refused(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("p.html").symlink_to("b.json")
+    done = Runner("report", capsys)("k.ptx", "--block", 256, "-o", "p.html", "--bundle", "b.json")
+    assert (done.code, done.err) == (2, "makespan: p.html: the page and the bundle need two names\n")
+    assert not Path("b.json").exists()
+
+
 def test_an_output_of_one_command_is_written_again_and_read_by_the_next(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
