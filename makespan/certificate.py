@@ -84,4 +84,5 @@ class Certificate:
     potentials: tuple[Potential, ...]
 
     def __repr__(self) -> str:
-        return f"Certificate(at most {self.upper} cycles, for {len(self.potentials)} last finishers)"
+        count = len(self.potentials)
+        return f"Certificate(at most {self.upper} cycles, by {count} potential{'s' * (count != 1)})"

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 
 from makespan.machine import ONE_CYCLE, UNTIMED, Machine
 
+PAPERS_NAME = "M^L + M^C"
 AS_WRITTEN = "the hardware executes the PTX as it is written"
 PATH_ONLY = "this path only, not a worst case over inputs"
 TRUSTED_BOUNDS = "loop bounds trusted against the code"
@@ -58,7 +59,7 @@ def cycles(count: int) -> str:
 
 def pessimistic_name(machine: Machine) -> str:
     """`M^L + M^C`, as its authors call it, for the two classes that they have; else what it is."""
-    return "M^L + M^C" if set(machine.capacities) == {"C", "L"} else "pessimistic bound"
+    return PAPERS_NAME if set(machine.capacities) == {"C", "L"} else "pessimistic bound"
 
 
 def _about_latencies(machine: Machine, notes: Iterable[str]) -> Iterator[str]:

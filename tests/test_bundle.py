@@ -49,7 +49,9 @@ def test_a_bundle_by_hand() -> None:
         "blocks": 1,
         "groups": [{"warps": 2, "string": "CLLCLL"}],
     }
-    assert {**content["result"], "caveats": list(result.caveats), "robust_against": []} == document(result)
+    assert {**content["result"], "any_units": None, "caveats": list(result.caveats), "robust_against": []} == document(
+        result
+    )
     assert content["witness"]["paths"] is None
     assert content["witness"]["latencies"] is None
     assert content["certificate"] is None

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from io import BytesIO, TextIOWrapper
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,8 +18,11 @@ import pytest
 from makespan import cli
 from makespan.cli import solve as solve_command
 from makespan.errors import BrokenPromiseError, InputError
+from makespan.instance import Instance
 from makespan.report.gantt import Window
+from makespan.result import Bounds
 from makespan.solve import Limits
+from makespan.solve import solve as solved
 
 ROOT = Path(__file__).parents[1]
 SCHEMA = json.loads((ROOT / "docs" / "schema" / "result-1.schema.json").read_text())
@@ -98,6 +102,7 @@ def test_json_says_what_is_proven_and_how(solve: Runner) -> None:
         "latency": {"C": [1, 1], "L": [1, 1]},
         "issue_width": None,
         "machine": "paper",
+        "any_units": None,
         "caveats": ["if every instruction takes one cycle"],
         "robust_against": [],
         "string": "CLLCLL",
@@ -253,7 +258,7 @@ def test_a_curve_looks_as_that_of_compare(solve: Runner, capsys: pytest.CaptureF
 def test_the_pessimistic_bound_has_its_name_for_two_classes_only(solve: Runner) -> None:
     done = solve("--string", "CLS", "--warps", 3, "--capacity", "C=1,L=1,S=1")
     assert "M^L" not in done.out
-    assert "pessimistic bound          9  pessimistic: what each class needs alone, added up; 80.0 % above" in done.out
+    assert "pessimistic bound          9  what each class needs alone, added up; 80.0 % above" in done.out
     head, *_ = solve("--string", "CLS", "--warps", "1..2", "--capacity", "C=1,L=1,S=1").out.splitlines()
     assert "M^L" not in head
     assert "pessimistic bound" in head
@@ -754,13 +759,36 @@ def test_a_timeline_is_text_about_one_instance(solve: Runner, monkeypatch: pytes
         assert "--timeline is text about one instance" in done.err
 
 
+def test_a_picture_of_a_bounded_result_says_that_it_is_no_worst_case(
+    solve: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    picture = tmp_path / "part.svg"
+
+    result = solved(Instance.of("CL", 2))
+    open_one = replace(result, bounds=Bounds(result.bounds.lower, 12), pessimistic=12)
+    monkeypatch.setattr(solve_command, "_solve", lambda *_, **__: open_one)
+    assert solve(*CL2, "--gantt", picture).code == 3
+    assert "a schedule of 3 cycles; at most 12 are proven: 2 x CL" in picture.read_text()
+    monkeypatch.undo()
+    assert solve(*CL2, "--gantt", picture).code == 0
+    assert "are proven" not in picture.read_text()
+
+
+def test_json_has_the_bound_for_any_units_where_there_are_intervals(solve: Runner, tmp_path: Path) -> None:
+    (tmp_path / "half.toml").write_text(HALF)
+    machine = "--machine", tmp_path / "half.toml"
+    (document,) = solve("--string", "CLLCLL", "--warps", 2, *machine, "--format", "json").documents()
+    said = solve("--string", "CLLCLL", "--warps", 2, *machine).out
+    assert re.findall(r"^any units +(\d+) ", said, re.MULTILINE) == [str(document["any_units"])]
+
+
 def test_a_picture_can_show_a_part_of_the_schedule(solve: Runner, tmp_path: Path) -> None:
     picture = tmp_path / "part.svg"
     done = solve("--string", "CLLCLL", "--warps", 2, "--gantt", picture, "--from", 3, "--to", 900)
     assert done.code == 0
-    assert "; cycles 3 to 10 of 10" in picture.read_text()
+    assert "; cycles 3 to 9 of 10" in picture.read_text()
     done = solve("--string", "CLLCLL", "--warps", 2, "--gantt", picture, "--to", 4)
-    assert "; cycles 0 to 4 of 10" in picture.read_text()
+    assert "; cycles 0 to 3 of 10" in picture.read_text()
 
 
 @pytest.mark.parametrize(

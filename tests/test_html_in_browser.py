@@ -1,18 +1,23 @@
 """The page in a browser: it shows what the data say, moves, prints, and neither complains nor asks for anything."""
 
+import io
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
+from matplotlib import image
 
 from makespan.instance import Instance
+from makespan.ptx import Bound, LoopInfo
 from makespan.report.html import page_data, render
 from makespan.report.policy_gap import PolicyGap
 from makespan.result import Bounds, Result, Upper
 from makespan.simulate import run
 from tests import browser
-from tests.pages import CONTEXT, EVIDENCE, data, long_page, page_about, rows, slow
+from tests.pages import CONTEXT, EVIDENCE, data, gap, long_page, page_about, rows, slow
 
 _BLUE = """(() => {
     const chart = document.getElementById("gantt");
@@ -79,7 +84,7 @@ def test_a_browser_shows_the_numbers_and_the_words_of_every_cycle(
     content = page_data(slow(), CONTEXT, EVIDENCE)
     opened(render(content))
     makespan = content["result"]["lower"]
-    assert tab.run("document.querySelector('[data-value=lower]').textContent") == f"{makespan:,}"
+    assert tab.run("document.querySelector('[data-value=lower]').textContent") == str(makespan)
     assert _window(tab) == (0, makespan)
     drawn = rows(content["chart"])
     lanes = 4
@@ -241,12 +246,24 @@ def test_on_a_telephone_every_chart_and_table_fits_without_scrolling(
 ) -> None:
     tab.resize(400, 800)
     try:
-        opened(render(data()))
+        loops = (
+            LoopInfo(
+                "$L__BB0_12", 1234, "kernel_with_a_name.cu:1234", Bound(1000, exact=False, source="inferred: " * 9), 3
+            ),
+        )
+        opened(render(page_data(gap(), replace(CONTEXT, curve=(gap().result,), loops=loops), EVIDENCE)))
         shown = "[...document.querySelectorAll('.figure')].filter(each => each.getClientRects().length)"
         assert tab.run(f"{shown}.map(each => each.classList[1])") == ["narrow"] * 3
         edge = tab.run("document.documentElement.clientWidth")
         right = f"{shown}.flatMap(each => [...each.querySelectorAll('*')]).map(e => e.getBoundingClientRect().right)"
         assert tab.run(f"Math.max(...{right})") <= edge
+        ends = (
+            "[...each.querySelectorAll('text')].map(text => text.getBBox()).flatMap(box => [box.x, box.x + box.width])"
+        )
+        beyond = f"{shown}.filter(each => {ends}.some(end => end < 0 || end > each.viewBox.baseVal.width))"
+        assert tab.run(f"{beyond}.map(each => each.outerHTML)") == []
+        crossed = "[...document.querySelectorAll('#bounds .narrow .name')].some(e => e.getBBox().x <= 8)"
+        assert not tab.run(crossed), "the line at 0 runs through a name"
         scrolled = "[...document.querySelectorAll('.wide:not(svg)')].filter(e => e.scrollWidth > e.clientWidth).length"
         assert tab.run(scrolled) == 0
         assert tab.run("parseFloat(getComputedStyle(document.querySelector('.narrow text')).fontSize)") >= 12
@@ -273,6 +290,32 @@ def test_a_page_is_dark_where_the_reader_likes_it_dark_and_white_on_paper(
     opened(render(data()))
     assert tab.run(ground) == "rgb(255, 255, 255)"
     assert tab.complaints() == []
+
+
+def test_in_the_dark_waits_differ_from_the_page_and_from_an_idle_port(
+    tab: browser.Tab, opened: Callable[[str], float]
+) -> None:
+    """The legend is as bright as the chart: one filter makes both dark."""
+    try:
+        tab("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark"}])
+        opened(render(page_data(slow(), CONTEXT, EVIDENCE)))
+        tab.run("document.querySelector('.legend').scrollIntoView()")
+        tab.settle()
+        shades = image.imread(io.BytesIO(tab.screenshot()))[..., :3]
+        boxes = tab.run("""[...document.querySelectorAll('.legend .swatch')].map(each => {
+            const box = each.getBoundingClientRect();
+            return [each.parentElement.textContent.trim(), box.left, box.top];
+        })""")
+    finally:
+        tab("Emulation.setEmulatedMedia", media="", features=[])
+    found = {words: shades[int(top) + 2 : int(top) + 12, int(left) + 2 : int(left) + 24] for words, left, top in boxes}
+    tints = {words: np.median(box, axis=(0, 1)) for words, box in found.items()}
+    (idle,) = (tint for words, tint in tints.items() if words.startswith("idle port"))
+    waits = [tint for words, tint in tints.items() if "waits for a port" in words]
+    assert len(waits) == 3
+    for tint in waits:
+        assert max(abs(tint - 20 / 255)) > 0.2
+        assert max(abs(tint - idle)) > 0.1
 
 
 def test_bars_that_touch_leave_no_seam(tab: browser.Tab, opened: Callable[[str], float]) -> None:

@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from makespan import cli
+from makespan.bounds import any_units
 from makespan.cli.source import instances
 from makespan.instance import Instance
 from makespan.machine import Machine
@@ -48,6 +49,7 @@ from tests.pages import (
     page_about,
     read,
     rows,
+    slow,
 )
 from tests.report.cases import Case, cases
 
@@ -65,7 +67,7 @@ def test_the_numbers_of_a_page_are_those_of_the_json() -> None:
     found = {
         element.attributes["data-value"]: element.words for element in page() if "data-value" in element.attributes
     }
-    assert found == {key: f"{document(result)[key]:,}" for key in ("lower", "upper", "pessimistic")}
+    assert found == {key: str(document(result)[key]) for key in ("lower", "upper", "pessimistic")}
     ladder = _cells(page().one("ladder"))
     assert ladder["worst case"][0] == f"{result.bounds.upper}"
     assert ladder["ML + MC"][0] == f"{result.pessimistic}"
@@ -119,6 +121,34 @@ def test_the_ladder_begins_at_0_and_holds_every_mark(layout: figures.Layout) -> 
         share = row["upper"] / max(row["upper"] for row in data()["ladder"])
         assert rung.to == pytest.approx(left + share * (layout.width - left - right), abs=0.1)
         assert 0 <= rung.name_at[0] <= layout.width
+
+
+def test_a_page_has_the_bounds_that_outlast_departures_of_the_hardware() -> None:
+    ladder = _cells(page().one("ladder"))
+    assert ladder["robust"][0] == f"{gap().result.pessimistic}"
+    assert "even if warps run ahead" in ladder["robust"][-1]
+    assert "any units" not in ladder, "there is no interval"
+    ladder = _cells(read(render(page_data(slow(), CONTEXT, EVIDENCE))).one("ladder"))
+    assert ladder["any units"][0] == str(any_units(slow().result.instance))
+
+
+def test_numbers_of_a_page_are_written_one_way() -> None:
+    shown = read(long_page())
+    words = " ".join(element.words for tag in ("header", "main") for element in shown.all(tag))
+    assert re.findall(r"\d{4,}", words)
+    assert not re.findall(r"\d,\d{3}", words)
+
+
+def test_between_the_points_of_a_curve_nothing_is_drawn() -> None:
+    bounded = {"warps": 2, "lower": 5, "upper": 8, "pessimistic": 10}
+    exact = {"warps": 4, "lower": 9, "upper": 9, "pessimistic": 20}
+    for layout in figures.LAYOUTS:
+        open_mark, met = figures.curve([bounded, exact], layout).marks
+        assert open_mark.pessimistic < open_mark.upper < open_mark.lower
+        assert met.lower == met.upper
+        assert open_mark.x < met.x
+    assert not page().one("curve").all("polyline")
+    assert not page().one("curve").all("polygon")
 
 
 def test_the_legend_shows_the_hatches_of_the_chart() -> None:

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from makespan.certificate import Certificate, Potential
 from makespan.errors import BrokenPromiseError
 from makespan.instance import Instance
 from makespan.machine import PAPER, Latency, Machine, UnitClass
@@ -86,3 +87,9 @@ def test_caveats_follow_from_the_machine_and_the_assumptions() -> None:
     assert noted.caveats == ("for the PTX as written", "for this path only", *exact.caveats)
     slow = Machine("slow", (UnitClass("C", 1, latency=Latency(4, 4)), UnitClass("L", 1)))
     assert solve(Instance.of("CL", 2, slow)).caveats == ()
+
+
+@pytest.mark.parametrize(("count", "said"), [(1, "1 potential"), (2, "2 potentials")])
+def test_a_certificate_says_how_many_potentials_it_has(count: int, said: str) -> None:
+    potential = Potential(0, ("C",), (1,), 0, ())
+    assert repr(Certificate(7, (potential,) * count)) == f"Certificate(at most 7 cycles, by {said})"

@@ -324,7 +324,7 @@ def _written(gantt: Sequence[Path], bundle: Path | None) -> Iterator[str]:
 
 
 def _draw(result: Result, path: Path, shown: Window | None) -> None:
-    title, subtitle = text.verdict(result), text.subject(result)
+    title, subtitle = text.verdict(result), text.pictured(result)
     write_schedule(result.instance, result.witness, path, title=title, subtitle=subtitle, window=shown)
 
 

@@ -14,8 +14,14 @@ from makespan.report.gantt import Window
 def window_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command `first` and `end`, both None where they are not given."""
     for option in (
-        click.option("--to", "end", type=click.IntRange(1), metavar="CYCLE", help="where the picture of --gantt ends"),
-        click.option("--from", "first", type=click.IntRange(0), metavar="CYCLE", help="where the picture begins"),
+        click.option("--to", "end", type=click.IntRange(1), metavar="CYCLE", help="the first that it leaves out"),
+        click.option(
+            "--from",
+            "first",
+            type=click.IntRange(0),
+            metavar="CYCLE",
+            help="the first that the picture of --gantt shows",
+        ),
     ):
         command = option(command)
     return command

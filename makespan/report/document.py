@@ -3,6 +3,8 @@
 import platform
 from typing import Any
 
+from makespan.bounds import any_units
+from makespan.instance import Instance
 from makespan.machine import Machine
 from makespan.result import Bounds, Result
 from makespan.schedulability.gate import Deadline
@@ -13,7 +15,12 @@ SCHEMA = "makespan.result/1"
 
 def document(result: Result) -> dict[str, Any]:
     """A result as plain data; the witness is in the bundle, not here."""
-    return {**claim(result), "caveats": list(result.caveats), "robust_against": list(map(str, result.robust_against))}
+    return {
+        **claim(result),
+        "any_units": bound_of_any_units(result.instance),
+        "caveats": list(result.caveats),
+        "robust_against": list(map(str, result.robust_against)),
+    }
 
 
 def claim(result: Result) -> dict[str, Any]:
@@ -43,6 +50,11 @@ def claim(result: Result) -> dict[str, Any]:
         "assumptions": list(result.assumptions),
         "versions": {"makespan": __version__, "python": platform.python_version()},
     }
+
+
+def bound_of_any_units(instance: Instance) -> int | None:
+    """`any_units` where it says more than the pessimistic bound, None where no class has an interval."""
+    return any_units(instance) if any(unit.interval > 1 for unit in instance.machine.units) else None
 
 
 def deadline_document(gate: Deadline, bounds: Bounds) -> dict[str, Any]:

@@ -93,6 +93,7 @@ class Panel:
         depths: how many ports or warps each row stands for; the spans of a row may overlap that often.
         spans: what the rows show; waits of ready warps are whole.
         full: when waits of ready warps are for a port, and else for an issue slot; without the class: always.
+        last: the row that ends last, whose name always stands; None for lanes.
     """
 
     kind: str
@@ -100,6 +101,7 @@ class Panel:
     depths: tuple[int, ...]
     spans: tuple[Span, ...]
     full: Edges
+    last: int | None = None
 
     def within(self, window: Window) -> "Panel":
         """What lies in a window, cut at its ends and counted from its first cycle on."""
@@ -154,7 +156,8 @@ def warps_panel(
     depths = tuple(min(depth, warps - first) for first in firsts)
     spans = [Span(warp // depth, first, cycles, unit, why, "") for first, cycles, warp, unit, why in waits]
     spans += [Span(bar.warp // depth, bar.first_cycle, 1, bar.unit, None, str(bar.place)) for bar in bars]
-    return Panel("warps", tuple(map(_warp_name, firsts, depths)), depths, tuple(spans), full)
+    last = max(spans, key=lambda span: (span.first_cycle + span.cycles, -span.row)).row
+    return Panel("warps", tuple(map(_warp_name, firsts, depths)), depths, tuple(spans), full, last)
 
 
 def busiest(waits: Iterable[Wait], window: Window, cycles: int) -> Window:

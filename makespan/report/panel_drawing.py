@@ -19,6 +19,7 @@ _NARROWEST_BAR, _LOWEST_BAR = 8, 10
 _VECTORS = 5000  # shapes of one kind; more are embedded as an image
 _SMALLESTPOINTS = 5.0
 _LINES = "#BDBDBD"
+_NAME = 22  # the height of a name of a row, with what is left above and below
 _INSET = 0.06  # of the height of a row, above and below what it shows
 _BETWEEN = 0.3  # points on either side of a bar
 
@@ -190,9 +191,16 @@ def _busy(
 
 
 def _name_rows(axes: "Axes", panel: Panel, pixels: int) -> None:
-    """As many names as fit, at a regular distance."""
-    step = next(step for step in round_numbers() if step * pixels >= 22)
-    rows = range(0, len(panel.names), step)
+    rows = _named_rows(panel, pixels)
     axes.set_yticks([row + 0.5 for row in rows], [panel.names[row] for row in rows])
     axes.tick_params(axis="y", length=0)
     axes.spines[:].set_visible(False)
+
+
+def _named_rows(panel: Panel, pixels: int) -> list[int]:
+    """As many rows as have room for their names, at a regular distance; the last to end before its neighbours."""
+    apart = -(-_NAME // pixels)
+    rows = range(0, len(panel.names), next(step for step in round_numbers() if step >= apart))
+    if panel.last is None:
+        return list(rows)
+    return sorted({panel.last, *(row for row in rows if abs(row - panel.last) >= apart)})

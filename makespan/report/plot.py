@@ -72,7 +72,7 @@ def rendered_gantt(
 ) -> bytes:
     """The content of the file that `draw_gantt` writes; `suffix` is one of `PICTURES`."""
     shown = Window(0, schedule.makespan) if window is None else window
-    cycles = f"cycles {shown.first:,} to {shown.end:,} of {schedule.makespan:,}"
+    cycles = f"cycles {shown.first:,} to {shown.end - 1:,} of {schedule.makespan:,}"
     if shown.cycles < schedule.makespan:
         subtitle = f"{subtitle}; {cycles}" if subtitle else cycles
 

@@ -4,11 +4,11 @@ import shutil
 import textwrap
 from collections.abc import Iterable, Iterator
 
-from makespan.bounds import any_units
+from makespan.report.document import bound_of_any_units
 from makespan.report.explain import explain, words
-from makespan.result import Bounds, Result
+from makespan.result import Bounds, Result, Status
 from makespan.schedulability.gate import Deadline, Outcome
-from makespan.wording import cycles, pessimistic_name, scope
+from makespan.wording import PAPERS_NAME, cycles, pessimistic_name, scope
 
 _WIDTH, _NARROWEST = 110, 40
 
@@ -26,6 +26,19 @@ def verdict(result: Result) -> str:
 def subject(result: Result) -> str:
     """One line: which warps on which machine."""
     return str(result.instance)
+
+
+def pictured(result: Result) -> str:
+    """One line below the title of a picture of the witness, which of a bounded result is no worst case.
+
+    >>> from makespan import Instance, solve
+    >>> pictured(solve(Instance.of("CLLCLL", warps=2)))
+    '2 x CLLCLL on machine paper (C=1, L=1)'
+    """
+    if result.status is Status.EXACT:
+        return subject(result)
+    lower, upper = cycles(result.bounds.lower), result.bounds.upper
+    return f"a schedule of {lower}; at most {upper} are proven: {subject(result)}"
 
 
 def report(result: Result, remarks: Iterable[str] = (), *, width: int = _WIDTH) -> str:
@@ -48,19 +61,23 @@ def report(result: Result, remarks: Iterable[str] = (), *, width: int = _WIDTH) 
 
 def bound_rows(result: Result) -> Iterator[tuple[str, str, str]]:
     """What bounds the worst case: its name, the cycles, and why."""
-    name, machine = pessimistic_name(result.instance.machine), result.instance.machine
+    name = pessimistic_name(result.instance.machine)
+    what = "pessimistic: " if name == PAPERS_NAME else ""
     yield "at least", str(result.bounds.lower), "a schedule that takes so long, replayed"
     yield "at most", str(result.bounds.upper), f"proven by {result.upper_evidence}"
-    yield name, str(result.pessimistic), f"pessimistic: what each class needs alone, added up; {excess(result)}"
-    yield (
-        "robust",
-        str(result.pessimistic),
-        "holds even if warps run ahead, anything is shorter, ports more or warps fewer",
-    )
-    if any(unit.interval > 1 for unit in machine.units):
-        yield "any units", str(any_units(result.instance)), "holds however units of these throughputs are built"
+    yield name, str(result.pessimistic), f"{what}what each class needs alone, added up; {excess(result)}"
+    for name, value, why in outlasting(result):
+        yield name, str(value), why
     if result.best_case is not None:
         yield "best case", interval(result.best_case), "the shortest work-conserving schedule"
+
+
+def outlasting(result: Result) -> Iterator[tuple[str, int, str]]:
+    """The bounds that hold even if the hardware departs from its machine: name, cycles, and from what in it."""
+    yield "robust", result.pessimistic, "holds even if warps run ahead, anything is shorter, ports more or warps fewer"
+    units = bound_of_any_units(result.instance)
+    if units is not None:
+        yield "any units", units, "holds however units of these throughputs are built"
 
 
 def assumptions(notes: Iterable[str], width: int = _WIDTH) -> list[str]:

@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import warnings
+from itertools import pairwise
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -26,6 +27,7 @@ from makespan.instance import Instance
 from makespan.machine import Latency, Machine, UnitClass
 from makespan.report import panel_drawing, plot
 from makespan.report.activity import Why, bars, held, parts, waits
+from makespan.report.explain import explain
 from makespan.report.gantt import Panel, Scale, Span, Window, units_panel, warps_panel
 from makespan.report.looks import IDLE, Look
 from makespan.report.panel_drawing import label_points
@@ -336,7 +338,7 @@ def test_a_window_shows_its_cycles_and_says_so(tmp_path: Path) -> None:
     instance, schedule = scheduled(STRING, 8)
     draw_gantt(instance, schedule, path, title="t", subtitle="8 warps", window=Window(40, 60))
     text = path.read_text("utf-8")
-    assert f"8 warps; cycles 40 to 60 of {schedule.makespan}" in text
+    assert f"8 warps; cycles 40 to 59 of {schedule.makespan}" in text
     ticks = text.split('<g id="matplotlib.axis_', 1)[1].split(">cycle<")[0].rsplit('<g id="xtick_1"', 1)[1]
     shown = [int(tick) for tick in re.findall(r">(\d+)</text>", ticks)]
     assert (shown[0], shown[-1]) == (40, 60)
@@ -369,4 +371,24 @@ def test_a_picture_tells_screen_readers_what_it_is(tmp_path: Path) -> None:
     root = ElementTree.fromstring(path.read_text("utf-8"))
     said = {tag: root.findtext(f"{{http://www.w3.org/2000/svg}}{tag}") for tag in ("title", "desc")}
     assert said["title"] == "exact: <9> & more\ufffd"
-    assert said["desc"] == "A Gantt chart of ports and warps, cycles 0 to 9 of 9: 2 x CLLCLL"
+    assert said["desc"] == "A Gantt chart of ports and warps, cycles 0 to 8 of 9: 2 x CLLCLL"
+
+
+@pytest.mark.parametrize("warps", [48, 47, 30])
+def test_the_warp_that_finishes_last_always_has_its_name(warps: int, tmp_path: Path) -> None:
+    instance = Instance.of(STRING, warps)
+    schedule = convoy.schedule(instance)
+    last = explain(instance, schedule).warp
+    path = tmp_path / "chart.svg"
+    for window in (None, Window(200, 400)):
+        draw_gantt(instance, schedule, path, title="t", window=window)
+        assert f">warp {last}<" in path.read_text("utf-8")
+
+
+@given(st.integers(1, 300), st.integers(4, 48), st.data())
+def test_names_of_rows_do_not_overlap_whichever_ends_last(rows: int, pixels: int, data: st.DataObject) -> None:
+    last = data.draw(st.none() | st.integers(0, rows - 1))
+    names = tuple(map(str, range(rows)))
+    named = panel_drawing._named_rows(Panel("warps", names, (1,) * rows, (), {}, last), pixels)
+    assert last is None or last in named
+    assert all((after - before) * pixels >= 22 for before, after in pairwise(named))

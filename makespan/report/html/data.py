@@ -14,7 +14,7 @@ from makespan.report.explain import explain, explanation_document
 from makespan.report.explain import words as sentence
 from makespan.report.html.chart import Rows, Traced, chart, occupancy, per_warp, stretches
 from makespan.report.html.visible import visible
-from makespan.report.policy_gap import PolicyGap, summary
+from makespan.report.policy_gap import PolicyGap, Row, summary
 from makespan.report.timeline import timeline
 from makespan.result import Result
 from makespan.schedule import Schedule
@@ -120,14 +120,16 @@ def _traced(instance: Instance, schedule: Schedule) -> Traced:
 
 
 def _ladder(gap: PolicyGap) -> Iterator[dict[str, Any]]:
-    """From the best case to M^L + M^C, and what potentials prove where the evidence has some."""
+    """From the best case to the bounds that outlast most, and what potentials prove where the evidence has some."""
     *rows, last = gap.rows()
     for row in rows:
         yield row._asdict()
     if certificate := gap.result.certificate:
         upper, remark = certificate.upper, "potentials alone, checked by themselves"
-        yield {"name": "certificate", "kind": "bound", "lower": upper, "upper": upper, "remark": remark}
+        yield Row("certificate", "bound", upper, upper, remark)._asdict()
     yield last._asdict()
+    for name, cycles, remark in text.outlasting(gap.result):
+        yield Row(name, "bound", cycles, cycles, remark)._asdict()
 
 
 def _verification(verdict: "Verdict") -> dict[str, Any]:

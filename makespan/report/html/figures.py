@@ -1,6 +1,6 @@
 """Where the marks of the small figures stand, in the user units of their SVG; the templates only draw them."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from makespan.report.gantt import round_numbers
@@ -30,7 +30,7 @@ class Layout(NamedTuple):
 
 LAYOUTS = (
     Layout("wide", 900, False, 26, (120, 150), (120, 120), 70, 8),
-    Layout("narrow", 350, True, 42, (8, 8), (24, 62), 52, 4),
+    Layout("narrow", 350, True, 42, (8, 28), (24, 62), 52, 4),
 )
 """For a window on a desk and on paper, and for a telephone."""
 
@@ -75,21 +75,21 @@ def ladder(rows: Sequence[Mapping[str, Any]], layout: Layout) -> Ladder:
 
     def rung(number: int, row: Mapping[str, Any]) -> Rung:
         y = layout.row * (number + (0.62 if layout.stacked else 0.5))
-        name_at = (0, y - 12) if layout.stacked else (left - 8, y + 4)
+        name_at = (left + 4, y - 12) if layout.stacked else (left - 8, y + 4)
         text_at = (layout.width, y - 12) if layout.stacked else (x(row["upper"]) + 11, y + 4)
         text = interval(row["lower"], row["upper"])
         return Rung(y, row["name"], row["kind"], x(row["lower"]), x(row["upper"]), text, name_at, text_at)
 
     best = next(row for row in rows if row["name"] == "best case")
     worst = next(row for row in rows if row["name"] == "worst case")
-    ticks = [Tick(x(at), f"{at:,}") for at in _ticks(0, high, layout.ticks)]
+    ticks = [Tick(x(at), str(at)) for at in _ticks(0, high, layout.ticks)]
     rungs = [rung(number, row) for number, row in enumerate(rows)]
     return Ladder(layout, layout.row * len(rows), rungs, (x(best["lower"]), x(worst["upper"])), ticks)
 
 
 def interval(lower: int, upper: int) -> str:
-    """`1,234` or `1,234 to 1,300`."""
-    return f"{lower:,}" if lower == upper else f"{lower:,} to {upper:,}"
+    """`1234` or `1234 to 1300`."""
+    return str(lower) if lower == upper else f"{lower} to {upper}"
 
 
 def _ticks(low: int, high: int, most: int) -> range:
@@ -134,19 +134,25 @@ def occupancy(data: Mapping[str, Any], layout: Layout) -> Occupancy:
         points.append(f"{left + makespan * scale:.2f},{base}")
         share = f"{100 * entry['total'] / (entry['capacity'] * makespan):.1f} %"
         strips.append(Strip(base, entry["name"], " ".join(points), share, entry["colour"]))
-    ticks = [Tick(round(left + at * scale, 1), f"{at:,}") for at in _ticks(0, makespan, layout.ticks)]
+    ticks = [Tick(round(left + at * scale, 1), str(at)) for at in _ticks(0, makespan, layout.ticks)]
     return Occupancy(layout, _STRIP * len(strips), strips, full, ticks)
 
 
+class Mark(NamedTuple):
+    """What is proven of a number of warps, at `x`; `lower` and `upper` are equal where it is exact."""
+
+    x: float
+    lower: float
+    upper: float
+    pessimistic: float
+
+
 class Curve(NamedTuple):
-    """Bounds over the number of warps: lines as points, and both axes."""
+    """Bounds over the number of warps as marks, with nothing between them, and both axes."""
 
     layout: Layout
     height: float
-    lower: str
-    upper: str
-    pessimistic: str
-    marks: Sequence[tuple[float, float]]
+    marks: Sequence[Mark]
     ticks: Sequence[Tick]
     levels: Sequence[Tick]
 
@@ -161,23 +167,16 @@ def curve(points: Sequence[Mapping[str, Any]], layout: Layout) -> Curve:
     def across(warps: int) -> float:
         return round(left + width * warps / most_warps, 1)
 
-    def at(point: Mapping[str, Any], key: str) -> tuple[float, float]:
-        return across(point["warps"]), round(16 + height * (1 - point[key] / most), 1)
+    def up(cycles: int) -> float:
+        return round(16 + height * (1 - cycles / most), 1)
 
-    def line(key: str) -> str:
-        return _points(at(point, key) for point in points)
+    def mark(point: Mapping[str, Any]) -> Mark:
+        return Mark(across(point["warps"]), *(up(point[key]) for key in ("lower", "upper", "pessimistic")))
 
     return Curve(
         layout,
         _CURVE_HEIGHT,
-        line("lower"),
-        line("upper"),
-        line("pessimistic"),
-        [at(point, "upper") for point in points],
+        list(map(mark, points)),
         [Tick(across(warps), str(warps)) for warps in _ticks(0, most_warps, 3 * layout.ticks // 2)],
-        [Tick(round(16 + height * (1 - level / most), 1), f"{level:,}") for level in _ticks(0, most, 6)],
+        [Tick(up(level), str(level)) for level in _ticks(0, most, 6)],
     )
-
-
-def _points(pairs: Iterable[tuple[float, float]]) -> str:
-    return " ".join(f"{x},{y}" for x, y in pairs)

@@ -74,6 +74,8 @@
 
   const warps = warpRows();
   const finish = warps.map((each) => each.end.length ? each.end[each.end.length - 1] : 0);
+  /** The first of those that finish last; its name always stands. */
+  const laggard = finish.indexOf(finish.reduce((most, each) => Math.max(most, each), 0));
 
   /** Which port is held by whom, of those that are ever held; `chosen` says which warps are not dimmed. */
   function laneRows(chosen) {
@@ -180,11 +182,13 @@
 
   function layOut() {
     const ofLanes = heights(lanes.length, 480, 20), ofWarps = heights(rows.length - lanes.length, 640, 18);
+    const last = rows.findIndex((each) => !each.isLane && each.who[0] === laggard);
     let y = AXIS;
     laidOut = rows.map((each, at) => {
       if (at === lanes.length && at) y += GAP;
       const { height, every } = each.isLane ? ofLanes : ofWarps;
-      const named = (each.isLane ? at : at - lanes.length) % every === 0;
+      const regular = (each.isLane ? at : at - lanes.length) % every === 0;
+      const named = at === last || (regular && (each.isLane || last < 0 || Math.abs(at - last) >= every));
       const place = { row: each, y, height, named };
       y += height;
       return place;
@@ -213,8 +217,8 @@
     }
     drawAxis(area);
     drawMark(area, height);
-    element("window").value = `cycles ${Math.floor(shown.from).toLocaleString("en")} to ` +
-      `${Math.ceil(shown.to).toLocaleString("en")} of ${makespan.toLocaleString("en")}`;
+    element("window").value = `cycles ${Math.floor(shown.from)} to ` +
+      `${Math.ceil(shown.to)} of ${makespan}`;
   }
 
   function text(words, x, y, align, colour) {
@@ -328,7 +332,7 @@
 
   function drawAxis(area) {
     for (const [cycle, x] of ticks(area)) {
-      const words = cycle.toLocaleString("en"), half = paper.measureText(words).width / 2;
+      const words = String(cycle), half = paper.measureText(words).width / 2;
       text(words, Math.min(x, left + area - half), AXIS / 2, "center", "#5a5a5a");
     }
     text("cycle", left - 6, AXIS / 2, "right", "#5a5a5a");

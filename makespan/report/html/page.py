@@ -44,7 +44,7 @@ def _template() -> "Template":
     environment = Environment(
         loader=FunctionLoader(_part), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters |= {"number": number, "interval": interval, "percent": percent, "share": share}
+    environment.filters |= {"interval": interval, "percent": percent, "share": share}
     return environment.get_template("page.html.j2")
 
 
@@ -56,11 +56,6 @@ def embedded(data: Any) -> str:
     """
     text = json.dumps(data, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
     return re.sub("[<>&\u2028\u2029]", lambda match: _ESCAPES[match[0]], text)
-
-
-def number(value: int) -> str:
-    """A number with its thousands apart."""
-    return f"{value:,}"
 
 
 def interval(row: Mapping[str, Any]) -> str:
