@@ -370,6 +370,25 @@ def test_a_memory_limit_that_lets_no_search_begin_is_told(solve: Runner, monkeyp
     assert SHORT not in solve(*CL2, "--memory-limit", "1KiB").err
 
 
+def test_an_answer_that_nobody_reads_is_none() -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    command = [sys.executable, "-m", "makespan", "solve", "--string", "CL", "--warps", "1..3", "--deadline", "2cycles"]
+    try:
+        done = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, check=False)
+    finally:
+        os.close(writing)
+    assert (done.returncode, done.stderr) == (141, b"")
+
+
+def test_a_lack_of_memory_is_one_line(solve: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+    def lacking(*_: object, **__: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr("makespan.cli.solve.solve", lacking)
+    assert solve("--string", "CL", "--warps", 2) == Outcome(2, "", "makespan: not enough memory for this input\n")
+
+
 def test_an_interrupt_prints_the_interval_and_is_exit_130() -> None:
     command = [sys.executable, "-m", "makespan", "solve", *HARD, "--format", "json", "--backend", "search"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:

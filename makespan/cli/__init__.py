@@ -1,7 +1,7 @@
 """The command line: a lazy group, so that `--help` loads no command; errors become one line and an exit code.
 
 Exit codes: 0 done, 1 the answer is no, 2 bad usage or input, 3 bounded but not exact,
-4 a measurement failed or its device is missing, 70 a bug, 130 interrupted.
+4 a measurement failed or its device is missing, 70 a bug, 130 interrupted, 141 nobody reads the answer.
 """
 
 import json
@@ -24,6 +24,8 @@ from makespan.text_file import inputs_kept
 from makespan.version import __version__
 
 BAD_INPUT, NOT_MEASURED, BUG, INTERRUPTED = 2, 4, 70, 130
+BROKEN_PIPE = 141
+"""As of a process that SIGPIPE ends: whoever reads has had enough, and an answer that was not told is none."""
 
 COMMANDS = {
     "solve": "worst-case makespan with proof",
@@ -109,7 +111,9 @@ def run(given: list[str]) -> int:
     except (KeyboardInterrupt, click.Abort):
         return _complain("interrupted", as_json, INTERRUPTED)
     except BrokenPipeError:
-        return 0
+        return BROKEN_PIPE
+    except MemoryError:
+        return _complain("not enough memory for this input", as_json, BAD_INPUT)
     except OSError as error:
         if not _was_printing(error):
             raise
@@ -118,7 +122,7 @@ def run(given: list[str]) -> int:
     except SystemExit as stop:  # click exits with 1 on a broken pipe, and only then: whoever reads has had enough
         if stop.code != 1:
             raise
-        return 0
+        return BROKEN_PIPE
     return code if isinstance(code, int) else 0
 
 
