@@ -19,7 +19,7 @@ from typing import NoReturn, TextIO
 import click
 
 from makespan.cli.lazy import LazyGroup
-from makespan.errors import BrokenPromiseError, InputError, MeasurementError, ParseError
+from makespan.errors import BrokenPromiseError, MakespanError, MeasurementError, ParseError
 from makespan.text_file import inputs_kept
 from makespan.version import __version__
 
@@ -102,12 +102,8 @@ def run(given: list[str]) -> int:
         return _complain(error.format_message() + hint, as_json, BAD_INPUT)
     except click.ClickException as error:
         return _complain(error.format_message(), as_json, BAD_INPUT)
-    except InputError as error:
-        return _complain(str(error), as_json, BAD_INPUT, error.context if isinstance(error, ParseError) else "")
-    except MeasurementError as error:
-        return _complain(str(error), as_json, NOT_MEASURED)
-    except BrokenPromiseError as error:
-        return _complain(f"internal contradiction, please report it: {error}", as_json, BUG)
+    except MakespanError as error:
+        return _failed(error, as_json)
     except (KeyboardInterrupt, click.Abort):
         return _complain("interrupted", as_json, INTERRUPTED)
     except BrokenPipeError:
@@ -124,6 +120,13 @@ def run(given: list[str]) -> int:
             raise
         return BROKEN_PIPE
     return code if isinstance(code, int) else 0
+
+
+def _failed(error: MakespanError, as_json: bool) -> int:
+    if isinstance(error, BrokenPromiseError):
+        return _complain(f"internal contradiction, please report it: {error}", as_json, BUG)
+    code = NOT_MEASURED if isinstance(error, MeasurementError) else BAD_INPUT
+    return _complain(str(error), as_json, code, error.context if isinstance(error, ParseError) else "")
 
 
 def _complain(message: str, as_json: bool, code: int, context: str = "") -> int:
