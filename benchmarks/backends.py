@@ -19,10 +19,11 @@ from typing import NamedTuple
 
 from makespan import Instance, Limits, Machine, replay, solve, strings
 from makespan.bounds import pessimistic, theorem_a
+from makespan.engines.cpsat import engine as cpsat
+from makespan.engines.finding import Finding
+from makespan.engines.ilp import engine as ilp
 from makespan.result import Bounds
 from makespan.schedule import Schedule
-from makespan.solve import cpsat, ilp
-from makespan.solve.finding import Finding
 
 FOLDER = Path(__file__).parent.parent / "instruction_strings"
 WARPS = (2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32, 48)

@@ -30,18 +30,18 @@ from typing import NamedTuple
 
 from makespan import Group, Instance, Limits, Machine, Program, replay
 from makespan.bounds import pessimistic
+from makespan.engines import solve
+from makespan.engines.cpsat.engine import solve as cpsat
+from makespan.engines.finding import Finding
+from makespan.engines.ilp.engine import solve as ilp
+from makespan.engines.search.choose import solve as packed
+from makespan.engines.search.plain import solve as plain
 from makespan.errors import UnsupportedError
 from makespan.machine import Latency, UnitClass
 from makespan.program import Place
 from makespan.result import Bounds
 from makespan.simulate import POLICIES, Choices, run
 from makespan.simulate.semantics import State, finished, starts, steps
-from makespan.solve import solve
-from makespan.solve.cpsat import solve as cpsat
-from makespan.solve.finding import Finding
-from makespan.solve.ilp import solve as ilp
-from makespan.solve.packed import solve as packed
-from makespan.solve.search import solve as plain
 from makespan.strings import read_instances
 
 MACHINES = tuple(Machine.of({"C": c, "L": l}) for c, l in ((1, 1), (2, 1), (2, 2)))  # noqa: E741

@@ -13,12 +13,17 @@ import subprocess
 import sys
 import time
 
+from makespan.engines import Limits
+from makespan.engines.certificate import improve as certify
+from makespan.engines.search import choose as packed
+from makespan.engines.search import remaining as packed_bounds
+from makespan.engines.search import states as packed_states
+from makespan.engines.search import states_compiled as kernel
+from makespan.engines.search import table as packed_dense
 from makespan.instance import Instance
 from makespan.machine import Machine
 from makespan.program import Place, Program
 from makespan.simulate import replay
-from makespan.solve import Limits, certify, packed, packed_bounds, packed_dense, packed_states
-from makespan.solve import packed_kernel as kernel
 
 STRING = "LLLLCCCCCCCCCLLCCCCCCC"
 WORST = {(1, 2): 41, (1, 3): 60, (1, 4): 79, (1, 5): 98, (1, 6): 117, (1, 7): 136, (1, 8): 155, (2, 6): 77, (2, 8): 99}

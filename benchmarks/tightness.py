@@ -12,7 +12,7 @@ from itertools import islice
 from pathlib import Path
 
 from makespan import Limits, strings
-from makespan.solve import certify
+from makespan.engines.certificate import improve as certify
 
 REFERENCE = Path(__file__).parent.parent / "instruction_strings" / "reference.jsonl"
 

@@ -4,13 +4,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from makespan import early  # noqa: F401 - before anything that takes time
+from makespan.engines import Limits, solve
 from makespan.errors import BrokenPromiseError, InputError, InvalidScheduleError, MakespanError, ParseError
 from makespan.instance import Group, Instance
 from makespan.machine import PAPER, Latency, Machine, UnitClass
 from makespan.program import Program
 from makespan.result import Bounds, Result, Status
 from makespan.schedule import Schedule
-from makespan.solve import Limits, solve
 from makespan.version import __version__
 
 if TYPE_CHECKING:

@@ -13,12 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from makespan.bounds import pessimistic
+from makespan.engines import Limits
+from makespan.engines.construct import greedy
 from makespan.instance import Group, Instance
 from makespan.machine import Latency, Machine, UnitClass
 from makespan.program import Place, Program
 from makespan.report.bundle import bundle
 from makespan.result import Bounds, Result, Upper
-from makespan.solve import Limits, greedy
 from makespan.verify import digest, parse, verify
 
 MOST_BYTES = 3 << 29

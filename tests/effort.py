@@ -4,7 +4,7 @@ import sys
 from collections.abc import Callable
 from types import FrameType
 
-from makespan.solve import Limits
+from makespan.engines import Limits
 
 
 class Looks(Limits):

@@ -11,13 +11,15 @@ from makespan.bounds.conditions import Question
 from makespan.bounds.front import Front, _starts, front
 from makespan.bounds.potential import synthesise
 from makespan.certificate import Certificate, Potential, Table
+from makespan.engines import Limits, solve
+from makespan.engines.construct import greedy
+from makespan.engines.search import plain as search
 from makespan.instance import Instance
 from makespan.machine import Machine
 from makespan.program import Place, Program
 from makespan.report.bundle import bundle
 from makespan.result import Bounds, Result, Upper
 from makespan.simulate import replay
-from makespan.solve import Limits, greedy, search, solve
 from makespan.verify import digest
 
 Document = dict[str, Any]

@@ -10,6 +10,7 @@ from html.parser import HTMLParser
 from typing import Any
 
 from makespan.bounds import least_possible, pessimistic
+from makespan.engines import solve
 from makespan.instance import Instance
 from makespan.machine import Latency, Machine, UnitClass
 from makespan.program import Origin, Program
@@ -19,7 +20,6 @@ from makespan.report.policy_gap import PolicyGap, enclosing
 from makespan.result import Bounds, Result, Upper
 from makespan.schedule import Schedule
 from makespan.simulate import POLICIES, Choices, run
-from makespan.solve import solve
 
 CONTEXT = Context("strings", Choices())
 EVIDENCE = "0" * 64

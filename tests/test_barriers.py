@@ -13,6 +13,9 @@ from hypothesis import strategies as st
 
 from makespan.bounds import pessimistic, phases, theorem_a
 from makespan.cli.export import command as export
+from makespan.engines import Limits, solve
+from makespan.engines.construct import greedy
+from makespan.engines.search import plain as search
 from makespan.errors import InputError, InvalidScheduleError, UnsupportedError
 from makespan.instance import Instance
 from makespan.machine import PAPER, Machine
@@ -22,7 +25,6 @@ from makespan.result import Bounds, PhaseBound, Status, Upper
 from makespan.schedule import Schedule
 from makespan.simulate import POLICIES, replay, run
 from makespan.simulate.semantics import State, released, settled, starts, steps
-from makespan.solve import Limits, greedy, search, solve
 from makespan.strings import parse_instances
 from makespan.verify import Outcome, digest, parse, verify
 from makespan.verify.bounds import pessimistic as verified_pessimistic

@@ -11,12 +11,14 @@ from makespan.bounds.conditions import Question
 from makespan.bounds.front import Front, State, _steps, front
 from makespan.bounds.potential import synthesise
 from makespan.certificate import Potential
+from makespan.engines import Limits
+from makespan.engines.certificate import beam
+from makespan.engines.certificate import beam_compiled as beam_kernel
 from makespan.instance import Instance
 from makespan.machine import Machine
 from makespan.program import Place, Program
 from makespan.schedule import Schedule
 from makespan.simulate import replay
-from makespan.solve import Limits, beam, beam_kernel
 from tests.oracle import brute_force, obeys
 from tests.strategies import instances, machines
 

@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from makespan.engines import Limits, portfolio, solve
+from makespan.engines.finding import Finding
+from makespan.engines.search import choose as packed
 from makespan.instance import Instance
 from makespan.machine import Machine
 from makespan.report.bundle import bundle
@@ -15,8 +18,6 @@ from makespan.report.policy_gap import enclosing
 from makespan.report.text import report
 from makespan.result import Bounds
 from makespan.simulate import POLICIES, run
-from makespan.solve import Limits, packed, portfolio, solve
-from makespan.solve.finding import Finding
 from tests.command import Runner
 
 CONVOY = Instance.of("LLLLCCCCCCCCCLLCCCCCCC", 8)

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from makespan.certificate import FINISHED, Certificate, Node, Potential, Table
+from makespan.engines import solve
 from makespan.errors import InputError
 from makespan.instance import Instance
 from makespan.machine import Latency, Machine, UnitClass
@@ -19,7 +20,6 @@ from makespan.report.bundle import _progressions, bundle, write
 from makespan.report.document import document
 from makespan.result import Bounds, Result, Upper
 from makespan.schedule import Schedule
-from makespan.solve import solve
 from makespan.verify import Outcome, digest, parse, verify
 from makespan.verify.reading import _coefficients
 from tests.effort import calls

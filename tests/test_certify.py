@@ -7,13 +7,17 @@ from hypothesis import strategies as st
 from makespan.bounds.conditions import Question
 from makespan.bounds.delays import expanded
 from makespan.bounds.linear import Programme, Values
+from makespan.engines import Limits, solve
+from makespan.engines.certificate import beam
+from makespan.engines.certificate import improve as certify
+from makespan.engines.finding import Finding
+from makespan.engines.search import choose as packed
+from makespan.engines.search import plain as search
 from makespan.instance import Instance
 from makespan.machine import Latency, Machine, UnitClass
 from makespan.program import Place, Program
 from makespan.result import Bounds, Result, Status, Upper
 from makespan.simulate import replay
-from makespan.solve import Limits, beam, certify, packed, search, solve
-from makespan.solve.finding import Finding
 from makespan.verify import potential as checker
 from tests.oracle import brute_force
 from tests.strategies import general_instances, instances, machines

@@ -17,12 +17,12 @@ import pytest
 
 from makespan import cli
 from makespan.cli import solve as solve_command
+from makespan.engines import Limits
+from makespan.engines import solve as solved
 from makespan.errors import BrokenPromiseError, InputError
 from makespan.instance import Instance
 from makespan.report.gantt import Window
 from makespan.result import Bounds
-from makespan.solve import Limits
-from makespan.solve import solve as solved
 
 ROOT = Path(__file__).parents[1]
 SCHEMA = json.loads((ROOT / "docs" / "schema" / "result-1.schema.json").read_text())

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from makespan.cli import compare as compare_command
+from makespan.engines import Limits, solve
 from makespan.instance import Instance
 from makespan.result import Result
-from makespan.solve import Limits, solve
 from tests.command import Runner
 
 ROOT = Path(__file__).parents[1]

@@ -7,11 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from makespan.bounds import pairs, theorem_a
+from makespan.engines import Limits
+from makespan.engines.construct import convoy
+from makespan.engines.search import plain as search
 from makespan.instance import Instance
 from makespan.machine import Machine
 from makespan.program import Place, Program
 from makespan.simulate import replay
-from makespan.solve import Limits, convoy, search
 from tests.strategies import letters
 
 STRINGS = ["".join(word) for length in range(1, 9) for word in product("CL", repeat=length)]

@@ -8,6 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from makespan.bounds import pessimistic
+from makespan.engines import Limits
+from makespan.engines.cpsat import engine as cpsat
+from makespan.engines.cpsat import model as cpsat_model
+from makespan.engines.cpsat.windows import windows
+from makespan.engines.finding import Finding
+from makespan.engines.search import plain as search
 from makespan.errors import BrokenPromiseError, UnsupportedError
 from makespan.instance import Instance
 from makespan.machine import Latency, Machine, UnitClass
@@ -15,9 +21,6 @@ from makespan.program import Place, Program
 from makespan.result import Upper
 from makespan.schedule import Schedule
 from makespan.simulate import POLICIES, replay, run
-from makespan.solve import Limits, cpsat, cpsat_model, search
-from makespan.solve.cpsat_windows import windows
-from makespan.solve.finding import Finding
 from makespan.strings import NamedInstance
 from tests.effort import Looks
 from tests.oracle import brute_force, obeys

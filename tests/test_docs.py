@@ -12,10 +12,10 @@ from typing import NamedTuple
 import pytest
 
 from makespan import cli
+from makespan.engines import Limits
 from makespan.errors import InputError
 from makespan.ptx import cuda
 from makespan.result import Bounds
-from makespan.solve import Limits
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]

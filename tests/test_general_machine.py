@@ -7,6 +7,10 @@ from hypothesis import strategies as st
 from makespan.bounds import least_possible, pessimistic
 from makespan.bounds.delays import contracted, expanded
 from makespan.bounds.front import front
+from makespan.engines import Limits, solve
+from makespan.engines.construct import greedy
+from makespan.engines.search import plain as search
+from makespan.engines.two_warps import grid as two_warps
 from makespan.errors import InvalidScheduleError, UnsupportedError
 from makespan.instance import Instance
 from makespan.machine import DELAY, Latency, Machine, UnitClass
@@ -15,7 +19,6 @@ from makespan.result import Bounds
 from makespan.schedule import Schedule
 from makespan.simulate import POLICIES, replay, run
 from makespan.simulate.semantics import State, selections, starts, steps
-from makespan.solve import Limits, greedy, search, solve, two_warps
 from makespan.verify import states
 from tests.oracle import brute_force, obeys
 from tests.strategies import general_instances, runs

@@ -5,12 +5,12 @@ from itertools import count
 import pytest
 from hypothesis import given, settings
 
+from makespan.engines import Limits, solve
+from makespan.engines.construct.greedy import longest, schedules
 from makespan.instance import Instance
 from makespan.machine import Latency, Machine, UnitClass
 from makespan.program import Place, Program
 from makespan.simulate import POLICIES, replay, run, runner
-from makespan.solve import Limits, solve
-from makespan.solve.greedy import longest, schedules
 from tests.oracle import brute_force, obeys
 from tests.strategies import automata, general_barrier_instances, instances
 

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from makespan import cli
 from makespan.bounds import any_units
 from makespan.cli.source import instances
+from makespan.engines import solve
 from makespan.instance import Instance
 from makespan.machine import Machine
 from makespan.program import Origin, Place, Program
@@ -32,7 +33,6 @@ from makespan.report.policy_gap import enclosing
 from makespan.schedule import Schedule
 from makespan.simulate import POLICIES, run
 from makespan.simulate.statistics import statistics
-from makespan.solve import solve
 from makespan.strings import NamedInstance
 from makespan.verify import Outcome, Verdict, digest
 from tests.forgery import certificate

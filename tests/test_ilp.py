@@ -11,14 +11,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from makespan.bounds import pessimistic
+from makespan.engines import Limits
+from makespan.engines.finding import Finding
+from makespan.engines.ilp import engine as ilp
+from makespan.engines.ilp import model as ilp_model
+from makespan.engines.search import plain as search
 from makespan.errors import BrokenPromiseError, InputError, UnsupportedError
 from makespan.instance import Instance
 from makespan.machine import PAPER, Machine
 from makespan.program import Place, Program
 from makespan.result import Upper
 from makespan.simulate import replay
-from makespan.solve import Limits, ilp, ilp_model, search
-from makespan.solve.finding import Finding
 from tests.strategies import letters
 
 PAIRS = [{"C": 1, "L": 1}, {"C": 2, "L": 1}, {"C": 2, "L": 2}]
@@ -249,6 +252,6 @@ def test_no_cbc_is_said_with_a_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_pulp_does_not_keep_or_tools_from_loading() -> None:
-    code = "from makespan.solve.ilp_model import pulp; pulp(); from ortools.sat.python import cp_model; print('both')"
+    code = "from makespan.engines.ilp.model import pulp; pulp(); from ortools.sat.python import cp_model; print('both')"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "both\n"

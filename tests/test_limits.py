@@ -6,10 +6,13 @@ from types import ModuleType
 
 import pytest
 
+from makespan.engines import Limits
+from makespan.engines.finding import Finding
+from makespan.engines.search import choose as packed
+from makespan.engines.search import states as packed_states
+from makespan.engines.two_warps import events as two_warps_events
 from makespan.instance import Instance
 from makespan.machine import Machine, UnitClass
-from makespan.solve import Limits, packed, packed_states, two_warps_events
-from makespan.solve.finding import Finding
 
 
 @dataclass

@@ -18,7 +18,7 @@ def test_a_name_that_does_not_exist_is_an_attribute_error() -> None:
 
 
 @pytest.mark.parametrize(
-    "before", ["pass", "from makespan import solve", "import makespan.solve", "import makespan.cli.solve"]
+    "before", ["pass", "from makespan import solve", "import makespan.engines", "import makespan.cli.solve"]
 )
 def test_solve_is_the_function_whatever_was_imported_before(before: str) -> None:
     code = f"{before}\nfrom makespan import Instance, solve\nassert solve(Instance.of('CLLCLL', 2)).bounds.upper == 10"

@@ -15,6 +15,14 @@ from hypothesis import strategies as st
 
 from makespan.bounds import pessimistic
 from makespan.certificate import Certificate, Potential, Table
+from makespan.engines import Limits
+from makespan.engines.certificate import improve as certify
+from makespan.engines.finding import Finding
+from makespan.engines.search import choose as packed
+from makespan.engines.search import plain as search
+from makespan.engines.search import remaining as packed_bounds
+from makespan.engines.search import states as packed_states
+from makespan.engines.search import states_compiled as kernel
 from makespan.errors import BrokenPromiseError, UnsupportedError
 from makespan.instance import Instance
 from makespan.machine import Machine
@@ -22,9 +30,6 @@ from makespan.program import Place, Program
 from makespan.result import Bounds, Upper
 from makespan.schedule import Schedule
 from makespan.simulate import replay
-from makespan.solve import Limits, certify, packed, packed_bounds, packed_states, search
-from makespan.solve import packed_kernel as kernel
-from makespan.solve.finding import Finding
 from makespan.strings import read_instances
 from tests.both import both
 from tests.effort import Looks
@@ -144,23 +149,23 @@ def shortest(instance: Instance) -> Iterator[tuple[dict[int, int], int]]:
         yield {code: places.count(code) for code in places}, cycles
 
 
-def prospect(problem: packed_states.Problem, estimate: kernel.Estimate, state: dict[int, int], sense: int) -> int:
+def prospect(problem: packed_states.Problem, rest: kernel.Rest, state: dict[int, int], sense: int) -> int:
     """What the kernel says of a state."""
-    choice = packed_states._choice(problem, estimate)
+    choice = packed_states._choice(problem, rest)
     for row, (code, warps) in enumerate(sorted(state.items())):
         choice.pairs[row, :2] = code, warps
         choice.units[kernel.READY, problem.automaton.unit[code]] += warps
-    return kernel.prospect(0, len(state), kernel.UNBOUNDED, sense, problem.automaton, estimate, choice)
+    return kernel.prospect(0, len(state), kernel.UNBOUNDED, sense, problem.automaton, rest, choice)
 
 
 @given(instances(most_warps=4, most=4))
 def test_no_state_takes_longer_than_its_bound_says_nor_less(instance: Instance) -> None:
     problem = packed_states.Problem.of(instance)
     for proof in (None, certificate(instance)):
-        estimate = packed_bounds.worst_case(instance, proof)
-        assert all(cycles <= prospect(problem, estimate, state, 1) for state, cycles in longest(instance))
-    estimate = packed_bounds.best_case(instance)
-    assert all(cycles >= -prospect(problem, estimate, state, -1) for state, cycles in shortest(instance))
+        rest = packed_bounds.worst_case(instance, proof)
+        assert all(cycles <= prospect(problem, rest, state, 1) for state, cycles in longest(instance))
+    rest = packed_bounds.best_case(instance)
+    assert all(cycles >= -prospect(problem, rest, state, -1) for state, cycles in shortest(instance))
 
 
 def leaves(number: int, choice: kernel.Choice) -> Iterator[tuple[list[int], int]]:
@@ -206,10 +211,10 @@ def test_bounds_are_attained_so_that_one_less_would_be_wrong() -> None:
     """After the first cycles theorem B has nothing to spare at (1,1): states of every length attain their bound."""
     instance = Instance.of("CLLCLL", 3)
     problem = packed_states.Problem.of(instance)
-    estimate = packed_bounds.worst_case(instance, certificate(instance))
+    rest = packed_bounds.worst_case(instance, certificate(instance))
     states = list(longest(instance))
     assert ({0: 3}, 14) in states
-    tight = [cycles for state, cycles in states if prospect(problem, estimate, state, 1) == cycles]
+    tight = [cycles for state, cycles in states if prospect(problem, rest, state, 1) == cycles]
     assert set(range(9)) <= set(tight)
 
 
@@ -379,7 +384,8 @@ import json, sys
 sys.modules["numba"] = None
 from makespan.instance import Instance
 from makespan.machine import Machine
-from makespan.solve import Limits, packed_states
+from makespan.engines import Limits
+from makespan.engines.search import states as packed_states
 for string, warps, c, l in json.loads(sys.argv[1]):
     instance = Instance.of(string, warps, Machine.of({"C": c, "L": l}))
     found = packed_states.solve(instance, Limits(), certificate=None, incumbent=0)

@@ -13,14 +13,20 @@ import pytest
 from hypothesis import given
 
 from makespan.certificate import Certificate
+from makespan.engines import Limits
+from makespan.engines.certificate import improve as certify
+from makespan.engines.finding import Finding
+from makespan.engines.search import choose as packed
+from makespan.engines.search import plain as search
+from makespan.engines.search import states as packed_states
+from makespan.engines.search import table as packed_dense
+from makespan.engines.search import table_compiled as packed_dense_kernel
 from makespan.errors import BrokenPromiseError, UnsupportedError
 from makespan.instance import Instance
 from makespan.machine import Machine
 from makespan.program import BARRIER, Place, Program
 from makespan.result import Bounds, Upper
 from makespan.simulate import replay
-from makespan.solve import Limits, certify, packed, packed_dense, packed_dense_kernel, packed_states, search
-from makespan.solve.finding import Finding
 from tests.both import both
 from tests.oracle import obeys
 from tests.strategies import instances
@@ -166,7 +172,7 @@ import json, sys
 sys.modules["numba"] = None
 from makespan.instance import Instance
 from makespan.machine import Machine
-from makespan.solve import Limits, packed
+from makespan.engines import Limits, packed
 for string, warps, c, l in json.loads(sys.argv[1]):
     instance = Instance.of(string, warps, Machine.of({"C": c, "L": l}))
     found = packed.solve(instance, Limits(), certificate=None, incumbent=0)

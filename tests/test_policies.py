@@ -335,7 +335,8 @@ def _look_at_every_state(instance: Instance, schedule: Schedule) -> dict[str, in
 @pytest.mark.soak
 def test_ten_thousand_instances_enclose_every_policy() -> None:
     """Base and general machine, with and without barriers; the plain search is the truth. MAKESPAN_SEED repeats one."""
-    from makespan.solve import Limits, search
+    from makespan.engines import Limits
+    from makespan.engines.search import plain as search
 
     print(f"MAKESPAN_SEED={SEED}")
     draw = random.Random(SEED)

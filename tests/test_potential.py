@@ -18,12 +18,13 @@ from makespan.bounds.linear import Programme, Values
 from makespan.bounds.potential import LARGEST, least_decrease
 from makespan.bounds.tables import SCALE, Arrays, Mode, Tables
 from makespan.certificate import FINISHED, Certificate, Node, Potential
+from makespan.engines import Limits, solve
+from makespan.engines.certificate import improve as certify
 from makespan.instance import Instance
 from makespan.machine import DELAY, PAPER, Latency, Machine, UnitClass
 from makespan.program import Place, Program
 from makespan.result import Bounds
 from makespan.simulate.semantics import State, starts, steps
-from makespan.solve import Limits, certify, solve
 from makespan.strings import NamedInstance, read_instances
 from makespan.verify import potential as checker
 from tests.oracle import brute_force
@@ -112,7 +113,7 @@ def test_merged_repetitions_leave_a_certificate_sound(loop: str, count: int, lev
 
 
 def search_upper(instance: Instance) -> int:
-    from makespan.solve import search
+    from makespan.engines.search import plain as search
 
     found = search.solve(instance, Limits(600)).upper
     assert found is not None

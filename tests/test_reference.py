@@ -7,9 +7,12 @@ from pathlib import Path
 import pytest
 
 from makespan.bounds import pessimistic
+from makespan.engines import Limits, solve
+from makespan.engines.certificate import improve as certify
+from makespan.engines.construct import greedy
+from makespan.engines.search import plain as search
 from makespan.result import Bounds
 from makespan.simulate import replay
-from makespan.solve import Limits, certify, greedy, search, solve
 from makespan.strings import NamedInstance, read_instances
 from tests.oracle import brute_force, count_states
 

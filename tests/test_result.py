@@ -7,13 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from makespan.certificate import Certificate, Potential
+from makespan.engines import Limits, solve
 from makespan.errors import BrokenPromiseError
 from makespan.instance import Instance
 from makespan.machine import PAPER, Latency, Machine, UnitClass
 from makespan.program import Program
 from makespan.result import Bounds, Result, Status, Upper
 from makespan.schedule import Schedule
-from makespan.solve import Limits, solve
 from makespan.wording import AS_WRITTEN, PATH_ONLY
 
 intervals = st.tuples(st.integers(0, 50), st.integers(0, 50)).map(sorted).map(lambda ends: Bounds(*ends))

@@ -12,6 +12,7 @@ import pytest
 
 from makespan import cli
 from makespan.cli import simulate as simulate_command
+from makespan.engines import Limits, solve
 from makespan.errors import BrokenPromiseError
 from makespan.instance import Instance
 from makespan.machine import Machine
@@ -20,7 +21,6 @@ from makespan.report.policy_gap import PolicyGap, draw_policy_gap, enclosing, su
 from makespan.result import Bounds, Result
 from makespan.schedule import Schedule
 from makespan.simulate import POLICIES, run
-from makespan.solve import Limits, solve
 from tests.command import Runner
 
 ROOT = Path(__file__).parents[1]
@@ -231,7 +231,7 @@ def test_an_interrupted_proof_is_exit_130_with_the_table(simulate: Runner, monke
     def interrupted(instance: Instance, **options: Any) -> Result:
         return replace(solve(instance, **options), interrupted=True)
 
-    monkeypatch.setattr(sys.modules["makespan.solve"], "solve", interrupted)
+    monkeypatch.setattr(sys.modules["makespan.engines"], "solve", interrupted)
     done = simulate("--string", "CLLCLL", "--warps", 2)
     assert done.code == cli.INTERRUPTED
     assert "worst case" in done.out

@@ -8,11 +8,13 @@ import pytest
 from hypothesis import given, seed, settings
 
 from makespan.bounds import pairs, pessimistic, theorem_a
+from makespan.engines import Limits, solve
+from makespan.engines.construct import convoy
+from makespan.engines.search import plain as search
 from makespan.instance import Instance
 from makespan.program import Program
 from makespan.result import Bounds
 from makespan.simulate import replay
-from makespan.solve import Limits, convoy, search, solve
 from tests.oracle import brute_force
 from tests.strategies import instances, paper_instances
 

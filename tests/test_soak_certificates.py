@@ -9,10 +9,12 @@ from hypothesis import given, seed, settings
 from hypothesis import strategies as st
 
 from makespan.bounds import pairs
+from makespan.engines import Limits, solve
+from makespan.engines.certificate import beam
+from makespan.engines.search import plain as search
 from makespan.instance import Instance
 from makespan.result import Bounds, Status
 from makespan.simulate import replay
-from makespan.solve import Limits, beam, search, solve
 from makespan.verify import potential as checker
 from tests.strategies import instances, machines
 from tests.test_potential import CAPACITIES, LEVELS, certificate, mean_excess, sample, upper

@@ -5,6 +5,10 @@ import random
 import pytest
 from hypothesis import given
 
+from makespan.engines import BACKENDS, Limits, portfolio, solve
+from makespan.engines.construct import convoy, greedy
+from makespan.engines.finding import Finding
+from makespan.engines.search import plain as search
 from makespan.errors import BrokenPromiseError, InputError, InvalidScheduleError
 from makespan.instance import Instance
 from makespan.machine import PAPER, Machine
@@ -12,8 +16,6 @@ from makespan.program import Program
 from makespan.result import Bounds, Status, Upper
 from makespan.schedule import Schedule
 from makespan.simulate import replay
-from makespan.solve import BACKENDS, Limits, convoy, greedy, portfolio, search, solve
-from makespan.solve.finding import Finding
 from tests.oracle import brute_force
 from tests.strategies import instances, paper_instances
 

@@ -6,13 +6,15 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from makespan.engines import Limits
+from makespan.engines.finding import Finding
+from makespan.engines.search import plain as search
+from makespan.engines.two_warps import grid as two_warps
 from makespan.instance import Instance
 from makespan.machine import PAPER, Latency, Machine, UnitClass
 from makespan.program import Place, Program
 from makespan.result import Bounds
 from makespan.simulate import replay
-from makespan.solve import Limits, search, two_warps
-from makespan.solve.finding import Finding
 from makespan.verify import two_warps as check
 from tests.both import both
 from tests.oracle import brute_force, obeys

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from makespan import cli
 from makespan.bounds import pessimistic, theorem_a
 from makespan.certificate import FINISHED, Certificate, Kind, Node, Potential, Table
+from makespan.engines import solve
 from makespan.instance import Instance
 from makespan.machine import Machine
 from makespan.program import Program
@@ -27,7 +28,6 @@ from makespan.report.bundle import bundle, write
 from makespan.result import Bounds, Result, Upper
 from makespan.schedule import Schedule
 from makespan.simulate.semantics import moved, selections, starts
-from makespan.solve import solve
 from makespan.verify import Outcome, Refused, Verdict, bounds, digest, parse, potential, reading, states, verify
 from makespan.verify.reading import MOST_BYTES
 from makespan.verify.refusal import TooMuchWork, Work

@@ -19,6 +19,9 @@ from makespan.bounds import delays as engine_delays
 from makespan.bounds import least_possible, pessimistic
 from makespan.bounds import phases as engine_phases
 from makespan.certificate import FINISHED, Certificate, Kind, Node, Potential, Table
+from makespan.engines import Limits
+from makespan.engines.certificate import improve as certify
+from makespan.engines.search import plain as search
 from makespan.errors import InvalidScheduleError
 from makespan.instance import Instance
 from makespan.machine import DELAY, Latency, Machine, UnitClass
@@ -28,7 +31,6 @@ from makespan.result import Bounds, Result, Upper
 from makespan.schedule import Schedule
 from makespan.simulate import replay as engine_replay
 from makespan.simulate.semantics import State, moved
-from makespan.solve import Limits, certify, search
 from makespan.verify import Outcome, Refused, bounds, delays, digest, phases, potential, reading, states, verify
 from makespan.verify.refusal import TooMuchWork, Work
 from makespan.verify.witness import replay

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from makespan.engines import solve
 from makespan.instance import Instance
 from makespan.machine import Latency, Machine, UnitClass
 from makespan.report.bundle import bundle
-from makespan.solve import solve
 from makespan.verify import Refused, bounds, parse, reading, two_warps
 from makespan.verify.phases import questions
 from makespan.verify.refusal import Effort, TooMuchWork, Work

@@ -11,6 +11,7 @@ from makespan.cli import INTERRUPTED
 from makespan.cli.parameters import Memory, Seconds, examples
 from makespan.cli.solve import BOUNDED, EXACT, interruptible, progress, refuse_twice
 from makespan.cli.source import instances, quiet_option, source_options
+from makespan.engines import Limits
 from makespan.errors import InputError
 from makespan.instance import Instance
 from makespan.report.comparison import (
@@ -29,7 +30,6 @@ from makespan.report.comparison import (
 from makespan.report.figures import PICTURES
 from makespan.report.files import check_writable, write_whole
 from makespan.report.text import assumptions, terminal_width, wrapped
-from makespan.solve import Limits
 from makespan.stopwatch import within
 from makespan.strings import SUFFIXES
 

@@ -43,8 +43,10 @@ def _compiler() -> str:
 
 def _load_everything() -> None:
     """What is not compiled yet is, and says so."""
+    from makespan.engines.certificate import beam
+    from makespan.engines.search import states, table
+    from makespan.engines.two_warps import events
     from makespan.simulate import runner
-    from makespan.solve import beam, packed_dense, packed_states, two_warps_events
 
-    for inner_loops in (runner, two_warps_events, beam, packed_dense, packed_states):
+    for inner_loops in (runner, events, beam, table, states):
         inner_loops.load()

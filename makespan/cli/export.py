@@ -8,12 +8,12 @@ import click
 
 from makespan.bounds import pessimistic, theorem_a
 from makespan.cli.source import instances, source_options
+from makespan.engines.cpsat.engine import MOST_BOOLEANS
+from makespan.engines.ilp.engine import MOST_TERMS
+from makespan.engines.ilp.model import FORMS
 from makespan.errors import InputError, UnsupportedError
 from makespan.instance import Instance
 from makespan.report.files import check_writable, write_whole
-from makespan.solve.cpsat import MOST_BOOLEANS
-from makespan.solve.ilp import MOST_TERMS
-from makespan.solve.ilp_model import FORMS
 
 
 @click.command("export")
@@ -59,7 +59,7 @@ def _horizon(instance: Instance) -> int:
 
 
 def _integer_programme(instance: Instance, horizon: int, form: str, kind: str) -> str:
-    from makespan.solve.ilp_model import build, shape
+    from makespan.engines.ilp.model import build, shape
 
     if (terms := shape(instance, horizon).terms(form)) > MOST_TERMS:
         raise InputError(f"the ILP would have about {terms} coefficients, more than the limit of {MOST_TERMS}")
@@ -72,7 +72,7 @@ def _integer_programme(instance: Instance, horizon: int, form: str, kind: str) -
 
 
 def _constraint_programme(instance: Instance, horizon: int) -> str:
-    from makespan.solve.cpsat_model import booleans, build
+    from makespan.engines.cpsat.model import booleans, build
 
     if (size := booleans(instance, horizon)) > MOST_BOOLEANS:
         raise InputError(f"the model would have about {size} booleans, more than the limit of {MOST_BOOLEANS}")

@@ -23,6 +23,7 @@ from makespan.cli.source import (
     read_module,
     source_options,
 )
+from makespan.engines import Limits, solve
 from makespan.errors import BrokenPromiseError, InputError
 from makespan.instance import Instance
 from makespan.machine import MachineFile, find
@@ -34,7 +35,6 @@ from makespan.report.html import Command, Context, Input, page_data, render
 from makespan.report.policy_gap import enclosing
 from makespan.result import Result, Status
 from makespan.simulate import POLICIES, Choices, run
-from makespan.solve import Limits, solve
 from makespan.stopwatch import within
 from makespan.strings import MAX_FILE_BYTES, NamedInstance
 from makespan.text_file import read_bytes

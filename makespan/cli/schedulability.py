@@ -11,6 +11,7 @@ import click
 from makespan.cli import INTERRUPTED
 from makespan.cli.parameters import Memory, Seconds, examples
 from makespan.cli.solve import progress
+from makespan.engines import Limits as SolverLimits
 from makespan.errors import InputError
 from makespan.report.cache import BundleCache, default_folder
 from makespan.report.figures import PICTURES
@@ -27,7 +28,6 @@ from makespan.schedulability.files import read
 from makespan.schedulability.holistic import Limits
 from makespan.schedulability.verdict import Answer
 from makespan.schedulability.wcet import Solver, Wcet, each_execution_time
-from makespan.solve import Limits as SolverLimits
 
 _DRAWN = 4
 _EXIT_CODES = {Answer.YES: 0, Answer.NO: 1, Answer.UNKNOWN: 3}

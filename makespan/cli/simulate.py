@@ -231,8 +231,8 @@ def _settings(choices: Choices) -> dict[str, Any]:
 def _all(
     question: NamedInstance, choices: Choices, seconds: float, output: str, plot: Path | None, *, many: bool
 ) -> int:
+    from makespan.engines import Limits, solve
     from makespan.report.policy_gap import draw_policy_gap, enclosing
-    from makespan.solve import Limits, solve
 
     schedules = {policy: _run(question.instance, policy, choices) for policy in POLICIES}
     limits = Limits(seconds, progress=progress(quiet=output == QUIET))

@@ -18,6 +18,7 @@ from makespan.cli import INTERRUPTED
 from makespan.cli.parameters import examples
 from makespan.cli.source import engine_options, instances, quiet_option, source_options
 from makespan.cli.window import check_window, window, window_options
+from makespan.engines import Limits, solve
 from makespan.errors import InputError
 from makespan.report import text
 from makespan.report.bundle import check_bundle_path
@@ -31,7 +32,6 @@ from makespan.report.schedule_file import check_schedule_path, write_schedule
 from makespan.report.timeline import timeline as draw_timeline
 from makespan.result import Result, Status
 from makespan.schedulability.gate import Deadline, Outcome, read_deadline
-from makespan.solve import Limits, solve
 from makespan.stopwatch import within
 from makespan.strings import NamedInstance
 from makespan.wording import pessimistic_name, scope

@@ -6,13 +6,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from makespan.engines.portfolio import assumptions
 from makespan.errors import InputError
 from makespan.instance import Instance
 from makespan.report.bundle import bundle, canonical, of_instance
 from makespan.report.files import write_whole
 from makespan.result import Result, Status
 from makespan.schedulability.wcet import Claim, is_one_path
-from makespan.solve.portfolio import assumptions
 from makespan.text_file import read_bytes
 from makespan.verify import Outcome, Refused, parse, verify
 from makespan.verify.reading import MOST_BYTES

@@ -12,6 +12,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
+from makespan.engines import Limits, solve
+from makespan.engines.portfolio import fastest_known
 from makespan.errors import InputError
 from makespan.instance import Instance
 from makespan.machine import Latency, Machine, UnitClass
@@ -19,8 +21,6 @@ from makespan.report import rows
 from makespan.report.document import of_machine
 from makespan.report.text import interval
 from makespan.result import Bounds, Result, Status, Upper
-from makespan.solve import Limits, solve
-from makespan.solve.portfolio import fastest_known
 from makespan.version import __version__
 from makespan.wording import caveats, pessimistic_name
 

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
+from makespan.engines.portfolio import assumptions
 from makespan.instance import Instance
 from makespan.simulate import Choices
 from makespan.simulate.statistics import Statistics
-from makespan.solve.portfolio import assumptions
 from makespan.wording import caveats, cycles, scope
 
 _RULES = {

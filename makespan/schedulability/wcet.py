@@ -10,6 +10,8 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, Protocol
 
+from makespan.engines import Limits, solve
+from makespan.engines.portfolio import assumptions
 from makespan.errors import InputError
 from makespan.instance import Instance
 from makespan.machine.values import shown
@@ -24,8 +26,6 @@ from makespan.schedulability.description import (
     TaskEntry,
 )
 from makespan.schedulability.kernels import instances
-from makespan.solve import Limits, solve
-from makespan.solve.portfolio import assumptions
 from makespan.stopwatch import within
 from makespan.text_file import read_bytes
 from makespan.verify import Outcome, Refused, parse, reading, verify

@@ -12,6 +12,7 @@ import pytest
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
+from makespan.engines import Limits, solve
 from makespan.errors import InputError
 from makespan.instance import Instance
 from makespan.machine import PAPER, Latency, Machine, UnitClass
@@ -34,7 +35,6 @@ from makespan.report.comparison import (
 )
 from makespan.report.comparison_plot import draw_comparison, figure_of
 from makespan.result import Bounds, Result, Upper
-from makespan.solve import Limits, solve
 
 LETTERS = "LLLLCCCCCCCCCLLCCCCCCC"
 """On one port of each class M^L + M^C is 22 cycles a warp; by the theorem the worst case of three or more is less."""

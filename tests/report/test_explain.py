@@ -6,6 +6,7 @@ from collections import Counter
 import pytest
 from hypothesis import given, settings
 
+from makespan.engines import solve
 from makespan.instance import Instance
 from makespan.machine import Latency, Machine, UnitClass
 from makespan.report import text
@@ -13,7 +14,6 @@ from makespan.report.activity import Why, bars
 from makespan.report.explain import Explanation, Share, Stall, Starvation, explain, explanation_document, words
 from makespan.schedule import Schedule
 from makespan.simulate import replay
-from makespan.solve import solve
 from tests.report.cases import ISSUES, Case, cases, cycle_by_cycle
 
 

@@ -6,14 +6,15 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from makespan.engines.construct import greedy
+from makespan.engines.limits import Limits
+from makespan.engines.search import plain as search
 from makespan.instance import Instance
 from makespan.machine import Machine
 from makespan.program import Place, Program
 from makespan.report.activity import Wait, Why, bars, full, gaps, held, waits
 from makespan.report.gantt import Panel, Scale, Window, busiest, shows, units_panel, warps_panel
 from makespan.simulate import replay
-from makespan.solve import greedy, search
-from makespan.solve.limits import Limits
 from tests.report.cases import ISSUES, Case, cases, cycle_by_cycle
 
 

@@ -22,6 +22,8 @@ from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 from matplotlib.textpath import text_to_path
 
+from makespan.engines.construct import convoy, greedy
+from makespan.engines.limits import Limits
 from makespan.errors import InputError
 from makespan.instance import Instance
 from makespan.machine import Latency, Machine, UnitClass
@@ -33,8 +35,6 @@ from makespan.report.looks import IDLE, Look
 from makespan.report.panel_drawing import label_points
 from makespan.report.plot import draw_gantt
 from makespan.schedule import Schedule
-from makespan.solve import convoy, greedy
-from makespan.solve.limits import Limits
 
 MAGIC = {".png": b"\x89PNG\r\n\x1a\n", ".svg": b"<?xml", ".pdf": b"%PDF-"}
 STRING = "LLLLCCCCCCCCCLLCCCCCCC"

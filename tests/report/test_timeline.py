@@ -3,13 +3,13 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from makespan.engines.construct import greedy
+from makespan.engines.limits import Limits
 from makespan.instance import Instance
 from makespan.machine import Latency, Machine, UnitClass
 from makespan.report.activity import Why
 from makespan.report.timeline import timeline
 from makespan.schedule import Schedule
-from makespan.solve import greedy
-from makespan.solve.limits import Limits
 from tests.report.cases import ISSUES, Case, cases, cycle_by_cycle
 
 SIGNS = {Why.STALLED: ".", Why.PORT: "-", Why.SLOT: "=", Why.BARRIER: "|"}

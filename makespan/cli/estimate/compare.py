@@ -141,12 +141,12 @@ def _dual_issue(question: Question, gpu: "Gpu", device: str | None) -> "Estimate
 def _proven(instance: "Instance", seconds: float) -> "tuple[PolicyGap, str]":
     """Best case, a run of every policy, worst case; and how the runs were made."""
     from makespan.cli.solve import interruptible, progress
+    from makespan.engines import Limits, solve
     from makespan.report import simulation
     from makespan.report.policy_gap import enclosing
     from makespan.simulate import run
     from makespan.simulate.choices import GROUP_SIZE, LATENCIES, PATHS, Choices
     from makespan.simulate.policies import POLICIES
-    from makespan.solve import Limits, solve
 
     choices = Choices(LATENCIES[0], PATHS[0], 0, GROUP_SIZE)
     schedules = {policy: run(instance, policy, choices) for policy in POLICIES}

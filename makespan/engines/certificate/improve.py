@@ -10,12 +10,12 @@ from makespan.bounds.kinds import Abstraction
 from makespan.bounds.potential import Proof, synthesise
 from makespan.bounds.tables import Mode
 from makespan.certificate import Certificate, Node
+from makespan.engines.certificate import beam
+from makespan.engines.finding import Finding
+from makespan.engines.limits import Limits
 from makespan.instance import Instance
 from makespan.machine import DELAY
 from makespan.result import Upper
-from makespan.solve import beam
-from makespan.solve.finding import Finding
-from makespan.solve.limits import Limits
 
 SMALL_PLACES = 40
 """Programs up to this size get the finest certificate right after the quick one."""

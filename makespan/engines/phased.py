@@ -5,6 +5,9 @@ from collections.abc import Sequence
 from itertools import chain
 
 from makespan.bounds import Phase, pessimistic, phases, theorem_a
+from makespan.engines import portfolio
+from makespan.engines.construct import greedy
+from makespan.engines.limits import Limits
 from makespan.errors import BrokenPromiseError, InputError
 from makespan.instance import Instance
 from makespan.machine.values import shown
@@ -12,8 +15,6 @@ from makespan.program import BARRIER, Program
 from makespan.result import Bounds, PhaseBound, Result, Step, Upper
 from makespan.schedule import Schedule
 from makespan.simulate import replay
-from makespan.solve import greedy, portfolio
-from makespan.solve.limits import Limits
 
 
 def solve(

@@ -14,13 +14,13 @@ from itertools import chain, combinations_with_replacement, product
 from typing import NamedTuple
 
 from makespan.bounds.delays import contracted, expanded
+from makespan.engines.finding import Finding
+from makespan.engines.limits import Limits
 from makespan.instance import Instance
 from makespan.machine import DELAY
 from makespan.program import BARRIER, Program
 from makespan.result import Bounds, Upper
 from makespan.schedule import Move, Schedule
-from makespan.solve.finding import Finding
-from makespan.solve.limits import Limits
 
 Held = tuple[tuple[int, ...], ...]
 """For every class with an interval, the cycles for which each port in use is still held, sorted."""

@@ -1,4 +1,4 @@
-"""HiGHS on an MPS file, as a program of its own, so that it can be killed: `python -m makespan.solve.highs ...`.
+"""HiGHS on an MPS file, as a program of its own, so that it can be killed: `python -m makespan.engines.ilp.highs ...`.
 
 It uses the HiGHS inside OR-Tools. The package `highspy` cannot be loaded beside OR-Tools: both bring a HiGHS, and the
 symbols clash.

@@ -16,11 +16,11 @@ from makespan.bounds.potential import dominates
 from makespan.bounds.potential import least_decrease as measured_decrease
 from makespan.bounds.tables import Arrays
 from makespan.certificate import Certificate, Potential, Table, rank
+from makespan.engines.search import states_compiled as loops
 from makespan.errors import BrokenPromiseError
 from makespan.instance import Instance
 from makespan.machine import DELAY
 from makespan.program import Program
-from makespan.solve import packed_kernel as kernel
 
 _LARGEST = 1 << 62
 
@@ -29,9 +29,7 @@ def _never() -> bool:
     return False
 
 
-def worst_case(
-    instance: Instance, certificate: Certificate | None, stop: Callable[[], bool] = _never
-) -> kernel.Estimate:
+def worst_case(instance: Instance, certificate: Certificate | None, stop: Callable[[], bool] = _never) -> loops.Rest:
     """At most how long it still takes: the pessimistic bound and, with a certificate, the potential's.
 
     Raises:
@@ -40,12 +38,12 @@ def worst_case(
     """
     proofs = certificate.potentials if certificate is not None and _fits(instance, certificate) else ()
     steps = {potential.last_group: least_decrease(instance, potential, stop) for potential in proofs}
-    return _estimate(instance, {potential.last_group: potential for potential in proofs}, steps, most=True)
+    return _rest(instance, {potential.last_group: potential for potential in proofs}, steps, most=True)
 
 
-def best_case(instance: Instance) -> kernel.Estimate:
+def best_case(instance: Instance) -> loops.Rest:
     """At least how long it still takes: paths and work that cannot be avoided."""
-    return _estimate(instance, {}, {}, most=False)
+    return _rest(instance, {}, {}, most=False)
 
 
 def classes(instance: Instance) -> tuple[str, ...]:
@@ -91,9 +89,7 @@ def _fits(instance: Instance, certificate: Certificate) -> bool:
     return 2 * max(numbers, default=0) * (instance.warps + 2) < _LARGEST
 
 
-def _estimate(
-    instance: Instance, potentials: dict[int, Potential], least: dict[int, int], *, most: bool
-) -> kernel.Estimate:
+def _rest(instance: Instance, potentials: dict[int, Potential], least: dict[int, int], *, most: bool) -> loops.Rest:
     programs = [group.program for group in instance.groups]
     units = classes(instance)
     begin = list(accumulate((program.end for program in programs), initial=0))
@@ -118,7 +114,7 @@ def _estimate(
         own = slice(begin[group], begin[group + 1])
         others[row] = np.concatenate(table.others)
         ends[row, own] = np.array(table.last) - others[row, own]
-    return kernel.Estimate(
+    return loops.Rest(
         work=np.array([_all_counts(programs, unit, most) for unit in units], dtype=np.int64),
         length=np.array(_all_counts(programs, None, most), dtype=np.int64),
         begin=np.array(begin, dtype=np.int64),

@@ -4,13 +4,13 @@ import math
 from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any
 
+from makespan.engines.cpsat.model import Model, Stopped, booleans, build
+from makespan.engines.finding import Finding
+from makespan.engines.limits import Limits
 from makespan.errors import BrokenPromiseError, UnsupportedError
 from makespan.instance import Instance
 from makespan.result import Upper
 from makespan.schedule import Schedule
-from makespan.solve.cpsat_model import Model, Stopped, booleans, build
-from makespan.solve.finding import Finding
-from makespan.solve.limits import Limits
 
 MOST_BOOLEANS = 2_000_000
 """Up to so many a model is built: Python takes about 20 s and 2 GB for these."""

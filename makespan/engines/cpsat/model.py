@@ -20,11 +20,11 @@ from dataclasses import dataclass, field
 from itertools import accumulate, chain
 from typing import Any, NamedTuple
 
+from makespan.engines.cpsat.windows import Window, windows
 from makespan.instance import Instance
 from makespan.machine import Latency, UnitClass
 from makespan.program import Program
 from makespan.schedule import Schedule
-from makespan.solve.cpsat_windows import Window, windows
 
 Literal = Any
 """A boolean variable, its negation, or a constant: OR-Tools has no common name for them."""

@@ -28,11 +28,11 @@ from statistics import fmean
 
 import numpy as np
 
+from makespan.engines.limits import Limits
+from makespan.engines.search import table_compiled as loops
 from makespan.errors import BrokenPromiseError
 from makespan.instance import Group, Instance
 from makespan.schedule import Schedule
-from makespan.solve import packed_dense_kernel as kernel
-from makespan.solve.limits import Limits
 
 MOST_LEAVES = 1 << 20
 """Ways to go on from one state, counted generously, so that a look at the limits comes in time."""
@@ -49,7 +49,7 @@ _BUDGET_PER_SAMPLE = 1 << 16
 
 @cache
 def load() -> None:
-    """Load or compile every kernel."""
+    """Load or compile every loops."""
     table = Table(Instance.of("CL", 2), 1)
     table.fill(Limits(inf))
     table.witness()
@@ -112,7 +112,7 @@ class Table:
         standing = self._standing(rank)
         while rank < len(self._values) - 1:
             wanted = int(self._values[rank]) - self.sense
-            rank = kernel.follow(rank, wanted, self._values, standing, self._ladder, self._scratch)
+            rank = loops.follow(rank, wanted, self._values, standing, self._ladder, self._scratch)
             if rank < 0:
                 raise BrokenPromiseError("a state of the table has a value that no cycle gives")
             after = self._standing(rank)
@@ -120,10 +120,10 @@ class Table:
             standing = after
         return Schedule.of_chains(self.instance, cycles)
 
-    def _fill(self, rank: int, stop: int, standing: kernel.Ints, budget: int) -> int:
-        return kernel.fill(rank, stop, budget, self.sense, self._values, standing, self._ladder, self._scratch)
+    def _fill(self, rank: int, stop: int, standing: loops.Ints, budget: int) -> int:
+        return loops.fill(rank, stop, budget, self.sense, self._values, standing, self._ladder, self._scratch)
 
-    def _standing(self, rank: int) -> kernel.Ints:
+    def _standing(self, rank: int) -> loops.Ints:
         """Where the warps stand in the state of this rank."""
         places: list[int] = []
         for group in self.instance.groups:
@@ -168,7 +168,7 @@ def _choices(instance: Instance, unit: str) -> int:
     return min(comb(instance.warps, sigma), comb(sigma + places - 1, sigma))
 
 
-def _ladder(instance: Instance) -> kernel.Ladder:
+def _ladder(instance: Instance) -> loops.Ladder:
     groups = instance.groups
     number = {unit: at for at, unit in enumerate(_classes(instance))}
     worth = accumulate(map(_size, groups), mul, initial=1)
@@ -178,7 +178,7 @@ def _ladder(instance: Instance) -> kernel.Ladder:
         for below in range(group.warps):
             gain[warp, : group.program.end] = [digit * comb(p + below, below) for p in range(group.program.end)]
             warp += 1
-    return kernel.Ladder(
+    return loops.Ladder(
         first=_ints([0, *accumulate(group.warps for group in groups)]),
         base=_ints([0, *accumulate(group.program.end for group in groups)]),
         end=_ints([group.program.end for group in groups]),
@@ -188,9 +188,9 @@ def _ladder(instance: Instance) -> kernel.Ladder:
     )
 
 
-def _scratch(instance: Instance) -> kernel.Scratch:
+def _scratch(instance: Instance) -> loops.Scratch:
     room, classes = _room(instance), len(_classes(instance))
-    return kernel.Scratch(
+    return loops.Scratch(
         runs=np.zeros((classes, instance.warps, 3), dtype=np.int64),
         size=np.zeros(classes, dtype=np.int64),
         ready=np.zeros(classes, dtype=np.int64),
@@ -199,5 +199,5 @@ def _scratch(instance: Instance) -> kernel.Scratch:
     )
 
 
-def _ints(values: list[int]) -> kernel.Ints:
+def _ints(values: list[int]) -> loops.Ints:
     return np.array(values, dtype=np.int64)

@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterable
 from heapq import heappop, heappush
 from itertools import accumulate
 
+from makespan.engines.limits import Limits
 from makespan.instance import Instance
 from makespan.schedule import Schedule
 from makespan.simulate import run, runner
 from makespan.simulate.choices import Choices, Routes, routes
-from makespan.solve.limits import Limits
 
 Rule = Callable[[int, int, bool], tuple[int, ...]]
 """(warp, instructions done, whether it is the laggard) -> sort key; the smallest execute first."""

@@ -11,7 +11,7 @@ option     one way in which warps of a pair may move: to one of the successors o
 leaf       one complete choice of how many warps use which option
 floor      values that are not above it are of no interest
 
-The caller owns and grows all arrays. A kernel that runs out of room or of its budget returns, and goes on where it
+The caller owns and grows all arrays. An inner loop that runs out of room or of its budget returns, and goes on where it
 was when it is called again: the cursor and the choice remember.
 """
 
@@ -32,7 +32,7 @@ DEAD = -(1 << 31)
 UNBOUNDED = cast(int, np.int64(1 << 62))
 
 DONE, PAUSED, FULL = 0, 1, 2
-"""Why a kernel returned: nothing is left to do, its budget is spent, or an array has no room."""
+"""Why an inner loop returned: nothing is left to do, its budget is spent, or an array has no room."""
 
 LAYER, STATE, OPTIONS, USED, FILLED, BURIED, LEAVES, EXPANDED = range(8)
 """The cursor: layer, state and number of its options (-1: not opened); then how many states are stored, slots taken,
@@ -86,7 +86,7 @@ class Automaton(NamedTuple):
     counter: Ints
 
 
-class Estimate(NamedTuple):
+class Rest(NamedTuple):
     """What bounds the cycles that remain.
 
     `work` (per class and code) and `length` (per code) count instructions on a path: the most for a worst case, the
@@ -165,9 +165,9 @@ def decode(keys: Words, state: int, automaton: Automaton, choice: Choice) -> int
 
 
 @compiled
-def most_left(size: int, enough: int, automaton: Automaton, estimate: Estimate, choice: Choice) -> int:
+def most_left(size: int, enough: int, automaton: Automaton, rest: Rest, choice: Choice) -> int:
     """At most so many cycles remain, whichever warp finishes last; or, as soon as it is clear, more than `enough`."""
-    pairs, units, work, begin = choice.pairs, choice.units, estimate.work, estimate.begin
+    pairs, units, work, begin = choice.pairs, choice.units, rest.work, rest.begin
     for unit in range(len(work)):
         units[LOAD, unit] = 0
         units[USERS, unit] = 0
@@ -177,30 +177,30 @@ def most_left(size: int, enough: int, automaton: Automaton, estimate: Estimate, 
             units[USERS, unit] += pairs[pair, PAIR_WARPS] * np.int64(own > 0)
     most = 0
     pair = 0
-    for group in range(len(estimate.step)):
+    for group in range(len(rest.step)):
         if pair < size and pairs[pair, PAIR_CODE] < begin[group + 1] and most <= enough:
-            rank = add_up(size, group, estimate, choice)
+            rank = add_up(size, group, rest, choice)
             while pair < size and pairs[pair, PAIR_CODE] < begin[group + 1] and most <= enough:
                 code = pairs[pair, PAIR_CODE]
-                cycles = waits(code, automaton.sigma, work, estimate.length, units)
+                cycles = waits(code, automaton.sigma, work, rest.length, units)
                 if cycles > most:
-                    most = max(most, min(cycles, falls(code, group, rank, estimate, choice.totals)))
+                    most = max(most, min(cycles, falls(code, group, rank, rest, choice.totals)))
                 pair += 1
     return most
 
 
 @compiled
-def add_up(size: int, group: int, estimate: Estimate, choice: Choice) -> int:
+def add_up(size: int, group: int, rest: Rest, choice: Choice) -> int:
     """Fill in the potential of all warps at each node of the state's kind; return the rank of the kind."""
-    pairs, units, totals, others = choice.pairs, choice.units, choice.totals, estimate.others
+    pairs, units, totals, others = choice.pairs, choice.units, choice.totals, rest.others
     rank = 0
     for unit in range(units.shape[1]):
-        threshold = estimate.thresholds[group, unit]
+        threshold = rest.thresholds[group, unit]
         rank = rank * (threshold + 1) + min(units[READY, unit], threshold)
-    rank += estimate.rank_first[group]
-    begin = estimate.node_first[rank]
-    for node in range(begin, estimate.node_first[rank + 1]):
-        total = estimate.constants[node]
+    rank += rest.rank_first[group]
+    begin = rest.node_first[rank]
+    for node in range(begin, rest.node_first[rank + 1]):
+        total = rest.constants[node]
         for pair in range(size):
             total += pairs[pair, PAIR_WARPS] * others[node, pairs[pair, PAIR_CODE]]
         totals[node - begin] = total
@@ -208,15 +208,15 @@ def add_up(size: int, group: int, estimate: Estimate, choice: Choice) -> int:
 
 
 @compiled
-def falls(code: int, group: int, rank: int, estimate: Estimate, totals: Ints) -> int:
+def falls(code: int, group: int, rank: int, rest: Rest, totals: Ints) -> int:
     """The cycles left by the potential if a warp at `code` finishes last."""
-    begin, end = estimate.node_first[rank], estimate.node_first[rank + 1]
+    begin, end = rest.node_first[rank], rest.node_first[rank + 1]
     if begin == end:
         return UNBOUNDED
-    most = totals[0] + estimate.ends[begin, code]
+    most = totals[0] + rest.ends[begin, code]
     for node in range(begin + 1, end):
-        most = max(most, totals[node - begin] + estimate.ends[node, code])
-    return int(most // estimate.step[group])
+        most = max(most, totals[node - begin] + rest.ends[node, code])
+    return int(most // rest.step[group])
 
 
 @compiled
@@ -231,31 +231,29 @@ def waits(code: int, sigma: Ints, work: Ints, length: Ints, units: Ints) -> int:
 
 
 @compiled
-def least_left(size: int, automaton: Automaton, estimate: Estimate, choice: Choice) -> int:
+def least_left(size: int, automaton: Automaton, rest: Rest, choice: Choice) -> int:
     """At least so many cycles remain: the longest path that some warp cannot avoid, or the work of a class."""
     pairs = choice.pairs
     least = 0
     for pair in range(size):
-        least = max(least, estimate.length[pairs[pair, PAIR_CODE]])
-    for unit in range(len(estimate.work)):
+        least = max(least, rest.length[pairs[pair, PAIR_CODE]])
+    for unit in range(len(rest.work)):
         load = 0
         for pair in range(size):
-            load += pairs[pair, PAIR_WARPS] * estimate.work[unit, pairs[pair, PAIR_CODE]]
+            load += pairs[pair, PAIR_WARPS] * rest.work[unit, pairs[pair, PAIR_CODE]]
         least = max(least, -(-load // automaton.sigma[unit]))
     return int(least)
 
 
 @compiled
-def prospect(
-    value: int, size: int, floor: int, sense: int, automaton: Automaton, estimate: Estimate, choice: Choice
-) -> int:
+def prospect(value: int, size: int, floor: int, sense: int, automaton: Automaton, rest: Rest, choice: Choice) -> int:
     """No schedule through a state of this value, whose pairs are filled in, ends with a higher one.
 
     Where schedules may end above `floor`, it is enough to return something above.
     """
     if sense > 0:
-        return value + most_left(size, floor - value, automaton, estimate, choice)
-    return value - least_left(size, automaton, estimate, choice)
+        return value + most_left(size, floor - value, automaton, rest, choice)
+    return value - least_left(size, automaton, rest, choice)
 
 
 @compiled
@@ -516,7 +514,7 @@ def advance(
     head: Short,
     cursor: Ints,
     automaton: Automaton,
-    estimate: Estimate,
+    rest: Rest,
     choice: Choice,
 ) -> int:
     """Expand states, layer by layer from the highest, until all is done or `budget` states and leaves are."""
@@ -529,7 +527,7 @@ def advance(
             if cursor[OPTIONS] < 0:
                 budget -= 1
                 size = decode(store.keys, state, automaton, choice)
-                if prospect(value, size, floor, sense, automaton, estimate, choice) <= floor:
+                if prospect(value, size, floor, sense, automaton, rest, choice) <= floor:
                     store.value[state] = DEAD
                     cursor[BURIED] += 1
                     cursor[STATE] = store.after[state]
@@ -615,7 +613,7 @@ def highest(
     head: Short,
     cursor: Ints,
     automaton: Automaton,
-    estimate: Estimate,
+    rest: Rest,
     choice: Choice,
 ) -> int:
     """No schedule through the next `budget` open states ends above this; moves the cursor on, to layer -1 at the end.
@@ -631,7 +629,7 @@ def highest(
             spent += 1
             state = cursor[STATE]
             size = decode(store.keys, state, automaton, choice)
-            most = max(most, prospect(int(store.value[state]), size, UNBOUNDED, sense, automaton, estimate, choice))
+            most = max(most, prospect(int(store.value[state]), size, UNBOUNDED, sense, automaton, rest, choice))
             cursor[STATE] = store.after[state]
         cursor[LAYER] -= 1
         cursor[STATE] = head[cursor[LAYER]] if cursor[LAYER] >= 0 else -1

@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from makespan.certificate import Node, Potential, Table, rank
+from makespan.engines.certificate import beam_compiled as loops
+from makespan.engines.limits import Limits
 from makespan.instance import Instance
 from makespan.schedule import Move, Schedule
-from makespan.solve import beam_kernel as kernel
-from makespan.solve.limits import Limits
 
 MOST_LEAVES = 4_000
 _PAIRS = 7
@@ -30,7 +30,7 @@ Indices = NDArray[np.int32]
 
 @cache
 def load() -> None:
-    """Load or compile every kernel: by a search along a potential that says nothing."""
+    """Load or compile every inner loop: by a search along a potential that says nothing."""
     nothing = Table(others=((0, 0),), last=(0, 0), constant=0)
     nodes = tuple((Node((number,)), nothing) for number in range(2))
     search(Instance.of("CC", 2), Potential(0, ("C",), (1,), 0, nodes), 2, 1, Limits(inf))
@@ -56,19 +56,19 @@ class _Codes:
         group = bisect_right(self.offsets, code) - 1
         return group, code - self.offsets[group]
 
-    def automaton(self, classes: tuple[str, ...]) -> kernel.Automaton:
-        """The instance as the kernel wants it; `classes` numbers the unit classes."""
+    def automaton(self, classes: tuple[str, ...]) -> loops.Automaton:
+        """The instance as the inner loops want it; `classes` numbers the unit classes."""
         groups = list(enumerate(self.instance.groups))
         edges = [[self.code(g, s) for s in place.successors] for g, group in groups for place in group.program.places]
-        return kernel.Automaton(
+        return loops.Automaton(
             unit=_ints([classes.index(place.unit) for _, group in groups for place in group.program.places]),
             sigma=_ints([self.instance.machine.capacities[unit] for unit in classes]),
             first=_ints(list(accumulate(map(len, edges), initial=0))),
             successors=_ints([code for targets in edges for code in targets]),
         )
 
-    def potentials(self, potential: Potential) -> kernel.Potentials:
-        """The certificate as the kernel wants it, its nodes in the order of their kinds."""
+    def potentials(self, potential: Potential) -> loops.Potentials:
+        """The certificate as the inner loops want it, its nodes in the order of their kinds."""
         thresholds = potential.thresholds
         nodes = sorted(potential.nodes, key=lambda item: rank(item[0].kind, thresholds))
         ranks = Counter(rank(node.kind, thresholds) for node, _ in nodes)
@@ -77,7 +77,7 @@ class _Codes:
         for row, (_, table) in enumerate(nodes):
             last[row, begin : begin + len(table.last)] = table.last
         kinds = prod(threshold + 1 for threshold in thresholds)
-        return kernel.Potentials(
+        return loops.Potentials(
             thresholds=_ints(list(thresholds)),
             node_first=_ints(list(accumulate((ranks[number] for number in range(kinds)), initial=0))),
             others=np.array([np.concatenate([_ints(list(group)) for group in table.others]) for _, table in nodes]),
@@ -114,7 +114,7 @@ def search(instance: Instance, potential: Potential, width: int, per_place: int,
         while alive:
             if limits.expired:
                 return None
-            alive, finished = kernel.advance(
+            alive, finished = loops.advance(
                 now, alive, width, per_place, MOST_LEAVES, automaton, potentials, choice, then
             )
             if finished:
@@ -135,7 +135,7 @@ def _leaves(history: list[tuple[Indices, Indices]], end: tuple[int, int, int]) -
 
 
 def _schedule(
-    codes: _Codes, automaton: kernel.Automaton, begin: tuple[Counter[int], int], leaves: list[int], pairs: int
+    codes: _Codes, automaton: loops.Automaton, begin: tuple[Counter[int], int], leaves: list[int], pairs: int
 ) -> Schedule:
     """The schedule that takes these leaves."""
     starts: list[dict[int, int]] = [{} for _ in codes.instance.groups]
@@ -146,16 +146,16 @@ def _schedule(
     _put(layer, begin)
     cycles = []
     for leaf in leaves:
-        number = kernel.open_choice(layer, 0, automaton, choice)
+        number = loops.open_choice(layer, 0, automaton, choice)
         for attempt in range(leaf + 1):
-            kernel.next_leaf(choice, number, attempt == 0)
-        kernel.apply(layer, 0, choice, number, after, 0)
+            loops.next_leaf(choice, number, attempt == 0)
+        loops.apply(layer, 0, choice, number, after, 0)
         cycles.append(_moves(codes, layer, choice, number))
         layer, after = after, layer
     return Schedule.from_moves(codes.instance, starts, cycles)
 
 
-def _moves(codes: _Codes, layer: kernel.Layer, choice: kernel.Choice, number: int) -> list[Move]:
+def _moves(codes: _Codes, layer: loops.Layer, choice: loops.Choice, number: int) -> list[Move]:
     moves = []
     size, laggard = int(layer.sizes[0]), int(layer.laggards[0])
     for option in np.flatnonzero(choice.take[:number]).tolist():
@@ -166,7 +166,7 @@ def _moves(codes: _Codes, layer: kernel.Layer, choice: kernel.Choice, number: in
     return moves
 
 
-def _put(layer: kernel.Layer, begin: tuple[Counter[int], int]) -> None:
+def _put(layer: loops.Layer, begin: tuple[Counter[int], int]) -> None:
     """Make `begin` the first state of a layer."""
     others = sorted(begin[0].items())
     layer.codes[0, : len(others)] = [code for code, _ in others]
@@ -174,9 +174,9 @@ def _put(layer: kernel.Layer, begin: tuple[Counter[int], int]) -> None:
     layer.sizes[0], layer.laggards[0] = len(others), begin[1]
 
 
-def _layer(room: int, pairs: int) -> kernel.Layer:
+def _layer(room: int, pairs: int) -> loops.Layer:
     states, table = room + 1, (room + 1, pairs)
-    return kernel.Layer(
+    return loops.Layer(
         codes=np.zeros(table, dtype=np.int64),
         counts=np.zeros(table, dtype=np.int64),
         sizes=np.zeros(states, dtype=np.int64),
@@ -188,9 +188,9 @@ def _layer(room: int, pairs: int) -> kernel.Layer:
     )
 
 
-def _choice(automaton: kernel.Automaton, pairs: int) -> kernel.Choice:
+def _choice(automaton: loops.Automaton, pairs: int) -> loops.Choice:
     most = int(np.diff(automaton.first).max()) * (pairs + 1)
-    return kernel.Choice(
+    return loops.Choice(
         pair=np.zeros(most, dtype=np.int64),
         unit=np.zeros(most, dtype=np.int64),
         target=np.zeros(most, dtype=np.int64),
@@ -200,5 +200,5 @@ def _choice(automaton: kernel.Automaton, pairs: int) -> kernel.Choice:
     )
 
 
-def _ints(values: list[int]) -> kernel.Ints:
+def _ints(values: list[int]) -> loops.Ints:
     return np.array(values, dtype=np.int64)

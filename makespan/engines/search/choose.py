@@ -9,12 +9,13 @@ from math import inf
 
 from makespan.bounds.delays import Expansion, contracted, expanded
 from makespan.certificate import Certificate
+from makespan.engines.finding import Finding
+from makespan.engines.limits import Limits
+from makespan.engines.search import states as packed_states
+from makespan.engines.search import table as packed_dense
 from makespan.errors import BrokenPromiseError, UnsupportedError
 from makespan.instance import Instance
 from makespan.result import Bounds, Status, Upper
-from makespan.solve import packed_dense, packed_states
-from makespan.solve.finding import Finding
-from makespan.solve.limits import Limits
 
 QUICK_STATES = 2_000_000
 """A table of so many states is full in about a second."""

@@ -7,14 +7,14 @@ from typing import NamedTuple
 
 from makespan.bounds import least_possible, pessimistic, theorem_a
 from makespan.certificate import Certificate
+from makespan.engines.finding import Finding
+from makespan.engines.limits import Limits
 from makespan.errors import UnsupportedError
 from makespan.instance import Instance
 from makespan.result import Bounds, Result, Status, Step, Upper
 from makespan.schedule import Schedule
 from makespan.simulate import Choices, replay, shortest
 from makespan.simulate.choices import routes
-from makespan.solve.finding import Finding
-from makespan.solve.limits import Limits
 
 BACKENDS = {
     "auto": "certificate, then search and CP-SAT if a gap is left",
@@ -104,15 +104,15 @@ def _worst_case(instance: Instance, backend: str, budget: Limits) -> _Proof:
 
 def _best_case(instance: Instance, backend: str, proof: _Proof, limits: Limits) -> Bounds:
     """Between the work to be done and the fastest policy; exactly, where an engine says so in time."""
-    from makespan.solve import two_warps
+    from makespan.engines.two_warps import grid
 
     known = fastest_known(instance, proof.witness, limits)
     if proof.best_case is not None:  # by the way
         known &= proof.best_case
     if known.status is Status.EXACT or limits.expired or backend in ("cpsat", "ilp"):
         return known
-    if two_warps.knows_best_case(instance):
-        found = two_warps.best_case(instance, limits)
+    if grid.knows_best_case(instance):
+        found = grid.best_case(instance, limits)
     else:
         found = None if backend == "certificate" else _shortest(instance, limits)
     return known if found is None else known & found
@@ -120,11 +120,11 @@ def _best_case(instance: Instance, backend: str, proof: _Proof, limits: Limits) 
 
 def _shortest(instance: Instance, limits: Limits) -> Bounds | None:
     """The best case by search."""
-    from makespan.solve import packed, search
+    from makespan.engines.search import choose, plain
 
     if _is_plain(instance):
-        return search.solve(instance, limits).best_case
-    return packed.best_case(instance, limits)
+        return plain.solve(instance, limits).best_case
+    return choose.best_case(instance, limits)
 
 
 def _step(proof: _Proof, engine: str, budget: Limits) -> Step:
@@ -161,9 +161,9 @@ def _engines(
 
 def _before_search(instance: Instance, limits: Limits) -> Limits:
     """What certificates and beams may take in `auto`."""
-    from makespan.solve import packed
+    from makespan.engines.search import choose
 
-    return limits.part(SHARE_BEFORE_TABLE if packed.is_quick(instance, limits) else SHARE_OF_TIME)
+    return limits.part(SHARE_BEFORE_TABLE if choose.is_quick(instance, limits) else SHARE_OF_TIME)
 
 
 def _race(instance: Instance, known: Callable[[], _Proof], limits: Limits) -> Iterator[tuple[str, Iterable[Finding]]]:
@@ -200,9 +200,9 @@ def _race(instance: Instance, known: Callable[[], _Proof], limits: Limits) -> It
 
 def _for_search(instance: Instance, limits: Limits) -> Limits:
     """All the time that is left for the packed search, a share of it for the plain one."""
-    from makespan.solve import packed
+    from makespan.engines.search import choose
 
-    return limits if packed.applies(instance) else limits.part(SHARE_OF_TIME)
+    return limits if choose.applies(instance) else limits.part(SHARE_OF_TIME)
 
 
 def _closes(found: Finding, start: _Proof) -> bool:
@@ -234,52 +234,52 @@ def _count_states(instance: Instance) -> int:
 def _search(instance: Instance, known: Callable[[], _Proof], limits: Limits) -> Iterator[Finding]:
     """The plain search where it is quick, else the packed one, which prunes by what is known."""
     with limits.preparing():
-        from makespan.solve import packed, search
+        from makespan.engines.search import choose, plain
     if _is_plain(instance):
-        yield search.solve(instance, limits)
+        yield plain.solve(instance, limits)
         return
     proof = known()
-    yield packed.solve(instance, limits, certificate=proof.certificate, incumbent=proof.witness.makespan)
+    yield choose.solve(instance, limits, certificate=proof.certificate, incumbent=proof.witness.makespan)
 
 
 def _is_plain(instance: Instance) -> bool:
     """Whether the plain search is the one to take."""
-    from makespan.solve import packed
+    from makespan.engines.search import choose
 
-    return instance.has_barriers or _count_states(instance) <= SMALL_STATES or not packed.applies(instance)
+    return instance.has_barriers or _count_states(instance) <= SMALL_STATES or not choose.applies(instance)
 
 
 def _model(instance: Instance, backend: str, known: _Proof, limits: Limits) -> Iterator[Finding]:
     """A declarative model; of what is known it takes the horizon, and CP-SAT a schedule to start from."""
     if backend == "cpsat":
         with limits.preparing():
-            from makespan.solve import cpsat
+            from makespan.engines.cpsat import engine as cpsat
         yield cpsat.solve(
             instance, limits, horizon=known.upper, hint=known.witness, workers=limits.threads, seed=limits.seed
         )
     else:
-        from makespan.solve import ilp
+        from makespan.engines.ilp import engine as ilp
 
         yield ilp.solve(instance, limits, horizon=known.upper, form="tightened")
 
 
 def _improve(instance: Instance, limits: Limits) -> Iterator[Finding]:
     with limits.preparing():
-        from makespan.solve import certify
-    yield from certify.improve(instance, limits)
+        from makespan.engines.certificate import improve
+    yield from improve.improve(instance, limits)
 
 
 def _constructions(instance: Instance, limits: Limits) -> Iterator[Finding]:
     """Two warps, exactly."""
     with limits.preparing():
-        from makespan.solve import two_warps
-    if two_warps.applies(instance):
-        yield two_warps.solve(instance, limits)
+        from makespan.engines.two_warps import grid
+    if grid.applies(instance):
+        yield grid.solve(instance, limits)
 
 
 def _bounded(instance: Instance, limits: Limits) -> _Proof:
     """What costs next to nothing: a constructed schedule below, the closed-form bounds above."""
-    from makespan.solve import convoy, greedy
+    from makespan.engines.construct import convoy, greedy
 
     worst_bound, by_pairs = pessimistic(instance), theorem_a(instance)
     if convoy.applies(instance):
@@ -309,7 +309,7 @@ def _add(instance: Instance, proof: _Proof, found: Finding, engine: str) -> _Pro
 
 def fastest_known(instance: Instance, witness: Schedule, limits: Limits) -> Bounds:
     """The best case, between the work to be done and the fastest policy or, where a limit comes first, a witness."""
-    from makespan.solve import greedy
+    from makespan.engines.construct import greedy
 
     least, most, quickest = least_possible(instance), witness.makespan, Choices("least", "shortest")
     if least < most and not limits.expired:

@@ -21,12 +21,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
+from makespan.engines.finding import Finding
+from makespan.engines.ilp.model import FORMS, Model, Values, build, pulp, shape
+from makespan.engines.limits import Limits
 from makespan.errors import BrokenPromiseError, InputError, UnsupportedError
 from makespan.instance import Instance
 from makespan.result import Upper
-from makespan.solve.finding import Finding
-from makespan.solve.ilp_model import FORMS, Model, Values, build, pulp, shape
-from makespan.solve.limits import Limits
 
 MOST_TERMS = 5_000_000
 """Coefficients up to which a programme is built: PuLP takes about 2 s and 250 MB for a million."""
@@ -151,7 +151,7 @@ def _highs(model: Model, folder: Path, limits: Limits) -> _Answer:
     _, names, _, _ = model.problem.writeMPS(str(files["model.mps"]), rename=1)
     paths = [str(files[name]) for name in ("model.mps", "result", "improving")]
     until = str(time.time() + limits.remaining)
-    _run([sys.executable, "-m", "makespan.solve.highs", *paths, until], files["log"], limits)
+    _run([sys.executable, "-m", "makespan.engines.ilp.highs", *paths, until], files["log"], limits)
     result: dict[str, Any] = json.loads(_text(files["result"]) or '{"status": "", "values": {}}')
     optimal = result["status"] == "OPTIMAL"
     values = result["values"] if optimal else improved(_text(files["improving"]))

@@ -46,15 +46,15 @@ import numpy as np
 from makespan.bounds import least_possible, pessimistic
 from makespan.bounds.conditions import Stopped
 from makespan.certificate import Certificate
+from makespan.engines.finding import Finding
+from makespan.engines.limits import Limits
+from makespan.engines.search import remaining
+from makespan.engines.search import states_compiled as loops
 from makespan.errors import BrokenPromiseError, UnsupportedError
 from makespan.instance import Group, Instance
 from makespan.result import Bounds, Upper
 from makespan.schedule import Move, Schedule
 from makespan.simulate import shortest
-from makespan.solve import packed_bounds
-from makespan.solve import packed_kernel as kernel
-from makespan.solve.finding import Finding
-from makespan.solve.limits import Limits
 
 MOST_WORDS = 16
 """Keys of more words are refused: there would be far too many states anyway."""
@@ -67,7 +67,7 @@ _MOST_STATES = (1 << 31) - 2
 _FEWEST_STATES = 1 << 10
 _WORD_BITS = 64
 _FIRST_BUDGET = 64
-"""States and leaves of the first call of a kernel; later calls are to take between a quarter and all of
+"""States and leaves of the first call of an inner loop; later calls are to take between a quarter and all of
 `_CALL_SECONDS`."""
 
 _CALL_SECONDS = 0.08
@@ -113,11 +113,11 @@ def _problem(instance: Instance) -> "Problem":
 def _worst(problem: "Problem", certificate: Certificate | None, incumbent: int, limits: Limits) -> "_Answer":
     instance = problem.instance
     try:
-        estimate = packed_bounds.worst_case(instance, certificate, lambda: limits.expired)
+        rest = remaining.worst_case(instance, certificate, lambda: limits.expired)
     except Stopped:
         return _Answer()
     ceiling = pessimistic(instance) if certificate is None else certificate.upper
-    return _largest(Task(problem, 1, estimate, limits), incumbent, ceiling)
+    return _largest(Task(problem, 1, rest, limits), incumbent, ceiling)
 
 
 def obstacle(instance: Instance) -> str | None:
@@ -148,9 +148,9 @@ def _sizes(instance: Instance) -> tuple[int, int, int]:
 
 @cache
 def load() -> None:
-    """Load or compile every kernel: in the middle of a search there may be no time for that."""
+    """Load or compile every inner loop: in the middle of a search there may be no time for that."""
     instance = Instance.of("CL", 2)
-    run = Run(Task(Problem.of(instance), 1, packed_bounds.worst_case(instance, None), Limits(inf)), 0)
+    run = Run(Task(Problem.of(instance), 1, remaining.worst_case(instance, None), Limits(inf)), 0)
     run.search()
     run.witness()
     run.grow_store()
@@ -210,11 +210,11 @@ def _placed(instance: Instance) -> list[tuple[int, int]]:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """The instance as the kernel wants it; the codes of group g begin at `begin[g]`."""
+    """The instance as the inner loops want it; the codes of group g begin at `begin[g]`."""
 
     instance: Instance
     begin: tuple[int, ...]
-    automaton: kernel.Automaton
+    automaton: loops.Automaton
     words: int
 
     @classmethod
@@ -241,13 +241,13 @@ class Problem:
         )
         return (Counter(chain.from_iterable(codes)) for codes in product(*ways))
 
-    def key(self, state: Counter[int]) -> kernel.Words:
+    def key(self, state: Counter[int]) -> loops.Words:
         """The key of a start."""
         words = [0] * self.words
         for code, count in state.items():
             field = int(self.automaton.counter[code])
             if field >= 0:  # the one start of a string is place 0, where fields of warps are 0 too
-                word, shift = self.automaton.fields[field, : kernel.MASK].tolist()
+                word, shift = self.automaton.fields[field, : loops.MASK].tolist()
                 words[word] |= count << shift
         return np.array(words, dtype=np.uint64)
 
@@ -260,18 +260,18 @@ class Problem:
         group = int(np.searchsorted(self.begin, code, side="right")) - 1
         return group, code - self.begin[group]
 
-    def moves(self, choice: kernel.Choice, number: int) -> list[Move]:
+    def moves(self, choice: loops.Choice, number: int) -> list[Move]:
         """The cycle that a leaf stands for."""
         moves = []
         for option in choice.options[:number].tolist():
-            group, place = self.place(int(choice.pairs[option[kernel.PAIR], kernel.PAIR_CODE]))
-            target, warps = option[kernel.TARGET], option[kernel.TAKE]
+            group, place = self.place(int(choice.pairs[option[loops.PAIR], loops.PAIR_CODE]))
+            target, warps = option[loops.TARGET], option[loops.TAKE]
             successor = self.instance.groups[group].program.end if target < 0 else self.place(target)[1]
             if warps:
                 moves.append(Move(group, place, successor, warps))
         return moves
 
-    def begun(self, size: int, choice: kernel.Choice) -> list[dict[int, int]]:
+    def begun(self, size: int, choice: loops.Choice) -> list[dict[int, int]]:
         """How many warps stand where, per group, in the state whose pairs are filled in."""
         begun: list[dict[int, int]] = [{} for _ in self.instance.groups]
         for code, warps, _ in choice.pairs[:size].tolist():
@@ -280,15 +280,15 @@ class Problem:
         return begun
 
 
-def _automaton(instance: Instance, begin: tuple[int, ...]) -> kernel.Automaton:
+def _automaton(instance: Instance, begin: tuple[int, ...]) -> loops.Automaton:
     programs = [group.program for group in instance.groups]
-    number = {unit: at for at, unit in enumerate(packed_bounds.classes(instance))}
+    number = {unit: at for at, unit in enumerate(remaining.classes(instance))}
     edges = [
         [base + s if s < program.end else -1 for s in place.successors]
         for base, program in zip(begin, programs, strict=False)
         for place in program.places
     ]
-    return kernel.Automaton(
+    return loops.Automaton(
         unit=_ints([number[place.unit] for program in programs for place in program.places]),
         sigma=_ints([min(instance.warps, instance.machine.capacities[unit]) for unit in number]),
         first=_ints(list(accumulate(map(len, edges), initial=0))),
@@ -304,7 +304,7 @@ class Task(NamedTuple):
 
     problem: Problem
     sense: int
-    estimate: kernel.Estimate
+    rest: loops.Rest
     limits: Limits
 
 
@@ -319,7 +319,7 @@ def _shortest(problem: Problem, limits: Limits) -> Bounds:
     """The best case, between the work to be done and the fastest policy or witness."""
     instance = problem.instance
     known = shortest(instance).makespan
-    task = Task(problem, -1, packed_bounds.best_case(instance), limits)
+    task = Task(problem, -1, remaining.best_case(instance), limits)
     found = _largest(task, -known, -least_possible(instance))
     least = max(least_possible(instance), -found.most if found.most is not None else 0)
     return Bounds(least, known if found.witness is None else found.witness.makespan)
@@ -359,9 +359,9 @@ class Run:
         self.problem, self.limits = task.problem, task.limits
         top = sum(group.warps * group.program.most() for group in self.problem.instance.groups)
         self.head = np.full(top + 1, -1, dtype=np.int32)
-        self.cursor = np.zeros(kernel.CURSOR_SIZE, dtype=np.int64)
-        self.cursor[kernel.LAYER], self.cursor[kernel.STATE], self.cursor[kernel.OPTIONS] = top + 1, -1, -1
-        self.choice = _choice(self.problem, task.estimate)
+        self.cursor = np.zeros(loops.CURSOR_SIZE, dtype=np.int64)
+        self.cursor[loops.LAYER], self.cursor[loops.STATE], self.cursor[loops.OPTIONS] = top + 1, -1, -1
+        self.choice = _choice(self.problem, task.rest)
         self.store = _store(_FEWEST_STATES, self.problem.words)
         self.table = np.zeros(4 * _FEWEST_STATES, dtype=np.uint64)
         self.remembers = True
@@ -373,19 +373,19 @@ class Run:
         """The largest value if it is above the floor, else the floor; None when a limit comes first."""
         if not self._begin():
             return None
-        self.cursor[kernel.LAYER] = len(self.head) - 1
-        self.cursor[kernel.STATE] = self.head[-1]
-        status = kernel.PAUSED
-        while status != kernel.DONE:
-            if self.limits.expired or (status == kernel.FULL and not self.grow()):
+        self.cursor[loops.LAYER] = len(self.head) - 1
+        self.cursor[loops.STATE] = self.head[-1]
+        status = loops.PAUSED
+        while status != loops.DONE:
+            if self.limits.expired or (status == loops.FULL and not self.grow()):
                 return None
             began = time.monotonic()
-            status = kernel.advance(
+            status = loops.advance(
                 self.floor, self.task.sense, self._budget, self.store, self.table, self.head, self.cursor,
-                self.problem.automaton, self.task.estimate, self.choice,
+                self.problem.automaton, self.task.rest, self.choice,
             )  # fmt: skip
             self._pace(time.monotonic() - began, status)
-            states, layer = int(self.cursor[kernel.EXPANDED]), int(self.cursor[kernel.LAYER])
+            states, layer = int(self.cursor[loops.EXPANDED]), int(self.cursor[loops.LAYER])
             self.limits.progress(f"search: {states} states, {max(0, layer)} instructions of all warps to go")
         end = int(self.head[0])
         return self.floor if end < 0 else max(self.floor, int(self.store.value[end]))
@@ -396,16 +396,16 @@ class Run:
             return None
         most, began = self.floor, time.monotonic()
         cursor = self.cursor.copy()
-        while cursor[kernel.LAYER] >= 0:
+        while cursor[loops.LAYER] >= 0:
             if time.monotonic() - began > 0.5 + self.limits.elapsed / 10:
                 return None
             most = max(most, self._highest(cursor, self._budget))
         return most
 
-    def _highest(self, cursor: kernel.Ints, budget: int) -> int:
-        return kernel.highest(
+    def _highest(self, cursor: loops.Ints, budget: int) -> int:
+        return loops.highest(
             self.task.sense, budget, self.store, self.head, cursor,
-            self.problem.automaton, self.task.estimate, self.choice,
+            self.problem.automaton, self.task.rest, self.choice,
         )  # fmt: skip
 
     @_wrapping
@@ -424,36 +424,36 @@ class Run:
                     return None
                 if found:
                     break
-            state = int(self.cursor[kernel.STATE])
-            cycles.append(problem.moves(self.choice, int(self.cursor[kernel.OPTIONS])))
-        size = kernel.decode(self.store.keys, state, problem.automaton, self.choice)
+            state = int(self.cursor[loops.STATE])
+            cycles.append(problem.moves(self.choice, int(self.cursor[loops.OPTIONS])))
+        size = loops.decode(self.store.keys, state, problem.automaton, self.choice)
         return Schedule.from_moves(problem.instance, problem.begun(size, self.choice), cycles[::-1])
 
-    def _find(self, target: kernel.Words, wanted: int, layer: int) -> bool | None:
+    def _find(self, target: loops.Words, wanted: int, layer: int) -> bool | None:
         """Whether `layer` holds a state before `target`, then the current one; None when a limit comes first."""
-        self.cursor[kernel.STATE], self.cursor[kernel.OPTIONS] = self.head[layer], -1
-        status = kernel.PAUSED
-        while status == kernel.PAUSED:
+        self.cursor[loops.STATE], self.cursor[loops.OPTIONS] = self.head[layer], -1
+        status = loops.PAUSED
+        while status == loops.PAUSED:
             if self.limits.expired:
                 return None
             began = time.monotonic()
-            status = kernel.find_step(
+            status = loops.find_step(
                 target, wanted, self._budget, self.store, self.cursor,
                 self.problem.automaton, self.choice,
             )  # fmt: skip
             self._pace(time.monotonic() - began, status)
-        return bool(self.cursor[kernel.STATE] >= 0)
+        return bool(self.cursor[loops.STATE] >= 0)
 
     def _begin(self) -> bool:
         """Store the starts; False when a limit comes first."""
         for number, state in enumerate(self.problem.starts()):
             if number % _STARTS_PER_LOOK == 0 and self.limits.expired:
                 return False
-            used, filled = self.cursor[kernel.USED], self.cursor[kernel.FILLED]
+            used, filled = self.cursor[loops.USED], self.cursor[loops.FILLED]
             if (used == len(self.store.value) or 2 * filled >= len(self.table)) and not self.grow():
                 return False
             key, layer = self.problem.key(state)[np.newaxis], self.problem.layer(state)
-            kernel.insert(key, 0, 0, layer, *self.store, self.table, self.head, self.cursor)
+            loops.insert(key, 0, 0, layer, *self.store, self.table, self.head, self.cursor)
         self.begun = True
         return True
 
@@ -461,7 +461,7 @@ class Run:
         """Adapt the budget to the time that the last call took."""
         if seconds > _CALL_SECONDS:
             self._budget = max(1, self._budget // 2)
-        elif seconds < _CALL_SECONDS / 4 and status == kernel.PAUSED:
+        elif seconds < _CALL_SECONDS / 4 and status == loops.PAUSED:
             self._budget *= 2
 
     def grow(self) -> bool:
@@ -472,29 +472,29 @@ class Run:
         return has_room
 
     def _grow(self) -> bool:
-        if self.cursor[kernel.USED] == len(self.store.value) and not self.grow_store():
+        if self.cursor[loops.USED] == len(self.store.value) and not self.grow_store():
             return False
-        waiting = kernel.count_open(self.store, self.head, self.cursor)
+        waiting = loops.count_open(self.store, self.head, self.cursor)
         slots = 1 << max(12, (4 * waiting).bit_length())
         if self.head.nbytes + self._bytes(len(self.store.value)) + 8 * slots > self.limits.memory_bytes:
             return False
         self.table = np.zeros(0, dtype=np.uint64)
         self.table = np.zeros(slots, dtype=np.uint64)
-        kernel.fill_table(self.store, self.head, self.cursor, self.table)
+        loops.fill_table(self.store, self.head, self.cursor, self.table)
         return True
 
     def grow_store(self) -> bool:
         """Make room for more states; False when there is no memory for that."""
-        room, alive = len(self.store.value), int(self.cursor[kernel.USED] - self.cursor[kernel.BURIED])
+        room, alive = len(self.store.value), int(self.cursor[loops.USED] - self.cursor[loops.BURIED])
         free = self.limits.memory_bytes - self.head.nbytes - self._bytes(room) - self.table.nbytes
         most = min(free // self._bytes(1), _MOST_STATES)
         if most < alive + alive // 4:
             self.remembers = False
-            alive = kernel.count_open(self.store, self.head, self.cursor)
+            alive = loops.count_open(self.store, self.head, self.cursor)
         if most < alive + alive // 4:
             return False
         fresh = _store(min(most, max(2 * alive, _FEWEST_STATES)), self.problem.words)
-        kernel.move(self.store, self.head, self.cursor, self.remembers, fresh)
+        loops.move(self.store, self.head, self.cursor, self.remembers, fresh)
         self.store = fresh
         return True
 
@@ -502,22 +502,22 @@ class Run:
         return states * (8 * self.problem.words + 8)
 
 
-def _store(room: int, words: int) -> kernel.Store:
-    return kernel.Store(
+def _store(room: int, words: int) -> loops.Store:
+    return loops.Store(
         keys=np.empty((room, words), dtype=np.uint64),
         value=np.empty(room, dtype=np.int32),
         after=np.empty(room, dtype=np.int32),
     )
 
 
-def _choice(problem: Problem, estimate: kernel.Estimate) -> kernel.Choice:
+def _choice(problem: Problem, rest: loops.Rest) -> loops.Choice:
     pairs, options, most = _sizes(problem.instance)
-    nodes = int(np.diff(estimate.node_first).max(initial=0))
-    return kernel.Choice(
+    nodes = int(np.diff(rest.node_first).max(initial=0))
+    return loops.Choice(
         pairs=np.zeros((pairs + 1, 3), dtype=np.int64),
         units=np.zeros((4, len(problem.automaton.sigma)), dtype=np.int64),
         totals=np.zeros(nodes, dtype=np.int64),
-        options=np.zeros((options + 1, kernel.OPTION_SIZE), dtype=np.int64),
+        options=np.zeros((options + 1, loops.OPTION_SIZE), dtype=np.int64),
         delta=np.zeros((options + 1, most + 1, problem.words), dtype=np.uint64),
         part=np.zeros((options + 1, problem.words), dtype=np.uint64),
         sums=np.zeros((3, _MOST_SUMS, problem.words), dtype=np.uint64),
@@ -526,5 +526,5 @@ def _choice(problem: Problem, estimate: kernel.Estimate) -> kernel.Choice:
     )
 
 
-def _ints(values: list[int]) -> kernel.Ints:
+def _ints(values: list[int]) -> loops.Ints:
     return np.array(values, dtype=np.int64)

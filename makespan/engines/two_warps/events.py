@@ -1,6 +1,6 @@
 """Two warps on any machine: the exact worst and best case by a table of events, without the cycles between them.
 
-The recursion and its proof stand in docs/theory.md, section 4, the words in `two_warps_kernel`. Latencies may be
+The recursion and its proof stand in docs/theory.md, section 4, the words in `events_compiled`. Latencies may be
 ranges, programs may have choices. What is not known here: barriers, and ports that can be held in too many ways.
 """
 
@@ -13,15 +13,15 @@ from typing import NamedTuple
 
 import numpy as np
 
+from makespan.engines.finding import Finding
+from makespan.engines.limits import Limits
+from makespan.engines.two_warps import events_compiled as loops
 from makespan.errors import BrokenPromiseError
 from makespan.instance import Instance
 from makespan.machine import DELAY, Machine, UnitClass
 from makespan.program import Program
 from makespan.result import Bounds, Upper
 from makespan.schedule import Schedule
-from makespan.solve import two_warps_kernel as kernel
-from makespan.solve.finding import Finding
-from makespan.solve.limits import Limits
 
 MAX_ENTRIES = 500_000_000
 """Of all tables; an entry has four bytes."""
@@ -72,7 +72,7 @@ def _filled(instance: Instance, limits: Limits, sense: int) -> "_Table | None":
 
 @cache
 def load() -> None:
-    """Load or compile every kernel."""
+    """Load or compile every loops."""
     instance = Instance.of("CL", 2, Machine("slow", (UnitClass("C", 1, 2), UnitClass("L", 1))))
     table = _Table(instance, *_ports(instance))
     table.fill(Limits(inf), 1)
@@ -80,7 +80,7 @@ def load() -> None:
 
 
 class _State(NamedTuple):
-    """`mover` is the number of the warp that issued last; the rest as in the kernel."""
+    """`mover` is the number of the warp that issued last; the rest as in the loops."""
 
     mover: int
     leg: int
@@ -100,12 +100,12 @@ class _Start(NamedTuple):
 class _Table:
     """The values of all states, for one sense at a time."""
 
-    def __init__(self, instance: Instance, ports: kernel.Ports, holdings: int) -> None:
+    def __init__(self, instance: Instance, ports: loops.Ports, holdings: int) -> None:
         self._instance, self._ports, self._sense = instance, ports, 1
         self._programs = tuple(instance.programs())
         self._warps = _warps(instance, holdings)
         room = max(2, *(int(warp.most.max()) + 2 for warp in self._warps))
-        self._scratch = kernel.Scratch(*(np.zeros(room, dtype=np.int64) for _ in range(4)))
+        self._scratch = loops.Scratch(*(np.zeros(room, dtype=np.int64) for _ in range(4)))
 
     def fill(self, limits: Limits, sense: int) -> bool:
         """Fill in all states, the last ones first; False when a limit comes first."""
@@ -118,7 +118,7 @@ class _Table:
                 if limits.expired:
                     return False
                 end = max(0, begin - step + 1)
-                kernel.fill(a, begin, end, same, first, second, self._ports, sense, self._scratch)
+                loops.fill(a, begin, end, same, first, second, self._ports, sense, self._scratch)
         return True
 
     def start(self) -> _Start:
@@ -132,7 +132,7 @@ class _Table:
             for b in range(len(self._programs[1].starts)):
                 unit, other = int(first.next[a]), int(second.next[b])
                 held = int(ports.taken[unit, 0])
-                if kernel.clash(unit, other, 0, 0, ports):
+                if loops.clash(unit, other, 0, 0, ports):
                     for leg in range(first.first[a], first.beyond[a]):
                         yield self._begun((0,), _State(0, leg, b, 0, held))
                     for leg in range(second.first[b], second.beyond[b]):
@@ -144,7 +144,7 @@ class _Table:
 
     def _begun(self, issuing: tuple[int, ...], state: _State) -> _Start:
         mover, other = self._warps[state.mover], self._warps[1 - state.mover]
-        at = kernel.entry(state.leg, state.leg_of_other, state.holding, state.age, mover, other)
+        at = loops.entry(state.leg, state.leg_of_other, state.holding, state.age, mover, other)
         return _Start(int(mover.table[at]), issuing, state)
 
     def witness(self) -> Schedule:
@@ -181,26 +181,26 @@ class _Table:
             others.append(most_of_other)
             return None
         if mover.next[a] < 0 or other.next[b] < 0:
-            _, cycle, to, to_of_other = kernel.alone(*arguments)
-            kind = kernel.MOVER_IS_LATER if mover.next[a] < 0 else kernel.OTHER_IS_LATER
+            _, cycle, to, to_of_other = loops.alone(*arguments)
+            kind = loops.MOVER_IS_LATER if mover.next[a] < 0 else loops.OTHER_IS_LATER
         else:
-            cycle, kind, to, to_of_other = kernel.follow(*arguments)
+            cycle, kind, to, to_of_other = loops.follow(*arguments)
         if cycle == 0:
             raise BrokenPromiseError("a state of the table of two warps has a value that no event gives")
-        if kind != kernel.MOVER_IS_LATER:  # ready by now, and not before this cycle unless a port was held
+        if kind != loops.MOVER_IS_LATER:  # ready by now, and not before this cycle unless a port was held
             own.append(min(most, cycle))
-        if kind != kernel.OTHER_IS_LATER and age < most_of_other:
+        if kind != loops.OTHER_IS_LATER and age < most_of_other:
             others.append(min(most_of_other, age + cycle))
         now = int(self._ports.after[min(cycle, self._ports.span), state.holding])
         unit, unit_of_other = int(mover.next[a]), int(other.next[b])
         taken, number = self._ports.taken, state.mover
-        if kind == kernel.BOTH:
+        if kind == loops.BOTH:
             held = int(taken[unit_of_other, taken[unit, now]])
             return cycle, (0, 1), _State(number, to, to_of_other, 0, held)
-        if kind in (kernel.OTHER_IS_LATER, kernel.OTHER_WAITS):
-            aged = most_of_other if kind == kernel.OTHER_WAITS else min(age + cycle, most_of_other)
+        if kind in (loops.OTHER_IS_LATER, loops.OTHER_WAITS):
+            aged = most_of_other if kind == loops.OTHER_WAITS else min(age + cycle, most_of_other)
             return cycle, (number,), _State(number, to, b, aged, int(taken[unit, now]))
-        aged = most if kind == kernel.MOVER_WAITS else min(cycle, most)
+        aged = most if kind == loops.MOVER_WAITS else min(cycle, most)
         return cycle, (1 - number,), _State(1 - number, to_of_other, a, aged, int(taken[unit_of_other, now]))
 
 
@@ -225,7 +225,7 @@ def _entries(instance: Instance, holdings: int) -> int:
     return holdings * (legs[0] * ages[1] + (0 if instance.identical else legs[1] * ages[0]))
 
 
-def _warps(instance: Instance, holdings: int) -> tuple[kernel.Warp, kernel.Warp]:
+def _warps(instance: Instance, holdings: int) -> tuple[loops.Warp, loops.Warp]:
     """Both warps with their tables; one and the same where the programs are."""
     first, second = instance.programs()
     columns = [_columns(instance, program, holdings) for program in (first, second)]
@@ -243,14 +243,14 @@ def _columns(instance: Instance, program: Program, holdings: int) -> list[int]:
     return list(accumulate((holdings * count for count in ages), initial=0))
 
 
-def _warp(instance: Instance, program: Program, columns: list[int], width: int) -> kernel.Warp:
+def _warp(instance: Instance, program: Program, columns: list[int], width: int) -> loops.Warp:
     legs, places = _legs(program), program.places
     units = {unit.name: unit for unit in instance.machine.units}
     number = {name: at for at, name in enumerate(units)}
     leaving = Counter(source for source, _ in legs)
     first = list(accumulate(leaving[place] for place in range(-1, program.end)))
     sources = [units[places[source].unit] if source >= 0 else None for source, _ in legs]
-    return kernel.Warp(
+    return loops.Warp(
         least=_ints([unit.latency.least if unit else 0 for unit in sources]),
         most=_ints([unit.latency.most if unit else 0 for unit in sources]),
         last=_ints([number[unit.name] if unit else -1 for unit in sources]),
@@ -327,7 +327,7 @@ def _free(ports: tuple[int, ...], unit: UnitClass, count: int) -> int:
     return ports[missing - 1] if missing > 0 else 0
 
 
-def _ports(instance: Instance) -> tuple[kernel.Ports, int]:
+def _ports(instance: Instance) -> tuple[loops.Ports, int]:
     """The ports, and how many holdings there are."""
     units, counted, span = instance.machine.units, _counted(instance), _span(instance)
     holdings = _holdings(counted, span)
@@ -347,7 +347,7 @@ def _ports(instance: Instance) -> tuple[kernel.Ports, int]:
     after[0] = np.arange(len(holdings))
     for cycle in range(span):
         after[cycle + 1] = later[after[cycle]]
-    ports = kernel.Ports(
+    ports = loops.Ports(
         interval=_ints([unit.interval for unit in units]),
         sole=np.array([unit.capacity == 1 for unit in units]),
         counted=np.array([unit in counted for unit in units]),
@@ -361,5 +361,5 @@ def _ports(instance: Instance) -> tuple[kernel.Ports, int]:
     return ports, len(holdings)
 
 
-def _ints(values: list[int]) -> kernel.Ints:
+def _ints(values: list[int]) -> loops.Ints:
     return np.array(values, dtype=np.int64)

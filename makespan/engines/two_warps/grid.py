@@ -2,13 +2,13 @@
 
 import numpy as np
 
+from makespan.engines.finding import Finding
+from makespan.engines.limits import Limits
+from makespan.engines.two_warps import events
 from makespan.errors import UnsupportedError
 from makespan.instance import Instance
 from makespan.result import Bounds, Upper
 from makespan.schedule import Schedule
-from makespan.solve import two_warps_events
-from makespan.solve.finding import Finding
-from makespan.solve.limits import Limits
 
 MAX_CELLS = 50_000_000
 
@@ -18,7 +18,7 @@ def applies(instance: Instance) -> bool:
     if instance.warps != 2 or instance.has_barriers:
         return False
     if not instance.machine.is_basic:
-        return two_warps_events.applies(instance)
+        return events.applies(instance)
     first, second = instance.programs()
     return first.is_chain and second.is_chain and (first.end + 1) * (second.end + 1) <= MAX_CELLS
 
@@ -33,17 +33,17 @@ def solve(instance: Instance, limits: Limits) -> Finding:
         raise UnsupportedError("two-warp-dp is for two warps without barriers, on a basic machine with strings")
     if instance.machine.is_basic:
         return _by_grid(instance)
-    return two_warps_events.solve(instance, limits)
+    return events.solve(instance, limits)
 
 
 def best_case(instance: Instance, limits: Limits) -> Bounds | None:
     """The exact best case of an instance of which this `knows_best_case`; None where limits do not suffice."""
-    return two_warps_events.best_case(instance, limits)
+    return events.best_case(instance, limits)
 
 
 def knows_best_case(instance: Instance) -> bool:
     """Whether there are two warps on a machine that is not basic, and the table fits."""
-    return not instance.machine.is_basic and two_warps_events.applies(instance)
+    return not instance.machine.is_basic and events.applies(instance)
 
 
 def _by_grid(instance: Instance) -> Finding:

@@ -1,0 +1,1 @@
+"""Potential certificates, refined while time lasts, and the beams that they guide."""

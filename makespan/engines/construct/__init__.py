@@ -1,0 +1,1 @@
+"""Schedules that are made by rule: first witnesses."""

@@ -1,0 +1,1 @@
+"""A constraint programme of the worst case, for CP-SAT."""

@@ -1,0 +1,1 @@
+"""The published integer programme and its tightened form, for CBC and HiGHS."""

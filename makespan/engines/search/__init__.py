@@ -1,0 +1,1 @@
+"""Exhaustive search: plain, over packed states, or by a table of all count states."""

@@ -1,0 +1,1 @@
+"""Two warps, exactly: a grid of their places, or from event to event."""
