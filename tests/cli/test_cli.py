@@ -24,7 +24,7 @@ from makespan.instance import Instance
 from makespan.report.gantt import Window
 from makespan.result import Bounds
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 SCHEMA = json.loads((ROOT / "docs" / "schema" / "result-1.schema.json").read_text())
 SHORT = "a search stopped for want of memory: with a larger --memory-limit it may prove more"
 HARD = ("--string", "CLLCLCLLCCLCLLLCLCCCLCLCLCLLC", "--warps", "12", "--capacity", "C=2,L=1")

@@ -16,7 +16,7 @@ from makespan.simulate import replay
 from makespan.strings import NamedInstance, read_instances
 from tests.oracle import brute_force, count_states
 
-FOLDER = Path(__file__).parents[1] / "instruction_strings"
+FOLDER = Path(__file__).parents[2] / "instruction_strings"
 REFERENCE = read_instances(FOLDER / "reference.jsonl")
 LONG = read_instances(FOLDER / "long.jsonl")
 SAMPLES = [named for name in ("paper.toml", "known_worst_cases.toml") for named in read_instances(FOLDER / name)]

@@ -15,7 +15,8 @@ from makespan.verify import Refused, bounds, parse, reading, two_warps
 from makespan.verify.phases import questions
 from makespan.verify.refusal import Effort, TooMuchWork, Work
 from makespan.verify.states import Walker, front
-from tests import bombs, test_verify_general
+from tests import bombs
+from tests.verify import test_verify_general
 
 LARGE = "rejected: the certificate is too large for this checker"
 ANSWERS = {
@@ -32,7 +33,7 @@ ANSWERS = {
 def answers(*arguments: str) -> dict[str, str]:
     """By name; another process has the limit on memory."""
     command = [sys.executable, "-m", "tests.bombs", *arguments]
-    done = subprocess.run(command, check=False, capture_output=True, text=True, cwd=Path(__file__).parent.parent)
+    done = subprocess.run(command, check=False, capture_output=True, text=True, cwd=Path(__file__).parents[2])
     assert done.returncode == 0, done.stderr[-2000:]
     return dict(json.loads(line) for line in done.stdout.splitlines())
 

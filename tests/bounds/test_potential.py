@@ -342,7 +342,7 @@ def test_a_fine_certificate_meets_known_worst_cases(
     assert upper(instance, "front") == cycles
 
 
-REFERENCE = read_instances(Path(__file__).parents[1] / "instruction_strings" / "reference.jsonl")
+REFERENCE = read_instances(Path(__file__).parents[2] / "instruction_strings" / "reference.jsonl")
 CAPACITIES = sorted({tuple(named.instance.machine.capacities.values()) for named in REFERENCE})
 
 

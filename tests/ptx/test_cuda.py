@@ -14,7 +14,7 @@ from makespan import cli, ptx
 from makespan.errors import InputError, ParseError
 from makespan.ptx import cuda
 
-SAMPLES = Path(__file__).parents[1] / "ptx"
+SAMPLES = Path(__file__).parents[2] / "ptx"
 SOURCE = "__global__ void k() {}\n"
 PTX = """//
 // Cuda compilation tools, release 13.0, V13.0.88

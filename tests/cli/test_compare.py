@@ -14,7 +14,7 @@ from makespan.instance import Instance
 from makespan.result import Result
 from tests.command import Runner
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 LETTERS = "LLLLCCCCCCCCCLLCCCCCCC"
 
 

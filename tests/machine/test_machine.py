@@ -18,7 +18,7 @@ from makespan.instance import Instance
 from makespan.machine import MAX_CAPACITY, ONE_CYCLE, PAPER, Latency, Machine, UnitClass
 from makespan.program import Program
 
-PAGE = (Path(__file__).parents[1] / "docs" / "machines.md").read_text()
+PAGE = (Path(__file__).parents[2] / "docs" / "machines.md").read_text()
 
 
 def test_the_paper_machine_has_one_unit_of_each_of_two_classes() -> None:

@@ -36,7 +36,7 @@ from tests.effort import Looks
 from tests.oracle import brute_force, obeys
 from tests.strategies import instances
 
-REFERENCE = read_instances(Path(__file__).parents[1] / "instruction_strings" / "reference.jsonl")
+REFERENCE = read_instances(Path(__file__).parents[2] / "instruction_strings" / "reference.jsonl")
 
 
 @pytest.fixture(autouse=True, scope="module")

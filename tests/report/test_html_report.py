@@ -53,7 +53,7 @@ from tests.pages import (
 )
 from tests.report.cases import Case, cases
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 
 def _cells(table: Element) -> dict[str, list[str]]:

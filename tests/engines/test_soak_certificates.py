@@ -16,8 +16,8 @@ from makespan.instance import Instance
 from makespan.result import Bounds, Status
 from makespan.simulate import replay
 from makespan.verify import potential as checker
+from tests.bounds.test_potential import CAPACITIES, LEVELS, certificate, mean_excess, sample, upper
 from tests.strategies import instances, machines
-from tests.test_potential import CAPACITIES, LEVELS, certificate, mean_excess, sample, upper
 
 SEED = int(os.environ.get("MAKESPAN_SEED", "0")) or secrets.randbits(32)
 LONG = settings(max_examples=20_000, derandomize=False, print_blob=True)

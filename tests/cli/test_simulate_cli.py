@@ -23,7 +23,7 @@ from makespan.schedule import Schedule
 from makespan.simulate import POLICIES, run
 from tests.command import Runner
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 HARD = ("--string", "CLLCLCLLCCLCLLLCLCCCLCLCLCLLC", "--warps", "12", "--capacity", "C=2,L=1")
 
 

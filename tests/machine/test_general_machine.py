@@ -20,9 +20,9 @@ from makespan.schedule import Schedule
 from makespan.simulate import POLICIES, replay, run
 from makespan.simulate.semantics import State, selections, starts, steps
 from makespan.verify import states
+from tests.machine.test_machine import worst_case
 from tests.oracle import brute_force, obeys
 from tests.strategies import general_instances, runs
-from tests.test_machine import worst_case
 
 SLOW = Machine("slow", (UnitClass("C", 1), UnitClass("L", 1, interval=2, latency=Latency(3, 3))))
 

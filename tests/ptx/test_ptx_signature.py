@@ -12,7 +12,7 @@ from makespan.ptx.launch import launch
 from makespan.ptx.module import Compilation, Kernel
 from makespan.ptx.signature import names_of, signatures
 
-SAMPLES = sorted((Path(__file__).parents[1] / "ptx").glob("*.cu"))
+SAMPLES = sorted((Path(__file__).parents[2] / "ptx").glob("*.cu"))
 
 
 @pytest.mark.parametrize(

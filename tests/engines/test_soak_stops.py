@@ -16,7 +16,7 @@ from makespan.strings import NamedInstance, read_instances
 
 SEED = int(os.environ.get("MAKESPAN_SEED", "0")) or secrets.randbits(32)
 STOPS = 100
-LONG = read_instances(Path(__file__).parents[1] / "instruction_strings" / "long.jsonl")
+LONG = read_instances(Path(__file__).parents[2] / "instruction_strings" / "long.jsonl")
 START_UP = 0.7
 """Seconds after which the signal handler is in place, on a slow machine too."""
 

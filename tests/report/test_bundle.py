@@ -25,7 +25,7 @@ from makespan.verify.reading import _coefficients
 from tests.effort import calls
 from tests.strategies import general_instances, instances
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 SCHEMA = json.loads((ROOT / "docs" / "schema" / "bundle-1.schema.json").read_text())
 
 

@@ -13,7 +13,7 @@ from makespan.machine import PAPER, Figure, Latency, Machine, MachineFile, UnitC
 from makespan.machine.files import MAX_FILE_BYTES, WARP
 from tests.test_docs import Shell, blocks
 
-PAGE = Path(__file__).parents[1] / "docs" / "machines.md"
+PAGE = Path(__file__).parents[2] / "docs" / "machines.md"
 SHIPPED = shipped()
 GPUS = {name: file for name, file in SHIPPED.items() if name != "paper"}
 

@@ -23,9 +23,9 @@ from makespan.schedule import Schedule
 from makespan.simulate import POLICIES, replay, run
 from makespan.strings import NamedInstance
 from tests.effort import Looks
+from tests.engines.test_reference import REFERENCE
 from tests.oracle import brute_force, obeys
 from tests.strategies import general_machines, instances, letters, runs
-from tests.test_reference import REFERENCE
 
 PAIRS = [{"C": 1, "L": 1}, {"C": 2, "L": 1}, {"C": 2, "L": 2}]
 

@@ -19,8 +19,8 @@ from tests.ptx_interpreter.flow import meeting_points
 from tests.ptx_interpreter.values import F32, F64, LANES, TYPES, Array, fma, rounded
 
 ORDERS = ("taken-first", "fall-first", "random")
-SAMPLES = Path(__file__).parents[1] / "ptx"
-KERNELS = Path(__file__).parent / "data" / "kernels"
+SAMPLES = Path(__file__).parents[2] / "ptx"
+KERNELS = Path(__file__).parents[1] / "data" / "kernels"
 LANE = np.arange(LANES)
 
 

@@ -24,7 +24,7 @@ from makespan.ptx.uniformity import decided, uniform_branches
 from tests.ptx_interpreter import CASES, Case, Issue
 from tests.ptx_random import random_body
 
-SAMPLES = Path(__file__).parents[1] / "ptx"
+SAMPLES = Path(__file__).parents[2] / "ptx"
 
 
 def kernel(body: str, parameters: str = ".param .u32 n, .param .u64 wide") -> Kernel:
