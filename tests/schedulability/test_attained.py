@@ -135,7 +135,7 @@ def test_a_task_without_which_the_job_is_late_as_well_is_no_condition() -> None:
     miss = found.tasks[0].miss
     assert miss is not None
     assert (found.answer, found.supposes, miss.supposes) == (Answer.NO, (), ())
-    assert "tasks with given times left out" in miss.scenario
+    assert "tasks left out whose times nobody has shown" in miss.scenario
     run = missed(with_a_given("aside"), "late")
     assert run is not None
     assert {job.task for job in run.jobs} == {"late", "low"}
