@@ -3,13 +3,14 @@
 `chart` is data, which `draw` only draws.
 """
 
+import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from makespan.report.figures import GREY, INK, LINES, cut, write_figure
+from makespan.report.figures import GREY, INK, LINES, cut, printable, write_figure
 from makespan.report.looks import Look
 from makespan.report.schedulability import slack
 from makespan.schedulability.evidence import Window
@@ -26,6 +27,7 @@ MOST_LANES = 4
 """Of jobs of one task that overlap; more would be too thin to tell apart."""
 
 _WIDTH, _ROW, _HEAD, _LEGEND_ROW, _FOOT, _GAP = 13.0, 0.42, 1.25, 0.26, 0.75, 0.4  # inches
+_TITLE_ROW = 0.27  # inches of each line of the title but the first
 _LEFT, _RIGHT = 1.75, 0.3  # inches
 _LATE = "#D55E00"
 _LETTER = 0.075  # inches of a letter in a bar
@@ -168,16 +170,18 @@ def _figure(shown: Chart, tick: Fraction, title: str, words: str) -> "Figure":
     keys = _keys(shown)
     legend = _LEGEND_ROW * -(-len(keys) // _KEYS_PER_ROW)
     heights = [_ROW * len(shown.resources), _ROW * _stretch(shown) * len(shown.tasks)]
-    height = _HEAD + legend + sum(heights) + _GAP + _FOOT
+    verdict = textwrap.wrap(printable(title), _TITLE, max_lines=3, placeholder=" ...")
+    head = _HEAD + _TITLE_ROW * (len(verdict) - 1)
+    height = head + legend + sum(heights) + _GAP + _FOOT
     figure = Figure(figsize=(_WIDTH, height), facecolor="white")
-    _head(figure, height, title, words, _late(shown, tick))
+    _head(figure, height, verdict, (words, _late(shown, tick)))
     figure.legend(
         handles=keys, loc="upper left", ncols=_KEYS_PER_ROW, frameon=False, borderaxespad=0,
-        bbox_to_anchor=(0.02, 1 - (_HEAD - 0.18) / height),
+        bbox_to_anchor=(0.02, 1 - (head - 0.18) / height),
     )  # fmt: skip
     unit, size = _unit(shown.length * tick)
     scale = float(tick / size)
-    top = height - _HEAD - legend
+    top = height - head - legend
     for rows, inches, draw in ((shown.resources, heights[0], _draw_bars), (shown.tasks, heights[1], _draw_spans)):
         top -= inches
         axes = figure.add_axes((_LEFT / _WIDTH, top / height, 1 - (_LEFT + _RIGHT) / _WIDTH, inches / height))
@@ -189,10 +193,13 @@ def _figure(shown: Chart, tick: Fraction, title: str, words: str) -> "Figure":
     return figure
 
 
-def _head(figure: "Figure", height: float, *lines: str) -> None:
-    looks: tuple[dict[str, Any], ...] = ({"size": 13, "weight": "bold", "color": INK}, {"color": GREY}, {"color": GREY})
-    for down, line, look, letters in zip((0.3, 0.6, 0.83), lines, looks, (_TITLE, _LINE, _LINE), strict=True):
-        figure.text(0.02, 1 - down / height, cut(line, letters), va="center", parse_math=False, **look)
+def _head(figure: "Figure", height: float, verdict: Sequence[str], words: Sequence[str]) -> None:
+    bold: dict[str, Any] = {"size": 13, "weight": "bold", "color": INK}
+    lines = [(0.3 + _TITLE_ROW * row, line, bold) for row, line in enumerate(verdict)]
+    last = lines[-1][0]
+    lines += [(last + 0.3 + 0.23 * row, cut(line, _LINE), {"color": GREY}) for row, line in enumerate(words)]
+    for down, line, look in lines:
+        figure.text(0.02, 1 - down / height, line, va="center", parse_math=False, **look)
 
 
 def _late(shown: Chart, tick: Fraction) -> str:
