@@ -1,5 +1,7 @@
 """Reproducible examples in `make test`; `make soak` draws new ones and says with which seed."""
 
+import os
+
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -9,6 +11,7 @@ settings.register_profile(
     "makespan", deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("makespan")
+os.environ.pop("COLUMNS", None)  # commands print as into a pipe, whatever the workers of pytest-xdist set
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

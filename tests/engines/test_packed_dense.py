@@ -172,7 +172,8 @@ import json, sys
 sys.modules["numba"] = None
 from makespan.instance import Instance
 from makespan.machine import Machine
-from makespan.engines import Limits, packed
+from makespan.engines import Limits
+from makespan.engines.search import choose as packed
 for string, warps, c, l in json.loads(sys.argv[1]):
     instance = Instance.of(string, warps, Machine.of({"C": c, "L": l}))
     found = packed.solve(instance, Limits(), certificate=None, incumbent=0)
