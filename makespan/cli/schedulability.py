@@ -1,7 +1,6 @@
 """`makespan schedulability`: whether all deadlines hold, by how much, and what breaks first."""
 
 import json
-import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -16,8 +15,9 @@ from makespan.errors import InputError
 from makespan.report.cache import BundleCache, default_folder
 from makespan.report.figures import PICTURES
 from makespan.report.files import check_writable, write_whole
-from makespan.report.schedulability import WIDTH, execution_times, report, verdict
+from makespan.report.schedulability import execution_times, report, verdict
 from makespan.report.schedulability_document import document
+from makespan.report.text import terminal_width
 from makespan.schedulability.analysis import DEFAULT_LIMITS
 from makespan.schedulability.assessment import ASSIGNMENTS, Assessment, stages
 from makespan.schedulability.description import Description, Priorities
@@ -137,7 +137,7 @@ def _reached(known: Iterator[Assessment]) -> Assessment:
 def _printed(found: Assessment, output: str, *, quiet: bool) -> str:
     if output == "json":
         return json.dumps(document(found))
-    return verdict(found) if quiet else report(found, width=shutil.get_terminal_size((WIDTH, 0)).columns)
+    return verdict(found) if quiet else report(found, width=terminal_width())
 
 
 def _check_outputs(gantt: Path | None, export: tuple[str, Path] | None) -> None:

@@ -13,7 +13,7 @@ from makespan.cli import INTERRUPTED
 from makespan.cli.parameters import Seconds, examples
 from makespan.cli.solve import QUIET, all_written, interruptible, progress, refuse_twice, text_form, what
 from makespan.cli.source import instances, quiet_option, source_options
-from makespan.cli.window import check_window, window, window_options
+from makespan.cli.window import check_window, gantt_option, window, window_options
 from makespan.errors import BrokenPromiseError, InputError
 from makespan.instance import MAX_WARPS, Instance
 from makespan.result import Status
@@ -66,13 +66,7 @@ _COLUMNS = "warps,name,kind,least,most,evidence"
 )
 @click.option("--time-limit", type=Seconds(), default=60.0, show_default=True, help="to prove worst and best case")
 @click.option("--format", "output", type=click.Choice(["text", "json", "csv"]), default="text", show_default=True)
-@click.option(
-    "--gantt",
-    type=click.Path(path_type=Path),
-    multiple=True,
-    metavar="FILE",
-    help="one run as .png .svg .pdf .json .csv .trace.json; can be repeated",
-)
+@gantt_option("one run")
 @window_options
 @click.option("--plot", type=click.Path(path_type=Path), help="draw the table of all: .png, .svg or .pdf")
 @quiet_option

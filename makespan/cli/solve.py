@@ -17,7 +17,7 @@ import click
 from makespan.cli import INTERRUPTED
 from makespan.cli.parameters import examples
 from makespan.cli.source import engine_options, instances, quiet_option, source_options
-from makespan.cli.window import check_window, window, window_options
+from makespan.cli.window import check_window, gantt_option, window, window_options
 from makespan.engines import Limits, solve
 from makespan.errors import InputError
 from makespan.report import text
@@ -56,13 +56,7 @@ QUIET = "quiet"
 @click.option("--clock", metavar="FREQUENCY", help="of the SM, at least, such as 1.4GHz: for a deadline in time")
 @click.option("--format", "output", type=click.Choice(["text", "json", "csv"]), default="text", show_default=True)
 @click.option("--bundle", type=click.Path(path_type=Path), help="leave the evidence, for 'makespan verify'")
-@click.option(
-    "--gantt",
-    type=click.Path(path_type=Path),
-    multiple=True,
-    metavar="FILE",
-    help="the witness as .png .svg .pdf .json .csv .trace.json; can be repeated",
-)
+@gantt_option("the witness")
 @window_options
 @click.option("--timeline", is_flag=True, help="the witness as letters, cycle by cycle")
 @quiet_option

@@ -1,4 +1,4 @@
-"""`--from` and `--to`: which cycles of a schedule a picture shows."""
+"""`--gantt`, `--from` and `--to`: the files of a schedule, and which of its cycles a picture shows."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -9,6 +9,17 @@ import click
 from makespan.errors import InputError
 from makespan.report.figures import PICTURES
 from makespan.report.gantt import Window
+
+
+def gantt_option(what: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Give a command `gantt`, the files to write a schedule to; `what` schedule that is."""
+    return click.option(
+        "--gantt",
+        type=click.Path(path_type=Path),
+        multiple=True,
+        metavar="FILE",
+        help=f"{what} as .png .svg .pdf .json .csv .trace.json; can be repeated",
+    )
 
 
 def window_options(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -11,13 +11,12 @@ from makespan.errors import InputError
 from makespan.instance import Instance
 from makespan.report.bundle import bundle, canonical, of_instance
 from makespan.report.files import write_whole
-from makespan.result import Result, Status
-from makespan.schedulability.wcet import Claim, is_one_path
+from makespan.result import Bounds, Result, Status
+from makespan.schedulability.wcet import Claim
 from makespan.text_file import read_bytes
 from makespan.verify import Outcome, Refused, parse, verify
 from makespan.verify.reading import MOST_BYTES
 from makespan.version import __version__
-from makespan.wording import caveats
 
 
 def default_folder() -> Path | None:
@@ -99,6 +98,5 @@ def _claim(content: bytes, instance: Instance) -> Claim:
         raise Refused(verdict.reason)
     if canonical(document["instance"]) != canonical(of_instance(instance)):
         raise Refused("it answers another question")
-    claim, machine, notes = verdict.claim, instance.machine, assumptions(instance)
-    proof, about = str(claim.evidence), caveats(machine, notes)
-    return Claim(claim.lower, claim.upper, instance.warps, machine.name, proof, notes, about, is_one_path(instance))
+    claim = verdict.claim
+    return Claim.about(instance, Bounds(claim.lower, claim.upper), str(claim.evidence), assumptions(instance))

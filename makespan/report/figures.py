@@ -4,6 +4,7 @@ import io
 import warnings
 from collections.abc import Callable
 from pathlib import Path
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 from xml.sax.saxutils import escape
 
@@ -69,6 +70,11 @@ def padded() -> "ConstrainedLayoutEngine":
 def printable(text: str) -> str:
     """A text with a replacement for everything that prints nothing."""
     return "".join(letter if letter.isprintable() or letter.isspace() else "\ufffd" for letter in text)
+
+
+def title_lines(text: str, letters: int) -> list[str]:
+    """A title in at most three lines of so many letters, with dots for what does not fit."""
+    return wrap(printable(text), letters, max_lines=3, placeholder=" ...")
 
 
 def formula(text: str) -> str:

@@ -5,7 +5,6 @@ panel, whose columns are cycles or, when there are more cycles than columns, the
 neither time nor size grows much with the number of instructions. Lengths are pixels at 150 per inch.
 """
 
-import textwrap
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -14,7 +13,7 @@ from makespan.errors import InputError
 from makespan.instance import Instance
 from makespan.machine import Machine
 from makespan.report.activity import Gap, Wait, Why, bars, full, gaps, held, waits
-from makespan.report.figures import DPI, PICTURES, printable, rendered
+from makespan.report.figures import DPI, PICTURES, rendered, title_lines
 from makespan.report.files import check_writable, write_whole
 from makespan.report.gantt import Panel, Scale, Window, busiest, shows, units_panel, warps_panel
 from makespan.report.looks import legend
@@ -260,7 +259,7 @@ def _lines(text: str, width: int, *, size: int, weight: str = "normal", **_: Any
         return POINT * text_to_path.get_text_width_height_descent(line, font, ismath=False)[0]
 
     for letters in range(width // 8, 8, -4):
-        lines = textwrap.wrap(printable(text), letters, max_lines=3, placeholder=" ...")
+        lines = title_lines(text, letters)
         if all(across(line) <= width for line in lines):
             break
     return lines

@@ -5,15 +5,13 @@ from fractions import Fraction
 from math import ceil, floor
 from textwrap import wrap
 
+from makespan.report.text import WIDTH
 from makespan.schedulability.assessment import Assessment
 from makespan.schedulability.sensitivity import Margin
 from makespan.schedulability.units import shown_frequency, shown_time
 from makespan.schedulability.verdict import Answer, ChainVerdict, Load, TaskVerdict
 from makespan.schedulability.wcet import Kind, Wcet
 from makespan.wording import scope
-
-WIDTH = 110
-"""Columns of text where no terminal says how many it has."""
 
 _DIGITS = 6
 _NAMES = 5  # in one line

@@ -3,14 +3,13 @@
 `chart` is data, which `draw` only draws.
 """
 
-import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from makespan.report.figures import GREY, INK, LINES, cut, printable, write_figure
+from makespan.report.figures import GREY, INK, LINES, cut, title_lines, write_figure
 from makespan.report.looks import Look
 from makespan.report.schedulability import slack
 from makespan.schedulability.evidence import Window
@@ -170,7 +169,7 @@ def _figure(shown: Chart, tick: Fraction, title: str, words: str) -> "Figure":
     keys = _keys(shown)
     legend = _LEGEND_ROW * -(-len(keys) // _KEYS_PER_ROW)
     heights = [_ROW * len(shown.resources), _ROW * _stretch(shown) * len(shown.tasks)]
-    verdict = textwrap.wrap(printable(title), _TITLE, max_lines=3, placeholder=" ...")
+    verdict = title_lines(title, _TITLE)
     head = _HEAD + _TITLE_ROW * (len(verdict) - 1)
     height = head + legend + sum(heights) + _GAP + _FOOT
     figure = Figure(figsize=(_WIDTH, height), facecolor="white")

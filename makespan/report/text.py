@@ -10,7 +10,10 @@ from makespan.result import Bounds, Result, Status
 from makespan.schedulability.gate import Deadline, Outcome
 from makespan.wording import PAPERS_NAME, cycles, pessimistic_name, scope
 
-_WIDTH, _NARROWEST = 110, 40
+WIDTH = 110
+"""Columns of text where no terminal says how many it has."""
+
+_NARROWEST = 40
 
 
 def verdict(result: Result) -> str:
@@ -41,7 +44,7 @@ def pictured(result: Result) -> str:
     return f"a schedule of {lower}; at most {upper} are proven: {subject(result)}"
 
 
-def report(result: Result, remarks: Iterable[str] = (), *, width: int = _WIDTH) -> str:
+def report(result: Result, remarks: Iterable[str] = (), *, width: int = WIDTH) -> str:
     """The whole report: the verdict, what else is to be known first (`remarks`), and behind it all that supports it."""
     sides = list(bound_rows(result))
     widest = max(len(name) for name, _, _ in sides)
@@ -80,13 +83,13 @@ def outlasting(result: Result) -> Iterator[tuple[str, int, str]]:
         yield "any units", units, "holds however units of these throughputs are built"
 
 
-def assumptions(notes: Iterable[str], width: int = _WIDTH) -> list[str]:
+def assumptions(notes: Iterable[str], width: int = WIDTH) -> list[str]:
     """What must hold, as a list under its head; nothing where nothing is known."""
     lines = [line for note in notes for line in wrapped(f"  - {note}", width, "    ")]
     return ["assumptions:", *lines] if lines else []
 
 
-def wrapped(line: str, width: int = _WIDTH, indent: str = "  ") -> list[str]:
+def wrapped(line: str, width: int = WIDTH, indent: str = "  ") -> list[str]:
     """A line as several; a name and its number ("0: 12") stay together, and no word is broken."""
     held = line.replace(": ", ":\N{NO-BREAK SPACE}")
     lines = textwrap.wrap(
@@ -97,7 +100,7 @@ def wrapped(line: str, width: int = _WIDTH, indent: str = "  ") -> list[str]:
 
 def terminal_width() -> int:
     """The columns of the terminal, or what fits on most where there is none."""
-    return shutil.get_terminal_size((_WIDTH, 0)).columns
+    return shutil.get_terminal_size((WIDTH, 0)).columns
 
 
 def deadline(gate: Deadline, bounds: Bounds, caveats: Iterable[str] = ()) -> str:

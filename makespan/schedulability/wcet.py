@@ -15,7 +15,7 @@ from makespan.engines.portfolio import assumptions
 from makespan.errors import InputError
 from makespan.instance import Instance
 from makespan.machine.values import shown
-from makespan.result import Result
+from makespan.result import Bounds, Result
 from makespan.schedulability.description import (
     BundleFile,
     Description,
@@ -82,9 +82,20 @@ class Claim:
                 f"an execution time must be a proven upper bound, and {type(result).__name__} is none:"
                 " take the Result of makespan.solve, or a bundle"
             )
-        lower, upper, instance = result.bounds.lower, result.bounds.upper, result.instance
-        name, proof = instance.machine.name, str(result.upper_evidence)
-        return cls(lower, upper, instance.warps, name, proof, result.assumptions, result.caveats, is_one_path(instance))
+        return cls.about(result.instance, result.bounds, str(result.upper_evidence), result.assumptions)
+
+    @classmethod
+    def about(
+        cls, instance: Instance, bounds: Bounds, proof: str, notes: tuple[str, ...], said: tuple[str, ...] | None = None
+    ) -> "Claim":
+        """A claim of these bounds; all that is not given follows from the instance and from what is assumed of it.
+
+        Args:
+            said: the assumptions in the words in which they were made, where those of `notes` are others.
+        """
+        machine, one_path = instance.machine, all(group.program.is_chain for group in instance.groups)
+        about = caveats(machine, notes if said is None else said)
+        return cls(bounds.lower, bounds.upper, instance.warps, machine.name, proof, notes, about, one_path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,11 +137,6 @@ class Wcet:
         notes = claim.assumptions
         seconds, one_path = claim.upper / clock, claim.is_one_path
         return cls(seconds, claim.upper, Kind.PROVEN, evidence, at_least, notes, claim.caveats, one_path)
-
-
-def is_one_path(instance: Instance) -> bool:
-    """As of a `Claim`."""
-    return all(group.program.is_chain for group in instance.groups)
 
 
 class Store(Protocol):
@@ -222,9 +228,7 @@ def of_bundle(path: Path) -> Claim:
             if note not in known
         ),
     )
-    machine, most = instance.machine, max(claimed, upper)
-    about, one_path = caveats(machine, (*known, *said)), is_one_path(instance)
-    return Claim(verdict.lower, most, instance.warps, machine.name, proof, notes, about, one_path)
+    return Claim.about(instance, Bounds(verdict.lower, max(claimed, upper)), proof, notes, (*known, *said))
 
 
 def _document(path: Path) -> Any:

@@ -1,8 +1,5 @@
 """The packed search against the plain one: same answers, sound intervals when it is stopped, pruning that prunes."""
 
-import json
-import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice, pairwise, product
@@ -34,6 +31,7 @@ from makespan.strings import read_instances
 from tests.both import both
 from tests.effort import Looks
 from tests.oracle import brute_force, obeys
+from tests.plain_python import check_without_a_compiler
 from tests.strategies import instances
 
 REFERENCE = read_instances(Path(__file__).parents[2] / "instruction_strings" / "reference.jsonl")
@@ -379,33 +377,9 @@ def test_an_interrupt_is_an_empty_finding() -> None:
     assert packed_states.solve(Instance.of("CLC", 3), limits, certificate=None, incumbent=0) == Finding()
 
 
-PLAIN = """
-import json, sys
-sys.modules["numba"] = None
-from makespan.instance import Instance
-from makespan.machine import Machine
-from makespan.engines import Limits
-from makespan.engines.search import states as packed_states
-for string, warps, c, l in json.loads(sys.argv[1]):
-    instance = Instance.of(string, warps, Machine.of({"C": c, "L": l}))
-    found = packed_states.solve(instance, Limits(), certificate=None, incumbent=0)
-    best = packed_states.best_case(instance, Limits())
-    print(json.dumps([found.upper, best.lower, found.witness.cycles]))
-"""
-
-
 def test_without_a_compiler_the_answers_are_the_same() -> None:
     questions = [("CLLCLL", 3, 1, 1), ("CCLLCC", 3, 2, 1), ("CCL", 7, 2, 2), ("LLLCCCCLC", 2, 4, 2)]
-    run = subprocess.run(
-        [sys.executable, "-W", "error", "-c", PLAIN, json.dumps(questions)], capture_output=True, text=True, check=False
-    )
-    assert not run.stderr
-    for (string, warps, cores, loads), line in zip(questions, run.stdout.splitlines(), strict=True):
-        instance = Instance.of(string, warps, Machine.of({"C": cores, "L": loads}))
-        found = both(packed_states, instance, certificate=None, incumbent=0)
-        assert found.witness is not None
-        assert found.best_case is not None
-        assert json.loads(line) == [found.upper, found.best_case.lower, [list(now) for now in found.witness.cycles]]
+    check_without_a_compiler(packed_states, questions)
 
 
 @pytest.mark.parametrize(("capacity", "makespan"), [({"C": 1, "L": 1}, 117), ({"C": 2, "L": 1}, 77)])

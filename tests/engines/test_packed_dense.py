@@ -1,9 +1,6 @@
 """The table of all count states: same answers as the plain search, legal witnesses, and its place beside the search."""
 
-import json
 import random
-import subprocess
-import sys
 import threading
 from dataclasses import replace
 from math import comb
@@ -29,6 +26,7 @@ from makespan.result import Bounds, Upper
 from makespan.simulate import replay
 from tests.both import both
 from tests.oracle import obeys
+from tests.plain_python import check_without_a_compiler
 from tests.strategies import instances
 
 LONG = "LLLLCCCCCCCCCLLCCCCCCC"
@@ -167,33 +165,9 @@ def test_a_table_for_which_time_does_not_suffice_is_not_begun(monkeypatch: pytes
     assert found.upper is not None
 
 
-PLAIN = """
-import json, sys
-sys.modules["numba"] = None
-from makespan.instance import Instance
-from makespan.machine import Machine
-from makespan.engines import Limits
-from makespan.engines.search import choose as packed
-for string, warps, c, l in json.loads(sys.argv[1]):
-    instance = Instance.of(string, warps, Machine.of({"C": c, "L": l}))
-    found = packed.solve(instance, Limits(), certificate=None, incumbent=0)
-    best = packed.best_case(instance, Limits())
-    print(json.dumps([found.upper, best.lower, found.witness.cycles]))
-"""
-
-
 def test_without_a_compiler_the_tables_are_the_same() -> None:
     questions = [("CLLCLL", 3, 1, 1), ("CCLLCC", 3, 2, 1), ("CCL", 7, 2, 2), ("LLLCCCCLC", 3, 4, 2), ("CCCL", 6, 3, 1)]
-    run = subprocess.run(
-        [sys.executable, "-W", "error", "-c", PLAIN, json.dumps(questions)], capture_output=True, text=True, check=False
-    )
-    assert not run.stderr
-    for (string, warps, cores, loads), line in zip(questions, run.stdout.splitlines(), strict=True):
-        instance = Instance.of(string, warps, Machine.of({"C": cores, "L": loads}))
-        found = both(packed, instance, certificate=None, incumbent=0)
-        assert found.witness is not None
-        assert found.best_case is not None
-        assert json.loads(line) == [found.upper, found.best_case.lower, [list(now) for now in found.witness.cycles]]
+    check_without_a_compiler(packed, questions)
 
 
 def true_whenever_it_stops(number: int, monkeypatch: pytest.MonkeyPatch) -> str:
