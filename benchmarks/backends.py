@@ -19,9 +19,9 @@ from typing import NamedTuple
 
 from makespan import Instance, Limits, Machine, replay, solve, strings
 from makespan.bounds import pessimistic, theorem_a
-from makespan.engines.cpsat import engine as cpsat
+from makespan.engines.cpsat import solver as cpsat
 from makespan.engines.finding import Finding
-from makespan.engines.ilp import engine as ilp
+from makespan.engines.ilp import solver as ilp
 from makespan.result import Bounds
 from makespan.schedule import Schedule
 

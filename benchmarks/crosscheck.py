@@ -31,9 +31,9 @@ from typing import NamedTuple
 from makespan import Group, Instance, Limits, Machine, Program, replay
 from makespan.bounds import pessimistic
 from makespan.engines import solve
-from makespan.engines.cpsat.engine import solve as cpsat
+from makespan.engines.cpsat.solver import solve as cpsat
 from makespan.engines.finding import Finding
-from makespan.engines.ilp.engine import solve as ilp
+from makespan.engines.ilp.solver import solve as ilp
 from makespan.engines.search.choose import solve as packed
 from makespan.engines.search.plain import solve as plain
 from makespan.errors import UnsupportedError

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from makespan.errors import InputError, UnsupportedError
+from makespan.feature import Feature, Features
 from makespan.machine import DELAY, PAPER, Machine, UnitClass
 from makespan.machine.values import shown
 from makespan.program import Program, merged
@@ -102,17 +103,67 @@ class Instance:
         checked = [(group.program, group.warps) for group in (Group(program, warps) for program, warps in groups)]
         return cls(tuple(Group(program, warps) for program, warps in merged(checked)), machine, blocks)
 
-    def require_basic(self, engine: str) -> None:
-        """Refuse for an engine that knows capacities only what it would misread.
+    @property
+    def features(self) -> dict[Feature, str]:
+        """What sets this instance apart from equal strings over C and L on a basic machine, in words."""
+        found = self.machine.features
+        units = set().union(*(group.program.units for group in self.groups))
+        if others := sorted(units - {"C", "L"}):
+            found[Feature.CLASSES] = f"classes besides C and L ({', '.join(others)})"
+        if DELAY in units and self.machine.issue_width is not None:
+            found[Feature.DELAYS] = Feature.DELAYS.value
+        if not self.identical:
+            found[Feature.GROUPS] = Feature.GROUPS.value
+        if not all(group.program.is_chain for group in self.groups):
+            found[Feature.CHOICES] = Feature.CHOICES.value
+        if self.has_barriers:
+            found[Feature.BARRIERS] = Feature.BARRIERS.value
+        return found
+
+    def beyond(self, known: Features) -> tuple[str, ...]:
+        """What there is besides the known, in words; empty if all of it is known."""
+        return tuple(words for feature, words in self.features.items() if feature not in known)
+
+    def require(self, known: Features, who: str) -> None:
+        """Refuse what `who`, who knows these features, would misread.
+
+        >>> Instance.of("CL", 2).require(frozenset(), "the table")
 
         Raises:
-            UnsupportedError: the machine has more than capacities.
+            UnsupportedError: the instance has another feature.
         """
-        if beyond := self.machine.beyond_basic:
-            raise UnsupportedError(
-                f"{engine} does not know what machine {self.machine.name!r} has: {', '.join(beyond)};"
-                " use backend auto, search or cpsat, or a machine without them, such as --capacity C=2,L=1"
-            )
+        if beyond := self.beyond(known):
+            raise UnsupportedError(f"{who} does not know {', '.join(beyond)}")
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What must hold for the worst case of the instance to be one of its source."""
+        machine = self.machine
+        units = ", ".join(map(str, machine.units))
+        width = f", issue width {machine.issue_width}" if machine.issue_width is not None else ""
+        holds = (
+            "an instruction holds one unit of its class for one cycle"
+            if machine.is_basic
+            else "X=P/I@T is a class X of P ports, which an instruction holds for I cycles;"
+            " its warp goes on after T cycles"
+        )
+        model: tuple[str, ...] = (
+            f"machine {machine.name!r}: units {units}{width}; {holds}",
+            "all warps start in cycle 0; a warp executes at most one instruction per cycle, in program order",
+            "the scheduler is work-conserving"
+            + (
+                " in every class"
+                if machine.is_basic
+                else ": it issues whenever a warp is ready, a port free and a slot left"
+            ),
+            *machine.caveats,
+        )
+        if not machine.fixed_latencies:
+            model += ("each instruction takes any latency of the range of its class",)
+        if self.has_barriers:
+            where = "all warps are in one block" if self.blocks == 1 else f"the warps are in {self.blocks} blocks"
+            model += (f"{where}; at a barrier a warp waits for the others of its block, those that have ended aside",)
+        return model + tuple(dict.fromkeys(note for group in self.groups for note in group.program.assumptions))
 
     def __repr__(self) -> str:
         return f"Instance({self})"

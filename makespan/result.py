@@ -19,7 +19,10 @@ class Status(StrEnum):
 
 
 class Upper(StrEnum):
-    """What proves an upper bound. The first five are re-proved by an independent checker."""
+    """What proves an upper bound, as far as an independent checker has a proof of its own kind for it.
+
+    Where only the word of a solver stands for a bound, its evidence is the name of the engine.
+    """
 
     PHASES = "phases"
     PESSIMISTIC = "pessimistic"
@@ -27,8 +30,6 @@ class Upper(StrEnum):
     POTENTIAL = "potential"
     TWO_WARP_DP = "two-warp-dp"
     SEARCH = "search"
-    CPSAT = "cpsat"
-    ILP = "ilp"
 
 
 class Anomaly(StrEnum):
@@ -76,7 +77,7 @@ class PhaseBound:
     """A proven upper bound, in cycles, on the phases between barriers that ask the same question."""
 
     upper: int
-    evidence: Upper
+    evidence: str
     certificate: Certificate | None = None
 
 
@@ -87,7 +88,7 @@ class Step(NamedTuple):
     engine: str
     lower: int
     upper: int
-    evidence: Upper
+    evidence: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +115,7 @@ class Result:
     instance: Instance
     bounds: Bounds
     witness: Schedule
-    upper_evidence: Upper
+    upper_evidence: str
     pessimistic: int
     best_case: Bounds | None
     backend: str

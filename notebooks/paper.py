@@ -23,8 +23,8 @@ import matplotlib.pyplot as plt
 
 from makespan import Instance, Limits, Machine, Status, ptx, replay, solve
 from makespan.bounds import pairs, pessimistic
-from makespan.engines.ilp import engine as ilp
 from makespan.engines.ilp import model as ilp_model
+from makespan.engines.ilp import solver as ilp
 from makespan.report import bundle
 from makespan.report.jupyter import gantt
 from makespan.verify import Outcome, verify

@@ -1,6 +1,9 @@
 """A lower bound on the shortest schedule."""
 
+from makespan.feature import BARRIERS, PROGRAMS, TIMES
 from makespan.instance import Instance
+
+KNOWS = PROGRAMS | TIMES | BARRIERS
 
 
 def least_possible(instance: Instance) -> int:
@@ -9,6 +12,7 @@ def least_possible(instance: Instance) -> int:
     Of N instructions on `capacity` ports the last one is issued after ceil(N / capacity) - 1 intervals at the earliest,
     and its latency passes, too.
     """
+    instance.require(KNOWS, "the least possible")
     machine, groups = instance.machine, instance.groups
     latencies = {unit.name: unit.latency.least for unit in machine.units}
     found = [group.program.lightest(latencies) for group in groups]

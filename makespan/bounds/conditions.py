@@ -18,8 +18,11 @@ import numpy as np
 from makespan.bounds.kinds import DELAYED, END, Abstraction, Crossing, Transition
 from makespan.bounds.repetition import Interpolation, interpolation
 from makespan.certificate import Node
+from makespan.feature import DELAYS, PROGRAMS, Feature
 from makespan.instance import Instance
-from makespan.machine import DELAY, ONE_CYCLE
+from makespan.machine import DELAY
+
+KNOWS = PROGRAMS | DELAYS | {Feature.INTERVALS, Feature.ISSUE_WIDTH}
 
 Slot = Crossing | int
 """Where the last finisher is: a crossing if it moves, the number of its class if it stays."""
@@ -42,9 +45,7 @@ class Question:
     last: int
 
     def __post_init__(self) -> None:
-        slow = [unit.name for unit in self.instance.machine.units if unit.latency != ONE_CYCLE]
-        if slow or self.instance.has_barriers:
-            raise ValueError(f"a certificate knows no barriers, and latencies only as places: {', '.join(slow)}")
+        self.instance.require(KNOWS, "a certificate, which takes latencies as places,")
 
     @cached_property
     def classes(self) -> tuple[str, ...]:

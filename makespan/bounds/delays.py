@@ -10,10 +10,13 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from makespan.errors import InputError
+from makespan.feature import BARRIERS, DELAYS, PROGRAMS, TIMES
 from makespan.instance import Instance
 from makespan.machine import DELAY, ONE_CYCLE, Latency, UnitClass
 from makespan.program import BARRIER, MAX_PLACES, Place, Program
 from makespan.schedule import Schedule
+
+KNOWS = PROGRAMS | TIMES | BARRIERS | DELAYS
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +45,7 @@ def expanded(instance: Instance) -> Expansion | None:
 
     Programs that differ stay different: their places with an instruction are in the same order as before.
     """
+    instance.require(KNOWS, "the expansion of latencies")
     if all(unit.latency == ONE_CYCLE for unit in instance.machine.units):
         return Expansion(instance, instance, tuple(tuple(range(group.program.end)) for group in instance.groups))
     return _with_delays(instance)

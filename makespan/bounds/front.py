@@ -5,12 +5,15 @@ from collections.abc import Callable, Iterator
 from itertools import chain, combinations_with_replacement, product
 from typing import NamedTuple
 
+from makespan.feature import PROGRAMS
 from makespan.instance import Instance
 
 State = tuple[tuple[tuple[int, int], int], ...]
 """((group, place), number of warps there), sorted; finished warps are left out."""
 
 MAX_STARTS = 20_000
+
+KNOWS = PROGRAMS
 
 
 class Front(NamedTuple):
@@ -23,15 +26,15 @@ class Front(NamedTuple):
 def front(instance: Instance, most_states: int, stop: Callable[[], bool] = lambda: False) -> Front | None:
     """The latest front of at most `most_states` states, or an earlier one at `stop`; None if the starts are too many.
 
-    With intervals or an issue width it is that of the starts, whatever `most_states` is.
+    With a feature that this does not know it is that of the starts, whatever `most_states` is.
     """
     layer: set[State] = set()
     for state in _starts(instance):
         layer.add(state)
         if len(layer) > MAX_STARTS:
             return None
-    cycles = 0
-    while instance.machine.is_basic:
+    cycles, known = 0, not instance.beyond(KNOWS)
+    while known:
         after: set[State] = set()
         if stop():
             return Front(cycles, frozenset(layer))

@@ -8,8 +8,11 @@ sum(k_w) - max(k_w) cycles that execute in both classes. The proof stands in doc
 from itertools import zip_longest
 
 from makespan.bounds.phases import Segment, segments_of
+from makespan.feature import BARRIERS, PROGRAMS
 from makespan.instance import Instance
 from makespan.program import BARRIER, Program
+
+KNOWS = BARRIERS | PROGRAMS
 
 
 def theorem_a(instance: Instance) -> int | None:
@@ -20,7 +23,7 @@ def theorem_a(instance: Instance) -> int | None:
     last finisher is replaced by a chain: in each phase, a warp of the group that can execute the most pairs there.
     """
     units = set().union(*(group.program.units for group in instance.groups))
-    if not instance.machine.is_basic or len(units) > 2 or any(instance.machine.capacities[unit] != 1 for unit in units):
+    if instance.beyond(KNOWS) or len(units) > 2 or any(instance.machine.capacities[unit] != 1 for unit in units):
         return None
     unpaired = [_most_unpaired(group.program) for group in instance.groups]
     total = sum(group.warps * count for group, count in zip(instance.groups, unpaired, strict=True))

@@ -6,9 +6,12 @@ from itertools import zip_longest
 from typing import NamedTuple
 
 from makespan.bounds.phases import Segment, segments_of, sums
+from makespan.feature import BARRIERS, DELAYS, PROGRAMS, TIMES
 from makespan.instance import Instance
 from makespan.machine import Machine, UnitClass
 from makespan.program import Program
+
+KNOWS = PROGRAMS | TIMES | BARRIERS | DELAYS
 
 
 def pessimistic(instance: Instance) -> int:
@@ -29,6 +32,7 @@ def pessimistic(instance: Instance) -> int:
     warps as the maximum over z, to automata by the most that any path holds, and to intervals, latencies and an
     issue width (docs/theory.md, 9).
     """
+    instance.require(KNOWS, "the bound M^L + M^C")
     if instance.has_barriers:
         return _with_barriers(instance)
     machine = instance.machine
@@ -105,6 +109,7 @@ def any_units(instance: Instance) -> int:
     of kq cycles, for any k. All X-instructions together then keep a warp waiting for X for at most floor(q N_X / p)
     cycles, and the issue width for at most floor(N / width). Proof in docs/machines.md.
     """
+    instance.require(KNOWS, "the bound for any units")
     machine = instance.machine
     counts = {name: sum(g.warps * g.program.most(name) for g in instance.groups) for name in machine.capacities}
     total = _alone(instance) + sum(unit.interval * counts[unit.name] // unit.capacity for unit in machine.units)

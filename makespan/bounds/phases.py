@@ -11,8 +11,11 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import NamedTuple
 
+from makespan.feature import BARRIERS, PROGRAMS, TIMES
 from makespan.instance import Instance
 from makespan.program import BARRIER, Place, Program
+
+KNOWS = PROGRAMS | TIMES | BARRIERS
 
 MOST_PLACES = 4_000_000
 """Places of all phases together; a place that may follow different numbers of barriers is in several phases."""
@@ -59,6 +62,7 @@ def phases(instance: Instance) -> tuple[Phase, ...] | None:
     None if there are several blocks, if in some phase a warp of a group may have nothing to execute while another one
     has, if a port may still be held when a barrier opens, or if there are too many places.
     """
+    instance.require(KNOWS, "the cut into phases")
     if instance.blocks > 1 or any(unit.interval > unit.latency.least for unit in instance.machine.units):
         return None
     cut = []

@@ -8,9 +8,10 @@ import click
 
 from makespan.bounds import pessimistic, theorem_a
 from makespan.cli.source import instances, source_options
-from makespan.engines.cpsat.engine import MOST_BOOLEANS
-from makespan.engines.ilp.engine import MOST_TERMS
+from makespan.engines.cpsat.solver import MOST_BOOLEANS
 from makespan.engines.ilp.model import FORMS
+from makespan.engines.ilp.solver import MOST_TERMS
+from makespan.engines.portfolio import CPSAT, ILP
 from makespan.errors import InputError, UnsupportedError
 from makespan.instance import Instance
 from makespan.report.files import check_writable, write_whole
@@ -39,10 +40,7 @@ def command(
         raise InputError(f"a model is for one instance; this is a range or a file of {len(asked)}")
     check_writable(output, "the model")
     instance = asked[0].instance
-    if instance.has_barriers:
-        raise UnsupportedError(
-            "a model is for warps without barriers; export the phases between barriers one by one, as strings"
-        )
+    _refuse(instance, model)
     horizon = _horizon(instance)
     text = (
         _constraint_programme(instance, horizon)
@@ -51,6 +49,15 @@ def command(
     )
     write_whole(output, text.encode(), "the model")
     click.echo(f"model: {output} (horizon {horizon} cycles)")
+
+
+def _refuse(instance: Instance, model: str) -> None:
+    engine, other = (CPSAT, None) if model == "cp" else (ILP, CPSAT)
+    if beyond := instance.beyond(engine.knows):
+        remedy = "export the phases between barriers one by one, as strings"
+        if other is not None and not instance.beyond(other.knows):
+            remedy = "use --model cp"
+        raise UnsupportedError(f"model {model} does not know {', '.join(beyond)}; {remedy}")
 
 
 def _horizon(instance: Instance) -> int:

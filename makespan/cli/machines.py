@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 
 import click
 
+from makespan.engines import ENGINES
 from makespan.machine import Latency, Machine, MachineFile, UnitClass, find, shipped
 
 _HEADER = ("name", "architecture", "capability", "classes", "issue", "unverified")
@@ -87,10 +88,10 @@ def _described(unit: UnitClass) -> str:
 
 
 def _support(machine: Machine) -> str:
-    if machine.is_basic:
-        return "all"
-    beyond = ", ".join(machine.beyond_basic)
-    return f"all but {'the ILP' if machine.only_latencies else 'the packed search, the beam and the ILP'}: {beyond}"
+    """Which backends know what the machine has."""
+    has = machine.features
+    ignorant = [engine.backend for engine in ENGINES if has.keys() - engine.knows]
+    return f"all but {', '.join(ignorant)}: {', '.join(has.values())}" if ignorant else "all"
 
 
 def _bullets(title: str, texts: Sequence[str]) -> Iterator[str]:

@@ -12,6 +12,7 @@ import click
 
 from makespan import strings
 from makespan.cli.parameters import Capacity, Memory, Seconds, Warps
+from makespan.engines import BACKENDS
 from makespan.errors import InputError, ParseError
 from makespan.instance import MAX_WARPS, Instance
 from makespan.machine import PAPER, Machine, find
@@ -103,7 +104,7 @@ source_options = stack(
 )
 
 engine_options = stack(
-    click.option("--backend", default="auto", show_default=True, help="engine: auto, certificate, search, cpsat, ilp"),
+    click.option("--backend", type=click.Choice(list(BACKENDS)), default="auto", show_default=True, help="the engine"),
     click.option("--time-limit", type=Seconds(), default=60.0, show_default=True, help="per instance"),
     click.option("--memory-limit", type=Memory(), default="8GiB", show_default=True, help="for the tables of a search"),
     click.option(

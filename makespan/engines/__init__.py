@@ -2,6 +2,6 @@
 
 from makespan.engines.limits import Limits
 from makespan.engines.phased import solve
-from makespan.engines.portfolio import BACKENDS
+from makespan.engines.portfolio import BACKENDS, ENGINES
 
-__all__ = ["BACKENDS", "Limits", "solve"]
+__all__ = ["BACKENDS", "ENGINES", "Limits", "solve"]

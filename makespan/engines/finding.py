@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from makespan.certificate import Certificate
-from makespan.result import Bounds, Upper
+from makespan.result import Bounds
 from makespan.schedule import Schedule
 
 
@@ -14,13 +14,13 @@ class Finding:
     Args:
         witness: a schedule; its length is a lower bound on the worst case once it has been replayed.
         upper: a proven upper bound on the worst case, in cycles.
-        evidence: what proves `upper`.
+        evidence: what proves `upper`: an `Upper`, or the name of the engine where nobody else can prove it again.
         certificate: the potentials that prove `upper`, where these do.
         best_case: proven interval of the shortest schedule.
     """
 
     witness: Schedule | None = None
     upper: int | None = None
-    evidence: Upper | None = None
+    evidence: str | None = None
     certificate: Certificate | None = None
     best_case: Bounds | None = None

@@ -83,7 +83,7 @@ def _by_phases(instance: Instance, cut: Sequence[Phase], backend: str, best_case
         best_case=_best_case(instance, results, witness, budget, joinable=joined is not None) if best_case else None,
         backend=backend if backend != "auto" else engines,
         seconds=seconds,
-        assumptions=portfolio.assumptions(instance),
+        assumptions=instance.assumptions,
         interrupted=budget.interrupted,
         phases=tuple(bounds.values()),
         best_case_seconds=best_case_seconds if best_case else None,

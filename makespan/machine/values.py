@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from reprlib import Repr
 
 from makespan.errors import InputError
+from makespan.feature import Feature
 
 MAX_CAPACITY = 1024
 MAX_INTERVAL = 1024
@@ -156,33 +157,28 @@ class Machine:
         return {unit.name: unit.capacity for unit in self.units}
 
     @property
-    def only_latencies(self) -> bool:
-        """Whether nothing but latencies sets this machine apart from a basic one."""
-        return self.issue_width is None and all(unit.interval == 1 for unit in self.units)
-
-    @property
     def fixed_latencies(self) -> bool:
         """Whether the adversary has no latency to choose."""
         return all(unit.latency.least == unit.latency.most for unit in self.units)
 
     @property
-    def beyond_basic(self) -> tuple[str, ...]:
-        """What sets this machine apart from a basic one, in words.
+    def features(self) -> dict[Feature, str]:
+        """What sets this machine apart from a basic one, and how much of it there is, in words.
 
-        >>> Machine("half", (UnitClass("C", 1, interval=2),), issue_width=1).beyond_basic
-        ('an issue width of 1', 'intervals (C=2)')
+        >>> list(Machine("half", (UnitClass("C", 1, interval=2),), issue_width=1).features.values())
+        ['an issue width of 1', 'intervals (C=2)']
         """
-        found = [] if self.issue_width is None else [f"an issue width of {self.issue_width}"]
+        found = {} if self.issue_width is None else {Feature.ISSUE_WIDTH: f"an issue width of {self.issue_width}"}
         if intervals := [f"{unit.name}={unit.interval}" for unit in self.units if unit.interval != 1]:
-            found.append(f"intervals ({', '.join(intervals)})")
+            found[Feature.INTERVALS] = f"intervals ({', '.join(intervals)})"
         if latencies := [f"{unit.name}={unit.latency}" for unit in self.units if unit.latency != ONE_CYCLE]:
-            found.append(f"latencies ({', '.join(latencies)})")
-        return tuple(found)
+            found[Feature.LATENCIES] = f"latencies ({', '.join(latencies)})"
+        return found
 
     @property
     def is_basic(self) -> bool:
         """Whether every instruction takes one cycle in every respect and nothing limits issue but the ports."""
-        return not self.beyond_basic
+        return not self.features
 
 
 _PAPER = {"C": 1, "L": 1}

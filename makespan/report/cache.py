@@ -6,7 +6,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from makespan.engines.portfolio import assumptions
 from makespan.errors import InputError
 from makespan.instance import Instance
 from makespan.report.bundle import bundle, canonical, of_instance
@@ -99,4 +98,4 @@ def _claim(content: bytes, instance: Instance) -> Claim:
     if canonical(document["instance"]) != canonical(of_instance(instance)):
         raise Refused("it answers another question")
     claim = verdict.claim
-    return Claim.about(instance, Bounds(claim.lower, claim.upper), str(claim.evidence), assumptions(instance))
+    return Claim.about(instance, Bounds(claim.lower, claim.upper), str(claim.evidence), instance.assumptions)

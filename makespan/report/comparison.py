@@ -125,7 +125,7 @@ class Found:
     """What a solve proved of one point; all numbers are cycles, as in `Result`, whose witness was replayed."""
 
     worst: Bounds
-    upper_evidence: Upper
+    upper_evidence: str
     pessimistic: int
     best_case: BestCase | None
     engine: str

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 
-from makespan.engines.portfolio import assumptions
 from makespan.instance import Instance
 from makespan.simulate import Choices
 from makespan.simulate.statistics import Statistics
@@ -20,7 +19,7 @@ _RULES = {
 
 def verdict(instance: Instance, policy: str, makespan: int) -> str:
     """One line: the number, and what it is worth."""
-    said = scope(caveats(instance.machine, assumptions(instance)))
+    said = scope(caveats(instance.machine, instance.assumptions))
     return f"simulated{said}: {cycles(makespan)} under {policy}, in one run; this is not a bound"
 
 

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from makespan.engines import Limits, solve
-from makespan.engines.portfolio import assumptions
 from makespan.errors import InputError
 from makespan.instance import Instance
 from makespan.machine.values import shown
@@ -217,7 +216,7 @@ def of_bundle(path: Path) -> Claim:
     said = tuple(map(str, document["result"]["assumptions"]))
     if hidden := [text for text in (instance.machine.name, *said) if not text.isprintable()]:
         raise InputError(f"{path}: rejected: {shown(hidden[0])} has characters that cannot be printed")
-    known = assumptions(instance)
+    known = instance.assumptions
     notes = (
         *known,
         f"{path.name}: the numbers were verified, for the warps that are in it; that these are all warps of the kernel"

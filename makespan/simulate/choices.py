@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from makespan.errors import InputError
+from makespan.feature import BARRIERS, PROGRAMS, TIMES
 from makespan.instance import Instance
 from makespan.machine import UnitClass
 from makespan.program import BARRIER, Program
@@ -15,6 +16,7 @@ from makespan.program import BARRIER, Program
 LATENCIES = ("most", "least", "random")
 PATHS = ("longest", "shortest", "first", "random")
 GROUP_SIZE = 8
+KNOWS = PROGRAMS | TIMES | BARRIERS
 """Source: Narasiman et al., MICRO 2011: 32 warps in fetch groups of 8."""
 
 _MASK = (1 << 64) - 1
@@ -92,6 +94,7 @@ def draws_of_policy(seed: int) -> Draws:
 
 def routes(instance: Instance, choices: Choices) -> Routes:
     """Paths and latencies of all warps; equal ones within a group are the same object."""
+    instance.require(KNOWS, "the simulator")
     units = {unit.name: unit for unit in instance.machine.units}
     paths: list[tuple[int, ...]] = []
     latencies: list[tuple[int, ...]] = []

@@ -4,9 +4,12 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Iterator, Sequence
 
 from makespan.errors import InvalidScheduleError
+from makespan.feature import BARRIERS, PROGRAMS, TIMES
 from makespan.instance import Instance
 from makespan.program import BARRIER, Program
 from makespan.schedule import Schedule
+
+KNOWS = PROGRAMS | TIMES | BARRIERS
 
 
 def replay(instance: Instance, schedule: Schedule) -> int:
@@ -17,6 +20,7 @@ def replay(instance: Instance, schedule: Schedule) -> int:
             twice in a cycle, after its end, while a latency passes or while it waits at a barrier, more or fewer
             instructions of a class than work conservation demands, warps left unfinished, or cycles after their end.
     """
+    instance.require(KNOWS, "replay")
     letters = _letters(instance, schedule)
     latencies = _latencies(instance, schedule, letters)
     done = [0] * len(letters)

@@ -98,7 +98,7 @@ class _Prover:
         self,
         instance: Instance,
         claimed: int,
-        evidence: Upper,
+        evidence: str,
         certificate: Certificate | None,
         phases: Phases = (),
         *,
@@ -150,27 +150,28 @@ class _Prover:
             )
             prover.prove()
             proven[question] = prover.upper
-        if self.evidence is Upper.PHASES and total > self.claimed:
+        if self.evidence == Upper.PHASES and total > self.claimed:
             raise Refused(f"upper {self.claimed} reported by phases, which add up to {total}")
         self.uppers[Upper.PHASES] = sum(proven[question] for question, _ in self.phases)
 
     def _named(self) -> None:
         """Evidence that can be checked at any size must itself prove the claim."""
         name, claimed = self.evidence, self.claimed
-        if name is Upper.THEOREM_A:
+        if name == Upper.THEOREM_A:
             self._theorem_a()
             if name not in self.uppers:
                 raise Refused("theorem A does not apply: it needs at most two classes, of one unit each")
-        if name is Upper.TWO_WARP_DP:
+        if name == Upper.TWO_WARP_DP:
             if self.instance.warps != 2:
                 raise Refused(f"two-warp-dp does not apply to {self.instance.warps} warps")
             self.two_warps()
-        if name is Upper.POTENTIAL and name not in self.uppers:
+        if name == Upper.POTENTIAL and name not in self.uppers:
             raise Refused("upper is reported by potential, but there is no certificate")
-        if name is Upper.PHASES and name not in self.uppers:
+        if name == Upper.PHASES and name not in self.uppers:
             raise Refused("upper is reported by phases, but none are given")
-        if name in _BY_ITSELF and self.uppers.get(name, 0) > claimed:
-            raise Refused(f"upper {claimed} reported by {name}, which proves only {self.uppers[name]}")
+        proven = {str(proof): value for proof, value in self.uppers.items()}
+        if name in _BY_ITSELF and proven.get(name, 0) > claimed:
+            raise Refused(f"upper {claimed} reported by {name}, which proves only {proven[name]}")
 
     def _theorem_a(self) -> None:
         bound = bounds.theorem_a(self.instance)

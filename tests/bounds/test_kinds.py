@@ -14,6 +14,7 @@ from makespan.bounds.conditions import Decrease, Descent, Dominance, Ports, Ques
 from makespan.bounds.delays import expanded
 from makespan.bounds.kinds import DELAYED, END, Abstraction, Crossing, Transition
 from makespan.certificate import FINISHED, Kind, Node
+from makespan.errors import UnsupportedError
 from makespan.instance import Instance
 from makespan.machine import PAPER, Latency, Machine, UnitClass
 from makespan.program import Program
@@ -389,7 +390,7 @@ def test_a_port_that_is_held_for_longer_is_free_no_sooner() -> None:
 
 def test_no_question_is_asked_about_barriers_or_latencies() -> None:
     for instance in (Instance.of("C|C", 2), Instance.of("L", 2, SLOW)):
-        with pytest.raises(ValueError, match="no barriers, and latencies only as places"):
+        with pytest.raises(UnsupportedError, match="a certificate, which takes latencies as places, does not know"):
             Question(instance, 0)
 
 

@@ -468,7 +468,7 @@ BAD_USAGE: dict[str, tuple[Sequence[str], str]] = {
     "time in words": ((*CL2, "--time-limit", "soon"), "'soon' is not a number of seconds"),
     "no memory": ((*CL2, "--memory-limit", "0"), "'0' is not a size such as 8GiB"),
     "odd memory": ((*CL2, "--memory-limit", "8GB/s"), "'8GB/s' is not a size such as 8GiB"),
-    "unknown backend": ((*CL2, "--backend", "gurobi"), "unknown backend 'gurobi'; known: auto, certificate, search"),
+    "unknown backend": ((*CL2, "--backend", "gurobi"), "'gurobi' is not one of 'auto', 'certificate', 'search'"),
     "unknown format": ((*CL2, "--format", "xml"), "'xml' is not one of 'text', 'json', 'csv'"),
     "unknown option": ((*CL2, "--nope"), "No such option '--nope'"),
     "more blocks than the grid": (

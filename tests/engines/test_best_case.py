@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from makespan.engines import Limits, portfolio, solve
+from makespan.engines.certificate.engine import Certificates
 from makespan.engines.finding import Finding
 from makespan.engines.search import choose as packed
 from makespan.instance import Instance
@@ -73,7 +74,9 @@ def test_a_hard_worst_case_leaves_the_best_case_its_share(
         slow_best_case.now += limits.remaining
         return iter(())
 
-    monkeypatch.setattr(portfolio, "_improve", lambda instance, limits: spent(instance, limits.whole or limits))
+    monkeypatch.setattr(
+        Certificates, "find", lambda _, instance, known, limits: spent(instance, limits.whole or limits)
+    )
     hard = Instance.of("LLLLCCCCCCCCCLLCCCCCCC", 8, Machine.of({"C": 2, "L": 1}))
     result = solve(hard, best_case=True, limits=Limits(60, clock=slow_best_case))
     assert result.seconds == 45

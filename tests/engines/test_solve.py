@@ -6,9 +6,11 @@ import pytest
 from hypothesis import given
 
 from makespan.engines import BACKENDS, Limits, portfolio, solve
+from makespan.engines.certificate.engine import Certificates
 from makespan.engines.construct import convoy, greedy
 from makespan.engines.finding import Finding
 from makespan.engines.search import plain as search
+from makespan.engines.search.engine import Search
 from makespan.errors import BrokenPromiseError, InputError, InvalidScheduleError
 from makespan.instance import Instance
 from makespan.machine import PAPER, Machine
@@ -152,11 +154,11 @@ def test_search_and_cpsat_share_what_certificates_leave_open(threads: int) -> No
 
 def test_cpsat_decides_what_the_search_has_no_memory_for(monkeypatch: pytest.MonkeyPatch) -> None:
     instance = Instance.of("CCLLCCLCL", 4, Machine.of({"C": 2, "L": 1}))
-    monkeypatch.setattr(portfolio, "SMALL_STATES", 0)
-    monkeypatch.setattr(portfolio, "_improve", lambda instance, limits: iter(()))
-    monkeypatch.setattr(portfolio, "_search", lambda instance, known, limits: iter((Finding(),)))
+    monkeypatch.setattr(search, "SMALL_STATES", 0)
+    monkeypatch.setattr(Certificates, "find", lambda engine, instance, known, limits: iter(()))
+    monkeypatch.setattr(Search, "find", lambda engine, instance, known, limits: iter((Finding(),)))
     result = solve(instance, limits=Limits(seconds=100))
-    assert (result.backend, result.upper_evidence) == ("cpsat", Upper.CPSAT)
+    assert (result.backend, result.upper_evidence) == ("cpsat", "cpsat")
     truth = search.solve(instance, Limits()).upper
     assert truth is not None
     assert result.bounds == Bounds(truth, truth)
@@ -171,7 +173,7 @@ def test_a_stop_ends_search_and_cpsat(threads: int) -> None:
 
 
 def test_several_threads_do_not_give_up_the_best_case(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(portfolio, "SMALL_STATES", 0)
+    monkeypatch.setattr(search, "SMALL_STATES", 0)
     instance = Instance.of("CCLCLC", 4)
     result = solve(instance, best_case=True, limits=Limits(seconds=100, threads=2))
     truth = search.solve(instance, Limits()).best_case

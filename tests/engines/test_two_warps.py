@@ -6,15 +6,18 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from makespan.bounds import pessimistic
 from makespan.engines import Limits
+from makespan.engines.engine import Known, refusal
 from makespan.engines.finding import Finding
+from makespan.engines.portfolio import TWO_WARPS
 from makespan.engines.search import plain as search
-from makespan.engines.two_warps import grid as two_warps
+from makespan.engines.two_warps import events
 from makespan.instance import Instance
 from makespan.machine import PAPER, Latency, Machine, UnitClass
 from makespan.program import Place, Program
 from makespan.result import Bounds
-from makespan.simulate import replay
+from makespan.simulate import replay, run
 from makespan.verify import two_warps as check
 from tests.both import both
 from tests.oracle import brute_force, obeys
@@ -27,8 +30,18 @@ def all_strings(longest: int) -> list[str]:
     return ["".join(word) for length in range(1, longest + 1) for word in product("CL", repeat=length)]
 
 
+def applies_to(instance: Instance) -> bool:
+    return refusal(TWO_WARPS, instance, Limits()) is None
+
+
+def solve(instance: Instance, limits: Limits) -> Finding:
+    known = Known(run(instance, "oldest"), pessimistic(instance))
+    (found,) = TWO_WARPS.find(instance, known, limits)
+    return found
+
+
 def agrees(instance: Instance) -> bool:
-    found = two_warps.solve(instance, Limits())
+    found = solve(instance, Limits())
     assert found.witness is not None
     return search.solve(instance, Limits()).upper == found.upper == replay(instance, found.witness)
 
@@ -49,9 +62,9 @@ def test_the_grid_is_exact_for_all_pairs_of_different_strings_up_to_four_letters
     assert [pair for pair in pairs if not agrees(pair)] == []
 
 
-@given(instances(choices=False, most_warps=2, most=6).filter(two_warps.applies))
+@given(instances(choices=False, most_warps=2, most=6).filter(applies_to))
 def test_the_grid_is_brute_force_for_three_classes_too(instance: Instance) -> None:
-    assert two_warps.solve(instance, Limits()).upper == brute_force(instance).upper
+    assert solve(instance, Limits()).upper == brute_force(instance).upper
 
 
 @pytest.mark.parametrize(
@@ -67,16 +80,16 @@ def test_the_grid_is_brute_force_for_three_classes_too(instance: Instance) -> No
     ids=["identical", "different", "one warp", "three warps", "choices", "too large"],
 )
 def test_the_grid_is_for_two_strings_that_fit(instance: Instance, applies: bool) -> None:
-    assert two_warps.applies(instance) == applies
+    assert applies_to(instance) == applies
 
 
 def test_two_warps_can_take_less_than_theorem_a_says() -> None:
     """CLCLCL: 7 cycles, where the theorem's bound is 12 - 3 = 9."""
-    assert two_warps.solve(Instance.of("CLCLCL", 2, PAPER), Limits()).upper == 7
+    assert solve(Instance.of("CLCLCL", 2, PAPER), Limits()).upper == 7
 
 
 def has_events(instance: Instance) -> bool:
-    return not instance.machine.is_basic and two_warps.applies(instance)
+    return not instance.machine.is_basic and applies_to(instance)
 
 
 @st.composite
@@ -103,7 +116,7 @@ def slow_machines(draw: st.DrawFn) -> Machine:
 
 def check_against_brute_force(instance: Instance) -> None:
     truth = brute_force(instance)
-    found = both(two_warps, instance)
+    found = both(events, instance)
     assert found.witness is not None
     assert (found.upper, found.best_case) == (truth.upper, Bounds(truth.lower, truth.lower))
     assert replay(instance, found.witness) == truth.upper
@@ -133,7 +146,7 @@ def test_the_second_formulation_is_brute_force(instance: Instance) -> None:
 @settings(max_examples=60)
 @given(pairs(machine=slow_machines(), most=8).filter(has_events))
 def test_both_formulations_agree_on_latencies_of_hundreds_of_cycles(instance: Instance) -> None:
-    found = both(two_warps, instance)
+    found = both(events, instance)
     assert found.witness is not None
     assert found.best_case is not None
     longest, shortest = check.two_warps(instance), check.two_warps(instance, min)
@@ -148,7 +161,7 @@ LOADS = Machine("loads", (UnitClass("C", 1, 1, Latency(4, 20)), UnitClass("L", 1
 def test_loads_of_400_to_600_cycles_are_solved_exactly() -> None:
     """Two warps of 40 instructions; the whole range of every latency is open to the adversary."""
     instance = Instance.of("CLLCCLCLLC" * 4, 2, LOADS)
-    found = both(two_warps, instance)
+    found = both(events, instance)
     assert found.witness is not None
     assert found.upper == replay(instance, found.witness)
     assert found.best_case is not None
@@ -168,10 +181,10 @@ def test_loads_of_400_to_600_cycles_are_solved_exactly() -> None:
 )
 def test_small_machines_by_hand(string: str, machine: Machine, cycles: int) -> None:
     instance = Instance.of(string, 2, machine)
-    assert two_warps.solve(instance, Limits()).upper == cycles == check.two_warps(instance)
+    assert solve(instance, Limits()).upper == cycles == check.two_warps(instance)
 
 
 def test_nothing_is_said_without_time_or_memory() -> None:
     instance = Instance.of("CL" * 20, 2, LOADS)
-    assert two_warps.solve(instance, Limits(seconds=0)) == Finding()
-    assert two_warps.solve(instance, Limits(memory_bytes=1 << 10)) == Finding()
+    assert solve(instance, Limits(seconds=0)) == Finding()
+    assert solve(instance, Limits(memory_bytes=1 << 10)) == Finding()

@@ -9,9 +9,10 @@ from makespan.bounds.delays import contracted, expanded
 from makespan.bounds.front import front
 from makespan.engines import Limits, solve
 from makespan.engines.construct import greedy
+from makespan.engines.engine import refusal
+from makespan.engines.portfolio import TWO_WARPS
 from makespan.engines.search import plain as search
-from makespan.engines.two_warps import grid as two_warps
-from makespan.errors import InvalidScheduleError, UnsupportedError
+from makespan.errors import InvalidScheduleError
 from makespan.instance import Instance
 from makespan.machine import DELAY, Latency, Machine, UnitClass
 from makespan.program import Place, Program
@@ -197,8 +198,7 @@ def brute_force_worst(instance: Instance) -> Bounds:
 
 def test_two_warps_of_an_automaton_on_a_basic_machine_are_refused() -> None:
     either = Program((Place("C", (1, 2)), Place("L", (2,)), Place("C", (3,))))
-    with pytest.raises(UnsupportedError, match="two-warp-dp is for two warps without barriers"):
-        two_warps.solve(Instance.of(either, 2), Limits())
+    assert "two-warp-dp is for two warps" in str(refusal(TWO_WARPS, Instance.of(either, 2), Limits()))
 
 
 def test_an_enumeration_of_large_states_gives_up_before_it_fills_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:

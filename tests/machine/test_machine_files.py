@@ -280,7 +280,7 @@ def test_a_page_of_a_users_file(tmp_path: Path, capsys: pytest.CaptureFixture[st
         "machine mine",
         "issue width  no limit",
         "C            1 port, held for 2 cycles; latency 1..30",
-        "engines      all but the packed search, the beam and the ILP: intervals (C=2), latencies (C=1..30)",
+        "engines      all but ilp: intervals (C=2), latencies (C=1..30)",
         "unverified   3 of 3",
         "numbers",
         "  units.C.capacity      1  UNVERIFIED: no source",

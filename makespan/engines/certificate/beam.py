@@ -18,8 +18,11 @@ from numpy.typing import NDArray
 from makespan.certificate import Node, Potential, Table, rank
 from makespan.engines.certificate import beam_compiled as loops
 from makespan.engines.limits import Limits
+from makespan.feature import PROGRAMS
 from makespan.instance import Instance
 from makespan.schedule import Move, Schedule
+
+KNOWS = PROGRAMS
 
 MOST_LEAVES = 4_000
 _PAIRS = 7

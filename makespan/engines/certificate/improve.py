@@ -82,8 +82,8 @@ def improve(instance: Instance, limits: Limits) -> Iterator[Finding]:
 def _witnesses(
     instance: Instance, certificate: Certificate, size: tuple[int, int], limits: Limits
 ) -> Iterator[Finding]:
-    """What a beam of this size finds for every group that may hold the laggard; it knows basic machines only."""
-    if not instance.machine.is_basic:
+    """What a beam of this size finds for every group that may hold the laggard, where it knows the instance."""
+    if instance.beyond(beam.KNOWS):
         return
     with limits.preparing():
         beam.load()

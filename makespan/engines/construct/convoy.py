@@ -7,23 +7,18 @@ docs/theory.md proves that each block costs exactly W-1 mixed cycles, as few as 
 
 from collections.abc import Iterator
 
+from makespan.feature import Feature
 from makespan.instance import Instance
 from makespan.schedule import Schedule
+
+KNOWS = frozenset({Feature.CLASSES})
 
 
 def applies(instance: Instance) -> bool:
     """Whether theorem A is attained: W >= 3 identical strings over at most two classes of one unit."""
     program = instance.groups[0].program
     unit_capacities = all(instance.machine.capacities[unit] == 1 for unit in program.units)
-    return (
-        instance.machine.is_basic
-        and instance.identical
-        and instance.warps >= 3
-        and program.is_chain
-        and not program.has_barriers
-        and len(program.units) <= 2
-        and unit_capacities
-    )
+    return not instance.beyond(KNOWS) and instance.warps >= 3 and len(program.units) <= 2 and unit_capacities
 
 
 def blocks(letters: str) -> list[tuple[int, int]]:

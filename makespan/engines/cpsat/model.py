@@ -21,6 +21,7 @@ from itertools import accumulate, chain
 from typing import Any, NamedTuple
 
 from makespan.engines.cpsat.windows import Window, windows
+from makespan.feature import PROGRAMS, TIMES
 from makespan.instance import Instance
 from makespan.machine import Latency, UnitClass
 from makespan.program import Program
@@ -28,6 +29,8 @@ from makespan.schedule import Schedule
 
 Literal = Any
 """A boolean variable, its negation, or a constant: OR-Tools has no common name for them."""
+
+KNOWS = PROGRAMS | TIMES
 
 _PARTS_PER_LOOK = 4096
 
@@ -122,9 +125,11 @@ def build(
     """The whole model, with a schedule of at most `horizon` cycles to start from, if there is one.
 
     Raises:
+        UnsupportedError: the instance has barriers.
         Stopped: `stop` said so.
         BrokenPromiseError: the instructions of a warp do not fit into the horizon.
     """
+    instance.require(KNOWS, "CP-SAT")
     from ortools.sat.python import cp_model
 
     model = Model(instance, horizon, stop, cp_model.CpModel())

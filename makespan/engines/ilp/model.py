@@ -17,7 +17,7 @@ from importlib import import_module
 from itertools import product
 from typing import Any
 
-from makespan.errors import UnsupportedError
+from makespan.feature import Features
 from makespan.instance import Instance
 from makespan.schedule import Schedule
 
@@ -25,6 +25,9 @@ EXECUTES = {"L": "LS", "C": "CC"}
 NOT_WAITING = {"L": "TL", "C": "TC"}
 ALL_USED = {"L": "E", "C": "G"}
 """The paper's names: of the three kinds of variables, by class."""
+
+KNOWS: Features = frozenset()
+"""The paper has one instruction string over C and L, and capacities."""
 
 FORMS = ("published", "tightened")
 
@@ -83,14 +86,8 @@ def shape(instance: Instance, horizon: int) -> Shape:
     Raises:
         UnsupportedError: not one instruction string over C and L, the same for all warps, or more than capacities.
     """
-    instance.require_basic("the ILP")
-    letters = instance.groups[0].program.letters
-    if not instance.identical:
-        raise UnsupportedError("the ILP is for warps of one program; backends cpsat and search take different ones")
-    if letters is None:
-        raise UnsupportedError("the ILP is for instruction strings; backends cpsat and search take automata")
-    if other := sorted(set(letters) - set(EXECUTES)):
-        raise UnsupportedError(f"the ILP knows classes C and L, not {other[0]}; backends cpsat and search take any")
+    instance.require(KNOWS, "the ILP")
+    letters = instance.groups[0].program.letters or ""
     sigma = {unit: instance.machine.capacities.get(unit, 1) for unit in EXECUTES}
     return Shape(letters, instance.warps, horizon, sigma)
 

@@ -14,8 +14,11 @@ from makespan.engines.limits import Limits
 from makespan.engines.search import states as packed_states
 from makespan.engines.search import table as packed_dense
 from makespan.errors import BrokenPromiseError, UnsupportedError
+from makespan.feature import PROGRAMS, Feature
 from makespan.instance import Instance
 from makespan.result import Bounds, Status, Upper
+
+KNOWS = PROGRAMS | {Feature.LATENCIES}
 
 QUICK_STATES = 2_000_000
 """A table of so many states is full in about a second."""
@@ -36,15 +39,15 @@ def applies(instance: Instance) -> bool:
 
 
 def _obstacle(instance: Instance) -> str | None:
-    if not instance.machine.only_latencies:
-        return f"the machine has {', '.join(instance.machine.beyond_basic)}"
+    if beyond := instance.beyond(KNOWS):
+        return f"it does not know {', '.join(beyond)}"
     expansion = expanded(instance)
     return "its latencies are too long" if expansion is None else packed_states.obstacle(expansion.instance)
 
 
 def is_quick(instance: Instance, limits: Limits) -> bool:
     """Whether the exact answer takes about a second, whatever the certificate."""
-    expansion = expanded(instance) if instance.machine.only_latencies else None
+    expansion = None if instance.beyond(KNOWS) else expanded(instance)
     return expansion is not None and _is_quick(expansion.instance, limits)
 
 

@@ -11,16 +11,23 @@ import heapq
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import chain, combinations_with_replacement, product
+from math import comb, prod
 from typing import NamedTuple
 
 from makespan.bounds.delays import contracted, expanded
 from makespan.engines.finding import Finding
 from makespan.engines.limits import Limits
+from makespan.feature import BARRIERS, DELAYS, PROGRAMS, TIMES
 from makespan.instance import Instance
 from makespan.machine import DELAY
 from makespan.program import BARRIER, Program
 from makespan.result import Bounds, Upper
 from makespan.schedule import Move, Schedule
+
+KNOWS = PROGRAMS | TIMES | BARRIERS | DELAYS
+
+SMALL_STATES = 20_000
+"""Up to so many states, visiting them all is quicker than anything else."""
 
 Held = tuple[tuple[int, ...], ...]
 """For every class with an interval, the cycles for which each port in use is still held, sorted."""
@@ -190,8 +197,21 @@ def _distinct(queue: Sequence[int], count: int) -> Iterator[tuple[int, ...]]:
                 yield (queue[at], *rest)
 
 
+def is_small(instance: Instance) -> bool:
+    """Whether there are at most `SMALL_STATES` ways to place the warps, no fewer than a search can meet."""
+    longest = {unit.name: unit.latency.most for unit in instance.machine.units}
+    crews = (
+        (sum(longest.get(place.unit, 1) for place in group.program.places), group.warps // instance.blocks)
+        for group in instance.groups
+    )
+    ports = prod(comb(unit.interval - 1 + unit.capacity, unit.capacity) for unit in instance.machine.units)
+    ways: int = prod(comb(places + warps, warps) ** instance.blocks for places, warps in crews)
+    return ports * ways <= SMALL_STATES
+
+
 def solve(instance: Instance, limits: Limits) -> Finding:
     """Worst and best case by visiting every reachable state; an empty finding when a limit stops it first."""
+    instance.require(KNOWS, "the plain search")
     expansion = expanded(instance)
     if expansion is None:
         return Finding()

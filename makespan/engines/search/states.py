@@ -51,10 +51,13 @@ from makespan.engines.limits import Limits
 from makespan.engines.search import remaining
 from makespan.engines.search import states_compiled as loops
 from makespan.errors import BrokenPromiseError, UnsupportedError
+from makespan.feature import PROGRAMS
 from makespan.instance import Group, Instance
 from makespan.result import Bounds, Upper
 from makespan.schedule import Move, Schedule
 from makespan.simulate import shortest
+
+KNOWS = PROGRAMS
 
 MOST_WORDS = 16
 """Keys of more words are refused: there would be far too many states anyway."""
@@ -122,10 +125,8 @@ def _worst(problem: "Problem", certificate: Certificate | None, incumbent: int, 
 
 def obstacle(instance: Instance) -> str | None:
     """Why the instance cannot be searched, if so."""
-    if instance.has_barriers:
-        return "warps may wait for each other at a barrier"
-    if beyond := instance.machine.beyond_basic:
-        return f"the machine has {', '.join(beyond)}"
+    if beyond := instance.beyond(KNOWS):
+        return f"it does not know {', '.join(beyond)}"
     words = _word_count(instance)
     if words > MOST_WORDS:
         return f"a state takes {words} words of 64 bits, more than {MOST_WORDS}"

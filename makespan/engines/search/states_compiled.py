@@ -13,6 +13,9 @@ floor      values that are not above it are of no interest
 
 The caller owns and grows all arrays. An inner loop that runs out of room or of its budget returns, and goes on where it
 was when it is called again: the cursor and the choice remember.
+
+The module is long because it is one unit of machine code: Numba compiles the functions into each other, and notices a
+change only in the file of the function that is called.
 """
 
 from typing import NamedTuple, cast
@@ -147,12 +150,12 @@ def decode(keys: Words, state: int, automaton: Automaton, choice: Choice) -> int
         word = keys[state, fields[field, WORD]]
         held = np.int64((word >> np.uint64(fields[field, SHIFT])) & np.uint64(fields[field, MASK]))
         code, warps = fields[field, BASE], held
-        if fields[field, END] > 0:
+        if fields[field, END] > 0:  # the field of one warp: finished ones stand nowhere
             code, warps = code + held, np.int64(held < fields[field, END])
         if warps == 0:
             continue
         units[READY, unit[code]] += warps
-        if code == last:
+        if code == last:  # fields of warps are sorted, so those that stand together are neighbours
             pairs[size - 1, PAIR_WARPS] += warps
         else:
             pairs[size, PAIR_CODE], pairs[size, PAIR_WARPS] = code, warps
@@ -182,6 +185,7 @@ def most_left(size: int, enough: int, automaton: Automaton, rest: Rest, choice: 
             rank = add_up(size, group, rest, choice)
             while pair < size and pairs[pair, PAIR_CODE] < begin[group + 1] and most <= enough:
                 code = pairs[pair, PAIR_CODE]
+                # `waits` is cheap and often small enough; the potential is asked only where it could matter
                 cycles = waits(code, automaton.sigma, work, rest.length, units)
                 if cycles > most:
                     most = max(most, min(cycles, falls(code, group, rank, rest, choice.totals)))
@@ -193,7 +197,7 @@ def most_left(size: int, enough: int, automaton: Automaton, rest: Rest, choice: 
 def add_up(size: int, group: int, rest: Rest, choice: Choice) -> int:
     """Fill in the potential of all warps at each node of the state's kind; return the rank of the kind."""
     pairs, units, totals, others = choice.pairs, choice.units, choice.totals, rest.others
-    rank = 0
+    rank = 0  # kinds are numbered like a mixed-radix number, the last class being the lowest digit
     for unit in range(units.shape[1]):
         threshold = rest.thresholds[group, unit]
         rank = rank * (threshold + 1) + min(units[READY, unit], threshold)
@@ -211,8 +215,9 @@ def add_up(size: int, group: int, rest: Rest, choice: Choice) -> int:
 def falls(code: int, group: int, rank: int, rest: Rest, totals: Ints) -> int:
     """The cycles left by the potential if a warp at `code` finishes last."""
     begin, end = rest.node_first[rank], rest.node_first[rank + 1]
-    if begin == end:
+    if begin == end:  # no potential for this group: it bounds nothing
         return UNBOUNDED
+    # which node the state is in depends on the future, so the largest of them counts; floor, as cycles are whole
     most = totals[0] + rest.ends[begin, code]
     for node in range(begin + 1, end):
         most = max(most, totals[node - begin] + rest.ends[node, code])
@@ -225,7 +230,7 @@ def waits(code: int, sigma: Ints, work: Ints, length: Ints, units: Ints) -> int:
     cycles = length[code]
     for unit in range(len(sigma)):
         own = work[unit, code]
-        if own > 0 and units[USERS, unit] - 1 >= sigma[unit]:
+        if own > 0 and units[USERS, unit] - 1 >= sigma[unit]:  # else the others never fill the units
             cycles += (units[LOAD, unit] - own) // sigma[unit]
     return int(cycles)
 
@@ -289,11 +294,12 @@ def fill_delta(option: int, field: int, most: int, target: int, automaton: Autom
         for word in range(delta.shape[2]):
             delta[option, number, word] = delta[option, number - 1, word]
         if counts:
+            # a counter never falls below 0 and never exceeds its mask, so no borrow or carry leaves its field
             delta[option, number, fields[field, WORD]] -= _ONE << np.uint64(fields[field, SHIFT])
             if target >= 0:
                 to = automaton.counter[target]
                 delta[option, number, fields[to, WORD]] += _ONE << np.uint64(fields[to, SHIFT])
-        else:
+        else:  # the last of the warps that stand together moves first, which keeps their fields sorted
             warp = field - number + 1
             delta[option, number, fields[warp, WORD]] += _ONE << np.uint64(fields[warp, SHIFT])
 
@@ -322,6 +328,7 @@ def next_leaf(number: int, pairs: Ints, units: Ints, options: Ints, delta: Words
     """Go on to the next leaf; False when there is none. Every one uses up the quota of each class."""
     for option in range(number - 1, -1, -1):
         take = options[option, TAKE]
+        # one warp less here is possible if another option of the pair, or the pairs behind, can take it over
         if take > 0 and (options[option, MORE] or take > options[option, LEFT] - options[option, LATER]):
             take -= 1
             options[option, TAKE] = take
@@ -376,7 +383,7 @@ def insert(
     hashed = fingerprint(part, row)
     mask = np.uint64(len(table) - 1)
     slot = hashed & mask
-    tag = hashed >> _HALF
+    tag = hashed >> _HALF  # stored beside the number of the state, so that most strangers need no look at their keys
     while table[slot] != _ZERO:
         if table[slot] >> _HALF == tag:
             state = np.int64(table[slot] & _LOW) - 1
@@ -385,7 +392,7 @@ def insert(
                 if keys[state, word] != part[row, word]:
                     same = False
             if same:
-                if values[state] < value:
+                if values[state] < value:  # its layer is below the current one, so it is not expanded yet
                     values[state] = value
                 return
         slot = (slot + _ONE) & mask
@@ -409,7 +416,7 @@ def make_leaves(
     pairs, units, options, delta, part = choice.pairs, choice.units, choice.options, choice.delta, choice.part
     number, layer, room, slots = cursor[OPTIONS], cursor[LAYER], len(values), len(table)
     for made in range(budget):
-        if cursor[USED] >= room or 2 * cursor[FILLED] >= slots:
+        if cursor[USED] >= room or 2 * cursor[FILLED] >= slots:  # half full: probes stay short
             return FULL, made
         insert(part, number, value, layer - options[number, FALLEN], keys, values, after, table, head, cursor)
         if not next_leaf(number, pairs, units, options, delta, part):
@@ -469,7 +476,7 @@ def list_class(row: int, count: int, first: int, beyond: int, choice: Choice) ->
         for at in range(count):
             held = tally[old, at, SUM_HELD] if again else 0
             left = quota - tally[old, at, SUM_USED]
-            least = 0 if more else max(0, left - later)
+            least = 0 if more else max(0, left - later)  # what the pairs behind cannot take is taken here
             for take in range(min(left, warps - held), least - 1, -1):
                 if made == room:
                     return 0
@@ -528,6 +535,7 @@ def advance(
                 budget -= 1
                 size = decode(store.keys, state, automaton, choice)
                 if prospect(value, size, floor, sense, automaton, rest, choice) <= floor:
+                    # dead for this floor alone: a search with a lower floor begins anew
                     store.value[state] = DEAD
                     cursor[BURIED] += 1
                     cursor[STATE] = store.after[state]
@@ -536,6 +544,7 @@ def advance(
                 cursor[EXPANDED] += 1
                 own, others = list_choices(cursor[OPTIONS], choice)
                 number = own * others
+                # all leaves at once is quicker; else one by one, and the cursor says how far
                 if (
                     0 < number <= budget
                     and cursor[USED] + number <= len(store.value)

@@ -31,8 +31,11 @@ import numpy as np
 from makespan.engines.limits import Limits
 from makespan.engines.search import table_compiled as loops
 from makespan.errors import BrokenPromiseError
+from makespan.feature import Feature
 from makespan.instance import Group, Instance
 from makespan.schedule import Schedule
+
+KNOWS = frozenset({Feature.CLASSES, Feature.GROUPS})
 
 MOST_LEAVES = 1 << 20
 """Ways to go on from one state, counted generously, so that a look at the limits comes in time."""
@@ -63,7 +66,7 @@ def count_states(instance: Instance) -> int:
 def applies(instance: Instance, memory_bytes: int) -> bool:
     """Whether all warps run strings and the table, whose entries have two bytes, fits."""
     return (
-        all(group.program.is_chain and not group.program.has_barriers for group in instance.groups)
+        not instance.beyond(KNOWS)
         and sum(group.warps * group.program.end for group in instance.groups) <= _MOST_CYCLES
         and prod(_leaves(instance)) <= MOST_LEAVES
         and _BYTES_PER_STATE * count_states(instance) + _BYTES_PER_SUM * _room(instance) <= memory_bytes

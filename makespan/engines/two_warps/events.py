@@ -17,11 +17,14 @@ from makespan.engines.finding import Finding
 from makespan.engines.limits import Limits
 from makespan.engines.two_warps import events_compiled as loops
 from makespan.errors import BrokenPromiseError
+from makespan.feature import PROGRAMS, TIMES
 from makespan.instance import Instance
-from makespan.machine import DELAY, Machine, UnitClass
+from makespan.machine import Machine, UnitClass
 from makespan.program import Program
 from makespan.result import Bounds, Upper
 from makespan.schedule import Schedule
+
+KNOWS = PROGRAMS | TIMES
 
 MAX_ENTRIES = 500_000_000
 """Of all tables; an entry has four bytes."""
@@ -38,7 +41,7 @@ Holding = tuple[tuple[int, ...], ...]
 
 def applies(instance: Instance) -> bool:
     """Whether there are two warps without barriers, and table and ports stay within the limits."""
-    if instance.warps != 2 or instance.has_barriers or DELAY in instance.machine.capacities:
+    if instance.warps != 2 or instance.beyond(KNOWS):
         return False
     if _entries(instance, 1) > MAX_ENTRIES:
         return False

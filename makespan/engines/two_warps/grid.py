@@ -1,53 +1,28 @@
-"""Two warps: the exact worst case, on basic machines by a grid of pairs of places, on others by a table of events."""
+"""Two warps with strings on a basic machine: the exact worst case by a grid of pairs of places."""
 
 import numpy as np
 
 from makespan.engines.finding import Finding
-from makespan.engines.limits import Limits
-from makespan.engines.two_warps import events
-from makespan.errors import UnsupportedError
+from makespan.feature import Feature
 from makespan.instance import Instance
-from makespan.result import Bounds, Upper
+from makespan.result import Upper
 from makespan.schedule import Schedule
+
+KNOWS = frozenset({Feature.CLASSES, Feature.GROUPS})
 
 MAX_CELLS = 50_000_000
 
 
 def applies(instance: Instance) -> bool:
-    """Whether there are two warps, on a basic machine with strings, and the table fits (four bytes an entry)."""
-    if instance.warps != 2 or instance.has_barriers:
+    """Whether there are two warps with strings on a basic machine, and the table fits (four bytes an entry)."""
+    if instance.warps != 2 or instance.beyond(KNOWS):
         return False
-    if not instance.machine.is_basic:
-        return events.applies(instance)
     first, second = instance.programs()
-    return first.is_chain and second.is_chain and (first.end + 1) * (second.end + 1) <= MAX_CELLS
+    return (first.end + 1) * (second.end + 1) <= MAX_CELLS
 
 
-def solve(instance: Instance, limits: Limits) -> Finding:
-    """The exact worst case; nothing where limits do not suffice.
-
-    Raises:
-        UnsupportedError: see `applies`.
-    """
-    if not applies(instance):
-        raise UnsupportedError("two-warp-dp is for two warps without barriers, on a basic machine with strings")
-    if instance.machine.is_basic:
-        return _by_grid(instance)
-    return events.solve(instance, limits)
-
-
-def best_case(instance: Instance, limits: Limits) -> Bounds | None:
-    """The exact best case of an instance of which this `knows_best_case`; None where limits do not suffice."""
-    return events.best_case(instance, limits)
-
-
-def knows_best_case(instance: Instance) -> bool:
-    """Whether there are two warps on a machine that is not basic, and the table fits."""
-    return not instance.machine.is_basic and events.applies(instance)
-
-
-def _by_grid(instance: Instance) -> Finding:
-    """Two strings, any capacities; the largest grid takes about a second."""
+def solve(instance: Instance) -> Finding:
+    """The exact worst case of an instance to which this `applies`; the largest table takes about a second."""
     first, second = (program.letters or "" for program in instance.programs())
     capacities = instance.machine.capacities
     contested = np.array([[a == b and capacities[a] == 1 for b in sorted(capacities)] for a in sorted(capacities)])

@@ -1,0 +1,26 @@
+"""The engine of certificates: potentials that prove an upper bound, and witnesses that follow them."""
+
+from collections.abc import Iterator
+
+from makespan.engines.engine import Known
+from makespan.engines.finding import Finding
+from makespan.engines.limits import Limits
+from makespan.feature import PROGRAMS, TIMES
+from makespan.instance import Instance
+
+
+class Certificates:
+    """Ever finer potentials (`makespan.bounds.potential`), each followed by a beam."""
+
+    name = backend = "certificate"
+    about = "bounds, certificates and schedules that follow them, no search"
+    knows = PROGRAMS | TIMES
+
+    def obstacle(self, instance: Instance, limits: Limits) -> str | None:
+        """See `Engine`; there is none, it may only prove nothing."""
+
+    def find(self, instance: Instance, known: Known, limits: Limits) -> Iterator[Finding]:  # noqa: ARG002 - of its own
+        """See `Engine`."""
+        with limits.preparing():
+            from makespan.engines.certificate import improve
+        yield from improve.improve(instance, limits)

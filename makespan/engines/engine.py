@@ -1,0 +1,59 @@
+"""What an engine is: something that proves bounds or finds schedules, says what it knows, and may say no."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+from makespan.certificate import Certificate
+from makespan.engines.finding import Finding
+from makespan.engines.limits import Limits
+from makespan.feature import Features
+from makespan.instance import Instance
+from makespan.schedule import Schedule
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is proven when an engine begins: it may prune by it, start from it, or ignore it.
+
+    Args:
+        witness: the longest schedule so far; it was replayed.
+        upper: the smallest upper bound so far, in cycles.
+        certificate: the potentials that prove `upper` or a larger bound, if there are any.
+    """
+
+    witness: Schedule
+    upper: int
+    certificate: Certificate | None = None
+
+
+class Engine(Protocol):
+    """An exact method or a heuristic; whatever is heavy is imported when it begins.
+
+    Attributes:
+        name: what messages and the history of a result call it.
+        backend: the choice of users to which it belongs, and what results name; several engines may share one.
+        about: one line for the list of backends.
+        knows: the features of instances that it reads rightly; it never sees one with any other.
+    """
+
+    name: str
+    backend: str
+    about: str
+    knows: Features
+
+    def obstacle(self, instance: Instance, limits: Limits) -> str | None:
+        """Why it cannot take this instance, although it knows all of its features; None if it can."""
+
+    def find(self, instance: Instance, known: Known, limits: Limits) -> Iterator[Finding]:
+        """What it proves, as soon as it has; nothing where the limits do not suffice."""
+
+
+def refusal(engine: Engine, instance: Instance, limits: Limits) -> str | None:
+    """Why this engine must not or cannot take this instance, in a line; None if it can.
+
+    This is the one place that keeps instances with features that an engine does not know from it.
+    """
+    if beyond := instance.beyond(engine.knows):
+        return f"backend {engine.backend} does not know {', '.join(beyond)}"
+    return engine.obstacle(instance, limits)

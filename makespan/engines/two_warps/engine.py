@@ -1,0 +1,39 @@
+"""The engine for two warps: exact, however long they are, within the size of its tables."""
+
+from collections.abc import Iterator
+
+from makespan.engines.engine import Known
+from makespan.engines.finding import Finding
+from makespan.engines.limits import Limits
+from makespan.feature import PROGRAMS, TIMES
+from makespan.instance import Instance
+from makespan.result import Bounds
+
+
+class TwoWarps:
+    """By the grid of pairs of places on basic machines, by the table of events on others."""
+
+    name = "two-warp-dp"
+    backend = "certificate"
+    about = "two warps exactly"
+    knows = PROGRAMS | TIMES
+
+    def obstacle(self, instance: Instance, limits: Limits) -> str | None:
+        """See `Engine`."""
+        with limits.preparing():
+            from makespan.engines.two_warps import events, grid
+        if grid.applies(instance) or (not instance.machine.is_basic and events.applies(instance)):
+            return None
+        return f"{self.name} is for two warps, with strings on a basic machine, and tables of limited size"
+
+    def find(self, instance: Instance, known: Known, limits: Limits) -> Iterator[Finding]:  # noqa: ARG002 - exact
+        """See `Engine`."""
+        from makespan.engines.two_warps import events, grid
+
+        yield grid.solve(instance) if instance.machine.is_basic else events.solve(instance, limits)
+
+    def best_case(self, instance: Instance, limits: Limits) -> Bounds | None:
+        """The exact best case; None where limits do not suffice, or the machine is basic, for the grid has none."""
+        from makespan.engines.two_warps import events
+
+        return None if instance.machine.is_basic else events.best_case(instance, limits)

@@ -1,0 +1,166 @@
+"""The table of engines: what hangs on it, and that a feature which nobody has heard of is refused everywhere."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from makespan.bounds import any_units, least_possible, pessimistic, phases, theorem_a
+from makespan.bounds.conditions import Question
+from makespan.bounds.delays import expanded
+from makespan.bounds.front import front
+from makespan.engines import BACKENDS, ENGINES, Limits, solve
+from makespan.engines.certificate import beam
+from makespan.engines.construct import convoy, greedy
+from makespan.engines.cpsat.model import build
+from makespan.engines.engine import refusal
+from makespan.engines.ilp.model import shape
+from makespan.engines.search import choose, plain, states, table
+from makespan.engines.two_warps import events, grid
+from makespan.errors import UnsupportedError
+from makespan.feature import Feature
+from makespan.instance import Instance
+from makespan.machine import DELAY, Latency, Machine, UnitClass
+from makespan.program import Place, Program
+from makespan.result import Upper
+from makespan.simulate import Choices, replay, run
+from makespan.simulate.choices import routes
+
+SCHEMAS = Path(__file__).parents[2] / "docs" / "schema"
+PAIR = Instance.of("CL", 2)
+
+
+@pytest.fixture
+def strange(monkeypatch: pytest.MonkeyPatch) -> Instance:
+    """An instance with something that was added to the model after everybody said what he knows."""
+    features = Instance.features.fget  # type: ignore[attr-defined]
+    monkeypatch.setattr(Instance, "features", property(lambda own: {**features(own), "warp drive": "a warp drive"}))
+    return Instance.of("CL", 2)
+
+
+REFUSING: dict[str, Callable[[Instance], Any]] = {
+    **{backend: lambda one, backend=backend: solve(one, backend=backend) for backend in BACKENDS},  # type: ignore[misc]
+    "pessimistic": pessimistic,
+    "any units": any_units,
+    "least possible": least_possible,
+    "phases": phases,
+    "expansion": expanded,
+    "question": lambda one: Question(one, 0),
+    "routes": lambda one: routes(one, Choices()),
+    "policy": lambda one: run(one, "gto"),
+    "greedy": lambda one: greedy.longest(one, Limits(), 99),
+    "plain search": lambda one: plain.solve(one, Limits()),
+    "packed search": lambda one: choose.solve(one, Limits(), certificate=None, incumbent=0),
+    "states": lambda one: states.solve(one, Limits(), certificate=None, incumbent=0),
+    "cp-sat": lambda one: build(one, 9),
+    "ilp": lambda one: shape(one, 9),
+}
+APPLYING: dict[str, Callable[[Instance], object]] = {
+    "theorem A": theorem_a,
+    "convoy": convoy.applies,
+    "grid": grid.applies,
+    "events": events.applies,
+    "table": lambda one: table.applies(one, 1 << 30),
+    "quick search": lambda one: choose.is_quick(one, Limits()),
+    "beam": lambda one: not one.beyond(beam.KNOWS),
+    "front": lambda one: [found.cycles for found in (front(one, 100),) if found and found.cycles],  # 0: the starts
+}
+
+
+@pytest.mark.parametrize("who", REFUSING)
+def test_a_feature_that_nobody_has_heard_of_is_refused(who: str, strange: Instance) -> None:
+    with pytest.raises(UnsupportedError, match="does not know a warp drive"):
+        REFUSING[who](strange)
+
+
+def test_a_schedule_of_a_strange_machine_is_not_replayed(monkeypatch: pytest.MonkeyPatch) -> None:
+    schedule = run(PAIR, "oldest")
+    assert replay(PAIR, schedule) == 3
+    monkeypatch.setattr(Instance, "features", property(lambda own: {"warp drive": "a warp drive"}))
+    with pytest.raises(UnsupportedError, match="replay does not know a warp drive"):
+        replay(PAIR, schedule)
+
+
+@pytest.mark.parametrize("who", APPLYING)
+def test_what_is_only_for_some_instances_is_not_for_strange_ones(who: str, strange: Instance) -> None:
+    assert not APPLYING[who](strange)
+
+
+def test_the_same_apply_to_ordinary_instances(request: pytest.FixtureRequest) -> None:
+    others = {"convoy": Instance.of("CL", 3), "events": Instance.of("CL", 2, SLOW)}
+    assert [who for who, applies in APPLYING.items() if not applies(others.get(who, PAIR))] == []
+
+
+@pytest.mark.parametrize("engine", ENGINES, ids=lambda engine: engine.name)
+def test_no_engine_sees_what_it_does_not_know(engine: Any, strange: Instance) -> None:
+    assert refusal(engine, strange, Limits()) == f"backend {engine.backend} does not know a warp drive"
+
+
+SLOW = Machine("slow", (UnitClass("C", 1, 2, Latency(2, 3)), UnitClass("L", 1)), issue_width=1)
+FORK = Program((Place("C", (1, 2)), Place("L", (3,)), Place("C", (3,))))
+
+
+@pytest.mark.parametrize(
+    ("instance", "features"),
+    [
+        (PAIR, {}),
+        (Instance.of("CLCC", 3, Machine.of({"C": 4, "L": 2})), {}),
+        (Instance.of("CS", 2, Machine.of({"C": 1, "S": 1})), {Feature.CLASSES: "classes besides C and L (S)"}),
+        (Instance.of(FORK, 2), {Feature.CHOICES: "programs with a choice of paths"}),
+        (
+            Instance.merged([(Program.chain("C"), 1), (Program.chain("L"), 1)]),
+            {Feature.GROUPS: "warps of different programs"},
+        ),
+        (
+            Instance.of("C", 2, SLOW),
+            {
+                Feature.ISSUE_WIDTH: "an issue width of 1",
+                Feature.INTERVALS: "intervals (C=2)",
+                Feature.LATENCIES: "latencies (C=2..3)",
+            },
+        ),
+    ],
+)
+def test_features_are_told_in_words(instance: Instance, features: dict[Feature, str]) -> None:
+    assert instance.features == features
+
+
+def test_delays_are_a_feature_only_beside_an_issue_width_of_which_they_need_none() -> None:
+    slow = expanded(Instance.of("C", 2, SLOW))
+    free = expanded(Instance.of("C", 2, Machine("free", (UnitClass("C", 1, 1, Latency(3, 3)),))))
+    assert slow is not None
+    assert free is not None
+    assert Feature.DELAYS in slow.instance.features
+    assert free.instance.features == {Feature.CLASSES: f"classes besides C and L ({DELAY})"}
+
+
+def test_backends_are_those_of_the_engines_and_auto() -> None:
+    assert list(BACKENDS) == ["auto", *dict.fromkeys(engine.backend for engine in ENGINES)]
+    assert len({engine.name for engine in ENGINES}) == len(ENGINES)
+
+
+@pytest.mark.parametrize("name", ["result-1", "bundle-1"])
+def test_the_schemas_list_the_proofs_and_the_engines(name: str) -> None:
+    """A phase is not proven by its phases."""
+    document = json.loads((SCHEMAS / f"{name}.schema.json").read_text("utf-8"))
+    listed = [set(one) for one in _enumerations(document) if "pessimistic" in one]
+    proofs = {*map(str, Upper), *(engine.name for engine in ENGINES)} - {"certificate"}
+    assert listed
+    assert all(one | {"phases"} == proofs for one in listed)
+
+
+def _enumerations(value: object) -> list[list[str]]:
+    if isinstance(value, dict):
+        own = [value["enum"]] if "enum" in value else []
+        return own + [one for inner in value.values() for one in _enumerations(inner)]
+    return [one for inner in value for one in _enumerations(inner)] if isinstance(value, list) else []
+
+
+def test_an_engine_that_was_asked_for_in_vain_says_who_can() -> None:
+    with pytest.raises(UnsupportedError) as raised:
+        solve(Instance.of("CS", 2, Machine.of({"C": 1, "S": 1})), backend="ilp")
+    assert str(raised.value) == (
+        "backend ilp does not know classes besides C and L (S); use backend auto, certificate, search or cpsat"
+    )
