@@ -201,7 +201,7 @@ def _dot(kernel: "Kernel", *, alone: bool) -> str:
         InputError: of a kernel `alone`, control flow that is not understood; with others, it becomes a comment.
     """
     from makespan import ptx
-    from makespan.ptx.branches import SIDES
+    from makespan.flow.branches import SIDES
 
     try:
         found = ptx.flow(kernel)

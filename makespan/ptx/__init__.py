@@ -7,16 +7,16 @@
 lark is imported when the first text is parsed, networkx when the first graph is asked for.
 """
 
-from makespan.ptx.bounds import Bound, GivenBound, given_bound, loop_bounds, read_bounds
-from makespan.ptx.branches import BranchInfo, Step, branches, read_trace, takes
-from makespan.ptx.cfg import Flow, flow
+from makespan.flow.branches import BranchInfo, Step, branches, read_trace, takes
+from makespan.flow.graph import Flow, flow
+from makespan.flow.launch import Launch, launch
+from makespan.flow.loop_bounds import Bound, GivenBound, given_bound, loop_bounds, read_bounds
+from makespan.flow.loop_info import LoopInfo, bounds_for, bounds_template, loops
+from makespan.flow.programs import program, programs
 from makespan.ptx.isa import PROFILES, Classes, ListedInstruction, listing, read_classes
-from makespan.ptx.launch import Launch, launch
-from makespan.ptx.loop_info import LoopInfo, bounds_for, bounds_template, loops
 from makespan.ptx.module import Instruction, Kernel, Module
 from makespan.ptx.parser import decode, parse, read
 from makespan.ptx.printer import render
-from makespan.ptx.programs import program, programs
 from makespan.wording import PATH_ONLY, TRUSTED_BOUNDS
 
 __all__ = [

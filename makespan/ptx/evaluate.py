@@ -18,8 +18,8 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from makespan.ptx.dataflow import SHARED_REGISTER, Access
-from makespan.ptx.launch import Parameter
+from makespan.flow.dataflow import SHARED_REGISTER, Access
+from makespan.flow.launch import Parameter
 from makespan.ptx.module import Instruction
 
 if TYPE_CHECKING:

@@ -21,9 +21,9 @@ from heapq import heappop, heappush
 from typing import NamedTuple
 
 from makespan.errors import InputError
-from makespan.ptx.bounds import MAX_ITERATIONS, Bound
-from makespan.ptx.cfg import Flow
-from makespan.ptx.loops import Loop, Nest
+from makespan.flow.graph import Flow
+from makespan.flow.loop_bounds import MAX_ITERATIONS, Bound
+from makespan.flow.loops import Loop, Nest
 from makespan.ptx.module import Instruction, Kernel, Location, Note
 
 _OWN = re.compile(r"//\s*makespan:\s*loop\s+([0-9]{1,9})")

@@ -15,9 +15,9 @@ from makespan.estimators.profile.coalescing import transactions
 from makespan.estimators.profile.exact import UndecidedError, exact_counts
 from makespan.estimators.profile.lanes import Spaced, lane_offsets
 from makespan.estimators.profile.probes import probed
+from makespan.flow.graph import flow
+from makespan.flow.uniformity import uniform_branches
 from makespan.ptx import Launch
-from makespan.ptx.cfg import flow
-from makespan.ptx.uniformity import uniform_branches
 from tests.estimators.oracle import TrueAccess, executed, half_warps, segments, truth_of
 from tests.ptx_interpreter import CASES, Case, KernelFault
 from tests.ptx_random import random_module

@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
 from makespan.estimators.profile.probes import Probed
+from makespan.flow.execution import Code, Effort, Execution, Front, TooLongError, prepare
+from makespan.flow.loops import nest
+from makespan.flow.threads import Detail, Threads, threads
 from makespan.ptx import Launch
-from makespan.ptx.execution import Code, Effort, Execution, Front, TooLongError, prepare
-from makespan.ptx.loops import nest
-from makespan.ptx.threads import Detail, Threads, threads
 
 __all__ = ["Code", "Following", "Front", "Threads", "TooLongError", "follow"]
 _LANES = frozenset({"%laneid", "%tid.x", "%tid.y", "%tid.z"})

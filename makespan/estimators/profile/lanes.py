@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from makespan.estimators.profile.probes import ALIGNMENT, Probed
+from makespan.flow.dataflow import Access, accesses
+from makespan.flow.divergence import closure, reconvergences
+from makespan.flow.execution import order
 from makespan.ptx import Launch
-from makespan.ptx.dataflow import Access, accesses
-from makespan.ptx.divergence import closure, reconvergences
 from makespan.ptx.evaluate import literal, width
-from makespan.ptx.execution import order
 from makespan.ptx.module import Instruction, names_in
 
 ALL_ZERO = 64

@@ -6,15 +6,15 @@ from functools import cached_property
 from math import prod
 
 from makespan.errors import InputError
+from makespan.flow.dataflow import Access, accesses
+from makespan.flow.graph import Flow, flow
+from makespan.flow.launch import WARP_LANES
+from makespan.flow.loop_info import LoopInfo, loop_infos
+from makespan.flow.loops import Nest, nest
+from makespan.flow.paths import refuse_unbounded
+from makespan.flow.uniformity import decided, uniform_branches
+from makespan.flow.walk import Terrain
 from makespan.ptx import GivenBound, Kernel, Launch
-from makespan.ptx.cfg import Flow, flow
-from makespan.ptx.dataflow import Access, accesses
-from makespan.ptx.launch import WARP_LANES
-from makespan.ptx.loop_info import LoopInfo, loop_infos
-from makespan.ptx.loops import Nest, nest
-from makespan.ptx.paths import refuse_unbounded
-from makespan.ptx.uniformity import decided, uniform_branches
-from makespan.ptx.walk import Terrain
 
 __all__ = ["WARP_LANES", "Flow", "Launched", "LoopInfo", "Nest", "Terrain", "refuse_unbounded"]
 

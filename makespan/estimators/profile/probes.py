@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from makespan.estimators.profile.opcodes import MemoryAccess, memory_access
+from makespan.flow.dataflow import Access, accesses, influential
+from makespan.flow.graph import Flow, flow
+from makespan.flow.launch import Parameter, known_parameters, scalar
 from makespan.ptx import Launch
-from makespan.ptx.cfg import Flow, flow
-from makespan.ptx.dataflow import Access, accesses, influential
-from makespan.ptx.launch import Parameter, known_parameters, scalar
 from makespan.ptx.module import Declaration, Instruction, Statement, names_in
 
 ALIGNMENT = 256

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from makespan import ptx
 from makespan.errors import InputError
-from makespan.ptx import runs, uniformity
-from makespan.ptx.branches import SIDES
-from makespan.ptx.cfg import Flow, flow
-from makespan.ptx.launch import Launch
-from makespan.ptx.uniformity import decided, uniform_branches
+from makespan.flow import runs, uniformity
+from makespan.flow.branches import SIDES
+from makespan.flow.graph import Flow, flow
+from makespan.flow.launch import Launch
+from makespan.flow.uniformity import decided, uniform_branches
 from tests.ptx_interpreter import CASES, Case, KernelFault, Trace, run
 from tests.ptx_random import random_module
 

@@ -12,15 +12,15 @@ from hypothesis import strategies as st
 
 from makespan import ptx
 from makespan.errors import InputError
-from makespan.ptx import runs
-from makespan.ptx.bounds import Bound
-from makespan.ptx.cfg import Flow, flow
-from makespan.ptx.execution import Effort, Execution
-from makespan.ptx.inference import Proven, inferred
-from makespan.ptx.launch import Launch
-from makespan.ptx.loops import Nest, nest
+from makespan.flow import runs
+from makespan.flow.execution import Effort, Execution
+from makespan.flow.graph import Flow, flow
+from makespan.flow.inference import Proven, inferred
+from makespan.flow.launch import Launch
+from makespan.flow.loop_bounds import Bound
+from makespan.flow.loops import Nest, nest
+from makespan.flow.uniformity import decided, uniform_branches
 from makespan.ptx.module import Kernel
-from makespan.ptx.uniformity import decided, uniform_branches
 from tests.ptx_interpreter import CASES, Case, Issue
 from tests.ptx_random import random_body
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from makespan.errors import UnsupportedError
-from makespan.ptx.cfg import Flow
+from makespan.flow.graph import Flow
 
 MAX_LOOP_DEPTH = 64
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
 
-from makespan.ptx.cfg import JUMPS, Flow
+from makespan.flow.graph import JUMPS, Flow
 from makespan.ptx.module import Brace, Declaration, Instruction, Kernel, declares, names_in
 
 SHARED_REGISTER = "?"

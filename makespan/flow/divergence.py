@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
 
 from makespan.errors import UnsupportedError
-from makespan.ptx.cfg import Flow
+from makespan.flow.graph import Flow
 
 MAX_BLOCKS = 5_000
 

@@ -3,12 +3,12 @@
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from makespan.ptx.bounds import MAX_ITERATIONS, Bound, iterations
-from makespan.ptx.cfg import Flow
-from makespan.ptx.execution import Code
-from makespan.ptx.launch import Launch
-from makespan.ptx.loops import Loop, Nest
-from makespan.ptx.runs import Run, Runs
+from makespan.flow.execution import Code
+from makespan.flow.graph import Flow
+from makespan.flow.launch import Launch
+from makespan.flow.loop_bounds import MAX_ITERATIONS, Bound, iterations
+from makespan.flow.loops import Loop, Nest
+from makespan.flow.runs import Run, Runs
 
 
 class Proven(NamedTuple):

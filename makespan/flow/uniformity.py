@@ -13,19 +13,19 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from makespan.ptx.cfg import Flow, graph
-from makespan.ptx.dataflow import SHARED_REGISTER, Access, accesses, guards, influential, live
-from makespan.ptx.execution import order
-from makespan.ptx.launch import Launch
-from makespan.ptx.loops import Nest
+from makespan.flow.dataflow import SHARED_REGISTER, Access, accesses, guards, influential, live
+from makespan.flow.execution import order
+from makespan.flow.graph import Flow, graph
+from makespan.flow.launch import Launch
+from makespan.flow.loops import Nest
+from makespan.flow.runs import Runs
+from makespan.flow.spread import Spread, Surroundings, compares_uniformly, result_spread, special_spreads
 from makespan.ptx.module import Declaration
-from makespan.ptx.runs import Runs
-from makespan.ptx.spread import Spread, Surroundings, compares_uniformly, result_spread, special_spreads
 from makespan.stopwatch import check
 
 if TYPE_CHECKING:
-    from makespan.ptx.execution import Mask
-    from makespan.ptx.threads import Threads
+    from makespan.flow.execution import Mask
+    from makespan.flow.threads import Threads
 
 MAX_WORK = 5_000_000
 """Registers, and blocks behind branches, that the analysis may look at; beyond it, branches count as divergent."""

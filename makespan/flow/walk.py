@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from makespan.errors import InputError, UnsupportedError
+from makespan.flow.branches import SIDES, Step, controlled, keys
+from makespan.flow.graph import Flow
+from makespan.flow.loop_info import LoopInfo
+from makespan.flow.loops import Nest
 from makespan.program import MAX_PLACES
-from makespan.ptx.branches import SIDES, Step, controlled, keys
-from makespan.ptx.cfg import Flow
-from makespan.ptx.loop_info import LoopInfo
-from makespan.ptx.loops import Nest
 
 Choice: TypeAlias = Callable[[int, frozenset[int]], int]
 """Which side a branch takes, given its block and the spent loops around it."""

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from makespan.errors import InputError
+from makespan.flow.launch import Launch
 from makespan.ptx import bounds_template, decode, parse, program
-from makespan.ptx.launch import Launch
 from tests.effort import TooManyCalls, calls
 
 SEED = int(os.environ.get("MAKESPAN_SEED", "0")) or secrets.randbits(32)

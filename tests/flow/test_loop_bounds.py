@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 
 from makespan.errors import InputError, UnsupportedError
+from makespan.flow import loop_info
+from makespan.flow.graph import Flow, flow
 from makespan.instance import Instance
 from makespan.ptx import (
     TRUSTED_BOUNDS,
@@ -16,7 +18,6 @@ from makespan.ptx import (
     given_bound,
     launch,
     loop_bounds,
-    loop_info,
     loops,
     parse,
     program,
@@ -24,7 +25,6 @@ from makespan.ptx import (
     read,
     read_bounds,
 )
-from makespan.ptx.cfg import Flow, flow
 from tests.ptx.texts import SAMPLES, kernel
 
 BOTTOM = "L: add a,a,1;\n{note}\nsetp.ne p,a,4;\n@p bra L;\nret;"

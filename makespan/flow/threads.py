@@ -6,7 +6,7 @@ from math import prod
 from typing import TYPE_CHECKING, NamedTuple
 
 from makespan.errors import InputError
-from makespan.ptx.launch import WARP_LANES, Extent, Launch
+from makespan.flow.launch import WARP_LANES, Extent, Launch
 
 if TYPE_CHECKING:
     import numpy as np

@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Sequence, Set
 
 from makespan.errors import UnsupportedError
+from makespan.flow.divergence import Reconvergence, parted
+from makespan.flow.graph import Flow
+from makespan.flow.launch import Launch
 from makespan.program import BARRIER
-from makespan.ptx.cfg import Flow
-from makespan.ptx.divergence import Reconvergence, parted
-from makespan.ptx.launch import Launch
 from makespan.ptx.module import Instruction
 
 _MOST_OPERANDS = {"sync": 1, "red": 3}

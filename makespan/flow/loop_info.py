@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from makespan.errors import InputError, UnsupportedError
-from makespan.ptx.bounds import Bound, GivenBound
-from makespan.ptx.cfg import Flow, flow
-from makespan.ptx.inference import Proven, inferred
-from makespan.ptx.launch import Launch
-from makespan.ptx.loops import Loop, Nest, nest
+from makespan.flow.graph import Flow, flow
+from makespan.flow.inference import Proven, inferred
+from makespan.flow.launch import Launch
+from makespan.flow.loop_bounds import Bound, GivenBound
+from makespan.flow.loops import Loop, Nest, nest
 from makespan.ptx.module import Instruction, Kernel, Label
 from makespan.ptx.notes import noted_bounds, source_lines
 

@@ -313,7 +313,7 @@ def test_a_path_past_the_limit_is_refused_before_it_is_built() -> None:
 
 
 def test_the_limit_of_a_path_is_exact(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("makespan.ptx.walk.MAX_PLACES", 11)
+    monkeypatch.setattr("makespan.flow.walk.MAX_PLACES", 11)
     assert letters(BOTTOM, "L==5") == "LC" * 5  # and the ret
     assert "exceeds the limit of 11 instructions" in refusal(BOTTOM, "L==6")
 

@@ -1,14 +1,14 @@
 """A warp with a stack of groups, plainly: what a branch may do to lanes whose paths are known beforehand.
 
-Shares nothing with `makespan.ptx.divergence` and `makespan.ptx.automaton`: post-dominators are found by taking blocks
+Shares nothing with `makespan.flow.divergence` and `makespan.flow.automaton`: post-dominators are found by taking blocks
 out, and lanes walk one by one.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 
+from makespan.flow.automaton import Automaton
+from makespan.flow.graph import Flow
 from makespan.program import Program
-from makespan.ptx.automaton import Automaton
-from makespan.ptx.cfg import Flow
 
 Graph = Mapping[int, tuple[int, ...]]
 Pick = Callable[[int], int]

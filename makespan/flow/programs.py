@@ -6,23 +6,23 @@ from functools import cached_property
 from typing import Literal, TypeAlias
 
 from makespan.errors import InputError, UnsupportedError
+from makespan.flow.automaton import Branching, Builder
+from makespan.flow.barriers import refuse_barriers, refuse_parted_barriers, with_barriers
+from makespan.flow.branches import Step, preferences
+from makespan.flow.divergence import Reconvergence, reconvergences
+from makespan.flow.graph import JUMPS, Flow, flow
+from makespan.flow.launch import Launch
+from makespan.flow.loop_bounds import GivenBound
+from makespan.flow.loop_info import LoopInfo, loop_infos
+from makespan.flow.loops import Nest, nest
+from makespan.flow.paths import by_take, by_trace, refuse_unbounded
+from makespan.flow.uniformity import decided, uniform_branches
+from makespan.flow.walk import Terrain
 from makespan.program import Origin, Program, merged
-from makespan.ptx.automaton import Branching, Builder
-from makespan.ptx.barriers import refuse_barriers, refuse_parted_barriers, with_barriers
-from makespan.ptx.bounds import GivenBound
-from makespan.ptx.branches import Step, preferences
 from makespan.ptx.calls import is_indirect, is_inlined
-from makespan.ptx.cfg import JUMPS, Flow, flow
-from makespan.ptx.divergence import Reconvergence, reconvergences
 from makespan.ptx.isa import PROFILES, Classes, units_of
-from makespan.ptx.launch import Launch
-from makespan.ptx.loop_info import LoopInfo, loop_infos
-from makespan.ptx.loops import Nest, nest
 from makespan.ptx.module import Instruction, Kernel
 from makespan.ptx.notes import source_lines
-from makespan.ptx.paths import by_take, by_trace, refuse_unbounded
-from makespan.ptx.uniformity import decided, uniform_branches
-from makespan.ptx.walk import Terrain
 from makespan.wording import AS_WRITTEN, PATH_ONLY, TRUSTED_BOUNDS
 
 Paths: TypeAlias = Literal["automaton", "single"]

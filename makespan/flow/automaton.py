@@ -34,10 +34,10 @@ from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
 
 from makespan.errors import UnsupportedError
+from makespan.flow.branches import keys
+from makespan.flow.divergence import Reconvergence, parted
+from makespan.flow.walk import Terrain
 from makespan.program import Place
-from makespan.ptx.branches import keys
-from makespan.ptx.divergence import Reconvergence, parted
-from makespan.ptx.walk import Terrain
 from makespan.stopwatch import check
 
 MAX_PLACES = 200_000

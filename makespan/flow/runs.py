@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from makespan.ptx.cfg import Flow
-from makespan.ptx.execution import Effort, Execution, TooLongError, prepare
-from makespan.ptx.launch import Launch, known_parameters
-from makespan.ptx.loops import Nest, nest
-from makespan.ptx.threads import Detail, Threads, details, threads
+from makespan.flow.execution import Effort, Execution, TooLongError, prepare
+from makespan.flow.graph import Flow
+from makespan.flow.launch import Launch, known_parameters
+from makespan.flow.loops import Nest, nest
+from makespan.flow.threads import Detail, Threads, details, threads
 
 MAX_STEPS = 1_000_000
 """What one try may take, in about as many microseconds; one that comes to nothing halves it for later ones like it."""

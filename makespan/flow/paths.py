@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence, Set
 
 from makespan.errors import InputError, UnsupportedError
-from makespan.ptx.branches import SIDES, Step, controlled, keys, preferences, target
-from makespan.ptx.walk import Terrain, Tracer, by_preference, walk
+from makespan.flow.branches import SIDES, Step, controlled, keys, preferences, target
+from makespan.flow.walk import Terrain, Tracer, by_preference, walk
 
 _MOST_EXAMPLES = 3
 

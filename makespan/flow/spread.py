@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from typing import NamedTuple, TypeAlias
 
-from makespan.ptx.dataflow import Access
+from makespan.flow.dataflow import Access
+from makespan.flow.launch import WARP_LANES, Launch, Parameter
 from makespan.ptx.evaluate import literal, width
-from makespan.ptx.launch import WARP_LANES, Launch, Parameter
 from makespan.ptx.module import Instruction, names_in
 
 _WIDEST = 64

@@ -15,12 +15,12 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from makespan.ptx.bounds import MAX_ITERATIONS
-from makespan.ptx.cfg import Flow
-from makespan.ptx.dataflow import Access, accesses, guards, influential
+from makespan.flow.dataflow import Access, accesses, guards, influential
+from makespan.flow.graph import Flow
+from makespan.flow.launch import Parameter
+from makespan.flow.loop_bounds import MAX_ITERATIONS
+from makespan.flow.loops import Nest
 from makespan.ptx.evaluate import Computation, computation, select
-from makespan.ptx.launch import Parameter
-from makespan.ptx.loops import Nest
 from makespan.ptx.module import Instruction
 from makespan.stopwatch import check
 

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from makespan import ptx
 from makespan.errors import InputError
-from makespan.ptx.cfg import flow
-from makespan.ptx.dataflow import SHARED_REGISTER, Access, accesses, influential, live
+from makespan.flow.dataflow import SHARED_REGISTER, Access, accesses, influential, live
+from makespan.flow.graph import flow
+from makespan.flow.launch import Launch, Parameter, known_parameters, launch
 from makespan.ptx.evaluate import computation, literal
-from makespan.ptx.launch import Launch, Parameter, known_parameters, launch
 from makespan.ptx.module import Instruction, Kernel
 
 WORDS = st.one_of(

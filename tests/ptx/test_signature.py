@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from makespan.errors import InputError
+from makespan.flow.launch import launch
 from makespan.ptx import parse
-from makespan.ptx.launch import launch
 from makespan.ptx.module import Compilation, Kernel
 from makespan.ptx.signature import names_of, signatures
 

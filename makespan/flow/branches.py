@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from makespan.errors import InputError
+from makespan.flow.graph import Flow, flow
+from makespan.flow.loops import Nest, nest
 from makespan.ptx.calls import call_name
-from makespan.ptx.cfg import Flow, flow
-from makespan.ptx.loops import Nest, nest
 from makespan.ptx.module import Kernel
 from makespan.text_file import read_text
 

@@ -7,7 +7,7 @@ import pytest
 
 from makespan import ptx, stopwatch
 from makespan.errors import OutOfTimeError
-from makespan.ptx.launch import Launch
+from makespan.flow.launch import Launch
 from tests.command import Runner
 from tests.ptx.texts import SAMPLES, entry
 
