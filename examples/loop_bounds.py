@@ -6,7 +6,7 @@ programmer. Printed is what one iteration more of each costs, and how large the 
 
 from pathlib import Path
 
-from makespan import Instance, Status, ptx, solve
+from makespan import Instance, Status, flow, ptx, solve
 
 KERNEL = Path(__file__).parents[1] / "ptx" / "nbody.ptx"
 UNROLLED, REMAINDER = "$L__BB0_3", "$L__BB0_6"
@@ -16,7 +16,7 @@ DEADLINE = 3000  # cycles
 
 def worst_case(kernel: ptx.Kernel, unrolled: int, remainder: int) -> int:
     """The worst case in cycles, exact, over all paths on which the loops run at most so often."""
-    bounds = ptx.given_bound(f"{UNROLLED}={unrolled}"), ptx.given_bound(f"{REMAINDER}={remainder}")
+    bounds = flow.given_bound(f"{UNROLLED}={unrolled}"), flow.given_bound(f"{REMAINDER}={remainder}")
     result = solve(Instance.of(ptx.program(kernel, loop_bounds=bounds), WARPS))
     if result.status is not Status.EXACT:
         raise SystemExit(f"not exact within the time limit: {result.bounds}")

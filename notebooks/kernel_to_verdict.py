@@ -19,7 +19,7 @@ from fractions import Fraction
 from math import ceil
 from pathlib import Path
 
-from makespan import Instance, Status, ptx, replay, solve
+from makespan import Instance, Status, flow, ptx, replay, solve
 from makespan.machine import find
 from makespan.report.jupyter import gantt
 
@@ -38,8 +38,8 @@ print((FOLDER / "polynomial.cu").read_text().partition("\n\n")[2])
 
 # %%
 kernel = ptx.read(FOLDER / "polynomial.ptx").kernel("polynomial")
-program = ptx.program(kernel, launch=ptx.launch("128", None, ()).for_kernel(kernel))
-warps = ptx.launch("128", None, ()).warps_per_block
+program = ptx.program(kernel, launch=flow.launch("128", None, ()))
+warps = flow.launch("128", None, ()).warps_per_block
 assert warps == 4
 assert program.letters == "LLLLCCCCCCCCCLCCCLCCCLCCLCCLCCLCCLCCLCCLCCL"
 assert (len(program.letters), program.letters.count("L")) == (43, 14)

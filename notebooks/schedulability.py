@@ -21,7 +21,7 @@ from pathlib import Path
 
 from IPython.display import SVG
 
-from makespan import Instance, Limits, Status, ptx, solve
+from makespan import Instance, Limits, Status, flow, ptx, solve
 from makespan.report.schedulability import report
 from makespan.report.schedulability_plot import draw_window
 from makespan.schedulability.analysis import analyse
@@ -42,7 +42,7 @@ print(FILE.read_text())
 
 # %%
 kernel = ptx.read(Path("../ptx/fir.ptx")).kernel("fir")
-program = ptx.program(kernel, launch=ptx.launch("128", "2", ()).for_kernel(kernel))
+program = ptx.program(kernel, launch=flow.launch("128", "2", ()))
 result = solve(Instance.of(program, 8))
 assert result.status is Status.EXACT
 assert result.bounds.upper == 930

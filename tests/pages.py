@@ -11,10 +11,10 @@ from typing import Any
 
 from makespan.bounds import least_possible, pessimistic
 from makespan.engines import solve
+from makespan.flow import Bound, LoopInfo
 from makespan.instance import Instance
 from makespan.machine import Latency, Machine, UnitClass
 from makespan.program import Origin, Program
-from makespan.ptx import Bound, LoopInfo
 from makespan.report.html import Command, Context, Input, page_data, render
 from makespan.report.policy_gap import PolicyGap, enclosing
 from makespan.result import Bounds, Result, Upper

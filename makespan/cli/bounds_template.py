@@ -27,10 +27,10 @@ def command(
     keep_ptx: Path | None,
 ) -> None:
     """Print a bounds file for the loops of SOURCE; fill in the numbers and pass it as --loop-bound FILE."""
-    from makespan import ptx
+    from makespan import flow, ptx
 
     module = read_module(source, input_format, arch=arch, keep_ptx=keep_ptx)
     kernels = module.kernels if kernel is None else (module.kernel(kernel),)
     if not kernels:
         raise InputError(f"{source}: no kernel in this file: it has no .entry with a body")
-    click.echo(ptx.bounds_template(kernels, ptx.loop_bounds(loop_bounds), ptx.launch(block, grid, param)), nl=False)
+    click.echo(ptx.bounds_template(kernels, flow.loop_bounds(loop_bounds), flow.launch(block, grid, param)), nl=False)

@@ -40,7 +40,7 @@ from makespan.strings import MAX_FILE_BYTES, NamedInstance
 from makespan.text_file import read_bytes
 
 if TYPE_CHECKING:
-    from makespan.ptx import LoopInfo
+    from makespan.flow import LoopInfo
     from makespan.verify import Verdict
 
 _EVIDENCE = "evidence.json"
@@ -169,7 +169,7 @@ def _loops(source: dict[str, Any]) -> "tuple[LoopInfo, ...] | None":
     options = KernelOptions(**{name: value for name, value in source.items() if name in names})
     module = read_module(source["source"], arch=options.arch)
     kernel = module.kernel(options.kernel)
-    return ptx.loops(kernel, given_bounds(module, kernel, options), launched(options).for_kernel(kernel))
+    return ptx.loops(kernel, given_bounds(module, kernel, options), ptx.fitted(launched(options), kernel))
 
 
 def _machine_file(source: dict[str, Any]) -> MachineFile | None:

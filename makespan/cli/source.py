@@ -21,7 +21,8 @@ from makespan.strings import NamedInstance
 from makespan.text_file import claim_input, decoded, read_stream
 
 if TYPE_CHECKING:
-    from makespan.ptx import GivenBound, Kernel, Launch, Module
+    from makespan.flow import GivenBound, Launch
+    from makespan.ptx import Kernel, Module
 
 FORMATS = ("ptx", "toml", "jsonl")
 KERNEL_FORMATS = ("ptx", "cu")
@@ -225,7 +226,7 @@ def read_module(
 @contextmanager
 def telling_how_to_keep(module: "Module") -> Iterator[None]:
     """Errors about PTX that was made on the way say so, and how to look at it."""
-    from makespan.ptx.module import KEEP_HINT
+    from makespan.ptx import KEEP_HINT
 
     try:
         yield
@@ -245,7 +246,7 @@ def _kernel_groups(
 
     module = read_module(source, input_format, arch=options.arch, keep_ptx=options.keep_ptx, beside=options.files())
     kernel = module.kernel(options.kernel)
-    launch = launched(options).for_kernel(kernel)
+    launch = ptx.fitted(launched(options), kernel)
     if launch.grid is not None and options.blocks_per_sm > prod(launch.grid):
         raise InputError(f"--blocks-per-sm {options.blocks_per_sm}: the grid has only {prod(launch.grid)} blocks")
     known = launch.warps_per_block
@@ -264,19 +265,19 @@ def _kernel_groups(
 
 def launched(options: KernelOptions) -> "Launch":
     """What the options say of the launch."""
-    from makespan import ptx
+    from makespan import flow
 
-    return ptx.launch(options.block, options.grid, options.param)
+    return flow.launch(options.block, options.grid, options.param)
 
 
 def program_options(module: "Module", kernel: "Kernel", options: KernelOptions) -> dict[str, Any]:
     """The options that make programs of a kernel."""
-    from makespan import ptx
+    from makespan import flow
 
     return {
         "loop_bounds": given_bounds(module, kernel, options),
-        "take": ptx.takes(options.take),
-        "trace": None if options.trace is None else ptx.read_trace(options.trace),
+        "take": flow.takes(options.take),
+        "trace": None if options.trace is None else flow.read_trace(options.trace),
         "paths": options.paths,
         "launch": launched(options),
         **classification(options),
@@ -285,9 +286,9 @@ def program_options(module: "Module", kernel: "Kernel", options: KernelOptions) 
 
 def given_bounds(module: "Module", kernel: "Kernel", options: KernelOptions) -> "tuple[GivenBound, ...]":
     """What the options say of the loops of a kernel, one of those in a module."""
-    from makespan import ptx
+    from makespan import flow, ptx
 
-    given = ptx.loop_bounds(options.loop_bounds, trusted=options.trust_bounds)
+    given = flow.loop_bounds(options.loop_bounds, trusted=options.trust_bounds)
     return ptx.bounds_for(kernel, given, module.kernels)
 
 

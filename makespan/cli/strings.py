@@ -20,7 +20,8 @@ from makespan.errors import InputError
 from makespan.program import BARRIER, Program
 
 if TYPE_CHECKING:
-    from makespan.ptx import Kernel, LoopInfo, Module
+    from makespan.flow import LoopInfo
+    from makespan.ptx import Kernel, Module
 
 _MOST_PATHS = 10**15
 _MOST_ROWS = 40
@@ -94,7 +95,7 @@ def _description(module: "Module", kernel: "Kernel", options: KernelOptions, *, 
     found["loops"] = [_loop(loop) for loop in ptx.loops(flow, asked["loop_bounds"], launch)]
     try:
         with telling_how_to_keep(module):
-            if launch.for_kernel(kernel).block is None:
+            if ptx.fitted(launch, kernel).block is None:
                 groups: Any = ((ptx.program(flow, **asked), None),)
             else:
                 groups = ptx.programs(flow, **asked)
@@ -201,7 +202,7 @@ def _dot(kernel: "Kernel", *, alone: bool) -> str:
         InputError: of a kernel `alone`, control flow that is not understood; with others, it becomes a comment.
     """
     from makespan import ptx
-    from makespan.flow.branches import SIDES
+    from makespan.flow import SIDES
 
     try:
         found = ptx.flow(kernel)
@@ -211,7 +212,7 @@ def _dot(kernel: "Kernel", *, alone: bool) -> str:
         return f"// kernel {kernel.name}: {' '.join(str(refusal).split())}"
     lines = [f'digraph "{_escaped(kernel.name)}" {{', "  node [shape=box, fontname=monospace];"]
     for number, block in enumerate(found.blocks):
-        code = "".join(f"{i.line}: {_escaped(str(i))}\\l" for i in found.instructions(number))
+        code = "".join(f"{i.line}: {_escaped(str(i))}\\l" for i in (found.code[at] for at in found.numbers(number)))
         lines.append(f'  b{number} [label="{_escaped(found.name(number))}\\n{code}"];')
         sides = SIDES if found.is_branch(number) else ("",)
         for side, after in zip(sides, block.successors, strict=True):

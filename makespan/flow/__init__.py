@@ -1,3 +1,105 @@
-"""Control flow: from the graph of a kernel to the programs of its warps."""
+"""The theory of control flow: from the graph of a kernel, in any language, to the programs of its warps.
 
-import makespan.ptx  # noqa: F401 - the instruction set, for the time being, is read first
+A language package, such as `makespan.ptx`, gives what `instruction_set` asks for; nothing here knows an opcode. What
+follows from the graph is asked for here: loops and their bounds, which branches part lanes, paths, abstract execution.
+
+networkx is imported when the first graph is asked for, numpy when threads are told apart.
+"""
+
+from makespan.flow.branches import SIDES, BranchInfo, Step, branch_infos, read_trace, takes
+from makespan.flow.computation import Computation, Source
+from makespan.flow.dataflow import influential
+from makespan.flow.divergence import Reconvergence, closure, reconvergences
+from makespan.flow.execution import Code, Effort, Execution, Front, TooLongError, order, prepare
+from makespan.flow.graph import Block, Flow
+from makespan.flow.grid import WARP_LANES, Extent, Launch, Parameter, ThreadRegisters, launch, shown
+from makespan.flow.instruction_set import (
+    SHARED_REGISTER,
+    Barrier,
+    Effect,
+    Guard,
+    Instruction,
+    InstructionSet,
+    Mark,
+    Routine,
+    Semantics,
+    SourceLine,
+    Transfer,
+)
+from makespan.flow.loop_bound import Bound, GivenBound, given_bound, loop_bounds, read_bounds
+from makespan.flow.loop_info import LoopInfo, bounds_for, bounds_template, loop_infos
+from makespan.flow.loops import Loop, Nest, nest
+from makespan.flow.paths import refuse_unbounded
+from makespan.flow.programs import Paths, Warps
+from makespan.flow.spread import UNIFORM, Spread, Spreads, Surroundings
+from makespan.flow.threads import Detail, Threads, threads
+from makespan.flow.uniformity import decided, said_uniform, uniform_branches
+from makespan.flow.walk import Terrain
+
+__all__ = [
+    "SHARED_REGISTER",
+    "SIDES",
+    "UNIFORM",
+    "WARP_LANES",
+    "Barrier",
+    "Block",
+    "Bound",
+    "BranchInfo",
+    "Code",
+    "Computation",
+    "Detail",
+    "Effect",
+    "Effort",
+    "Execution",
+    "Extent",
+    "Flow",
+    "Front",
+    "GivenBound",
+    "Guard",
+    "Instruction",
+    "InstructionSet",
+    "Launch",
+    "Loop",
+    "LoopInfo",
+    "Mark",
+    "Nest",
+    "Parameter",
+    "Paths",
+    "Reconvergence",
+    "Routine",
+    "Semantics",
+    "Source",
+    "SourceLine",
+    "Spread",
+    "Spreads",
+    "Step",
+    "Surroundings",
+    "Terrain",
+    "ThreadRegisters",
+    "Threads",
+    "TooLongError",
+    "Transfer",
+    "Warps",
+    "bounds_for",
+    "bounds_template",
+    "branch_infos",
+    "closure",
+    "decided",
+    "given_bound",
+    "influential",
+    "launch",
+    "loop_bounds",
+    "loop_infos",
+    "nest",
+    "order",
+    "prepare",
+    "read_bounds",
+    "read_trace",
+    "reconvergences",
+    "refuse_unbounded",
+    "said_uniform",
+    "shown",
+    "takes",
+    "threads",
+    "uniform_branches",
+]

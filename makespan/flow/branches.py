@@ -6,17 +6,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from makespan.errors import InputError
-from makespan.flow.graph import Flow, flow
+from makespan.flow.graph import Flow
 from makespan.flow.loops import Nest, nest
-from makespan.ptx.calls import call_name
-from makespan.ptx.module import Kernel
 from makespan.text_file import read_text
 
 SIDES = ("taken", "fall")
 """The outcomes of a conditional branch, in the order of the successors of its block."""
-
-END = "exit"
-"""The target of a conditional branch that ends the warp."""
 
 MAX_TRACE_BYTES = 64 * 2**20
 _STEP = re.compile(r"(\S+)\s+(taken|fall)")
@@ -39,41 +34,28 @@ class Step(NamedTuple):
     place: str
 
 
-def branches(kernel: Kernel | Flow) -> tuple[BranchInfo, ...]:
+def branch_infos(flow: Flow) -> tuple[BranchInfo, ...]:
     """The conditional branches that can be reached, in text order.
 
     Raises:
-        InputError: control flow that is not understood.
+        UnsupportedError: control flow that has no natural loops.
     """
-    found = flow(kernel)
-    return branch_infos(found, nest(found))
-
-
-def branch_infos(flow: Flow, nest: Nest) -> tuple[BranchInfo, ...]:
-    """The same for a flow that is at hand."""
+    loops = nest(flow)
     return tuple(
         BranchInfo(
             flow.last(block).line,
             str(flow.last(block)),
-            target(flow, block),
-            next((flow.name(nest.loops[n].header) for n in controlled(flow, nest, block)), None),
+            flow.ending(block).target,
+            next((flow.name(loops.loops[n].header) for n in controlled(flow, loops, block)), None),
         )
         for block in range(flow.exit)
         if flow.is_branch(block)
     )
 
 
-def target(flow: Flow, block: int) -> str:
-    """The label that the branch at the end of a block names, the function that it calls, or `exit`."""
-    last = flow.last(block)
-    if last.name == "call":
-        return call_name(last)
-    return last.operands[-1] if last.name in ("bra", "brx") else END
-
-
 def keys(flow: Flow, block: int) -> tuple[str, str]:
     """What a user may call the branch at the end of a block, the more telling key first."""
-    return f":{flow.last(block).line}", target(flow, block)
+    return f":{flow.last(block).line}", flow.ending(block).target
 
 
 def controlled(flow: Flow, nest: Nest, block: int) -> Iterator[int]:

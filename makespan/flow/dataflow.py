@@ -1,83 +1,12 @@
-"""Which registers an instruction reads and writes, and which of them have a say in where a warp goes.
+"""Which registers have a say in where a warp goes."""
 
-What is not known to write only its first operand is taken to write every register that it mentions.
-"""
+from collections.abc import Callable, Iterable, Set
 
-import re
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
-from types import MappingProxyType
-from typing import NamedTuple, TypeAlias
-
-from makespan.flow.graph import JUMPS, Flow
-from makespan.ptx.module import Brace, Declaration, Instruction, Kernel, declares, names_in
-
-SHARED_REGISTER = "?"
-"""Stands for every register that is declared outside the kernel: whoever is called may change it."""
-
-_SILENT = frozenset(
-    """
-    bra brkpt cp discard exit fence griddepcontrol membar nanosleep pmevent prefetch prefetchu red ret setmaxnreg st
-    stmatrix sust trap
-    """.split()  # noqa: SIM905 - a list of so many strings cannot be read
-)
-_WRITES_FIRST = frozenset(
-    """
-    abs activemask add addc and atom bfe bfi bfind bmsk brev clz cnot copysign cos cvt cvta div dp2a dp4a elect ex2 fma
-    fns isspacep ld ldmatrix ldu lg2 lop3 mad mad24 madc mapa match max min mma mov movmatrix mul mul24 neg not or popc
-    prmt rcp redux rem rsqrt sad selp set setp shf shfl shl shr sin slct sqrt sub subc suld suq szext tanh testp tex
-    tld4 txq vote xor
-    """.split()  # noqa: SIM905 - likewise
-)
-_AXIS = re.compile(r"%[a-z_]+\.[xyzw](?![A-Za-z0-9_])")
-_NOTHING: Mapping[str, str] = MappingProxyType({})
-_Names: TypeAlias = dict[str, int | None]
-
-
-class Access(NamedTuple):
-    """The registers of one instruction, each by a name that is its own in the whole kernel.
-
-    Args:
-        writes: what it may write. With a guard, it may also leave them as they are.
-        reads: what it may read, guard included, special registers as `%tid` and as `%tid.x`; names of
-            variables and labels may be among them.
-        renamed: the own names, by name in the text, of registers that an inner `{ }` block or the module declares.
-    """
-
-    writes: tuple[str, ...]
-    reads: tuple[str, ...]
-    renamed: Mapping[str, str]
-
-    def own(self, name: str) -> str:
-        """The own name of a register that the text of the instruction mentions."""
-        return self.renamed.get(name, name)
-
-
-def accesses(kernel: Kernel) -> tuple[Access, ...]:
-    """What each instruction reads and writes, in text order."""
-    module, own = _registers(kernel.variables), _registers((*(kernel.parameters or ()), *(kernel.returns or ())))
-    found = []
-    inner: list[tuple[_Names, int]] = []
-    blocks = 0
-    for statement in kernel.statements:
-        match statement:
-            case Brace(opens=True):
-                blocks += 1
-                inner.append(({}, blocks))
-            case Brace():
-                inner.pop()
-            case Declaration() if statement.is_register:
-                (inner[-1][0] if inner else own).update(statement.names)
-            case Instruction():
-                renamed = _renamed(statement, inner, own, module) if inner or module else _NOTHING
-                found.append(_access(statement, renamed))
-            case _:
-                pass
-    return tuple(found)
+from makespan.flow.graph import Flow
 
 
 def influential(
     flow: Flow,
-    accesses: Sequence[Access],
     passes: Callable[[int], bool] = lambda _: True,
     besides: Iterable[str] = (),
 ) -> frozenset[str]:
@@ -87,11 +16,11 @@ def influential(
     their own names, count as those of branches do.
     """
     writers: dict[str, list[int]] = {}
-    for number, access in enumerate(accesses):
-        for name in access.writes:
+    for number, effect in enumerate(flow.effects):
+        for name in effect.writes:
             writers.setdefault(name, []).append(number)
     found, done = set[str](), set[int]()
-    waiting = [name for block in range(flow.exit) if flow.is_branch(block) for name in guards(flow, accesses, block)]
+    waiting = [name for block in range(flow.exit) if flow.is_branch(block) for name in guards(flow, block)]
     waiting += besides
     while waiting:
         name = waiting.pop()
@@ -100,11 +29,11 @@ def influential(
             for number in writers.get(name, ()):
                 if number not in done:
                     done.add(number)
-                    waiting += accesses[number].reads if passes(number) else ()
+                    waiting += flow.effects[number].reads if passes(number) else ()
     return frozenset(found)
 
 
-def live(flow: Flow, accesses: Sequence[Access], matter: Set[str]) -> tuple[Set[str], ...]:
+def live(flow: Flow, matter: Set[str]) -> tuple[Set[str], ...]:
     """By block, which of the registers that matter may be read from its beginning on before they are written."""
     before: dict[int, list[int]] = {block: [] for block in range(flow.exit + 1)}
     found: list[Set[str]] = []
@@ -114,11 +43,11 @@ def live(flow: Flow, accesses: Sequence[Access], matter: Set[str]) -> tuple[Set[
             before[after].append(number)
         exposed, killed = set[str](), set[str]()
         for at in range(block.first, block.stop):
-            access = accesses[at]
-            if flow.code[at].name in JUMPS or not matter.isdisjoint(access.writes):
-                exposed |= matter & (set(access.reads) - killed)
-                if flow.code[at].guard is None:
-                    killed.update(access.writes)
+            effect = flow.effects[at]
+            if effect.transfer is not None or not matter.isdisjoint(effect.writes):
+                exposed |= matter & (set(effect.reads) - killed)
+                if effect.guard is None:
+                    killed.update(effect.writes)
         found.append(exposed)
         kept.append(killed)
     waiting = list(range(flow.exit))
@@ -132,39 +61,7 @@ def live(flow: Flow, accesses: Sequence[Access], matter: Set[str]) -> tuple[Set[
     return tuple(found)
 
 
-def guards(flow: Flow, accesses: Sequence[Access], block: int) -> tuple[str, ...]:
-    """The guard of the instruction that ends a block, by its own name, if it has one."""
-    number = flow.blocks[block].stop - 1
-    return tuple(accesses[number].own(name) for name in names_in(flow.code[number].guard or ""))
-
-
-def _registers(declarations: Iterable[Declaration]) -> _Names:
-    return {name: count for declared in declarations if declared.is_register for name, count in declared.names}
-
-
-def _renamed(
-    instruction: Instruction, inner: Sequence[tuple[_Names, int]], own: _Names, module: _Names
-) -> Mapping[str, str]:
-    found = {}
-    for name in {name for text in (*instruction.operands, instruction.guard or "") for name in names_in(text)}:
-        block = next((number for names, number in reversed(inner) if declares(names, name)), None)
-        if block is not None:
-            found[name] = f"{name}@{block}"
-        elif not declares(own, name) and declares(module, name):
-            found[name] = SHARED_REGISTER
-    return found
-
-
-def _access(instruction: Instruction, renamed: Mapping[str, str]) -> Access:
-    mentioned = [names_in(operand) for operand in instruction.operands]
-    everything = tuple(renamed.get(name, name) for names in mentioned for name in names)
-    axes = tuple(name for operand in instruction.operands for name in _AXIS.findall(operand))
-    guard = tuple(renamed.get(name, name) for name in names_in(instruction.guard or ""))
-    if instruction.name in _SILENT:
-        return Access((), everything + axes + guard, renamed)
-    if instruction.name not in _WRITES_FIRST:
-        return Access(everything, everything + axes + guard, renamed)
-    first = tuple(renamed.get(name, name) for name in mentioned[0]) if mentioned else ()
-    # part of a vector register may be written, which leaves the rest of it as it was
-    kept = first if mentioned and "." in instruction.operands[0] else ()
-    return Access(first, everything[len(first) :] + axes + kept + guard, renamed)
+def guards(flow: Flow, block: int) -> tuple[str, ...]:
+    """The register of the guard of the instruction that ends a block, if it has one."""
+    guard = flow.effects[flow.blocks[block].stop - 1].guard
+    return () if guard is None else (guard.register,)

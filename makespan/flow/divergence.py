@@ -101,5 +101,5 @@ def _refuse_endless(flow: Flow, reached: Set[int]) -> None:
     if endless := sorted(reached - ending):
         raise UnsupportedError(
             f"{flow.kernel.file}:{flow.blocks[endless[0]].line}: from {flow.name(endless[0])} on, kernel"
-            f" {flow.kernel.name} never ends: no way leads to a ret or exit"
+            f" {flow.kernel.name} never ends: no way leads to a {flow.semantics.instruction_set.ends}"
         )

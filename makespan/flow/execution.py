@@ -15,20 +15,21 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from makespan.flow.dataflow import Access, accesses, guards, influential
+from makespan.flow.arithmetic import select
+from makespan.flow.computation import Computation
+from makespan.flow.dataflow import influential
 from makespan.flow.graph import Flow
-from makespan.flow.launch import Parameter
-from makespan.flow.loop_bounds import MAX_ITERATIONS
+from makespan.flow.grid import Parameter
+from makespan.flow.instruction_set import Effect
+from makespan.flow.loop_bound import MAX_ITERATIONS
 from makespan.flow.loops import Nest
-from makespan.ptx.evaluate import Computation, computation, select
-from makespan.ptx.module import Instruction
 from makespan.stopwatch import check
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from makespan.ptx.evaluate import Value
+    from makespan.flow.computation import Value
 
     Mask: TypeAlias = bool | NDArray[np.bool_]
     State: TypeAlias = dict[str, Value]
@@ -115,26 +116,21 @@ class Code:
 
 def prepare(flow: Flow, nest: Nest, parameters: Mapping[str, Parameter], besides: Iterable[str] = ()) -> Code:
     """The code of a kernel whose parameters are known in part; the values of the registers `besides` matter, too."""
-    found = accesses(flow.kernel)
     known: dict[int, Computation | None] = {}
 
     def is_computed(number: int) -> bool:
-        known[number] = computation(flow.code[number], found[number], parameters)
+        known[number] = flow.semantics.computation(number, parameters)
         return known[number] is not None
 
-    matter = influential(flow, found, is_computed, besides)
+    matter = influential(flow, is_computed, besides)
     steps = tuple(
-        tuple(
-            _step(flow.code[number], found[number], known[number])
-            for number in range(block.first, block.stop)
-            if number in known
-        )
-        for block in flow.blocks
+        tuple(_step(flow.effects[number], known[number]) for number in flow.numbers(block) if number in known)
+        for block in range(flow.exit)
     )
     branches = {
-        block: (next(iter(guards(flow, found, block)), ""), int(not (flow.last(block).guard or "").startswith("!")))
+        block: (guard.register, guard.acts_at)
         for block in range(flow.exit)
-        if flow.is_branch(block)
+        if flow.is_branch(block) and (guard := flow.ending(block).guard)
     }
     written = tuple(
         frozenset(name for block in loop.blocks for step in steps[block] for name in step.writes) for loop in nest.loops
@@ -143,11 +139,11 @@ def prepare(flow: Flow, nest: Nest, parameters: Mapping[str, Parameter], besides
     return Code(flow, nest, steps, branches, _nodes(flow, nest, heads), written, heads, matter)
 
 
-def _step(instruction: Instruction, access: Access, known: Computation | None) -> Step:
-    guard = instruction.guard or ""
+def _step(effect: Effect, known: Computation | None) -> Step:
     results = known.results if known else ()
-    forgets = tuple(name for name in access.writes if name not in results)
-    return Step(access.own(guard.lstrip("!")) or None, int(not guard.startswith("!")), known, forgets)
+    forgets = tuple(name for name in effect.writes if name not in results)
+    register, acts_at = (effect.guard.register, effect.guard.acts_at) if effect.guard else (None, 1)
+    return Step(register, acts_at, known, forgets)
 
 
 def _nodes(flow: Flow, nest: Nest, heads: Mapping[int, int]) -> dict[int | None, tuple[int, ...]]:

@@ -3,10 +3,9 @@
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from makespan.flow.execution import Code
 from makespan.flow.graph import Flow
-from makespan.flow.launch import Launch
-from makespan.flow.loop_bounds import MAX_ITERATIONS, Bound, iterations
+from makespan.flow.grid import Launch, ThreadRegisters, shown
+from makespan.flow.loop_bound import MAX_ITERATIONS, Bound, iterations
 from makespan.flow.loops import Loop, Nest
 from makespan.flow.runs import Run, Runs
 
@@ -58,7 +57,7 @@ def inferred(flow: Flow, nest: Nest, launch: Launch, warp: int | None = None) ->
     if not nest.loops:
         return {}
     runs = Runs.of(flow, launch)
-    source = _source(runs.code, runs.launch, runs.parameters)
+    source = _source(runs, flow.semantics.instruction_set.registers)
     found: dict[int, Proven] = {}
     for tried in runs.tries(warp):
         proven = {number: _proven(nest.loops[number], tried, number, source) for number in _known(nest, tried)}
@@ -88,14 +87,19 @@ def _proven(loop: Loop, tried: Iterable[Run], number: int, source: str) -> Prove
     return Proven(least + first, None if most is None else most + first, source)
 
 
-def _source(code: Code, launch: Launch, parameters: Iterable[str]) -> str:
+def _source(runs: Runs, special: ThreadRegisters) -> str:
     """What was inferred from, in words."""
-    registers = {name.partition(".")[0] for name in code.registers}
-    said = [f"{name}={launch.parameters[name]}" for name in parameters if name in code.registers]
+    launch, matter = runs.launch, runs.code.registers
+    said = [f"{name}={launch.parameters[name]}" for name in runs.parameters if name in matter]
     for option, extent, names in (
-        ("block", launch.block, {"%tid", "%ntid"}),
-        ("grid", launch.grid, {"%ctaid", "%nctaid"}),
+        ("block", launch.block, (*special.thread, *special.block_size)),
+        ("grid", launch.grid, (*special.block, *special.grid_size)),
     ):
-        if extent is not None and names & registers:
-            said.append(f"{option} {'x'.join(map(str, extent))}")
+        if extent is not None and not _wholes(names).isdisjoint(_wholes(matter)):
+            said.append(f"{option} {shown(extent)}")
     return f"inferred: {', '.join(said) or 'from the code alone'}"
+
+
+def _wholes(registers: Iterable[str]) -> set[str]:
+    """The registers without what tells a part of them, such as an axis."""
+    return {name.partition(".")[0] for name in registers}

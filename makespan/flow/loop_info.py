@@ -5,22 +5,24 @@ is inferred and exact takes the place of one in a comment that it keeps. Whoever
 contradicts is an error, unless the user insists.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from makespan.errors import InputError, UnsupportedError
-from makespan.flow.graph import Flow, flow
+from makespan.flow.graph import Flow
+from makespan.flow.grid import Launch
 from makespan.flow.inference import Proven, inferred
-from makespan.flow.launch import Launch
-from makespan.flow.loop_bounds import Bound, GivenBound
+from makespan.flow.instruction_set import Routine
+from makespan.flow.loop_bound import Bound, GivenBound
 from makespan.flow.loops import Loop, Nest, nest
-from makespan.ptx.module import Instruction, Kernel, Label
-from makespan.ptx.notes import noted_bounds, source_lines
+from makespan.flow.notes import noted_bounds
+
+R = TypeVar("R", bound=Routine)
 
 
 class LoopInfo(NamedTuple):
-    """A loop as a report shows it; `line` is in the PTX, `source_line` is FILE:LINE through `.loc`.
+    """A loop as a report shows it; `line` is in the kernel, `source_line` is FILE:LINE of what it was compiled from.
 
     `hint` says why the comments in a loop without a bound tell none. `against` says what the code makes of a loop whose
     bound was trusted although it contradicts that.
@@ -35,23 +37,14 @@ class LoopInfo(NamedTuple):
     against: str | None = None
 
 
-def loops(
-    kernel: Kernel | Flow, loop_bounds: Sequence[GivenBound] = (), launch: Launch | None = None
-) -> tuple[LoopInfo, ...]:
-    """The loops of a kernel in text order, each with its bound as far as one is known.
-
-    Raises:
-        InputError: a bound for no loop, or one that another bound or the code contradicts.
-        UnsupportedError: control flow that has no natural loops.
-    """
-    found = flow(kernel)
-    return loop_infos(found, nest(found), loop_bounds, launch or Launch())
-
-
 def loop_infos(
     flow: Flow, nest: Nest, given: Sequence[GivenBound], launch: Launch, warp: int | None = None
 ) -> tuple[LoopInfo, ...]:
-    """The same for a flow that is at hand, for one warp or for every one: one for each loop of the nest."""
+    """The loops of the nest, each with its bound as far as one is known, for one warp or for every one.
+
+    Raises:
+        InputError: a bound for no loop, or one that another bound or the code contradicts.
+    """
     names = _Names.of(flow, nest)
     bounds = _matched(names, [g for g in given if g.place])
     bounds |= _matched(names, [g for g in given if not g.place])
@@ -103,7 +96,9 @@ def _told(flow: Flow, nest: Nest, proven: Mapping[int, Proven]) -> tuple[dict[in
     return found, hints
 
 
-def bounds_for(kernel: Kernel, given: Iterable[GivenBound], kernels: Iterable[Kernel]) -> tuple[GivenBound, ...]:
+def bounds_for(
+    kernel: R, given: Iterable[GivenBound], kernels: Iterable[R], flow: Callable[[R], Flow]
+) -> tuple[GivenBound, ...]:
     """The bounds without those that fit only another of these kernels, so that one set can serve them all.
 
     Other kernels are looked at only where a bound that names no kernel does not fit this one. Of a kernel whose loops
@@ -118,53 +113,56 @@ def bounds_for(kernel: Kernel, given: Iterable[GivenBound], kernels: Iterable[Ke
     for other in (k for k in kernels if k.name != kernel.name):
         if not strange:
             break
-        foreign = _fitting(other, strange)
+        foreign = _fitting(other, strange, flow)
         strange = [g for g in strange if g not in foreign]
         given = tuple(g for g in given if g not in foreign)
     return given
 
 
-def _fitting(kernel: Kernel, given: Iterable[GivenBound]) -> list[GivenBound]:
+def _fitting(kernel: R, given: Iterable[GivenBound], flow: Callable[[R], Flow]) -> list[GivenBound]:
     """Those of the bounds that some loop of a kernel is meant by, as far as its loops can be told."""
     try:
         names = _Names.of(found := flow(kernel), nest(found))
     except InputError:
-        labels = {s.name for s in kernel.statements if isinstance(s, Label)}
-        return [g for g in given if g.key in labels]
+        return [g for g in given if g.key in kernel.labels]
     return [g for g in given if names.matching(g)]
 
 
 def bounds_template(
-    kernels: Kernel | Sequence[Kernel], loop_bounds: Sequence[GivenBound] = (), launch: Launch | None = None
+    kernels: Sequence[R],
+    loop_bounds: Sequence[GivenBound],
+    launch: Launch,
+    flow: Callable[[R], Flow],
+    remarks: Iterable[str] = (),
 ) -> str:
     """A bounds file to fill in: a line for each loop, `LABEL,?` where no bound is known.
 
     Of several kernels, one whose control flow cannot be followed has a comment that says so.
 
     Raises:
-        InputError: see `loops`.
+        InputError: see `loop_infos`.
     """
-    several = [kernels] if isinstance(kernels, Kernel) else list(kernels)
     lines = [
         "# Loop bounds: LABEL,N for at most N iterations, LABEL,==N for exactly N. Replace every ? by a number.",
         "# An iteration is one execution of the body; a loop that tests before its body may have 0.",
+        *(f"# {remark}" for remark in remarks),
     ]
-    lines += [f"# Labels hold for this PTX only: {made}" for made in {k.compilation: None for k in several} if made]
-    for kernel in several:
+    for kernel in kernels:
         try:
-            infos = loops(kernel, bounds_for(kernel, loop_bounds, several), launch)
+            fitting = bounds_for(kernel, loop_bounds, kernels, flow)
+            infos = loop_infos(found := flow(kernel), nest(found), fitting, launch)
         except UnsupportedError as refusal:
-            if len(several) == 1:
+            if len(kernels) == 1:
                 raise
             lines += ["", f"# kernel {kernel.name} is refused: {refusal}"]
             continue
         lines += ["", f"# kernel {kernel.name}: {len(infos)} loop{'s' * (len(infos) != 1)}"]
         for info in infos:
-            lines += template_lines(info, kernel, with_name=len(several) > 1)
+            lines += template_lines(info, kernel, with_name=len(kernels) > 1)
     return "\n".join(lines) + "\n"
 
 
-def template_lines(info: LoopInfo, kernel: Kernel, *, with_name: bool = False) -> tuple[str, str]:
+def template_lines(info: LoopInfo, kernel: Routine, *, with_name: bool = False) -> tuple[str, str]:
     """The two lines of a bounds file for one loop: where it is, and its bound or `?`."""
     source = f", source {info.source_line}" if info.source_line else ""
     known = f", {info.bound}" if info.bound else ""
@@ -180,7 +178,7 @@ def template_lines(info: LoopInfo, kernel: Kernel, *, with_name: bool = False) -
 class _Names:
     """What the loops of a kernel are called by: their labels, `line:N`, and FILE:LINE of the source."""
 
-    kernel: Kernel
+    kernel: Routine
     labels: tuple[str, ...]
     sources: tuple[str | None, ...]
     by_name: Mapping[str, list[int]]
@@ -188,13 +186,12 @@ class _Names:
 
     @classmethod
     def of(cls, flow: Flow, nest: Nest) -> "_Names":
-        lines = source_lines(flow.kernel)
         by_name: dict[str, list[int]] = {}
         labels = tuple(flow.name(loop.header) for loop in nest.loops)
         for number, loop in enumerate(nest.loops):
             for name in {labels[number], f"line:{flow.blocks[loop.header].line}"}:
                 by_name.setdefault(name, []).append(number)
-        found = [lines[_first_statement(flow, loop.header)] for loop in nest.loops]
+        found = [flow.blocks[loop.header].source for loop in nest.loops]
         sources = tuple(None if source is None else str(source) for source in found)
         by_source: dict[str, list[tuple[int, str]]] = {}
         for number, source in enumerate(sources):
@@ -212,12 +209,6 @@ class _Names:
         return [
             number for number, path in self.by_source.get(_last_part(given.key), ()) if path.endswith(f"/{given.key}")
         ]
-
-
-def _first_statement(flow: Flow, block: int) -> int:
-    """The first instruction of a block as number of a statement, or the last statement if there is none."""
-    span = flow.blocks[block].statements
-    return next((at for at in span if isinstance(flow.kernel.statements[at], Instruction)), span[-1])
 
 
 def _last_part(path: str) -> str:

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence, Set
 
 from makespan.errors import InputError, UnsupportedError
-from makespan.flow.branches import SIDES, Step, controlled, keys, preferences, target
+from makespan.flow.branches import SIDES, Step, controlled, keys, preferences
 from makespan.flow.walk import Terrain, Tracer, by_preference, walk
 
 _MOST_EXAMPLES = 3
@@ -89,7 +89,7 @@ def refuse_unbounded(terrain: Terrain, reached: Set[int]) -> None:
 def _refuse_choices(terrain: Terrain, blocks: Sequence[int]) -> None:
     if blocks:
         flow = terrain.flow
-        labels = Counter(target(flow, block) for block in range(flow.exit) if flow.is_branch(block))
+        labels = Counter(flow.ending(block).target for block in range(flow.exit) if flow.is_branch(block))
         count = "1 branch leaves" if len(blocks) == 1 else f"{len(blocks)} branches leave"
         raise UnsupportedError(
             f"{flow.kernel.file}: {count} a choice in kernel {flow.kernel.name}, and one path is asked for; fix it,"

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from makespan.flow.execution import Effort, Execution, TooLongError, prepare
 from makespan.flow.graph import Flow
-from makespan.flow.launch import Launch, known_parameters
+from makespan.flow.grid import Launch
 from makespan.flow.loops import Nest, nest
 from makespan.flow.threads import Detail, Threads, details, threads
 
@@ -28,8 +28,9 @@ class Runs:
     """
 
     def __init__(self, flow: Flow, nest: Nest, launch: Launch) -> None:
-        self.launch = launch.for_kernel(flow.kernel)
-        self.parameters = known_parameters(flow.kernel, self.launch)
+        self.launch = flow.semantics.fitted(launch)
+        self.parameters = flow.semantics.parameters(self.launch)
+        self._special = flow.semantics.instruction_set.registers
         self.code = prepare(flow, nest, self.parameters)
         self._made: dict[tuple[int | None, Detail, Effort], tuple[Run, ...] | None] = {}
         self._steps: dict[tuple[Detail, Effort], int] = {}
@@ -42,7 +43,7 @@ class Runs:
             InputError: a launch that does not fit the kernel.
             UnsupportedError: control flow that has no natural loops.
         """
-        key = str(launch.for_kernel(flow.kernel))
+        key = str(flow.semantics.fitted(launch))
         found = flow.memo.get(key)
         if not isinstance(found, Runs):
             found = flow.memo[key] = cls(flow, nest(flow), launch)
@@ -54,7 +55,7 @@ class Runs:
         Raises:
             InputError: a warp that the block does not have.
         """
-        for detail in details(self.launch, self.code.registers):
+        for detail in details(self._special, self.launch, self.code.registers):
             for effort in (Effort.ALL, Effort.EACH):
                 key = (warp, detail, effort)
                 if key not in self._made:
@@ -67,7 +68,7 @@ class Runs:
         steps = attempts = limit
         found = []
         try:
-            for group in threads(self.launch, self.code.registers, detail, warp):
+            for group in threads(self._special, self.launch, self.code.registers, detail, warp):
                 execution = Execution(self.code, effort, group.size, steps, attempts)
                 execution.run(dict(group.state))
                 steps, attempts = execution.steps_left, execution.attempts_left

@@ -6,19 +6,18 @@ from math import prod
 from typing import TYPE_CHECKING, NamedTuple
 
 from makespan.errors import InputError
-from makespan.flow.launch import WARP_LANES, Extent, Launch
+from makespan.flow.grid import WARP_LANES, Launch, ThreadRegisters
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from makespan.ptx.evaluate import Value
+    from makespan.flow.computation import Value
 
 MAX_THREADS = 2**22
 """In a launch with more threads than this to tell apart, the number of the block counts as unknown."""
 
 _AT_ONCE = 2**16
-_AXES = "xyz"
 
 
 class Detail(IntEnum):
@@ -43,31 +42,34 @@ class Threads(NamedTuple):
     warps: "NDArray[np.int64] | None"
 
 
-def details(launch: Launch, registers: Collection[str]) -> tuple[Detail, ...]:
+def details(special: ThreadRegisters, launch: Launch, registers: Collection[str]) -> tuple[Detail, ...]:
     """What there is to be told apart where these registers matter, from most detail to none."""
-    lanes = ("%laneid", "%lanemask", *(("%tid.",) if launch.block else ()))
+    lanes = (special.lane, *special.lane_masks.values(), *(special.thread if launch.block else ()))
     telling = {
-        Detail.THREADS: any(name.startswith(lanes) for name in registers),
-        Detail.BLOCKS: launch.grid is not None and any(name.startswith("%ctaid.") for name in registers),
+        Detail.THREADS: any(name in registers for name in lanes),
+        Detail.BLOCKS: launch.grid is not None and any(name in registers for name in special.block),
         Detail.NOTHING: True,
     }
     return tuple(detail for detail in reversed(Detail) if telling[detail])
 
 
-def threads(launch: Launch, registers: Collection[str], detail: Detail, warp: int | None = None) -> Iterator[Threads]:
+def threads(
+    special: ThreadRegisters, launch: Launch, registers: Collection[str], detail: Detail, warp: int | None = None
+) -> Iterator[Threads]:
     """All threads of the launch, or of one warp of every block, in groups that hold each warp as a whole.
 
     Args:
+        special: how threads read who they are.
         registers: the registers that matter; threads that differ in no other stand for each other.
 
     Raises:
         InputError: a warp that the block does not have.
     """
-    fixed = _sizes(launch)
+    fixed: dict[str, Value] = {**special.sizes(launch)}
     if warp is not None and launch.warps_per_block is not None and not 0 <= warp < launch.warps_per_block:
         raise InputError(f"there is no warp {warp}: a block of this launch has {launch.warps_per_block} warps, from 0")
-    lanes = _lanes(launch, registers, warp) if detail >= Detail.THREADS else [({}, 0)]
-    blocks = _block_axes(launch, registers) if detail >= Detail.BLOCKS else {}
+    lanes = _lanes(special, launch, registers, warp) if detail >= Detail.THREADS else [({}, 0)]
+    blocks = _block_axes(special, launch, registers) if detail >= Detail.BLOCKS else {}
     if len(lanes) * prod(blocks.values()) > MAX_THREADS:
         blocks = {}
     count = prod(blocks.values())
@@ -90,46 +92,32 @@ def threads(launch: Launch, registers: Collection[str], detail: Detail, warp: in
         yield Threads(state, len(number) * len(lanes), warps)
 
 
-def _sizes(launch: Launch) -> "dict[str, Value]":
-    sizes = (("%ntid", launch.block), ("%nctaid", launch.grid))
-    return {
-        f"{name}.{axis}": size for name, extent in sizes if extent for axis, size in zip(_AXES, extent, strict=True)
-    }
-
-
-def _block_axes(launch: Launch, registers: Collection[str]) -> dict[str, int]:
+def _block_axes(special: ThreadRegisters, launch: Launch, registers: Collection[str]) -> dict[str, int]:
     """How many values the number of a block takes along each axis that matters."""
-    axes = zip(_AXES, launch.grid or (), strict=False)
-    return {f"%ctaid.{axis}": size for axis, size in axes if f"%ctaid.{axis}" in registers or size == 1}
+    axes = zip(special.block, launch.grid or (), strict=False)
+    return {name: size for name, size in axes if name in registers or size == 1}
 
 
-def _lanes(launch: Launch, registers: Collection[str], warp: int | None) -> list[tuple[dict[str, int], int]]:
+def _lanes(
+    special: ThreadRegisters, launch: Launch, registers: Collection[str], warp: int | None
+) -> list[tuple[dict[str, int], int]]:
     """The special registers of every thread, and its warp; without a block, those of all 32 lanes."""
     everyone = range(prod(launch.block)) if launch.block else range(WARP_LANES)
     if warp is not None and launch.block:
         everyone = everyone[warp * WARP_LANES : (warp + 1) * WARP_LANES]
     found: dict[tuple[tuple[str, int], ...], tuple[dict[str, int], int]] = {}
     for number in everyone:
-        own = {name: value for name, value in _own(number, launch.block).items() if name in registers}
+        own = {name: value for name, value in _own(special, number, launch).items() if name in registers}
         group = number // WARP_LANES if own else 0
         found.setdefault((*own.items(), ("", group)), (own, group))
     return list(found.values())
 
 
-def _own(number: int, block: Extent | None) -> dict[str, int]:
+def _own(special: ThreadRegisters, number: int, launch: Launch) -> dict[str, int]:
     """The special registers of the thread with this number in its block."""
     lane = number % WARP_LANES
     bit = 1 << lane
     ones = 2**WARP_LANES - 1
-    found = {
-        "%laneid": lane,
-        "%lanemask_eq": bit,
-        "%lanemask_lt": bit - 1,
-        "%lanemask_le": 2 * bit - 1,
-        "%lanemask_gt": ones - (2 * bit - 1),
-        "%lanemask_ge": ones - (bit - 1),
-    }
-    if block is not None:
-        x, y, _ = block
-        found |= {"%tid.x": number % x, "%tid.y": number // x % y, "%tid.z": number // (x * y)}
-    return found
+    masks = {"eq": bit, "lt": bit - 1, "le": 2 * bit - 1, "gt": ones - (2 * bit - 1), "ge": ones - (bit - 1)}
+    found = {special.lane: lane} | {name: masks[relation] for relation, name in special.lane_masks.items()}
+    return found if launch.block is None else found | special.place(number, launch.block)

@@ -13,14 +13,14 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from makespan.flow.dataflow import SHARED_REGISTER, Access, accesses, guards, influential, live
+from makespan.flow.dataflow import guards, influential, live
 from makespan.flow.execution import order
 from makespan.flow.graph import Flow, graph
-from makespan.flow.launch import Launch
+from makespan.flow.grid import Launch
+from makespan.flow.instruction_set import SHARED_REGISTER
 from makespan.flow.loops import Nest
 from makespan.flow.runs import Runs
-from makespan.flow.spread import Spread, Surroundings, compares_uniformly, result_spread, special_spreads
-from makespan.ptx.module import Declaration
+from makespan.flow.spread import Spread, Surroundings, special_spreads
 from makespan.stopwatch import check
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def uniform_branches(flow: Flow, launch: Launch) -> frozenset[int]:
     """The blocks whose conditional branch all active lanes of a warp take alike.
 
     Lanes are taken to come together at the immediate post-dominator of the branch at which they parted, or wherever
-    else both of its sides lead. A `bra.uni` is believed, and a kernel is taken to have no data race.
+    else both of its sides lead. A branch that says so itself is believed, and a kernel is taken to have no data race.
 
     Raises:
         InputError: a launch that does not fit the kernel.
@@ -43,9 +43,15 @@ def uniform_branches(flow: Flow, launch: Launch) -> frozenset[int]:
     """
     runs = Runs.of(flow, launch)
     branches = {block for block in range(flow.exit) if flow.is_branch(block)}
-    sure = {block for block in branches if "uni" in flow.last(block).opcode.split(".")}
+    sure = {block for block in branches if flow.ending(block).is_uniform}
     sure |= _by_execution(runs)
     return frozenset(sure.union(_by_spread(flow, runs, frozenset(sure))))
+
+
+def said_uniform(flow: Flow) -> frozenset[int]:
+    """The blocks behind which several may follow and whose last instruction says that all lanes go the same way."""
+    several = (number for number, block in enumerate(flow.blocks) if len(block.successors) > 1)
+    return frozenset(block for block in several if flow.ending(block).is_uniform)
 
 
 def decided(flow: Flow, launch: Launch, warp: int | None) -> dict[int, int]:
@@ -101,7 +107,6 @@ class _Divergence:
 
     flow: Flow
     nest: Nest
-    accesses: tuple[Access, ...]
     around: Surroundings
     sure: frozenset[int]
     matter: frozenset[str]
@@ -137,21 +142,19 @@ class _Divergence:
     def _after(self, block: int) -> dict[str, Spread]:
         """The spreads at the end of a block."""
         spreads = dict(self.entering[block])
-        for number in range(self.flow.blocks[block].first, self.flow.blocks[block].stop):
-            access, instruction = self.accesses[number], self.flow.code[number]
-            names = self.matter.intersection(access.writes)
+        for number in self.flow.numbers(block):
+            effect = self.flow.effects[number]
+            names = self.matter.intersection(effect.writes)
             if not names:
                 continue
             self.work_left -= 1
-            found = result_spread(instruction, access, spreads, self.around)
-            if found is None and compares_uniformly(instruction, access, spreads, self.around):
-                found = Spread(0, 0)
-            if instruction.guard is not None:
-                guard = spreads.get(access.own(instruction.guard.lstrip("!")))
+            found = self.flow.semantics.spread(number, spreads, self.around)
+            if effect.guard is not None:
+                guard = spreads.get(effect.guard.register)
                 found = found if guard is not None and not guard.varying else None
             for name in names:
                 old = spreads.get(name)
-                is_partial = instruction.guard is not None or "." in instruction.operands[0]
+                is_partial = effect.guard is not None or effect.is_partial
                 new = found if not is_partial else (found | old if found is not None and old is not None else None)
                 if new is None or name == SHARED_REGISTER:
                     spreads.pop(name, None)
@@ -161,7 +164,7 @@ class _Divergence:
 
     def _parts(self, block: int, spreads: Mapping[str, Spread]) -> bool:
         """Whether lanes may part at the branch that ends a block."""
-        found = [spreads.get(name) for name in guards(self.flow, self.accesses, block)]
+        found = [spreads.get(name) for name in guards(self.flow, block)]
         return any(spread is None or spread.varying for spread in found)
 
     def _enter(self, block: int, spreads: Mapping[str, Spread]) -> bool:
@@ -210,33 +213,23 @@ class _Divergence:
         return found
 
     def _written(self, blocks: set[int] | frozenset[int]) -> set[str]:
-        numbers = (n for b in blocks for n in range(self.flow.blocks[b].first, self.flow.blocks[b].stop))
-        found = {name for number in numbers for name in self.accesses[number].writes}
+        numbers = (number for block in blocks for number in self.flow.numbers(block))
+        found = {name for number in numbers for name in self.flow.effects[number].writes}
         self.work_left -= len(found)
         return found & self.matter
 
 
 def _by_spread(flow: Flow, runs: Runs, sure: frozenset[int]) -> Iterator[int]:
     """The branches whose guard does not differ between lanes that execute it together."""
-    found = accesses(flow.kernel)
-    parameters = {name for parameter in flow.kernel.parameters or () for name, _ in parameter.names}
-    declared = [s for s in (*flow.kernel.variables, *flow.kernel.statements) if isinstance(s, Declaration)]
-    symbols = {name for declaration in declared if not declaration.is_register for name, _ in declaration.names}
-    around = Surroundings(
-        special_spreads(runs.launch),
-        runs.parameters,
-        flow.kernel.is_entry,
-        frozenset(symbols | parameters),
-    )
+    specials = special_spreads(flow.semantics.instruction_set.registers, runs.launch)
+    around = Surroundings(specials, runs.parameters)
     before: dict[int, int] = {}
     for block in flow.blocks:
         for after in set(block.successors):
             before[after] = before.get(after, 0) + 1
-    matter = influential(flow, found)
+    matter = influential(flow)
     meets = _meeting_points(flow)
-    divergence = _Divergence(
-        flow, runs.code.nest, found, around, sure, matter, meets, before, live(flow, found, matter)
-    )
+    divergence = _Divergence(flow, runs.code.nest, around, sure, matter, meets, before, live(flow, matter))
     if divergence.solve():
         yield from (b for b in divergence.entering if flow.is_branch(b) and b not in divergence.divergent)
 

@@ -4,54 +4,53 @@
     kernel = module.kernel("saxpy")           #        -> Kernel
     program = ptx.program(kernel)             # Kernel -> Program, an automaton with its assumptions
 
-lark is imported when the first text is parsed, networkx when the first graph is asked for.
+What a launch, loop bounds, traces and the like are is said in `makespan.flow`. lark is imported when the first text is
+parsed.
 """
 
-from makespan.flow.branches import BranchInfo, Step, branches, read_trace, takes
-from makespan.flow.graph import Flow, flow
-from makespan.flow.launch import Launch, launch
-from makespan.flow.loop_bounds import Bound, GivenBound, given_bound, loop_bounds, read_bounds
-from makespan.flow.loop_info import LoopInfo, bounds_for, bounds_template, loops
-from makespan.flow.programs import program, programs
+from makespan.ptx.analysis import bounds_for, bounds_template, branches, loops
+from makespan.ptx.calls import is_inlined
+from makespan.ptx.evaluate import literal, width
+from makespan.ptx.graph import PtxFlow, flow
 from makespan.ptx.isa import PROFILES, Classes, ListedInstruction, listing, read_classes
-from makespan.ptx.module import Instruction, Kernel, Module
+from makespan.ptx.module import KEEP_HINT, Declaration, Instruction, Kernel, Module, Statement, names_in
+from makespan.ptx.parameters import fitted, known_parameters, scalar
 from makespan.ptx.parser import decode, parse, read
 from makespan.ptx.printer import render
-from makespan.wording import PATH_ONLY, TRUSTED_BOUNDS
+from makespan.ptx.registers import Access, accesses
+from makespan.ptx.warps import program, programs
 
 __all__ = [
-    "PATH_ONLY",
+    "KEEP_HINT",
     "PROFILES",
-    "TRUSTED_BOUNDS",
-    "Bound",
-    "BranchInfo",
+    "Access",
     "Classes",
-    "Flow",
-    "GivenBound",
+    "Declaration",
     "Instruction",
     "Kernel",
-    "Launch",
     "ListedInstruction",
-    "LoopInfo",
     "Module",
-    "Step",
+    "PtxFlow",
+    "Statement",
+    "accesses",
     "bounds_for",
     "bounds_template",
     "branches",
     "decode",
+    "fitted",
     "flow",
-    "given_bound",
-    "launch",
+    "is_inlined",
+    "known_parameters",
     "listing",
-    "loop_bounds",
+    "literal",
     "loops",
+    "names_in",
     "parse",
     "program",
     "programs",
     "read",
-    "read_bounds",
     "read_classes",
-    "read_trace",
     "render",
-    "takes",
+    "scalar",
+    "width",
 ]

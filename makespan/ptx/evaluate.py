@@ -1,9 +1,8 @@
 """What integer and predicate instructions compute, exactly; any other has no computation, so its result is unknown.
 
-A value is the bits of a register as a non-negative int; or an array of such, for many threads at once; or None where it
-is unknown. The formulas hold for ints and for arrays of 64-bit unsigned integers alike, whose sums and products wrap
-around. A source is cut to the width of its type when it is read, a result when it is written; a result of `cvt` and
-`ld` with a signed type is extended to 64 bits, because the register may be wider than the type.
+Values are those of `makespan.flow.arithmetic`. A source is cut to the width of its type when it is read, a result when
+it is written; a result of `cvt` and `ld` with a signed type is extended to 64 bits, because the register may be wider
+than the type.
 
 Glossary: w width in bits, m mask of w ones, s the sign bit alone; a, b, c sources in the order of the operands.
 
@@ -13,22 +12,33 @@ that of its opcode, never that of a register.
 
 import math
 import re
-import struct
 from collections.abc import Callable, Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
-from makespan.flow.dataflow import SHARED_REGISTER, Access
-from makespan.flow.launch import Parameter
+from makespan.flow import SHARED_REGISTER, Computation, Parameter, Source
+from makespan.flow.arithmetic import (
+    capped,
+    conjunction,
+    disjunction,
+    division,
+    each,
+    extended,
+    extracted,
+    ieee,
+    inserted,
+    looked_up,
+    ones,
+    product,
+    select,
+    selected,
+    shifted_right,
+    signed_division,
+    truth_bit,
+    wide_product,
+)
 from makespan.ptx.module import Instruction
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Array: TypeAlias = NDArray[np.uint64]
-    Known: TypeAlias = int | Array
-    Value: TypeAlias = int | Array | None
+from makespan.ptx.registers import Access
 
 SPECIAL = re.compile(r"%(?:tid|ntid|ctaid|nctaid)\.[xyz]|%laneid|%lanemask_(?:eq|le|lt|ge|gt)")
 """The special registers of which a launch may tell the value."""
@@ -40,44 +50,6 @@ _WHOLE = re.compile(r"([-+]?)(?:0[xX]([0-9A-Fa-f]{1,16})|0([0-7]{1,22})|([1-9][0
 _BITS = re.compile(r"0f([0-9A-Fa-f]{8})|0d([0-9A-Fa-f]{16})", re.IGNORECASE)
 _TYPE = re.compile(r"(?P<kind>[busf])(?P<width>8|16|32|64)|(?P<pred>pred)")
 _LANES = {"WARP_SZ": 32}
-_ALL = 2**64 - 1
-
-
-class Source(NamedTuple):
-    """Where an input comes from: a register (or special register) by its own name, or else a constant."""
-
-    register: str | None
-    constant: int | None
-    mask: int
-    is_negated: bool = False
-
-
-class Computation(NamedTuple):
-    """What an instruction does to its results.
-
-    Args:
-        results: the registers that it writes, by their own names; None where a result is thrown away.
-        compute: from the values of the sources to those of the results; only if `is_lenient`, it takes unknown ones.
-    """
-
-    results: tuple[str | None, ...]
-    sources: tuple[Source, ...]
-    compute: "Callable[..., tuple[Value, ...]]"
-    is_lenient: bool = False
-
-    def apply(self, state: "Mapping[str, Value]") -> "tuple[Value, ...]":
-        """The values of the results, given those of the registers; a register that is missing is unknown."""
-        values: list[Any] = []
-        for register, constant, mask, is_negated in self.sources:
-            value: Any = constant if register is None else state.get(register)
-            if value is not None:
-                value = value & mask
-                values.append(1 - value if is_negated else value)
-            elif self.is_lenient:
-                values.append(None)
-            else:
-                return (None,) * len(self.results)
-        return self.compute(*values)
 
 
 class _Form(NamedTuple):
@@ -125,21 +97,12 @@ def literal(text: str, kind: str) -> int | None:
     sign, hexadecimal, octal, decimal = whole.groups()
     value = int(hexadecimal, 16) if hexadecimal else int(octal, 8) if octal else int(decimal)
     value = -value if sign == "-" else value
-    return int(value != 0) if kind == "pred" else value & _mask(width(kind))
+    return int(value != 0) if kind == "pred" else value & ones(width(kind))
 
 
 def width(kind: str) -> int:
     """The bits of a value of type u32, b64, pred, ..."""
     return 1 if kind == "pred" else int(kind[1:])
-
-
-def select(condition: "Known", a: "Known", b: "Known") -> "Known":
-    """`a` where the condition is 1, `b` where it is 0."""
-    if isinstance(condition, int):
-        return a if condition else b
-    import numpy as np
-
-    return np.where(condition != 0, np.asarray(a, dtype=np.uint64), np.asarray(b, dtype=np.uint64))
 
 
 def _results(operand: str, access: Access) -> tuple[str | None, ...] | None:
@@ -154,7 +117,7 @@ def _results(operand: str, access: Access) -> tuple[str | None, ...] | None:
 def _source(text: str, kind: str, access: Access) -> Source | None:
     """A source of a type; None for an operand of another form."""
     is_negated = kind == "pred" and text.startswith("!")
-    name, mask = text[is_negated:], _mask(width(kind))
+    name, mask = text[is_negated:], ones(width(kind))
     number = literal(name, kind) if name not in _LANES else _LANES[name] & mask
     if number is not None:
         return Source(None, number, mask, is_negated)
@@ -186,7 +149,7 @@ def _parameter(instruction: Instruction, parameters: Mapping[str, Parameter]) ->
     w = width(kind)
     if w > found.bits:
         return None
-    value = _extended(found.value & _mask(w), w) if kind.startswith("s") else found.value & _mask(w)
+    value = extended(found.value & ones(w), w) if kind.startswith("s") else found.value & ones(w)
     return _Form((), lambda: (value,))
 
 
@@ -196,7 +159,7 @@ def _vector_move(kind: str, *, is_pack: bool) -> _Form | None:
     half = width(kind) // 2
     if is_pack:
         return _Form((f"b{half}", f"b{half}"), lambda a, b: (a | b << half,))
-    return _Form((kind,), lambda a: (a & _mask(half), a >> half), most_results=2)
+    return _Form((kind,), lambda a: (a & ones(half), a >> half), most_results=2)
 
 
 @cache
@@ -223,42 +186,37 @@ def _moving(key: str, kind: str) -> _Form | None:
         return None
     if key == "mov":
         return _Form((kind,), lambda a: (a,))
-    return _Form((kind, kind, "pred"), _selected, is_lenient=True) if kind != "pred" else None
-
-
-def _selected(a: Any, b: Any, c: Any) -> tuple[Any]:
-    if c is None or (not isinstance(c, int) and (a is None or b is None)):
-        return (a if isinstance(a, int) and isinstance(b, int) and a == b else None,)
-    return ((a if c else b) if isinstance(c, int) else select(c, a, b),)
+    return _Form((kind, kind, "pred"), selected, is_lenient=True) if kind != "pred" else None
 
 
 def _bitwise(key: str, kind: str) -> _Form | None:
     """Instructions on bits or predicates without a sign."""
     w = width(kind)
-    m = _mask(w)
+    m = ones(w)
     if key in ("and", "or", "xor", "not") and w != 8:
         if key == "not":
             return _Form((kind,), lambda a: (a ^ m,))
-        return _Form((kind, kind), *{"and": (_and, True), "or": (_or(m), True), "xor": (_xor, False)}[key])
+        compute, is_lenient = {"and": (conjunction, True), "or": (disjunction(m), True), "xor": (_xor, False)}[key]
+        return _Form((kind, kind), compute, is_lenient)
     if key == "shl" and w >= 16:
-        return _Form((kind, "u32"), lambda a, b: (select(_flag(b < w), (a << _least(b, 63)) & m, 0),))
+        return _Form((kind, "u32"), lambda a, b: (select(truth_bit(b < w), (a << capped(b, 63)) & m, 0),))
     if key == "shr" and w >= 16:
-        return _Form((kind, "u32"), lambda a, b: (_shifted(a, b, w, signed=False),))
+        return _Form((kind, "u32"), lambda a, b: (shifted_right(a, b, w, signed=False),))
     if key == "cnot" and w >= 16:
-        return _Form((kind,), lambda a: (_flag(a == 0),))
+        return _Form((kind,), lambda a: (truth_bit(a == 0),))
     if w < 32:
         return None
     match key:
         case "popc":
-            return _Form((kind,), _each(int.bit_count))
+            return _Form((kind,), each(int.bit_count))
         case "clz":
-            return _Form((kind,), _each(lambda a: w - a.bit_length()))
+            return _Form((kind,), each(lambda a: w - a.bit_length()))
         case "brev":
-            return _Form((kind,), _each(lambda a: int(f"{a:0{w}b}"[::-1], 2)))
+            return _Form((kind,), each(lambda a: int(f"{a:0{w}b}"[::-1], 2)))
         case "bfi":
-            return _Form((kind, kind, "u32", "u32"), _each(lambda a, b, c, d: _inserted(a, b, c & 255, d & 255, w)))
+            return _Form((kind, kind, "u32", "u32"), each(lambda a, b, c, d: inserted(a, b, c & 255, d & 255, w)))
         case "lop3" if w == 32:
-            return _Form((kind, kind, kind, "u32"), _each(_lookup))
+            return _Form((kind, kind, kind, "u32"), each(looked_up))
         case _:
             return None
 
@@ -266,7 +224,7 @@ def _bitwise(key: str, kind: str) -> _Form | None:
 def _arithmetic(key: str, kind: str) -> _Form | None:
     """Integer instructions of 16 to 64 bits."""
     w, signed = width(kind), kind.startswith("s")
-    m, s = _mask(w), 2 ** (w - 1)
+    m, s = ones(w), 2 ** (w - 1)
     bias = s if signed else 0
     two = (kind, kind)
     match key:
@@ -275,19 +233,20 @@ def _arithmetic(key: str, kind: str) -> _Form | None:
         case "sub":
             return _Form(two, lambda a, b: ((a - b) & m,))
         case "min":
-            return _Form(two, lambda a, b: (select(_flag((a ^ bias) < (b ^ bias)), a, b),))
+            return _Form(two, lambda a, b: (select(truth_bit((a ^ bias) < (b ^ bias)), a, b),))
         case "max":
-            return _Form(two, lambda a, b: (select(_flag((a ^ bias) > (b ^ bias)), a, b),))
+            return _Form(two, lambda a, b: (select(truth_bit((a ^ bias) > (b ^ bias)), a, b),))
         case "div" | "rem":
-            return _Form(two, _signed_division(key, w) if signed else _division(key))
+            is_rest = key == "rem"
+            return _Form(two, signed_division(w, remainder=is_rest) if signed else division(remainder=is_rest))
         case "abs" if signed:
-            return _Form((kind,), lambda a: (select(_flag(a >= s), (0 - a) & m, a),))
+            return _Form((kind,), lambda a: (select(truth_bit(a >= s), (0 - a) & m, a),))
         case "neg" if signed:
             return _Form((kind,), lambda a: ((0 - a) & m,))
         case "shr":
-            return _Form((kind, "u32"), lambda a, b: (_shifted(a, b, w, signed=signed),))
+            return _Form((kind, "u32"), lambda a, b: (shifted_right(a, b, w, signed=signed),))
         case "bfe" if w >= 32:
-            return _Form((kind, "u32", "u32"), _each(lambda a, b, c: _extracted(a, b & 255, c & 255, w, signed)))
+            return _Form((kind, "u32", "u32"), each(lambda a, b, c: extracted(a, b & 255, c & 255, w, signed)))
         case _:
             return _multiplication(key, kind)
 
@@ -295,7 +254,7 @@ def _arithmetic(key: str, kind: str) -> _Form | None:
 def _multiplication(key: str, kind: str) -> _Form | None:
     """Products of integers, perhaps with a third number added."""
     w, signed = width(kind), kind.startswith("s")
-    m, low = _mask(w), _mask(24)
+    m, low = ones(w), ones(24)
     two, three = (kind, kind), (kind, kind, kind)
     match key:
         case "mul.lo":
@@ -303,18 +262,18 @@ def _multiplication(key: str, kind: str) -> _Form | None:
         case "mad.lo":
             return _Form(three, lambda a, b, c: ((a * b + c) & m,))
         case "mul.hi":
-            return _Form(two, _each(lambda a, b: _product(a, b, w, signed) >> w & m))
+            return _Form(two, each(lambda a, b: product(a, b, w, signed) >> w & m))
         case "mad.hi":
-            return _Form(three, _each(lambda a, b, c: ((_product(a, b, w, signed) >> w) + c) & m))
+            return _Form(three, each(lambda a, b, c: ((product(a, b, w, signed) >> w) + c) & m))
         case "mul.wide" if w < 64:
-            return _Form(two, lambda a, b: (_wide(a, b, w, signed),))
+            return _Form(two, lambda a, b: (wide_product(a, b, w, signed),))
         case "mad.wide" if w < 64:
             wide = (kind, kind, f"{kind[0]}{2 * w}")
-            return _Form(wide, lambda a, b, c: ((_wide(a, b, w, signed) + c) & _mask(2 * w),))
+            return _Form(wide, lambda a, b, c: ((wide_product(a, b, w, signed) + c) & ones(2 * w),))
         case "mul24.lo" if w == 32:
-            return _Form(two, _each(lambda a, b: _product(a & low, b & low, 24, signed) & m))
+            return _Form(two, each(lambda a, b: product(a & low, b & low, 24, signed) & m))
         case "mad24.lo" if w == 32:
-            return _Form(three, _each(lambda a, b, c: (_product(a & low, b & low, 24, signed) + c) & m))
+            return _Form(three, each(lambda a, b, c: (product(a & low, b & low, 24, signed) + c) & m))
         case _:
             return None
 
@@ -340,14 +299,12 @@ def _comparison(name: str, modifiers: list[str], kind: str) -> _Form | None:
     if test is None or (len(rest) != len(modifiers) - 1 and kind != "f32"):
         return None
     if name == "set":
-        return (
-            _Form((kind, kind), lambda a, b: (_times(test(a, b), _mask(32)),)) if rest in (["u32"], ["s32"]) else None
-        )
+        return _Form((kind, kind), lambda a, b: (_times(test(a, b), ones(32)),)) if rest in (["u32"], ["s32"]) else None
     if not rest:
         return _Form((kind, kind), lambda a, b: _with_opposite(test(a, b)), most_results=2)
     if len(rest) != 1 or rest[0] not in _COMBINED:
         return None
-    combine = {"and": _and, "or": _or(1), "xor": _xor_or_unknown}[rest[0]]
+    combine = {"and": conjunction, "or": disjunction(1), "xor": _xor_or_unknown}[rest[0]]
 
     def compute(a: Any, b: Any, c: Any) -> tuple[Any, ...]:
         p, q = _with_opposite(None if a is None or b is None else test(a, b))
@@ -366,7 +323,7 @@ def _integer_test(test: str, kind: str) -> Callable[[Any, Any], Any] | None:
         return None
     compare = _INTEGER_TESTS[test]
     bias = 2 ** (width(kind) - 1) if kind.startswith("s") else 0
-    return lambda a, b: _flag(compare(a ^ bias, b ^ bias))
+    return lambda a, b: truth_bit(compare(a ^ bias, b ^ bias))
 
 
 def _float_test(test: str, w: int) -> Callable[[Any, Any], Any] | None:
@@ -376,7 +333,7 @@ def _float_test(test: str, w: int) -> Callable[[Any, Any], Any] | None:
         return None
 
     def compare(a: int, b: int) -> int | None:
-        x, y = _float(a, w), _float(b, w)
+        x, y = ieee(a, w), ieee(b, w)
         if x is None or y is None:
             return None
         unordered = math.isnan(x) or math.isnan(y)
@@ -384,15 +341,8 @@ def _float_test(test: str, w: int) -> Callable[[Any, Any], Any] | None:
             return int(unordered == (test == "nan"))
         return int(test != ordered if unordered else _INTEGER_TESTS[ordered](x, y))
 
-    lifted = _each(compare)
+    lifted = each(compare)
     return lambda a, b: lifted(a, b)[0]
-
-
-def _float(bits: int, w: int) -> float | None:
-    """The float with these bits; None for a subnormal one."""
-    found: float = struct.unpack("<f" if w == 32 else "<d", bits.to_bytes(w // 8, "little"))[0]
-    least = 2.0**-126 if w == 32 else 2.0**-1022
-    return None if found != 0 and abs(found) < least else found
 
 
 def _with_opposite(truth: Any) -> tuple[Any, Any]:
@@ -403,21 +353,6 @@ def _times(truth: Any, factor: int) -> Any:
     return None if truth is None else truth * factor
 
 
-def _and(a: Any, b: Any) -> tuple[Any]:
-    if a is None or b is None:
-        return (0 if _is(a, 0) or _is(b, 0) else None,)
-    return (a & b,)
-
-
-def _or(m: int) -> Callable[[Any, Any], tuple[Any]]:
-    def compute(a: Any, b: Any) -> tuple[Any]:
-        if a is None or b is None:
-            return (m if _is(a, m) or _is(b, m) else None,)
-        return (a | b,)
-
-    return compute
-
-
 def _xor(a: Any, b: Any) -> tuple[Any]:
     return (a ^ b,)
 
@@ -426,116 +361,13 @@ def _xor_or_unknown(a: Any, b: Any) -> tuple[Any]:
     return (None if a is None or b is None else a ^ b,)
 
 
-def _is(value: Any, number: int) -> bool:
-    return isinstance(value, int) and value == number
-
-
-def _mask(w: int) -> int:
-    return (1 << w) - 1
-
-
-def _flag(truth: Any) -> Any:
-    """0 or 1 in place of False or True, or an array of them."""
-    return int(truth) if isinstance(truth, bool) else truth.astype("uint64")
-
-
-def _least(a: Any, most: int) -> Any:
-    return select(_flag(a < most), a, most)
-
-
-def _extended(a: Any, w: int) -> Any:
-    """The signed number of `w` bits in 64 bits."""
-    s = 1 << (w - 1)
-    return ((a ^ s) - s) & _ALL
-
-
-def _wide(a: Any, b: Any, w: int, signed: bool) -> Any:
-    return (_extended(a, w) * _extended(b, w) if signed else a * b) & _mask(2 * w)
-
-
-def _shifted(a: Any, b: Any, w: int, *, signed: bool) -> Any:
-    """`a` shifted right by `b`; a signed shift by w or more leaves copies of the sign."""
-    if not signed:
-        return select(_flag(b < w), a >> _least(b, 63), 0)
-    s, by = 1 << (w - 1), _least(b, w - 1)
-    return (((a ^ s) >> by) - (s >> by)) & _mask(w)
-
-
 def _converting(to: str, kind: str) -> Callable[[Any], tuple[Any]]:
     def compute(a: Any) -> tuple[Any]:
-        found = (_extended(a, width(kind)) if kind.startswith("s") else a) & _mask(width(to))
-        return (_extended(found, width(to)) if to.startswith("s") else found,)
+        found = (extended(a, width(kind)) if kind.startswith("s") else a) & ones(width(to))
+        return (extended(found, width(to)) if to.startswith("s") else found,)
 
     return compute
-
-
-def _division(key: str) -> Callable[[Any, Any], tuple[Any]]:
-    def compute(a: Any, b: Any) -> tuple[Any]:
-        if not (b if isinstance(b, int) else b.all()):
-            return (None,)
-        return (a // b if key == "div" else a % b,)
-
-    return compute
-
-
-def _signed_division(key: str, w: int) -> Callable[..., tuple[Any]]:
-    """Towards zero; unknown for zero, and for the least number by -1, whose quotient does not fit."""
-
-    def compute(a: int, b: int) -> int | None:
-        x, y = _signed(a, w), _signed(b, w)
-        if y == 0 or (y == -1 and x == -(2 ** (w - 1))):
-            return None
-        quotient = abs(x) // abs(y) * (1 if (x < 0) == (y < 0) else -1)
-        return (quotient if key == "div" else x - quotient * y) & _mask(w)
-
-    return _each(compute)
-
-
-def _signed(a: int, w: int) -> int:
-    return a - (1 << w) if a >> (w - 1) else a
-
-
-def _product(a: int, b: int, w: int, signed: bool) -> int:
-    return _signed(a, w) * _signed(b, w) if signed else a * b
-
-
-def _extracted(a: int, position: int, length: int, w: int, signed: bool) -> int:
-    """`length` bits from `position` on; beyond the top, and above the field, there are copies of its sign or zeros."""
-    field = a >> position & _mask(length)
-    sign = a >> min(position + length - 1, w - 1) & 1 if signed and length else 0
-    present = max(0, min(length, w - position))
-    return (field | (_ALL << present if sign else 0)) & _mask(w)
-
-
-def _inserted(a: int, b: int, position: int, length: int, w: int) -> int:
-    """`b` with the lowest `length` bits of `a` put at `position`."""
-    hole = _mask(length) << position
-    return (b & ~hole | (a << position) & hole) & _mask(w)
-
-
-def _lookup(a: int, b: int, c: int, table: int) -> int:
-    """Bit by bit, the entry of the table that the bits of a, b and c number."""
-    found = 0
-    for entry in range(8):
-        if table >> entry & 1:
-            found |= (a if entry & 4 else ~a) & (b if entry & 2 else ~b) & (c if entry & 1 else ~c)
-    return found & _mask(32)
 
 
 def _is_integer(kind: str) -> bool:
     return re.fullmatch(r"[us](8|16|32|64)", kind) is not None
-
-
-def _each(scalar: Callable[..., int | None]) -> Callable[..., tuple[Any]]:
-    """A computation on ints, applied to each element of arrays; unknown if it is for one of them."""
-
-    def compute(*values: Any) -> tuple[Any]:
-        if all(isinstance(value, int) for value in values):
-            return (scalar(*values),)
-        import numpy as np
-
-        rows = zip(*(array.tolist() for array in np.broadcast_arrays(*values)), strict=True)
-        found = [scalar(*row) for row in rows]
-        return (None if None in found else np.array(found, dtype=np.uint64),)
-
-    return compute

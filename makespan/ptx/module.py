@@ -162,6 +162,11 @@ class Kernel:
         return self.body or ()
 
     @property
+    def labels(self) -> frozenset[str]:
+        """The labels of the body, in whatever `{ }` block they stand."""
+        return frozenset(s.name for s in self.statements if isinstance(s, Label))
+
+    @property
     def instructions(self) -> tuple[Instruction, ...]:
         """Every instruction once, in text order."""
         return tuple(s for s in self.statements if isinstance(s, Instruction))

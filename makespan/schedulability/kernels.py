@@ -48,11 +48,11 @@ def instances(launch: KernelLaunch, sms: int) -> tuple[Instance, ...]:
 
 def _block(options: KernelLaunch) -> tuple[tuple[tuple[Program, int], ...], int]:
     """The programs of the warps of a block with their numbers, and the blocks of the grid."""
-    from makespan import ptx
+    from makespan import flow, ptx
 
     module = _module(options.path, options.arch)
     kernel = module.kernel(options.entry)
-    launch = ptx.launch(options.block, options.grid, options.param).for_kernel(kernel)
+    launch = ptx.fitted(flow.launch(options.block, options.grid, options.param), kernel)
     known, warps = launch.warps_per_block, options.warps
     if launch.grid is None and (known is not None or warps is None):
         raise InputError("the number of blocks is not known: give grid, such as grid = 1 (or warps = N for one block)")
@@ -61,9 +61,9 @@ def _block(options: KernelLaunch) -> tuple[tuple[tuple[Program, int], ...], int]
     if known is not None and warps not in (None, known):
         raise InputError(f"block means {known} warps for each block, and warps says {warps}: leave it out")
     programs: dict[str, Any] = {
-        "loop_bounds": ptx.bounds_for(kernel, ptx.loop_bounds(options.loop_bounds), module.kernels),
-        "take": ptx.takes(options.take),
-        "trace": None if options.trace is None else ptx.read_trace(options.trace),
+        "loop_bounds": ptx.bounds_for(kernel, flow.loop_bounds(options.loop_bounds), module.kernels),
+        "take": flow.takes(options.take),
+        "trace": None if options.trace is None else flow.read_trace(options.trace),
         "launch": launch,
         "profile": options.profile,
         "classes": None if options.classes is None else ptx.read_classes(options.classes),

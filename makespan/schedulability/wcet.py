@@ -203,7 +203,7 @@ def of_bundle(path: Path) -> Claim:
         InputError: a file that cannot be read, is no bundle or an estimate, or is rejected by the checker.
     """
     document = _document(path)
-    from makespan.ptx import PATH_ONLY, TRUSTED_BOUNDS
+    from makespan.wording import PATH_ONLY, TRUSTED_BOUNDS
 
     verdict = verify(document)
     upper = verdict.upper
@@ -262,7 +262,7 @@ def _execution_time(entry: TaskEntry, description: Description, solver: Solver) 
 
 def _reason(claim: Claim, evidence: str | None) -> str:
     """Why a path that was fixed is the only one, and a bound that the code contradicts holds, as somebody must say."""
-    from makespan.ptx import PATH_ONLY, TRUSTED_BOUNDS
+    from makespan.wording import PATH_ONLY, TRUSTED_BOUNDS
 
     missing = {
         PATH_ONLY: "no other path can be taken, or leave out what fixes it",

@@ -11,7 +11,8 @@ from unittest import mock
 
 import numpy as np
 
-from makespan.ptx import Launch, Module
+from makespan.flow import Launch
+from makespan.ptx import Module
 from tests.ptx_interpreter import Case, run
 from tests.ptx_interpreter.machine import Warp
 

@@ -15,9 +15,8 @@ from makespan.estimators.profile.coalescing import transactions
 from makespan.estimators.profile.exact import UndecidedError, exact_counts
 from makespan.estimators.profile.lanes import Spaced, lane_offsets
 from makespan.estimators.profile.probes import probed
-from makespan.flow.graph import flow
+from makespan.flow import GivenBound, Launch
 from makespan.flow.uniformity import uniform_branches
-from makespan.ptx import Launch
 from tests.estimators.oracle import TrueAccess, executed, half_warps, segments, truth_of
 from tests.ptx_interpreter import CASES, Case, KernelFault
 from tests.ptx_random import random_module
@@ -119,8 +118,8 @@ def test_transactions_are_those_counted_byte_by_byte(
 
 
 def offsets_of(module: ptx.Module, name: str, launch: Launch) -> dict[int, Spaced]:
-    found = flow(module.kernel(name))
-    launch = launch.for_kernel(found.kernel)
+    found = ptx.flow(module.kernel(name))
+    launch = ptx.fitted(launch, found.kernel)
     return lane_offsets(probed(found, launch), launch, uniform_branches(found, launch), 32)
 
 
@@ -331,7 +330,7 @@ def test_a_loop_that_lanes_leave_apart_makes_its_counter_unknown() -> None:
     assert access(loop, loop_bounds=BOUND).transactions == 32
 
 
-BOUND = [ptx.GivenBound("L", 5, exact=True)]
+BOUND = [GivenBound("L", 5, exact=True)]
 
 
 def test_local_memory_is_interleaved() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from makespan import Instance, Machine, ptx, solve
 from makespan.cli import BAD_INPUT
-from makespan.ptx import Launch
+from makespan.flow import Launch
 from makespan.simulate.policies import POLICIES
 from tests.command import Outcome, Runner
 from tests.estimators.kleimenov_popova_inputs import PASCAL

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from makespan import ptx
+from makespan import flow, ptx
 from makespan.errors import InputError
 from makespan.estimators.opencl_cost_table import table as tables
 from makespan.estimators.opencl_cost_table.from_ptx import work
@@ -34,7 +34,7 @@ NUMBER = "    mad.lo.s32 %r4, %r1, %r2, %r3;\n"
 
 def of(body: str, grid: str = "64", block: str = "64", interval_bytes: int = 1024) -> Work:
     kernel = ptx.parse(f"{HEAD}{body}\n    ret;\n}}\n", "k.ptx").kernel(None)
-    return work(kernel, ptx.launch(block, grid, ()), interval_bytes=interval_bytes)
+    return work(kernel, flow.launch(block, grid, ()), interval_bytes=interval_bytes)
 
 
 def rows(body: str) -> dict[str, int]:
@@ -157,7 +157,7 @@ def test_a_matrix_that_is_read_row_by_row_is_continuous_over_blocks_of_two_dimen
 def test_the_kernel_that_adds_vectors() -> None:
     kernel = ptx.read(SAMPLES / "vecadd.ptx").kernel(None)
     found = work(
-        kernel, ptx.launch("256", "1024", ["3=262144"]), interval_bytes=16384, bytes_in=2 << 20, bytes_out=1 << 20
+        kernel, flow.launch("256", "1024", ["3=262144"]), interval_bytes=16384, bytes_in=2 << 20, bytes_out=1 << 20
     )
     assert found.counts.rows == {"BASE_COST": 1, "FLOAT_ADD": 1, "INT_ADD": 4, "INT_MUL": 2, "GLOBAL_READ": 2}
     assert (found.work_items, found.group) == (262144, 256)
@@ -183,4 +183,4 @@ def test_doubles_need_a_table_that_knows_them() -> None:
 def test_a_launch_is_needed() -> None:
     kernel = ptx.read(SAMPLES / "vecadd.ptx").kernel(None)
     with pytest.raises(InputError, match="--block and --grid"):
-        work(kernel, ptx.launch(None, None, ()), interval_bytes=16384)
+        work(kernel, flow.launch(None, None, ()), interval_bytes=16384)

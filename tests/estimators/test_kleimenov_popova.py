@@ -28,7 +28,7 @@ from makespan.estimators.microbench import fit
 from makespan.estimators.microbench.parameter import Parameter
 from makespan.estimators.microbench.samples import Sample
 from makespan.estimators.occupancy import Limits
-from makespan.ptx import launch
+from makespan.flow import launch
 from tests.estimators.kleimenov_popova_inputs import FIGURE_3, alike, device, gpu, kernel, straight
 
 FINE = Rules(eps=1e-9)

@@ -31,8 +31,8 @@ from makespan.estimators.kleimenov_popova.piecewise import PiecewiseLinear
 from makespan.estimators.kleimenov_popova.sequence import Repeat, Sequence, Single
 from makespan.estimators.occupancy import Limits
 from makespan.estimators.profile.launched import Launched
+from makespan.flow import Launch
 from makespan.machine.values import Latency, UnitClass
-from makespan.ptx import Launch
 from tests.estimators.kleimenov_popova_inputs import kernel, of_threads, straight
 
 RANDOM_INPUTS = 4000

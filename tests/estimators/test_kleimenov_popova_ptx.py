@@ -15,7 +15,7 @@ from makespan.estimators.kleimenov_popova import Device, HitRates, LoopRule, Ptx
 from makespan.estimators.kleimenov_popova.device import PREFIX
 from makespan.estimators.kleimenov_popova.sequence import Repeat, Sequence
 from makespan.estimators.settings import with_settings
-from makespan.ptx import given_bound, launch
+from makespan.flow import given_bound, launch
 from tests.command import Outcome, Runner
 from tests.estimators.kleimenov_popova_inputs import FIGURE_3, gpu, kernel
 from tests.test_docs import ROOT

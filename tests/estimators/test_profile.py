@@ -22,7 +22,8 @@ from makespan.estimators.profile import (
 )
 from makespan.estimators.profile.exact import UndecidedError
 from makespan.estimators.profile.opcodes import kind
-from makespan.ptx import GivenBound, Instruction, Launch
+from makespan.flow import GivenBound, Launch
+from makespan.ptx import Instruction
 from tests.command import Runner
 from tests.estimators.kleimenov_popova_inputs import PASCAL
 from tests.estimators.oracle import Truth, executed, half_warps, launch_of, segments, truth_of

@@ -14,18 +14,18 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from makespan.errors import InputError, UnsupportedError
+from makespan.flow import GivenBound, Launch, loop_bounds
 from makespan.flow.automaton import Automaton, Branching, Builder
-from makespan.flow.barriers import is_barrier
 from makespan.flow.divergence import reconvergences
-from makespan.flow.graph import Flow, flow
-from makespan.flow.launch import scalar
-from makespan.flow.loop_bounds import Bound
+from makespan.flow.graph import Flow
+from makespan.flow.loop_bound import Bound
 from makespan.flow.loop_info import LoopInfo
 from makespan.flow.loops import Nest, nest
 from makespan.flow.walk import Terrain
 from makespan.instance import Instance
 from makespan.program import BARRIER, Program
-from makespan.ptx import GivenBound, Kernel, Launch, loop_bounds, loops, program, programs, read
+from makespan.ptx import Kernel, flow, loops, program, programs, read, scalar
+from makespan.ptx.barriers import is_barrier
 from makespan.ptx.isa import Classes, units_of
 from tests.flow import simt
 from tests.oracle import brute_force

@@ -14,12 +14,13 @@ from makespan import ptx
 from makespan.errors import InputError
 from makespan.flow import runs
 from makespan.flow.execution import Effort, Execution
-from makespan.flow.graph import Flow, flow
+from makespan.flow.graph import Flow
+from makespan.flow.grid import Launch
 from makespan.flow.inference import Proven, inferred
-from makespan.flow.launch import Launch
-from makespan.flow.loop_bounds import Bound
+from makespan.flow.loop_bound import Bound
 from makespan.flow.loops import Nest, nest
 from makespan.flow.uniformity import decided, uniform_branches
+from makespan.ptx import flow
 from makespan.ptx.module import Kernel
 from tests.ptx_interpreter import CASES, Case, Issue
 from tests.ptx_random import random_body
@@ -475,12 +476,12 @@ class Thread:
                 self.seen.append((number, running.pop(number)))
             if (head := heads.get(block)) is not None:
                 running[head] = running[head] + 1 if last in loops.loops[head].blocks and head in running else 0
-            for instruction in graph.instructions(block):
+            for instruction in (graph.code[number] for number in graph.numbers(block)):
                 self.execute(instruction)
             after = graph.blocks[block].successors
             side = 0
             if len(after) == 2:
-                side = 0 if self.holds(graph.last(block).guard or "") else 1
+                side = 0 if self.holds(graph.code[graph.blocks[block].stop - 1].guard or "") else 1
                 self.sides.append((block, side))
             last, block = block, after[side]
         # an entry that is not yet over has taken at least so many

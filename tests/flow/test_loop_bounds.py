@@ -5,26 +5,22 @@ from pathlib import Path
 import pytest
 
 from makespan.errors import InputError, UnsupportedError
-from makespan.flow import loop_info
-from makespan.flow.graph import Flow, flow
+from makespan.flow import Bound, GivenBound, given_bound, launch, loop_bounds, read_bounds
 from makespan.instance import Instance
 from makespan.ptx import (
-    TRUSTED_BOUNDS,
-    Bound,
-    GivenBound,
     Kernel,
+    PtxFlow,
+    analysis,
     bounds_for,
     bounds_template,
-    given_bound,
-    launch,
-    loop_bounds,
+    flow,
     loops,
     parse,
     program,
     programs,
     read,
-    read_bounds,
 )
+from makespan.wording import TRUSTED_BOUNDS
 from tests.ptx.texts import SAMPLES, kernel
 
 BOTTOM = "L: add a,a,1;\n{note}\nsetp.ne p,a,4;\n@p bra L;\nret;"
@@ -439,11 +435,11 @@ def test_other_kernels_are_looked_at_only_for_bounds_that_do_not_fit(monkeypatch
     a, b = parse(".entry a() { L: @p bra L; }\n.entry b() { M: @p bra M; }", "k.ptx").kernels
     seen: list[str] = []
 
-    def watched(kernel: Kernel) -> Flow:
+    def watched(kernel: Kernel) -> PtxFlow:
         seen.append(kernel.name)
         return flow(kernel)
 
-    monkeypatch.setattr(loop_info, "flow", watched)
+    monkeypatch.setattr(analysis, "flow", watched)
     bounds_for(a, (), [a, b])
     bounds_for(a, [given_bound("L=1"), GivenBound("M", 2, kernel="b")], [a, b])
     assert seen == ["a"]

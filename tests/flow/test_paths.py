@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from makespan.errors import InputError, UnsupportedError
+from makespan.flow import GivenBound, Launch, Step, loop_bounds, read_trace, takes
 from makespan.program import Origin, Program
-from makespan.ptx import GivenBound, Kernel, Launch, Step, loop_bounds, parse, program, read, read_trace, takes
+from makespan.ptx import Kernel, parse, program, read
 from tests.ptx.texts import SAMPLES, kernel
 
 TOP = "L: setp.ne.s32 p,a,4;\n@p bra E;\nld.u32 a,[b];\nbra L;\nE: ret;"

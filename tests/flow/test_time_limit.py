@@ -7,7 +7,7 @@ import pytest
 
 from makespan import ptx, stopwatch
 from makespan.errors import OutOfTimeError
-from makespan.flow.launch import Launch
+from makespan.flow.grid import Launch
 from tests.command import Runner
 from tests.ptx.texts import SAMPLES, entry
 

@@ -11,23 +11,25 @@ from makespan import ptx
 from makespan.errors import InputError
 from makespan.flow import runs, uniformity
 from makespan.flow.branches import SIDES
-from makespan.flow.graph import Flow, flow
-from makespan.flow.launch import Launch
+from makespan.flow.graph import Flow
+from makespan.flow.grid import Launch
+from makespan.flow.instruction_set import Guard
 from makespan.flow.uniformity import decided, uniform_branches
+from makespan.ptx import PtxFlow, flow
 from tests.ptx_interpreter import CASES, Case, KernelFault, Trace, run
 from tests.ptx_random import random_module
 
 LINE = Launch((256, 1, 1), (4, 1, 1))
 
 
-def graph(body: str, outside: str = "") -> Flow:
+def graph(body: str, outside: str = "") -> PtxFlow:
     entry = f".visible .entry k(.param .u32 n, .param .u64 wide) {{ {body} }}"
     return flow(ptx.parse(f".version 8.0\n.target sm_80\n{outside}\n{entry}", "k.ptx").kernel())
 
 
 def targets(found: Flow, blocks: frozenset[int]) -> set[str]:
     """The labels to which these branches lead."""
-    return {found.last(block).operands[0] for block in blocks}
+    return {found.ending(block).target for block in blocks}
 
 
 def uniform(body: str, launch: Launch | None = None, outside: str = "") -> set[str]:
@@ -188,7 +190,7 @@ def test_a_continue_skips_part_of_an_iteration() -> None:
         E: ret;
     """
     found = graph(body)
-    assert [found.last(b).guard for b in sorted(uniform_branches(found, Launch()))] == ["e"]
+    assert [found.ending(b).guard for b in sorted(uniform_branches(found, Launch()))] == [Guard("e")]
 
 
 def test_a_value_carried_around_an_outer_loop() -> None:
@@ -205,7 +207,7 @@ def test_a_value_carried_around_an_outer_loop() -> None:
 def test_lanes_that_end_do_not_come_back() -> None:
     body = "mov.u32 x, 1; setp.eq.u32 q, %laneid, 3; @q exit; mov.u32 x, 2; setp.eq.u32 p, x, 1; @p bra L; L: ret;"
     found = graph(body)
-    assert [found.last(b).guard for b in uniform_branches(found, Launch())] == ["p"]
+    assert [found.ending(b).guard for b in uniform_branches(found, Launch())] == [Guard("p")]
 
 
 def test_sides_that_share_a_block_before_they_meet() -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from makespan.errors import InputError
-from makespan.flow.launch import Launch
+from makespan.flow.grid import Launch
 from makespan.ptx import bounds_template, decode, parse, program
 from tests.effort import TooManyCalls, calls
 

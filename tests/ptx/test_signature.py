@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from makespan.errors import InputError
-from makespan.flow.launch import launch
-from makespan.ptx import parse
+from makespan.flow import launch
+from makespan.ptx import fitted, parse
 from makespan.ptx.module import Compilation, Kernel
 from makespan.ptx.signature import names_of, signatures
 
@@ -58,16 +58,16 @@ def compiled(source: str) -> Kernel:
 
 def test_a_parameter_may_be_called_as_in_the_source() -> None:
     kernel = compiled("__global__ void k(float *x, int n) {}")
-    assert launch(None, None, ["n=7"]).for_kernel(kernel).parameters == {"k_param_1": 7}
+    assert fitted(launch(None, None, ["n=7"]), kernel).parameters == {"k_param_1": 7}
     with pytest.raises(InputError, match=r"no such parameter .* 0 is x or k_param_0, 1 is n or k_param_1"):
-        launch(None, None, ["m=7"]).for_kernel(kernel)
+        fitted(launch(None, None, ["m=7"]), kernel)
     with pytest.raises(InputError, match="two values for parameter k_param_1"):
-        launch(None, None, ["n=7", "1=8"]).for_kernel(kernel)
+        fitted(launch(None, None, ["n=7", "1=8"]), kernel)
 
 
 def test_a_name_that_occurs_twice_is_not_believed() -> None:
     with pytest.raises(InputError, match="no such parameter"):
-        launch(None, None, ["n=7"]).for_kernel(compiled("__global__ void k(int n, int n) {}"))
+        fitted(launch(None, None, ["n=7"]), compiled("__global__ void k(int n, int n) {}"))
 
 
 @pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.stem)

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from matplotlib import image
 
+from makespan.flow import Bound, LoopInfo
 from makespan.instance import Instance
-from makespan.ptx import Bound, LoopInfo
 from makespan.report.html import page_data, render
 from makespan.report.policy_gap import PolicyGap
 from makespan.result import Bounds, Result, Upper

@@ -18,7 +18,6 @@ from makespan.errors import InputError
 from makespan.estimators.estimate import Estimate
 from makespan.machine import PAPER, UnitClass
 from makespan.program import Program
-from makespan.ptx import TRUSTED_BOUNDS
 from makespan.report import bundle, cache
 from makespan.report.cache import BundleCache
 from makespan.result import Bounds
@@ -28,7 +27,7 @@ from makespan.schedulability.description import KernelLaunch
 from makespan.schedulability.kernels import instances
 from makespan.schedulability.wcet import Claim, Kind, Solver, Wcet, execution_times, of_bundle
 from makespan.verify import verify
-from makespan.wording import AS_WRITTEN
+from makespan.wording import AS_WRITTEN, TRUSTED_BOUNDS
 from tests.oracle import brute_force
 from tests.strategies import barrier_instances, general_machines
 

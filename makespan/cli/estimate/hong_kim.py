@@ -90,12 +90,12 @@ def estimated(question: Question, gpu: "Gpu", active_blocks: int | None, **varia
 
 
 def _of_counts(text: str, asked: Asked, gpu: "Gpu", active_blocks: int | None, variant: dict[str, Any]) -> "Estimate":
-    from makespan import ptx
+    from makespan import flow
     from makespan.estimators.hong_kim import HongKimKernel, given
     from makespan.estimators.hong_kim.explained import estimate_launch
 
     asked.refuse("--counts says what a thread executes", "block", "grid", "regs", "smem")
-    launch = ptx.launch(asked.block, asked.grid)
+    launch = flow.launch(asked.block, asked.grid)
     if launch.block is None or launch.grid is None:
         raise InputError(f"--{'grid' if launch.block else 'block'} is missing: how large is the launch?")
     found: dict[str, Any] = {"comp_insts": 0, **given.counts(text, "--counts")}

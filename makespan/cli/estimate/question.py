@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from makespan.estimators import Estimate
     from makespan.estimators.gpu import Gpu
     from makespan.estimators.profile import Coalescing, KernelProfile, Resources
-    from makespan.ptx import GivenBound, Kernel, Launch
+    from makespan.flow import GivenBound, Launch
+    from makespan.ptx import Kernel
 
 kernel_options = stack(
     click.option("--kernel", metavar="NAME", help="which kernel of a module"),
@@ -85,7 +86,7 @@ class Asked:
         Raises:
             InputError: no such kernel, or a launch, a bound or a file that is none.
         """
-        from makespan import ptx
+        from makespan import flow, ptx
         from makespan.estimators.profile import read_resources
 
         beside = (*filter(None, (self.ptxas,)), *bounds_files(self.loop_bounds))
@@ -94,9 +95,9 @@ class Asked:
         with telling_how_to_keep(module):
             return Question(
                 kernel=kernel,
-                launch=ptx.launch(self.block, self.grid, self.param).for_kernel(kernel),
+                launch=ptx.fitted(flow.launch(self.block, self.grid, self.param), kernel),
                 gpu=gpu,
-                loop_bounds=ptx.bounds_for(kernel, ptx.loop_bounds(self.loop_bounds), module.kernels),
+                loop_bounds=ptx.bounds_for(kernel, flow.loop_bounds(self.loop_bounds), module.kernels),
                 resources={
                     "registers": self.regs,
                     "resources": None if self.ptxas is None else read_resources(self.ptxas, kernel.name),

@@ -11,7 +11,7 @@ from itertools import chain
 
 from makespan.errors import UnsupportedError
 from makespan.estimators.kleimenov_popova.sequence import Repeat, Sequence, Single, Step
-from makespan.estimators.profile.launched import Flow, Terrain, refuse_unbounded
+from makespan.flow import Flow, Terrain, refuse_unbounded
 
 MAX_STEPS = 200_000
 MAX_DEPTH = 200

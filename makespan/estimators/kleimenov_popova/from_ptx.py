@@ -17,9 +17,10 @@ from makespan.estimators.kleimenov_popova.sequence import Sequence as Steps
 from makespan.estimators.kleimenov_popova.sequence import Single
 from makespan.estimators.kleimenov_popova.thread_time import ThreadTime, Timing, thread_time
 from makespan.estimators.profile import KernelProfile, MemoryOperation, Resources, profile
-from makespan.estimators.profile.launched import WARP_LANES, Flow, Launched
+from makespan.estimators.profile.launched import Launched
 from makespan.estimators.profile.opcodes import DEVICE, kind, memory_access
-from makespan.ptx import GivenBound, Instruction, Kernel, Launch
+from makespan.flow import WARP_LANES, GivenBound, Launch
+from makespan.ptx import Instruction, Kernel, PtxFlow
 
 Length: TypeAlias = Callable[[Steps], float]
 _MOST_LINES = 5
@@ -133,8 +134,8 @@ def singles(launched: Launched) -> tuple[Single, ...]:
     """
     kernel, back = launched.kernel, _back_edges(launched)
     made = []
-    for number, (instruction, access) in enumerate(zip(launched.flow.code, launched.accesses, strict=True)):
-        made.append(Single(number, kind(instruction, kernel.file), access.reads, access.writes, number in back))
+    for number, (instruction, effect) in enumerate(zip(launched.flow.code, launched.flow.effects, strict=True)):
+        made.append(Single(number, kind(instruction, kernel.file), effect.reads, effect.writes, number in back))
     return tuple(made)
 
 
@@ -146,7 +147,7 @@ def _back_edges(launched: Launched) -> frozenset[int]:
     return frozenset(number for number in last if code[number].name == "bra" and not code[number].guard)
 
 
-def _examples(found: Flow, singles: Iterable[Single]) -> tuple[dict[str, Single], dict[str, str]]:
+def _examples(found: PtxFlow, singles: Iterable[Single]) -> tuple[dict[str, Single], dict[str, str]]:
     """An instruction of each class that the kernel has, one with a result if there is one, and where it stands."""
     example: dict[str, Single] = {}
     for single in singles:

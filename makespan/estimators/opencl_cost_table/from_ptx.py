@@ -12,7 +12,8 @@ from makespan.estimators.opencl_cost_table.ptx_access import read_classes
 from makespan.estimators.profile import KernelProfile, profile
 from makespan.estimators.profile.launched import Launched
 from makespan.estimators.profile.opcodes import DEVICE, MemoryAccess, memory_access
-from makespan.ptx import GivenBound, Instruction, Kernel, Launch
+from makespan.flow import GivenBound, Launch
+from makespan.ptx import Instruction, Kernel
 
 _PARTS = {
     "add": ("ADD",),

@@ -11,7 +11,7 @@ from makespan.estimators.opencl_cost_table.access import Access
 from makespan.estimators.profile.following import Code, Following, Front, Threads, TooLongError, follow
 from makespan.estimators.profile.launched import Launched
 from makespan.estimators.profile.probes import Probe, probed
-from makespan.ptx import Launch
+from makespan.flow import Launch
 
 MAX_STEPS = 4_000_000
 _AXES = "xyz"

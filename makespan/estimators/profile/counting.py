@@ -7,7 +7,7 @@ from functools import cached_property
 from makespan.errors import InputError, UnsupportedError
 from makespan.estimators.profile.exact import ExactCounts, TooManyError, UndecidedError, exact_counts
 from makespan.estimators.profile.lanes import lane_offsets
-from makespan.estimators.profile.launched import Flow, Launched
+from makespan.estimators.profile.launched import Launched
 from makespan.estimators.profile.opcodes import kind
 from makespan.estimators.profile.operations import UNKNOWN_ADDRESS, Accesses
 from makespan.estimators.profile.probes import ALIGNMENT, Probed, probed
@@ -20,8 +20,8 @@ from makespan.estimators.profile.values import (
     MemoryOperation,
     WarpClass,
 )
-from makespan.ptx import GivenBound, Instruction, Kernel, Launch
-from makespan.ptx.calls import is_inlined
+from makespan.flow import GivenBound, Launch
+from makespan.ptx import Instruction, Kernel, PtxFlow, is_inlined
 
 MAX_WARP_SIZE = 1024
 MAX_WARPS_DECIDED = 32
@@ -88,7 +88,7 @@ def profile(
     )
 
 
-def _refuse_unknown_calls(found: Flow, instructions: Sequence[InstructionCount]) -> None:
+def _refuse_unknown_calls(found: PtxFlow, instructions: Sequence[InstructionCount]) -> None:
     """Nobody can count what a function outside of the file executes."""
     for instruction, counted in zip(found.code, instructions, strict=True):
         if instruction.name == "call" and counted.executions and not is_inlined(instruction):
@@ -118,7 +118,7 @@ class _Source:
     warp_size: int
 
     @cached_property
-    def flow(self) -> Flow:
+    def flow(self) -> PtxFlow:
         return self.launched.flow
 
     @cached_property

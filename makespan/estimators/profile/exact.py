@@ -16,9 +16,7 @@ from makespan.estimators.profile.coalescing import transactions
 from makespan.estimators.profile.following import Code, Following, Front, Threads, TooLongError, follow
 from makespan.estimators.profile.probes import Probe, Probed
 from makespan.estimators.profile.values import Coalescing, WarpClass
-from makespan.flow.divergence import closure, reconvergences
-from makespan.flow.launch import WARP_LANES
-from makespan.ptx import Launch
+from makespan.flow import WARP_LANES, Launch, closure, reconvergences
 
 MAX_WORK = 4_000_000
 """Units of work, of a quarter of a microsecond or so, that an execution may take; beyond it, the structure counts."""

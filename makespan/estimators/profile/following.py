@@ -4,13 +4,9 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
 from makespan.estimators.profile.probes import Probed
-from makespan.flow.execution import Code, Effort, Execution, Front, TooLongError, prepare
-from makespan.flow.loops import nest
-from makespan.flow.threads import Detail, Threads, threads
-from makespan.ptx import Launch
+from makespan.flow import Code, Detail, Effort, Execution, Front, Launch, Threads, TooLongError, nest, prepare, threads
 
 __all__ = ["Code", "Following", "Front", "Threads", "TooLongError", "follow"]
-_LANES = frozenset({"%laneid", "%tid.x", "%tid.y", "%tid.z"})
 
 
 class Following(Execution):
@@ -38,9 +34,10 @@ def follow(
         UnsupportedError: control flow that has no natural loops.
     """
     code = prepare(found.flow, nest(found.flow), found.parameters, list(registers))
-    matter = code.registers | _LANES
-    detail = Detail.BLOCKS if any(name.startswith("%ctaid.") for name in matter) else Detail.THREADS
-    for group in threads(launch, matter, detail):
+    special = found.flow.semantics.instruction_set.registers
+    matter = code.registers | {special.lane, *special.thread}
+    detail = Detail.THREADS if matter.isdisjoint(special.block) else Detail.BLOCKS
+    for group in threads(special, launch, matter, detail):
         following = make(code, group, steps)
         following.run(dict(group.state))
         steps = following.steps_left

@@ -16,12 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from makespan.estimators.profile.probes import ALIGNMENT, Probed
-from makespan.flow.dataflow import Access, accesses
-from makespan.flow.divergence import closure, reconvergences
-from makespan.flow.execution import order
-from makespan.ptx import Launch
-from makespan.ptx.evaluate import literal, width
-from makespan.ptx.module import Instruction, names_in
+from makespan.flow import Launch, closure, order, reconvergences
+from makespan.ptx import Access, Instruction, accesses, literal, names_in, width
 
 ALL_ZERO = 64
 _MOST = 2**48  # of an offset; beyond it, sums might wrap around

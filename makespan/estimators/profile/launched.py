@@ -6,17 +6,19 @@ from functools import cached_property
 from math import prod
 
 from makespan.errors import InputError
-from makespan.flow.dataflow import Access, accesses
-from makespan.flow.graph import Flow, flow
-from makespan.flow.launch import WARP_LANES
-from makespan.flow.loop_info import LoopInfo, loop_infos
-from makespan.flow.loops import Nest, nest
-from makespan.flow.paths import refuse_unbounded
-from makespan.flow.uniformity import decided, uniform_branches
-from makespan.flow.walk import Terrain
-from makespan.ptx import GivenBound, Kernel, Launch
-
-__all__ = ["WARP_LANES", "Flow", "Launched", "LoopInfo", "Nest", "Terrain", "refuse_unbounded"]
+from makespan.flow import (
+    GivenBound,
+    Launch,
+    LoopInfo,
+    Nest,
+    Terrain,
+    decided,
+    loop_infos,
+    nest,
+    said_uniform,
+    uniform_branches,
+)
+from makespan.ptx import Kernel, PtxFlow, fitted, flow
 
 
 @dataclass(frozen=True)
@@ -34,7 +36,7 @@ class Launched:
         Raises:
             InputError: no instruction, or a launch without block or grid.
         """
-        found = cls(kernel, launch.for_kernel(kernel), tuple(loop_bounds))
+        found = cls(kernel, fitted(launch, kernel), tuple(loop_bounds))
         extents = (("--block", found.launch.block), ("--grid", found.launch.grid))
         missing = [option for option, extent in extents if extent is None]
         if missing:
@@ -44,7 +46,7 @@ class Launched:
         return found
 
     @cached_property
-    def flow(self) -> Flow:
+    def flow(self) -> PtxFlow:
         """The blocks of the kernel."""
         return flow(self.kernel)
 
@@ -52,11 +54,6 @@ class Launched:
     def nest(self) -> Nest:
         """Its loops."""
         return nest(self.flow)
-
-    @cached_property
-    def accesses(self) -> tuple[Access, ...]:
-        """The registers that each instruction reads and writes."""
-        return accesses(self.kernel)
 
     @property
     def threads(self) -> int:
@@ -83,12 +80,9 @@ class Launched:
     @cached_property
     def uniform(self) -> frozenset[int]:
         """The blocks of the flow at whose end no lanes part, as far as that is known; else what branches say."""
-        if self.flow.is_plain:
-            return uniform_branches(self.flow, self.launch)
-        return frozenset(block for block in self.branching if "uni" in self.flow.last(block).opcode.split("."))
+        return uniform_branches(self.flow, self.launch) if self.flow.is_plain else said_uniform(self.flow)
 
     @property
     def branching(self) -> frozenset[int]:
         """The blocks of the flow that have several successors."""
-        blocks = self.flow.blocks
-        return frozenset(block for block in range(self.flow.exit) if len(set(blocks[block].successors)) > 1)
+        return frozenset(filter(self.flow.has_sides, range(self.flow.exit)))

@@ -8,10 +8,10 @@ import numpy as np
 from makespan.estimators.profile.coalescing import transactions
 from makespan.estimators.profile.exact import ExactCounts
 from makespan.estimators.profile.lanes import Spaced
-from makespan.estimators.profile.launched import Flow
 from makespan.estimators.profile.opcodes import MemoryAccess, memory_access
 from makespan.estimators.profile.probes import ALIGNMENT
 from makespan.estimators.profile.values import Coalescing, MemoryOperation, Rule
+from makespan.ptx import PtxFlow
 
 UNKNOWN_ADDRESS = "the address is not base + known distances between lanes"
 COUNTED = "the addresses of all executions are known"
@@ -27,7 +27,7 @@ class Accesses:
         warps: of the launch.
     """
 
-    flow: Flow
+    flow: PtxFlow
     offsets: Mapping[int, Spaced]
     coalescing: Coalescing
     warp_size: int

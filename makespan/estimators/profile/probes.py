@@ -11,11 +11,19 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from makespan.estimators.profile.opcodes import MemoryAccess, memory_access
-from makespan.flow.dataflow import Access, accesses, influential
-from makespan.flow.graph import Flow, flow
-from makespan.flow.launch import Parameter, known_parameters, scalar
-from makespan.ptx import Launch
-from makespan.ptx.module import Declaration, Instruction, Statement, names_in
+from makespan.flow import Launch, Parameter, influential
+from makespan.ptx import (
+    Access,
+    Declaration,
+    Instruction,
+    PtxFlow,
+    Statement,
+    accesses,
+    flow,
+    known_parameters,
+    names_in,
+    scalar,
+)
 
 ALIGNMENT = 256
 """Bytes to which an allocation of device memory, and so a pointer that is not known, is aligned."""
@@ -47,7 +55,7 @@ class Probed:
         pointers: the parameters that stand for pointers.
     """
 
-    flow: Flow
+    flow: PtxFlow
     original: tuple[int | None, ...]
     probes: Mapping[int, Probe]
     parameters: Mapping[str, Parameter]
@@ -63,7 +71,7 @@ class Probed:
         return found
 
 
-def probed(found: Flow, launch: Launch) -> Probed:
+def probed(found: PtxFlow, launch: Launch) -> Probed:
     """The kernel of a plain flow with probes."""
     statements: list[Statement] = []
     original: list[int | None] = []
@@ -120,7 +128,7 @@ def _plainer(instruction: Instruction, symbols: Mapping[str, int]) -> Instructio
     return replace(instruction, operands=(to, *(str(symbols.get(text, text)) for text in sources)))
 
 
-def _symbols(found: Flow) -> dict[str, int]:
+def _symbols(found: PtxFlow) -> dict[str, int]:
     """An address for each variable in memory."""
     declared = [s for s in (*found.kernel.variables, *found.kernel.statements) if isinstance(s, Declaration)]
     names = [name for d in declared if not d.is_register and d.space != ".param" for name, _ in d.names]
@@ -128,12 +136,12 @@ def _symbols(found: Flow) -> dict[str, int]:
 
 
 def _pointers(
-    found: Flow, probes: Mapping[int, Probe], known: Mapping[str, Parameter]
+    found: PtxFlow, probes: Mapping[int, Probe], known: Mapping[str, Parameter]
 ) -> list[tuple[int, tuple[str, int]]]:
     """Numbered, the unknown parameters to which indices are added to make an address, with their bits."""
     declared = {name: scalar(parameter) for parameter in found.kernel.parameters or () for name, _ in parameter.names}
     access_of = accesses(found.kernel)
-    deciding = influential(found, access_of, lambda number: not _reads_memory(found.code[number]))
+    deciding = influential(found, lambda number: not _reads_memory(found.code[number]))
     writers: dict[str, list[int]] = {}
     decisive = set[str]()
     for number, (instruction, access) in enumerate(zip(found.code, access_of, strict=True)):

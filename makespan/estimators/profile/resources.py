@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from makespan.errors import InputError
-from makespan.ptx import Kernel
-from makespan.ptx.module import Declaration, Instruction, names_in
+from makespan.ptx import Declaration, Instruction, Kernel, names_in
 from makespan.text_file import read_text
 
 MAX_BYTES = 1 << 24

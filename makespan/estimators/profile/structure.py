@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from makespan.errors import InputError
-from makespan.estimators.profile.launched import Flow, LoopInfo, Nest
+from makespan.flow import Flow, LoopInfo, Nest
 
 _END = -1
 

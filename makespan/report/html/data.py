@@ -22,7 +22,7 @@ from makespan.simulate import Choices
 from makespan.verify import digest
 
 if TYPE_CHECKING:
-    from makespan.ptx import LoopInfo
+    from makespan.flow import LoopInfo
     from makespan.verify import Verdict
 
 SCHEMA = "makespan.page/1"

@@ -21,7 +21,7 @@ class GivenBound:
     """A bound that is not yet matched to a loop.
 
     Args:
-        key: a label, `line:N` for the line at which a loop begins, or FILE:LINE of the source through `.loc`.
+        key: a label, `line:N` for the line at which a loop begins, or FILE:LINE of what the kernel was compiled from.
         maximum: iterations; 0 is for loops that test before their body.
         exact: whether the loop always runs so often, never fewer.
         place: file and line of a bounds file; empty for the command line.

@@ -1,0 +1,168 @@
+"""Arithmetic of registers of a fixed width, exactly, for one thread or many at once.
+
+A value is the bits of a register as a non-negative int; or an array of such; or None where it is unknown, which only
+`selected`, `conjunction` and `disjunction` take. The formulas hold for ints and for arrays of 64-bit unsigned integers
+alike, whose sums and products wrap around.
+
+Glossary: w width in bits, m mask of w ones, s the sign bit alone.
+"""
+
+import struct
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from makespan.flow.computation import Known
+
+ALL = 2**64 - 1
+
+
+def select(condition: "Known", a: "Known", b: "Known") -> "Known":
+    """`a` where the condition is 1, `b` where it is 0."""
+    if isinstance(condition, int):
+        return a if condition else b
+    import numpy as np
+
+    return np.where(condition != 0, np.asarray(a, dtype=np.uint64), np.asarray(b, dtype=np.uint64))
+
+
+def selected(a: Any, b: Any, c: Any) -> tuple[Any]:
+    """`a` where c is 1, `b` where it is 0, as far as that is known."""
+    if c is None or (not isinstance(c, int) and (a is None or b is None)):
+        return (a if isinstance(a, int) and isinstance(b, int) and a == b else None,)
+    return ((a if c else b) if isinstance(c, int) else select(c, a, b),)
+
+
+def each(scalar: Callable[..., int | None]) -> Callable[..., tuple[Any]]:
+    """A computation on ints, applied to each element of arrays; unknown if it is for one of them."""
+
+    def compute(*values: Any) -> tuple[Any]:
+        if all(isinstance(value, int) for value in values):
+            return (scalar(*values),)
+        import numpy as np
+
+        rows = zip(*(array.tolist() for array in np.broadcast_arrays(*values)), strict=True)
+        found = [scalar(*row) for row in rows]
+        return (None if None in found else np.array(found, dtype=np.uint64),)
+
+    return compute
+
+
+def conjunction(a: Any, b: Any) -> tuple[Any]:
+    """`a & b`, as far as that is known."""
+    if a is None or b is None:
+        return (0 if _is(a, 0) or _is(b, 0) else None,)
+    return (a & b,)
+
+
+def disjunction(m: int) -> Callable[[Any, Any], tuple[Any]]:
+    """`a | b` of which no bit beyond m is set, as far as that is known."""
+
+    def compute(a: Any, b: Any) -> tuple[Any]:
+        if a is None or b is None:
+            return (m if _is(a, m) or _is(b, m) else None,)
+        return (a | b,)
+
+    return compute
+
+
+def _is(value: Any, number: int) -> bool:
+    return isinstance(value, int) and value == number
+
+
+def ones(w: int) -> int:
+    """The number of w ones in binary."""
+    return (1 << w) - 1
+
+
+def truth_bit(truth: Any) -> Any:
+    """0 or 1 in place of False or True, or an array of them."""
+    return int(truth) if isinstance(truth, bool) else truth.astype("uint64")
+
+
+def capped(a: Any, most: int) -> Any:
+    """The smaller one of both."""
+    return select(truth_bit(a < most), a, most)
+
+
+def as_signed(a: int, w: int) -> int:
+    """The number whose two's complement `a` is."""
+    return a - (1 << w) if a >> (w - 1) else a
+
+
+def extended(a: Any, w: int) -> Any:
+    """The signed number of `w` bits in 64 bits."""
+    s = 1 << (w - 1)
+    return ((a ^ s) - s) & ALL
+
+
+def product(a: int, b: int, w: int, signed: bool) -> int:
+    """The product as a number of any size."""
+    return as_signed(a, w) * as_signed(b, w) if signed else a * b
+
+
+def wide_product(a: Any, b: Any, w: int, signed: bool) -> Any:
+    """The product in twice the width."""
+    return (extended(a, w) * extended(b, w) if signed else a * b) & ones(2 * w)
+
+
+def shifted_right(a: Any, b: Any, w: int, *, signed: bool) -> Any:
+    """`a` shifted right by `b`; a signed shift by w or more leaves copies of the sign."""
+    if not signed:
+        return select(truth_bit(b < w), a >> capped(b, 63), 0)
+    s, by = 1 << (w - 1), capped(b, w - 1)
+    return (((a ^ s) >> by) - (s >> by)) & ones(w)
+
+
+def division(*, remainder: bool) -> Callable[[Any, Any], tuple[Any]]:
+    """The quotient or the remainder of unsigned numbers; unknown for zero."""
+
+    def compute(a: Any, b: Any) -> tuple[Any]:
+        if not (b if isinstance(b, int) else b.all()):
+            return (None,)
+        return (a % b if remainder else a // b,)
+
+    return compute
+
+
+def signed_division(w: int, *, remainder: bool) -> Callable[..., tuple[Any]]:
+    """Towards zero; unknown for zero, and for the least number by -1, whose quotient does not fit."""
+
+    def compute(a: int, b: int) -> int | None:
+        x, y = as_signed(a, w), as_signed(b, w)
+        if y == 0 or (y == -1 and x == -(2 ** (w - 1))):
+            return None
+        quotient = abs(x) // abs(y) * (1 if (x < 0) == (y < 0) else -1)
+        return (x - quotient * y if remainder else quotient) & ones(w)
+
+    return each(compute)
+
+
+def extracted(a: int, position: int, length: int, w: int, signed: bool) -> int:
+    """`length` bits from `position` on; beyond the top, and above the field, there are copies of its sign or zeros."""
+    field = a >> position & ones(length)
+    sign = a >> min(position + length - 1, w - 1) & 1 if signed and length else 0
+    present = max(0, min(length, w - position))
+    return (field | (ALL << present if sign else 0)) & ones(w)
+
+
+def inserted(a: int, b: int, position: int, length: int, w: int) -> int:
+    """`b` with the lowest `length` bits of `a` put at `position`."""
+    hole = ones(length) << position
+    return (b & ~hole | (a << position) & hole) & ones(w)
+
+
+def looked_up(a: int, b: int, c: int, table: int) -> int:
+    """Bit by bit, the entry of the table that the bits of a, b and c number."""
+    found = 0
+    for entry in range(8):
+        if table >> entry & 1:
+            found |= (a if entry & 4 else ~a) & (b if entry & 2 else ~b) & (c if entry & 1 else ~c)
+    return found & ones(32)
+
+
+def ieee(bits: int, w: int) -> float | None:
+    """The float with these bits; None for a subnormal one."""
+    found: float = struct.unpack("<f" if w == 32 else "<d", bits.to_bytes(w // 8, "little"))[0]
+    least = 2.0**-126 if w == 32 else 2.0**-1022
+    return None if found != 0 and abs(found) < least else found

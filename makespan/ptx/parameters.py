@@ -1,0 +1,132 @@
+"""The parameters of a PTX kernel: what a user calls them, what they hold, and the block that the kernel asks for."""
+
+import math
+import re
+import struct
+from dataclasses import replace
+from itertools import zip_longest
+
+from makespan.errors import InputError
+from makespan.flow import Extent, Launch, Parameter, shown
+from makespan.ptx.module import Declaration, Kernel
+from makespan.ptx.signature import names_of
+
+_SCALAR = re.compile(r"\.([busf])(8|16|32|64)(?![0-9A-Za-z_])")
+_DIRECTIVE = re.compile(r"(\.(?:req|max)ntid) ([0-9]{1,4})(?:, ([0-9]{1,4}))?(?:, ([0-9]{1,4}))?")
+
+
+def fitted(launch: Launch, kernel: Kernel) -> Launch:
+    """The same launch with parameters by their PTX names, and with the block that `.reqntid` tells.
+
+    A parameter may be called by its PTX name, by its position ("3" is the fourth), by its name in the CUDA source
+    that was compiled, or by the end of its PTX name from an underscore on. Calling this twice is the
+    same as once; every analysis calls it.
+
+    Raises:
+        InputError: a name that fits no parameter or several, a value that its type cannot hold, a block that is
+            not the one that the kernel requires, or has more threads than it allows.
+    """
+    declared = {name: parameter for parameter in kernel.parameters or () for name, _ in parameter.names}
+    found: dict[str, int | float] = {}
+    for key, value in launch.parameters.items():
+        name = _named(key, list(declared), kernel)
+        encoded(declared[name], value)
+        if found.setdefault(name, value) != value:
+            raise InputError(f"--param: two values for parameter {name}: {found[name]} and {value}")
+    return replace(launch, block=_block(launch.block, kernel), parameters=found)
+
+
+def scalar(declaration: Declaration) -> tuple[str, int] | None:
+    """The kind of a parameter (b, u, s or f) and its bits; None for an aggregate, and for types of no such kind.
+
+    >>> scalar(Declaration(".param", (("n", None),), ".param .u32 n"))
+    ('u', 32)
+    """
+    types = _SCALAR.findall(declaration.text)
+    if len(types) != 1 or "[" in declaration.text:
+        return None
+    return types[0][0], int(types[0][1])
+
+
+def known_parameters(kernel: Kernel, launch: Launch) -> dict[str, Parameter]:
+    """The known parameters of an entry by PTX name, but for those whose name the body declares anew.
+
+    Raises:
+        InputError: see `fitted`.
+    """
+    declared = {name: parameter for parameter in kernel.parameters or () for name, _ in parameter.names}
+    inner = (name for s in kernel.statements if isinstance(s, Declaration) for name, _ in s.names)
+    hidden = frozenset(inner) if kernel.is_entry else declared.keys()
+    values = fitted(launch, kernel).parameters
+    return {name: encoded(declared[name], value) for name, value in values.items() if name not in hidden}
+
+
+def encoded(declaration: Declaration, value: int | float) -> Parameter:
+    """A parameter with this value.
+
+    Raises:
+        InputError: a value that the type cannot hold.
+    """
+    found = scalar(declaration)
+    name = declaration.names[0][0]
+    if found is None:
+        raise InputError(f"--param {name}: {declaration.text} holds more than a number; its value cannot be given")
+    kind, bits = found
+    if kind == "f" and bits >= 32:
+        try:
+            packed = struct.pack("<f" if bits == 32 else "<d", value)
+        except OverflowError:
+            raise InputError(f"--param {name}={value}: too large for {declaration.text}") from None
+        return Parameter(int.from_bytes(packed, "little"), bits)
+    if kind == "f" or not isinstance(value, int):
+        raise InputError(f"--param {name}={value}: expected a whole number for {declaration.text}")
+    half = 1 << (bits - 1)
+    least, most = -half, 2 * half - 1 if kind in "bu" else half - 1
+    if not least <= value <= most:
+        raise InputError(f"--param {name}={value}: {declaration.text} holds {least}..{most}")
+    return Parameter(value % (2 * half), bits)
+
+
+def _block(given: Extent | None, kernel: Kernel) -> Extent | None:
+    """The block as far as it is known, which fits what the kernel says of it.
+
+    Source: PTX ISA, "Performance-Tuning Directives": `.maxntid` limits the product, not each extent.
+    """
+    said = _declared_extents(kernel)
+    required, most = said.get(".reqntid"), said.get(".maxntid")
+    if given is None:
+        return required
+    if required not in (None, given):
+        raise InputError(f"--block {shown(given)}: kernel {kernel.name} requires {shown(required or given)} (.reqntid)")
+    if most is not None and math.prod(given) > math.prod(most):
+        raise InputError(
+            f"--block {shown(given)}: kernel {kernel.name} allows at most {math.prod(most)} threads in a block"
+            f" (.maxntid {shown(most)}), so that it would not start"
+        )
+    return given
+
+
+def _declared_extents(kernel: Kernel) -> dict[str, Extent]:
+    """What `.reqntid` and `.maxntid` say, missing extents being 1."""
+    found = (match for match in map(_DIRECTIVE.fullmatch, kernel.attributes) if match)
+    return {match[1]: (int(match[2]), int(match[3] or 1), int(match[4] or 1)) for match in found}
+
+
+def _named(key: str, names: list[str], kernel: Kernel) -> str:
+    """The parameter that a user calls `key`."""
+    if key in names:
+        return key
+    if key.isdecimal() and len(key) <= 4 and int(key) < len(names):
+        return names[int(key)]
+    said = names_of(kernel.name, kernel.compilation.signatures, len(names)) if kernel.compilation else ()
+    if said.count(key) == 1:
+        return names[said.index(key)]
+    found = [name for name in names if name.endswith(f"_{key.removeprefix('_')}")] if key.strip("_") else []
+    if len(found) == 1:
+        return found[0]
+    called = [f"{own} or {name}" if own else name for own, name in zip_longest(said, names)]
+    listed = ", ".join(f"{position} is {name}" for position, name in enumerate(called)) or "there are none"
+    problem = f"fits {len(found)} parameters" if found else "no such parameter"
+    raise InputError(
+        f"--param {key}: {problem} of kernel {kernel.name}; give the position, or the name in the PTX: {listed}"
+    )

@@ -1,0 +1,111 @@
+"""From a PTX kernel to the programs of its warps."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from makespan.flow import GivenBound, Launch, Paths, Step, Warps
+from makespan.program import Program
+from makespan.ptx.calls import is_inlined
+from makespan.ptx.graph import JUMPS, PtxFlow, flow
+from makespan.ptx.isa import PROFILES, Classes, units_of
+from makespan.ptx.module import Kernel
+from makespan.wording import AS_WRITTEN
+
+
+def program(
+    kernel: Kernel | PtxFlow,
+    *,
+    profile: str = "paper",
+    classes: Mapping[str, str] | None = None,
+    unknown: str | None = None,
+    loop_bounds: Sequence[GivenBound] = (),
+    take: Mapping[str, str] | None = None,
+    trace: Sequence[Step] | None = None,
+    paths: Paths | None = None,
+    launch: Launch | None = None,
+    warp: int | None = None,
+) -> Program:
+    """What one warp may execute: everything that hardware with reconvergence allows, or one path.
+
+    One path stands for a kernel only where nothing is left to choose: the longest path need not be the worst case.
+
+    Args:
+        kernel: an entry or function with a body, or its flow, which keeps what was found out of it.
+        profile: which unit classes there are, see `isa.PROFILES`.
+        loop_bounds: bounds that win over those in comments of the kernel.
+        classes: own unit classes by opcode prefix, see `Classes`.
+        unknown: the class of opcodes that nothing classifies.
+        take: `taken` or `fall` by label, or by `:LINE`, of the branch.
+        trace: the outcome of every executed branch, in order.
+        paths: `single` for the one path that take or trace fix, and the default with them; `automaton` for all paths,
+            of which `take` leaves out sides.
+        launch: what is known of block, grid and parameters.
+        warp: only this warp of the block; None for what every warp may execute.
+
+    Raises:
+        InputError: a loop without bound, a bound, `take` or `trace` that does not fit, an unknown opcode.
+        UnsupportedError: control flow or a barrier that cannot be followed; the message names the remedy.
+    """
+    warps = _warps(kernel, Classes(profile, classes or {}, unknown), loop_bounds, launch, take, trace, paths)
+    return warps.program(warp)
+
+
+def programs(
+    kernel: Kernel | PtxFlow,
+    *,
+    launch: Launch,
+    profile: str = "paper",
+    classes: Mapping[str, str] | None = None,
+    unknown: str | None = None,
+    loop_bounds: Sequence[GivenBound] = (),
+    take: Mapping[str, str] | None = None,
+    trace: Sequence[Step] | None = None,
+    paths: Paths | None = None,
+) -> tuple[tuple[Program, int], ...]:
+    """The programs of the warps of one block, each with the number of its warps.
+
+    Warps differ where the launch decides their branches differently, as in `if (threadIdx.x / 32 == 0)`.
+
+    Raises:
+        InputError: see `program`; a launch without block.
+        UnsupportedError: see `program`.
+    """
+    warps = _warps(kernel, Classes(profile, classes or {}, unknown), loop_bounds, launch, take, trace, paths)
+    return warps.programs()
+
+
+def _warps(
+    kernel: Kernel | PtxFlow,
+    classes: Classes,
+    loop_bounds: Sequence[GivenBound],
+    launch: Launch | None,
+    take: Mapping[str, str] | None,
+    trace: Sequence[Step] | None,
+    paths: Paths | None,
+) -> Warps:
+    found = flow(kernel)
+    fitted = found.semantics.fitted(launch or Launch())  # what does not fit is told before unknown opcodes
+
+    def remarks(numbers: Sequence[int], branches: bool) -> Iterator[str]:
+        return _remarks(found, classes, numbers, branches=branches)
+
+    units = units_of(found.kernel, classes)
+    return Warps(found, units, fitted, tuple(loop_bounds), remarks, take or {}, trace, paths)
+
+
+def _remarks(found: PtxFlow, classes: Classes, numbers: Sequence[int], *, branches: bool) -> Iterator[str]:
+    """What must hold for a program to stand for the kernel, whatever its paths."""
+    code = [found.code[number] for number in numbers]
+    yield f"profile {classes.profile}: unit classes {', '.join(PROFILES[classes.profile])}"
+    if found.kernel.compilation is not None:
+        yield str(found.kernel.compilation)
+    yield f"{AS_WRITTEN}, although ptxas expands, unrolls and drops instructions"
+    if branches:
+        yield "branches marked .uni are uniform, and no data race makes lanes that load one address see two values"
+    if guarded := sum(i.guard is not None and i.name not in JUMPS and not is_inlined(i) for i in code):
+        yield f"guarded instructions are issued whatever their predicate ({guarded} of them)"
+    if classes.overrides:
+        yield f"own unit classes: {', '.join(f'{prefix}={letter}' for prefix, letter in classes.overrides.items())}"
+    if unknown := sorted(classes.unclassified(i.opcode for i in code)):
+        yield f"opcodes that no table knows count as {classes.unknown}: {', '.join(unknown)}"
+    if any(i.name == "nanosleep" for i in code):
+        yield "nanosleep takes one cycle: the time asleep is not counted"
