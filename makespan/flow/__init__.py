@@ -32,7 +32,7 @@ from makespan.flow.loops import Loop, Nest, nest
 from makespan.flow.paths import refuse_unbounded
 from makespan.flow.programs import Paths, Warps
 from makespan.flow.spread import UNIFORM, Spread, Spreads, Surroundings
-from makespan.flow.threads import Detail, Threads, threads
+from makespan.flow.threads import Detail, Threads, thread_groups
 from makespan.flow.uniformity import decided, said_uniform, uniform_branches
 from makespan.flow.walk import Terrain
 
@@ -100,6 +100,6 @@ __all__ = [
     "said_uniform",
     "shown",
     "takes",
-    "threads",
+    "thread_groups",
     "uniform_branches",
 ]

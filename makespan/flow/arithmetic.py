@@ -9,10 +9,15 @@ Glossary: w width in bits, m mask of w ones, s the sign bit alone.
 
 import struct
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
-    from makespan.flow.computation import Known
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Array: TypeAlias = NDArray[np.uint64]
+    Known: TypeAlias = int | Array
+    Value: TypeAlias = int | Array | None
 
 ALL = 2**64 - 1
 

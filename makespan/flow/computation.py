@@ -1,15 +1,10 @@
 """What an instruction computes, as a value: from which sources, to which registers, by which function."""
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Array: TypeAlias = NDArray[np.uint64]
-    Known: TypeAlias = int | Array
-    Value: TypeAlias = int | Array | None
+    from makespan.flow.arithmetic import Value
 
 
 class Source(NamedTuple):

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from makespan.flow.computation import Value
+    from makespan.flow.arithmetic import Value
 
     Mask: TypeAlias = bool | NDArray[np.bool_]
     State: TypeAlias = dict[str, Value]

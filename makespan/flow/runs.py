@@ -7,7 +7,7 @@ from makespan.flow.execution import Effort, Execution, TooLongError, prepare
 from makespan.flow.graph import Flow
 from makespan.flow.grid import Launch
 from makespan.flow.loops import Nest, nest
-from makespan.flow.threads import Detail, Threads, details, threads
+from makespan.flow.threads import Detail, Threads, details, thread_groups
 
 MAX_STEPS = 1_000_000
 """What one try may take, in about as many microseconds; one that comes to nothing halves it for later ones like it."""
@@ -68,7 +68,7 @@ class Runs:
         steps = attempts = limit
         found = []
         try:
-            for group in threads(self._special, self.launch, self.code.registers, detail, warp):
+            for group in thread_groups(self._special, self.launch, self.code.registers, detail, warp):
                 execution = Execution(self.code, effort, group.size, steps, attempts)
                 execution.run(dict(group.state))
                 steps, attempts = execution.steps_left, execution.attempts_left

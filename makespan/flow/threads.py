@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from makespan.flow.computation import Value
+    from makespan.flow.arithmetic import Value
 
 MAX_THREADS = 2**22
 """In a launch with more threads than this to tell apart, the number of the block counts as unknown."""
@@ -53,7 +53,7 @@ def details(special: ThreadRegisters, launch: Launch, registers: Collection[str]
     return tuple(detail for detail in reversed(Detail) if telling[detail])
 
 
-def threads(
+def thread_groups(
     special: ThreadRegisters, launch: Launch, registers: Collection[str], detail: Detail, warp: int | None = None
 ) -> Iterator[Threads]:
     """All threads of the launch, or of one warp of every block, in groups that hold each warp as a whole.

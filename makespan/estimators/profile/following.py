@@ -4,7 +4,19 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
 from makespan.estimators.profile.probes import Probed
-from makespan.flow import Code, Detail, Effort, Execution, Front, Launch, Threads, TooLongError, nest, prepare, threads
+from makespan.flow import (
+    Code,
+    Detail,
+    Effort,
+    Execution,
+    Front,
+    Launch,
+    Threads,
+    TooLongError,
+    nest,
+    prepare,
+    thread_groups,
+)
 
 __all__ = ["Code", "Following", "Front", "Threads", "TooLongError", "follow"]
 
@@ -37,7 +49,7 @@ def follow(
     special = found.flow.semantics.instruction_set.registers
     matter = code.registers | {special.lane, *special.thread}
     detail = Detail.THREADS if matter.isdisjoint(special.block) else Detail.BLOCKS
-    for group in threads(special, launch, matter, detail):
+    for group in thread_groups(special, launch, matter, detail):
         following = make(code, group, steps)
         following.run(dict(group.state))
         steps = following.steps_left
