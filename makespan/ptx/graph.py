@@ -1,22 +1,16 @@
-"""The control flow of a PTX kernel: its calls inlined, its statements in basic blocks, its instructions as effects."""
+"""The control flow of a PTX kernel: its calls inlined, its statements in basic blocks."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from makespan.errors import InputError
-from makespan.flow import Barrier, Block, Effect, Flow, Guard, SourceLine, Transfer
-from makespan.ptx.barriers import is_aligned, is_barrier
-from makespan.ptx.calls import call_name, inlined, is_inlined
-from makespan.ptx.module import Brace, Directive, Instruction, Kernel, Label, Note, Statement, names_in
+from makespan.flow import Block, Flow, SourceLine
+from makespan.ptx.calls import inlined, is_inlined
+from makespan.ptx.effects import JUMPS, effect
+from makespan.ptx.module import Brace, Directive, Instruction, Kernel, Label, Note, Statement
 from makespan.ptx.notes import source_lines
-from makespan.ptx.registers import Access, accesses
+from makespan.ptx.registers import accesses
 from makespan.ptx.semantics import PtxSemantics
-
-JUMPS = frozenset({"ret", "exit", "trap", "bra", "brx"})
-"""Instructions that end a block, besides guarded calls that are inlined; the first three end the warp."""
-
-END = "exit"
-"""The target of a conditional branch that ends the warp."""
 
 _TARGETS = ".branchtargets "
 
@@ -39,11 +33,20 @@ def flow(kernel: Kernel | PtxFlow) -> PtxFlow:
     if isinstance(kernel, PtxFlow):
         return kernel
     kernel = inlined(kernel)
-    statements, code = kernel.statements, kernel.instructions
-    targets, sources = _targets(kernel), source_lines(kernel)
-    ranges = list(_ranges(statements))
+    code, found, sources = kernel.instructions, accesses(kernel), source_lines(kernel)
+    ranges = tuple(_ranges(kernel.statements))
+    lines = (line for line, said in zip(sources, kernel.statements, strict=True) if isinstance(said, Instruction))
+    effects = tuple(map(effect, code, found, lines))
+    blocks = tuple(_blocks(kernel, code, ranges, sources))
+    return PtxFlow(kernel, code, effects, blocks, PtxSemantics(kernel, code, found, ranges))
+
+
+def _blocks(
+    kernel: Kernel, code: Sequence[Instruction], ranges: Sequence[range], sources: Sequence[SourceLine | None]
+) -> Iterator[Block]:
+    """The basic blocks, given by their statements."""
+    statements, targets = kernel.statements, _targets(kernel)
     number_at = {span.start: number for number, span in enumerate(ranges)}
-    blocks: list[Block] = []
     stop = 0
     for number, span in enumerate(ranges):
         first, stop = stop, stop + sum(isinstance(statements[at], Instruction) for at in span)
@@ -58,51 +61,7 @@ def flow(kernel: Kernel | PtxFlow) -> PtxFlow:
         begin = statements[span.start]
         label = begin.name if isinstance(begin, Label) else None
         shown = next((at for at in span if isinstance(statements[at], Instruction)), span[-1])
-        blocks.append(Block(first, stop, label, begin.line, successors, sources[shown]))
-    found = accesses(kernel)
-    lines = (source for source, said in zip(sources, statements, strict=True) if isinstance(said, Instruction))
-    effects = tuple(map(_effect, code, found, lines))
-    return PtxFlow(kernel, code, effects, tuple(blocks), PtxSemantics(kernel, code, found, tuple(ranges)))
-
-
-def _effect(instruction: Instruction, access: Access, source: SourceLine | None) -> Effect:
-    guard = None
-    if instruction.guard is not None:
-        plain = instruction.guard.lstrip("!")
-        guard = Guard(access.own(next(iter(names_in(plain)), plain)), instruction.guard.startswith("!"))
-    return Effect(
-        access.writes,
-        access.reads,
-        access.is_partial,
-        guard,
-        _transfer(instruction),
-        _target_name(instruction),
-        "uni" in instruction.opcode.split("."),
-        None if not is_barrier(instruction) else Barrier.ALIGNED if is_aligned(instruction) else Barrier.BY_LANE,
-        _joins_lanes(instruction),
-        source,
-    )
-
-
-def _transfer(instruction: Instruction) -> Transfer | None:
-    if is_inlined(instruction):
-        return Transfer.INLINED
-    if instruction.name == "brx":
-        return Transfer.INDIRECT
-    return Transfer.DIRECT if instruction.name in JUMPS else None
-
-
-def _joins_lanes(instruction: Instruction) -> bool:
-    """Whether an instruction exchanges something between the lanes of a warp or waits for them."""
-    exchanges = instruction.name in ("shfl", "vote", "match", "redux", "elect")
-    return exchanges or instruction.opcode.split(".")[:2] == ["bar", "warp"]
-
-
-def _target_name(instruction: Instruction) -> str:
-    """The label that a branch names, the function that a call calls, or `exit`."""
-    if instruction.name == "call":
-        return call_name(instruction)
-    return instruction.operands[-1] if instruction.name in ("bra", "brx") else END
+        yield Block(first, stop, label, begin.line, successors, sources[shown])
 
 
 def _ranges(statements: Sequence[Statement]) -> Iterator[range]:

@@ -5,7 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from makespan.flow import GivenBound, Launch, Paths, Step, Warps
 from makespan.program import Program
 from makespan.ptx.calls import is_inlined
-from makespan.ptx.graph import JUMPS, PtxFlow, flow
+from makespan.ptx.effects import JUMPS
+from makespan.ptx.graph import PtxFlow, flow
 from makespan.ptx.isa import PROFILES, Classes, units_of
 from makespan.ptx.module import Kernel
 from makespan.wording import AS_WRITTEN
