@@ -50,6 +50,12 @@ class ThreadRegisters(NamedTuple):
     lane: str
     lane_masks: Mapping[str, str]
 
+    @property
+    def names(self) -> frozenset[str]:
+        """All of them."""
+        axes = (*self.thread, *self.block_size, *self.block, *self.grid_size)
+        return frozenset((*axes, self.lane, *self.lane_masks.values()))
+
     def sizes(self, launch: "Launch") -> dict[str, int]:
         """The registers that are the same in all threads of a launch, as far as it is known."""
         known = ((self.block_size, launch.block), (self.grid_size, launch.grid))

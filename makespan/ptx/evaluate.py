@@ -37,12 +37,11 @@ from makespan.flow.arithmetic import (
     truth_bit,
     wide_product,
 )
+from makespan.ptx.instruction_set import PTX
 from makespan.ptx.module import Instruction
 from makespan.ptx.registers import Access
 
-SPECIAL = re.compile(r"%(?:tid|ntid|ctaid|nctaid)\.[xyz]|%laneid|%lanemask_(?:eq|le|lt|ge|gt)")
-"""The special registers of which a launch may tell the value."""
-
+_SPECIAL = PTX.registers.names
 _REGISTER = re.compile(r"[A-Za-z_$%][A-Za-z0-9_$]*")
 _PAIR = re.compile(r"\{([A-Za-z_$%][A-Za-z0-9_$]*),\s*([A-Za-z_$%][A-Za-z0-9_$]*)\}")
 _PARAMETER = re.compile(r"\[([A-Za-z_$%][A-Za-z0-9_$]*)(?:\+0)?\]")
@@ -121,7 +120,7 @@ def _source(text: str, kind: str, access: Access) -> Source | None:
     number = literal(name, kind) if name not in _LANES else _LANES[name] & mask
     if number is not None:
         return Source(None, number, mask, is_negated)
-    if SPECIAL.fullmatch(name):
+    if name in _SPECIAL:
         return Source(name, None, mask, is_negated)
     return Source(access.own(name), None, mask, is_negated) if _REGISTER.fullmatch(name) else None
 

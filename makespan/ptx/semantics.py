@@ -13,34 +13,16 @@ from makespan.flow import (
     Spread,
     Spreads,
     Surroundings,
-    ThreadRegisters,
 )
 from makespan.ptx import notes
 from makespan.ptx.barriers import is_barrier, obstacle
 from makespan.ptx.calls import is_indirect, is_inlined
 from makespan.ptx.evaluate import computation
+from makespan.ptx.instruction_set import PTX
 from makespan.ptx.module import Declaration, Instruction, Kernel
 from makespan.ptx.parameters import fitted, known_parameters
 from makespan.ptx.registers import Access
 from makespan.ptx.spread import Context, spread
-
-
-def _axes(name: str) -> tuple[str, str, str]:
-    return f"{name}.x", f"{name}.y", f"{name}.z"
-
-
-PTX = InstructionSet(
-    ThreadRegisters(
-        thread=_axes("%tid"),
-        block_size=_axes("%ntid"),
-        block=_axes("%ctaid"),
-        grid_size=_axes("%nctaid"),
-        lane="%laneid",
-        lane_masks={relation: f"%lanemask_{relation}" for relation in ("eq", "lt", "le", "gt", "ge")},
-    ),
-    ends="ret or exit",
-    aligned_barrier="bar.sync",
-)
 
 
 @dataclass(frozen=True)
