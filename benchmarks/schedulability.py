@@ -30,9 +30,9 @@ from random import Random
 from statistics import median
 from typing import TypeVar
 
+from benchmarks.schedulable_fraction import EXACT, PESSIMISTIC, Curve, Point, draw_fractions
+from benchmarks.task_sets import rate_monotonic, uunifast_discard
 from makespan import Instance, Limits, Machine, Program, ptx, solve
-from makespan.report.schedulable_fraction import EXACT, PESSIMISTIC, Curve, Point, draw_fractions
-from makespan.schedulability.generate import rate_monotonic, uunifast_discard
 from makespan.schedulability.holistic import Limits as Steps
 from makespan.schedulability.holistic import responses
 from makespan.schedulability.task import Partition, Policy, Task, TaskSet

@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from makespan import Instance, Machine, solve
-from makespan.report import bundle
+from makespan.report.result import bundle
 from makespan.verify import Verdict, digest, parse, verify
 
 Document = dict[str, Any]

@@ -16,6 +16,7 @@ from makespan.errors import InputError
 from makespan.instance import Instance
 from makespan.machine import Machine
 from makespan.program import BARRIER, MAX_PLACES, Program
+from makespan.result import Bounds
 from makespan.text_file import read_text
 
 MAX_FILE_BYTES = 256 << 20
@@ -31,6 +32,10 @@ class NamedInstance:
     name: str | None = None
     makespan: int | None = None
     source: str | None = None
+
+    def agrees(self, proven: Bounds) -> bool:
+        """Whether the expected worst case, if there is one, lies in the proven interval."""
+        return self.makespan is None or proven.lower <= self.makespan <= proven.upper
 
 
 class _Group(msgspec.Struct, forbid_unknown_fields=True):

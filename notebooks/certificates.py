@@ -21,7 +21,7 @@ from itertools import chain
 
 from makespan import Instance, Machine, Status, solve
 from makespan.certificate import Certificate, Node, Potential, Table
-from makespan.report import bundle
+from makespan.report.result import bundle
 from makespan.simulate.semantics import finished, ready, starts, steps
 from makespan.verify import Outcome, Refused, digest, verify
 from makespan.verify.potential import bound

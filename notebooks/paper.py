@@ -25,8 +25,8 @@ from makespan import Instance, Limits, Machine, Status, ptx, replay, solve
 from makespan.bounds import pairs, pessimistic
 from makespan.engines.ilp import model as ilp_model
 from makespan.engines.ilp import solver as ilp
-from makespan.report import bundle
 from makespan.report.jupyter import gantt
+from makespan.report.result import bundle
 from makespan.verify import Outcome, verify
 
 # %% [markdown]

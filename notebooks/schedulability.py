@@ -22,8 +22,8 @@ from pathlib import Path
 from IPython.display import SVG
 
 from makespan import Instance, Limits, Status, flow, ptx, solve
-from makespan.report.schedulability import report
-from makespan.report.schedulability_plot import draw_window
+from makespan.report.deadlines.picture import draw_window
+from makespan.report.deadlines.text import report
 from makespan.schedulability.analysis import analyse
 from makespan.schedulability.assessment import assess
 from makespan.schedulability.evidence import find_miss, worst_window

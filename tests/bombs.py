@@ -18,7 +18,7 @@ from makespan.engines.construct import greedy
 from makespan.instance import Group, Instance
 from makespan.machine import Latency, Machine, UnitClass
 from makespan.program import Place, Program
-from makespan.report.bundle import bundle
+from makespan.report.result.bundle import bundle
 from makespan.result import Bounds, Result, Upper
 from makespan.verify import digest, parse, verify
 

@@ -17,7 +17,7 @@ from makespan.engines.search import plain as search
 from makespan.instance import Instance
 from makespan.machine import Machine
 from makespan.program import Place, Program
-from makespan.report.bundle import bundle
+from makespan.report.result.bundle import bundle
 from makespan.result import Bounds, Result, Upper
 from makespan.simulate import replay
 from makespan.verify import digest

@@ -16,10 +16,10 @@ from makespan.instance import Instance
 from makespan.machine import Latency, Machine, UnitClass
 from makespan.program import Origin, Program
 from makespan.report.html import Command, Context, Input, page_data, render
-from makespan.report.policy_gap import PolicyGap, enclosing
 from makespan.result import Bounds, Result, Upper
 from makespan.schedule import Schedule
 from makespan.simulate import POLICIES, Choices, run
+from makespan.study.policy_gap import PolicyGap, enclosing
 
 CONTEXT = Context("strings", Choices())
 EVIDENCE = "0" * 64

@@ -19,13 +19,10 @@ from typing import NoReturn, TextIO
 import click
 
 from makespan.cli.lazy import LazyGroup
+from makespan.cli.running import BAD_INPUT, BROKEN_PIPE, BUG, DONE, INTERRUPTED, NOT_MEASURED
 from makespan.errors import BrokenPromiseError, MakespanError, MeasurementError, ParseError
 from makespan.text_file import inputs_kept
 from makespan.version import __version__
-
-BAD_INPUT, NOT_MEASURED, BUG, INTERRUPTED = 2, 4, 70, 130
-BROKEN_PIPE = 141
-"""As of a process that SIGPIPE ends: whoever reads has had enough, and an answer that was not told is none."""
 
 COMMANDS = {
     "solve": "worst-case makespan with proof",
@@ -119,7 +116,7 @@ def run(given: list[str]) -> int:
         if stop.code != 1:
             raise
         return BROKEN_PIPE
-    return code if isinstance(code, int) else 0
+    return code if isinstance(code, int) else DONE
 
 
 def _failed(error: MakespanError, as_json: bool) -> int:

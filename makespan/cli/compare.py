@@ -7,34 +7,23 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from makespan.cli import INTERRUPTED
+from makespan.cli.output import quiet_option, refuse_twice
 from makespan.cli.parameters import Memory, Seconds, examples
-from makespan.cli.solve import BOUNDED, EXACT, interruptible, progress, refuse_twice
-from makespan.cli.source import instances, quiet_option, source_options
+from makespan.cli.running import DONE, INTERRUPTED, UNDECIDED, interruptible, progress
+from makespan.cli.source import instances, source_options
 from makespan.engines import Limits
 from makespan.errors import InputError
 from makespan.instance import Instance
-from makespan.report.comparison import (
-    Axis,
-    Comparison,
-    Quantity,
-    as_csv,
-    as_json,
-    computed,
-    counts,
-    planned,
-    subject,
-    summary,
-    table,
-)
-from makespan.report.figures import PICTURES
 from makespan.report.files import check_writable, write_whole
-from makespan.report.text import assumptions, terminal_width, wrapped
+from makespan.report.lines import assumptions, terminal_width, wrapped
+from makespan.report.pictures import PICTURES
+from makespan.report.study.comparison import as_csv, as_json, counts, subject, summary, table
 from makespan.stopwatch import within
 from makespan.strings import SUFFIXES
+from makespan.study.comparison import Axis, Comparison, Quantity, computed, planned
 
 if TYPE_CHECKING:
-    from makespan.report.comparison import Point
+    from makespan.study.comparison import Point
 
 MAX_POINTS = 10_000
 _DATA = {".csv": as_csv, ".json": as_json}
@@ -127,7 +116,7 @@ def command(
         click.echo(f"{'data' if path.suffix.lower() in _DATA else 'picture'}: {path}")
     if comparison.interrupted:
         return INTERRUPTED
-    return EXACT if comparison.all_exact else BOUNDED
+    return DONE if comparison.all_exact else UNDECIDED
 
 
 def _check_outputs(outputs: Sequence[Path]) -> None:
@@ -176,6 +165,6 @@ def _write(comparison: Comparison, path: Path) -> None:
     if suffix in _DATA:
         write_whole(path, _DATA[suffix](comparison).encode("utf-8"), "the comparison")
         return
-    from makespan.report.comparison_plot import draw_comparison
+    from makespan.report.study.comparison_picture import draw_comparison
 
     draw_comparison(comparison, path)

@@ -1,18 +1,17 @@
 """`makespan dual-issue`: listings with control codes, and scheduling words."""
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from makespan.cli.output import format_option, rendered
+from makespan.cli.running import DONE, NO
 from makespan.errors import InputError
 
 if TYPE_CHECKING:
     from makespan.estimators.dual_issue.registers import BankFunction
 
-NO = 1
-_FORMAT = click.option("--format", "output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 _BANKS = click.option(
     "--banks", default="0,2", show_default=True, metavar="BITS", help="bits of a register's number that give its bank"
 )
@@ -28,7 +27,7 @@ def command() -> None:
 @_BANKS
 @click.option("--pattern", metavar="1-2-2-1", help="the pattern that every block with FFMAs must have")
 @click.option("--no-cache", is_flag=True, help="without an operand cache")
-@_FORMAT
+@format_option()
 def check(listing: Path, banks: str, pattern: str | None, no_cache: bool, output: str) -> int:
     """Per issue cycle: reads, banks, what the operand cache has, and conflicts. Exit 1 if there is a conflict."""
     from dataclasses import replace
@@ -45,34 +44,36 @@ def check(listing: Path, banks: str, pattern: str | None, no_cache: bool, output
         reports = checker.check(read, _bank_bits(banks), cache=not no_cache)
     except InputError as error:
         raise InputError(f"{listing}: {error}") from None
-    click.echo(json.dumps(report.cycles_document(reports)) if output == "json" else report.cycles_text(reports))
-    return NO if any(found.ways > 1 for found in reports) else 0
+    said = rendered(output, text=lambda: report.cycles_text(reports), data=lambda: report.cycles_document(reports))
+    click.echo(said)
+    return NO if any(found.ways > 1 for found in reports) else DONE
 
 
 @command.command("decode", short_help="A scheduling word into seven control codes.")
 @click.argument("word", metavar="0xWORD")
-@_FORMAT
+@format_option()
 def decode(word: str, output: str) -> None:
     """The seven control codes of a scheduling word."""
     from makespan.estimators.dual_issue import codec
 
     codes = codec.decode(_hex(word, "a scheduling word", 16))
-    if output == "json":
-        click.echo(json.dumps({"word": word.lower(), "codes": list(codes)}))
-        return
-    for number, code in enumerate(codes):
-        click.echo(f"{number}  {code:02x}  {codec.spelled(code)}")
+    said = rendered(
+        output,
+        text=lambda: "\n".join(f"{number}  {code:02x}  {codec.spelled(code)}" for number, code in enumerate(codes)),
+        data=lambda: {"word": word.lower(), "codes": list(codes)},
+    )
+    click.echo(said)
 
 
 @command.command("encode", short_help="Seven control codes into a scheduling word.")
 @click.argument("codes", nargs=-1, required=True, metavar="CODE...")
-@_FORMAT
+@format_option()
 def encode(codes: tuple[str, ...], output: str) -> None:
     """The scheduling word of seven control codes, in hexadecimal."""
     from makespan.estimators.dual_issue import codec
 
     word = codec.encode(_codes(codes))
-    click.echo(json.dumps({"word": f"{word:#018x}"}) if output == "json" else f"{word:#018x}")
+    click.echo(rendered(output, text=lambda: f"{word:#018x}", data=lambda: {"word": f"{word:#018x}"}))
 
 
 def _hex(text: str, what: str, digits: int) -> int:

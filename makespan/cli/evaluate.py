@@ -1,15 +1,15 @@
 """`makespan evaluate`: how good predictions are."""
 
-import json
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from makespan.cli import NOT_MEASURED
-from makespan.cli.microbench.opencl import device_options, opened
-from makespan.cli.parameters import Seconds
+from makespan.cli.opencl_device import device_options, opened
+from makespan.cli.output import format_option, remark, rendered
+from makespan.cli.parameters import Seconds, extents
+from makespan.cli.running import DONE, NOT_MEASURED
 from makespan.errors import InputError
 
 if TYPE_CHECKING:
@@ -41,9 +41,9 @@ def command() -> None:
 @click.option("--wg", type=click.IntRange(1), help="work-group size [default: that of the table, or 256]")
 @click.option("--rel-tol", type=float, default=0.01, show_default=True, help="standard error of a time, relative")
 @click.option("--time-limit", type=Seconds(), help="shared out among the samples; each has 5 runs [default: none]")
-@click.option("-o", "--output", type=click.Path(path_type=Path), metavar="FILE.csv", help="histogram of q")
+@click.option("-o", "--output", "target", type=click.Path(path_type=Path), metavar="FILE.csv", help="histogram of q")
 @click.option("--plot", type=click.Path(path_type=Path), help="draw the histogram: .png, .svg or .pdf")
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@format_option()
 def cost_table(
     device: int | None,
     virtual: str | None,
@@ -51,9 +51,9 @@ def cost_table(
     table: str,
     kind: str,
     seed: int,
-    output: Path | None,
+    target: Path | None,
     plot: Path | None,
-    form: str,
+    output: str,
     **options: Any,
 ) -> int:
     """Predict random domain iterations by a cost table, run them on the device, and compare: q = predicted / measured.
@@ -62,14 +62,14 @@ def cost_table(
     """
     from makespan.estimators.opencl_cost_table.table import find
     from makespan.report.files import check_writable, write_whole
-    from makespan.report.plot import check_picture_path
+    from makespan.report.pictures import check_picture_path
     from makespan.report.prediction_quality import csv, document, draw_quality, text
 
-    if output is not None:
-        check_writable(output, "the histogram")
+    if target is not None:
+        check_writable(target, "the histogram")
     if plot is not None:
         check_picture_path(plot)
-        if output is not None and output.resolve() == plot.resolve():
+        if target is not None and target.resolve() == plot.resolve():
             raise InputError("two outputs have the same name")
     priced = find(table)
     found = opened(device, virtual, noise, seed)
@@ -77,20 +77,24 @@ def cost_table(
         click.echo(f"warning: the table was measured on {priced.device}, and this is {found.name}", err=True)
     kinds = ("random", "realistic") if kind == _BOTH else (kind,)
     qualities = {name: _quality(name, found, priced, seed, **options) for name in kinds}
-    if output is not None:
-        write_whole(output, csv(qualities).encode(), "the histogram")
+    if target is not None:
+        write_whole(target, csv(qualities).encode(), "the histogram")
     if plot is not None:
         draw_quality(qualities, plot)
-    lines = [text(name, quality) for name, quality in qualities.items()]
-    click.echo(json.dumps(document(qualities)) if form == "json" else "\n".join(lines))
-    for path, what in ((output, "histogram"), (plot, "picture")):
+    said = rendered(
+        output,
+        text=lambda: "\n".join(text(name, quality) for name, quality in qualities.items()),
+        data=lambda: document(qualities),
+    )
+    click.echo(said)
+    for path, what in ((target, "histogram"), (plot, "picture")):
         if path is not None:
-            click.echo(f"{what}: {path}", err=form != "text")
+            remark(f"{what}: {path}", output)
     wrong = [sample.expression for q in qualities.values() for sample in q.samples if not sample.agrees]
     if wrong:
         click.echo(f"makespan: the device computes something else than numpy: {'; '.join(wrong[:10])}", err=True)
         return NOT_MEASURED
-    return 0
+    return DONE
 
 
 def _quality(
@@ -108,7 +112,6 @@ def _quality(
 ) -> "Quality":
     import sys
 
-    from makespan.cli.estimate.opencl_cost_table import extents
     from makespan.estimators.opencl_cost_table.evaluation import evaluate
     from makespan.estimators.opencl_cost_table.expression import Array, Type
     from makespan.estimators.opencl_cost_table.samples import iterations

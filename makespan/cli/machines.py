@@ -1,10 +1,10 @@
 """`makespan machines`: the machines that come with the package, and where their numbers come from."""
 
-import json
 from collections.abc import Iterator, Sequence
 
 import click
 
+from makespan.cli.output import format_option, rendered
 from makespan.engines import ENGINES
 from makespan.machine import Latency, Machine, MachineFile, UnitClass, find, shipped
 
@@ -17,15 +17,16 @@ _LEGEND = (
 
 @click.command("machines")
 @click.argument("machine", metavar="[NAME|FILE.toml]", required=False)
-@click.option("--format", "output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@format_option()
 def command(machine: str | None, output: str) -> None:
     """List the machines that come with the package, or show one, or a machine file, with all its sources."""
     files = list(shipped().values()) if machine is None else [find(machine)]
-    if output == "json":
-        lines = [json.dumps(_document(file)) for file in files]
-    else:
-        lines = list(_table(files) if machine is None else _page(files[0]))
-    click.echo("\n".join(lines))
+    said = rendered(
+        output,
+        text=lambda: "\n".join(_table(files) if machine is None else _page(files[0])),
+        data=lambda: map(_document, files),
+    )
+    click.echo(said)
 
 
 def _table(files: Sequence[MachineFile]) -> Iterator[str]:

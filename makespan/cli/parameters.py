@@ -86,3 +86,14 @@ class Memory(click.ParamType[int]):
         if match is None or match[2] not in _BYTES or int(match[1]) == 0:
             self.fail(f"{value!r} is not a size such as 8GiB; units: {', '.join(filter(None, _BYTES))}", param, ctx)
         return int(match[1]) * _BYTES[match[2]]
+
+
+def extents(text: str, what: str) -> tuple[int, ...]:
+    """A shape such as `4096x4096`.
+
+    Raises:
+        InputError: no such thing.
+    """
+    if not re.fullmatch(rf"\d{{1,{_DIGITS}}}(x\d{{1,{_DIGITS}}})*", text, re.ASCII):
+        raise InputError(f"{what} {text!r}: a shape is numbers with x between, such as 4096x4096")
+    return tuple(map(int, text.split("x")))

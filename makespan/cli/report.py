@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from makespan.cli import INTERRUPTED
 from makespan.cli.parameters import Warps, examples
-from makespan.cli.solve import BOUNDED, DIFFERS, EXACT, interruptible, progress
+from makespan.cli.running import INTERRUPTED, exit_code, interruptible, progress
 from makespan.cli.source import (
     KERNEL_FORMATS,
     KernelOptions,
@@ -27,16 +26,16 @@ from makespan.engines import Limits, solve
 from makespan.errors import BrokenPromiseError, InputError
 from makespan.instance import Instance
 from makespan.machine import MachineFile, find
-from makespan.report import text
-from makespan.report.bundle import bundle as made_bundle
-from makespan.report.bundle import check_bundle_path
 from makespan.report.files import check_writable, write_whole
 from makespan.report.html import Command, Context, Input, page_data, render
-from makespan.report.policy_gap import enclosing
-from makespan.result import Result, Status
-from makespan.simulate import POLICIES, Choices, run
+from makespan.report.result import text
+from makespan.report.result.bundle import bundle as made_bundle
+from makespan.report.result.bundle import check_bundle_path
+from makespan.result import Result
+from makespan.simulate import Choices
 from makespan.stopwatch import within
 from makespan.strings import MAX_FILE_BYTES, NamedInstance
+from makespan.study.policy_gap import enclosing, runs
 from makespan.text_file import read_bytes
 
 if TYPE_CHECKING:
@@ -97,7 +96,7 @@ def command(
             return solve(instance, backend=backend, best_case=best_case, limits=limits)
 
     instance = question.instance
-    schedules = {policy: run(instance, policy, known.choices) for policy in POLICIES}
+    schedules = runs(instance, known.choices)
     gap = enclosing(solved(instance, best_case=best_case, seconds=reading.left), schedules)
     points = tuple(_points(gap.result, others, partial(solved, best_case=False)))
     evidence = made_bundle(replace(gap.result, best_case=None))  # runs that narrow the best case are not in it
@@ -112,7 +111,9 @@ def command(
     for name, path in (("page", output), ("bundle", bundle)):
         if path is not None:
             click.echo(f"{name}: {path}")
-    return _exit_code(question, gap.result, points)
+    if any(point.interrupted for point in points):
+        return INTERRUPTED
+    return exit_code(gap.result, question)
 
 
 def _check_outputs(output: Path, bundle: Path | None) -> None:
@@ -247,12 +248,3 @@ def _spelled(value: Any) -> str:
         return str(value.start) if len(value) == 1 else f"{value.start}..{value.stop - 1}"
     capacities = getattr(value, "capacities", None)
     return str(value) if capacities is None else ",".join(f"{unit}={most}" for unit, most in capacities.items())
-
-
-def _exit_code(question: NamedInstance, result: Result, points: Iterable[Result]) -> int:
-    if result.interrupted or any(point.interrupted for point in points):
-        return INTERRUPTED
-    expected = question.makespan
-    if expected is not None and not result.bounds.lower <= expected <= result.bounds.upper:
-        return DIFFERS
-    return EXACT if result.status is Status.EXACT else BOUNDED

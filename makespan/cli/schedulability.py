@@ -1,23 +1,22 @@
 """`makespan schedulability`: whether all deadlines hold, by how much, and what breaks first."""
 
-import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import click
 
-from makespan.cli import INTERRUPTED
+from makespan.cli.output import QUIET, TEXT, format_option, remark, rendered
 from makespan.cli.parameters import Memory, Seconds, examples
-from makespan.cli.solve import progress
+from makespan.cli.running import DONE, INTERRUPTED, NO, UNDECIDED, progress
 from makespan.engines import Limits as SolverLimits
 from makespan.errors import InputError
-from makespan.report.cache import BundleCache, default_folder
-from makespan.report.figures import PICTURES
+from makespan.report.deadlines.document import document
+from makespan.report.deadlines.text import execution_times, report, verdict
 from makespan.report.files import check_writable, write_whole
-from makespan.report.schedulability import execution_times, report, verdict
-from makespan.report.schedulability_document import document
-from makespan.report.text import terminal_width
+from makespan.report.lines import terminal_width
+from makespan.report.pictures import PICTURES
+from makespan.report.result.cache import BundleCache, default_folder
 from makespan.schedulability.analysis import DEFAULT_LIMITS
 from makespan.schedulability.assessment import ASSIGNMENTS, Assessment, stages
 from makespan.schedulability.description import Description, Priorities
@@ -30,7 +29,7 @@ from makespan.schedulability.verdict import Answer
 from makespan.schedulability.wcet import Solver, Wcet, each_execution_time
 
 _DRAWN = 4
-_EXIT_CODES = {Answer.YES: 0, Answer.NO: 1, Answer.UNKNOWN: 3}
+_EXIT_CODES = {Answer.YES: DONE, Answer.NO: NO, Answer.UNKNOWN: UNDECIDED}
 
 
 @click.command("schedulability", epilog=examples("makespan schedulability examples/tasks.toml --gantt worst.png"))
@@ -39,7 +38,7 @@ _EXIT_CODES = {Answer.YES: 0, Answer.NO: 1, Answer.UNKNOWN: 3}
 @click.option("--priorities", type=click.Choice(list(map(str, Priorities))), help="what they mean: for a CSV file")
 @click.option("--assign", type=click.Choice(ASSIGNMENTS), help="find partitions for the tasks that have none")
 @click.option("--sensitivity", is_flag=True, help="what breaks first: longer kernels, shorter periods, a slower clock")
-@click.option("--format", "output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@format_option()
 @click.option("--gantt", type=click.Path(path_type=Path), help="the worst schedule found as .png .svg .pdf")
 @click.option(
     "--export",
@@ -82,6 +81,7 @@ def command(
     Exit code 0: schedulable; 1: not, with evidence; 3: neither is proven.
     """
     _check_outputs(gantt, export)
+    output = QUIET if quiet and output == TEXT else output
     description = read(tasks, clock=clock, priorities=priorities)
     store = _store(cache, f"{time_limit} s, {memory_limit} bytes", no_cache=no_cache)
     show = progress()
@@ -100,9 +100,9 @@ def command(
     try:
         made = [] if found.is_interrupted else [*_draw(found, gantt), *_export(found, export)]
     finally:  # a file that fails costs nobody the answer
-        click.echo(_printed(found, output, quiet=quiet))
+        click.echo(_printed(found, output))
     for line in made:
-        click.echo(line, err=output != "text" or quiet)
+        remark(line, output)
     return INTERRUPTED if found.is_interrupted else _EXIT_CODES[found.answer]
 
 
@@ -134,10 +134,13 @@ def _reached(known: Iterator[Assessment]) -> Assessment:
     return found
 
 
-def _printed(found: Assessment, output: str, *, quiet: bool) -> str:
-    if output == "json":
-        return json.dumps(document(found))
-    return verdict(found) if quiet else report(found, width=terminal_width())
+def _printed(found: Assessment, output: str) -> str:
+    return rendered(
+        output,
+        text=lambda: report(found, width=terminal_width()),
+        quiet=lambda: verdict(found),
+        data=lambda: document(found),
+    )
 
 
 def _check_outputs(gantt: Path | None, export: tuple[str, Path] | None) -> None:
@@ -171,7 +174,7 @@ def _draw(found: Assessment, path: Path | None) -> Iterator[str]:
     if found.verdict is None:
         yield f"no picture: {verdict(found)}"
         return
-    from makespan.report.schedulability_plot import draw_window
+    from makespan.report.deadlines.picture import draw_window
 
     window = worst_window(found.task_set, names=_closest(found))
     draw_window(window, found.tick, path, title=verdict(found))

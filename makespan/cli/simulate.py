@@ -1,7 +1,5 @@
 """`makespan simulate`: runs of scheduling policies, beside the worst case of all schedulers."""
 
-import json
-import platform
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -9,29 +7,33 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from makespan.cli import INTERRUPTED
+from makespan.cli.output import (
+    QUIET,
+    all_written,
+    format_option,
+    quiet_option,
+    refuse_twice,
+    remark,
+    rendered,
+    text_form,
+)
 from makespan.cli.parameters import Seconds, examples
-from makespan.cli.solve import QUIET, all_written, interruptible, progress, refuse_twice, text_form, what
-from makespan.cli.source import instances, quiet_option, source_options
-from makespan.cli.window import check_window, gantt_option, window, window_options
-from makespan.errors import BrokenPromiseError, InputError
+from makespan.cli.running import DONE, exit_code, interruptible, progress, worst
+from makespan.cli.source import instances, source_options
+from makespan.cli.window import check_window, gantt_option, window, window_options, written
+from makespan.errors import InputError
 from makespan.instance import MAX_WARPS, Instance
-from makespan.result import Status
 from makespan.schedule import Schedule
 from makespan.simulate.choices import GROUP_SIZE, LATENCIES, PATHS, Choices
 from makespan.simulate.policies import POLICIES
 from makespan.stopwatch import within
 from makespan.strings import NamedInstance
-from makespan.version import __version__
+from makespan.study.policy_gap import ONE_RUN, PolicyGap, enclosing, one_run, runs
 
 if TYPE_CHECKING:
-    from makespan.report.gantt import Window
-    from makespan.report.policy_gap import PolicyGap
-    from makespan.simulate.statistics import Statistics
+    from makespan.report.schedule.panels import Window
 
-EXACT, BOUNDED = 0, 3
 ALL = "all"
-_COLUMNS = "warps,name,kind,least,most,evidence"
 
 
 @click.command(
@@ -65,7 +67,7 @@ _COLUMNS = "warps,name,kind,least,most,evidence"
     "--seed", type=click.IntRange(0, 2**64 - 1), default=0, show_default=True, help="of everything that is random"
 )
 @click.option("--time-limit", type=Seconds(), default=60.0, show_default=True, help="to prove worst and best case")
-@click.option("--format", "output", type=click.Choice(["text", "json", "csv"]), default="text", show_default=True)
+@format_option("csv")
 @gantt_option("one run")
 @window_options
 @click.option("--plot", type=click.Path(path_type=Path), help="draw the table of all: .png, .svg or .pdf")
@@ -99,14 +101,16 @@ def command(
     check_window(gantt, first, end)
     output = text_form(output, quiet=quiet)
     if output == "csv":
-        click.echo(_COLUMNS)
+        from makespan.report.study.policy_gap import CSV_HEADER
+
+        click.echo(CSV_HEADER)
     codes = [
         _all(question, choices, time_limit if number else reading.left, output, plot, many=len(asked) > 1)
         if policy == ALL
         else _one(question, policy, choices, output, many=len(asked) > 1, gantt=gantt, first=first, end=end)
         for number, question in enumerate(asked)
     ]
-    return next((code for code in (INTERRUPTED, BOUNDED) if code in codes), EXACT)
+    return worst(codes)
 
 
 def _check_pictures(policy: str, gantt: Sequence[Path], plot: Path | None, instances: int) -> None:
@@ -115,8 +119,8 @@ def _check_pictures(policy: str, gantt: Sequence[Path], plot: Path | None, insta
         raise InputError(f"--gantt draws the run of one policy: give --policy {'|'.join(POLICIES)}")
     if plot is not None and policy != ALL:
         raise InputError("--plot draws the table of --policy all; --gantt draws the run of one policy")
-    from makespan.report.plot import check_picture_path
-    from makespan.report.schedule_file import check_schedule_path
+    from makespan.report.pictures import check_picture_path
+    from makespan.report.schedule.file import check_schedule_path
 
     for name, paths, check in (
         ("--gantt", gantt, check_schedule_path),
@@ -140,95 +144,44 @@ def _one(
     first: int | None,
     end: int | None,
 ) -> int:
-    from makespan.report import simulation
+    from makespan.report.study import simulation
     from makespan.simulate.statistics import statistics
 
     instance = question.instance
-    schedule = _run(instance, policy, choices)
-    if output == "json":
-        click.echo(json.dumps(_document(question, policy, choices, statistics(instance, schedule))))
-    elif output == "csv":
-        click.echo(f"{instance.warps},{policy},run,{schedule.makespan},{schedule.makespan},one run")
-    elif many:
-        click.echo(f"{instance.warps:>5} warps  {schedule.makespan:>9} cycles  {policy}  one run, not a bound")
-    elif output == QUIET:
-        click.echo(simulation.verdict(instance, policy, schedule.makespan))
-    else:
-        click.echo(simulation.report(instance, policy, choices, statistics(instance, schedule)))
+    schedule = one_run(instance, policy, choices)
+    verdict = simulation.verdict(instance, policy, schedule.makespan)
+    brief = f"{instance.warps:>5} warps  {schedule.makespan:>9} cycles  {policy}  {ONE_RUN}"
+    said = rendered(
+        output,
+        text=lambda: brief if many else simulation.report(instance, policy, choices, statistics(instance, schedule)),
+        quiet=lambda: brief if many else verdict,
+        data=lambda: simulation.document(question.name, instance, policy, choices, statistics(instance, schedule)),
+        csv=lambda: simulation.csv_row(instance, policy, schedule.makespan),
+    )
+    click.echo(said)
     shown = window(schedule.makespan, first, end) if gantt else None
     drawn = () if shown is None else gantt
     if shown is not None:
-        _draw(instance, schedule, gantt, shown, simulation.verdict(instance, policy, schedule.makespan))
-    for path in drawn if output != QUIET else ():
-        click.echo(f"{what(path)}: {path}", err=output != "text")
-    return EXACT
+        _draw(instance, schedule, gantt, shown, verdict)
+    for line in written(drawn) if output != QUIET else ():
+        remark(line, output)
+    return DONE
 
 
 def _draw(instance: Instance, schedule: Schedule, paths: Sequence[Path], shown: "Window", title: str) -> None:
-    from makespan.report.schedule_file import write_schedule
+    from makespan.report.schedule.file import write_schedule
 
     how: dict[str, Any] = {"title": title, "subtitle": str(instance), "window": shown}
     all_written(partial(write_schedule, instance, schedule, path, **how) for path in paths)
-
-
-def _run(instance: Instance, policy: str, choices: Choices) -> Schedule:
-    """The schedule of a policy, replayed, and within the bounds that cost nothing."""
-    from makespan.bounds import least_possible, pessimistic
-    from makespan.simulate import replay, run
-
-    schedule = run(instance, policy, choices)
-    least, makespan, most = least_possible(instance), replay(instance, schedule), pessimistic(instance)
-    if not least <= makespan <= most:
-        raise BrokenPromiseError(f"policy {policy} takes {makespan} cycles, outside of {least}..{most}")
-    return schedule
-
-
-def _document(question: NamedInstance, policy: str, choices: Choices, counts: "Statistics") -> dict[str, Any]:
-    instance, ways = question.instance, counts.warps
-    return {
-        "schema": "makespan.simulation/1",
-        "name": question.name,
-        "warps": instance.warps,
-        "blocks": instance.blocks,
-        "machine": instance.machine.name,
-        "policy": policy,
-        "choices": _settings(choices),
-        "makespan": counts.makespan,
-        "is_bound": False,
-        "cycles_by_issues": {str(issues): cycles for issues, cycles in counts.issues.items()},
-        "issue_slots": counts.issue_slots,
-        "classes": {
-            name: {"instructions": use.instructions, "port_cycles": use.port_cycles, "offered": use.offered}
-            for name, use in counts.classes.items()
-        },
-        "warp_cycles": {
-            "issuing": ways.issuing,
-            "latency": ways.latency,
-            "waiting_for_ports": ways.ports,
-            "waiting_for_issue_slot": ways.issue_slot,
-            "barrier": ways.barrier,
-            "finished": ways.finished,
-        },
-        "versions": {"makespan": __version__, "python": platform.python_version()},
-    }
-
-
-def _settings(choices: Choices) -> dict[str, Any]:
-    return {
-        "latency": choices.latency,
-        "route": choices.path,
-        "seed": choices.seed,
-        "group_size": choices.group_size,
-    }
 
 
 def _all(
     question: NamedInstance, choices: Choices, seconds: float, output: str, plot: Path | None, *, many: bool
 ) -> int:
     from makespan.engines import Limits, solve
-    from makespan.report.policy_gap import draw_policy_gap, enclosing
+    from makespan.report.study.policy_gap import draw_policy_gap
 
-    schedules = {policy: _run(question.instance, policy, choices) for policy in POLICIES}
+    schedules = runs(question.instance, choices)
     limits = Limits(seconds, progress=progress(quiet=output == QUIET))
     with interruptible(limits):
         result = solve(question.instance, best_case=True, limits=limits)
@@ -237,32 +190,29 @@ def _all(
     if plot is not None:
         draw_policy_gap(gap, plot)
         if output != QUIET:
-            click.echo(f"picture: {plot}", err=output != "text")
-    if result.interrupted:
-        return INTERRUPTED
-    return EXACT if gap.result.status is Status.EXACT else BOUNDED
+            remark(f"picture: {plot}", output)
+    return exit_code(gap.result)
 
 
-def _rendered(question: NamedInstance, gap: "PolicyGap", choices: Choices, output: str, *, many: bool) -> str:
-    from makespan.report import simulation, text
-    from makespan.report.document import document
-    from makespan.report.policy_gap import summary, table
+def _rendered(question: NamedInstance, gap: PolicyGap, choices: Choices, output: str, *, many: bool) -> str:
+    from makespan.report.lines import assumptions, terminal_width
+    from makespan.report.result import text
+    from makespan.report.study import policy_gap, simulation
 
-    if output == "json":
-        runs = [{"policy": policy, "makespan": makespan, "is_bound": False} for policy, makespan in gap.runs.items()]
-        settings = {"choices": _settings(choices), "runs": runs, "result": document(gap.result)}
-        return json.dumps({"schema": "makespan.policy-gap/1", "name": question.name, **settings})
-    if output == "csv":
-        evidence = {"worst case": str(gap.result.upper_evidence)}
-        return "\n".join(
-            f"{question.instance.warps},{row.name},{row.kind},{row.lower},{row.upper},"
-            + ({"run": "one run", "bound": "pessimistic"}.get(row.kind) or evidence.get(row.name, ""))
-            for row in gap.rows()
-        )
-    verdict = [text.verdict(gap.result), summary(gap)]
-    if output == QUIET:
-        return "\n".join([f"{text.subject(gap.result)}:", *verdict] if many else verdict)
-    lines = [*verdict, text.subject(gap.result), simulation.settings(question.instance, choices), table(gap)]
-    return "\n".join(
-        [*lines, ""] if many else [*lines, *text.assumptions(gap.result.assumptions, text.terminal_width())]
+    result = gap.result
+
+    def report() -> str:
+        settings = simulation.settings(question.instance, choices)
+        lines = [*verdict(), text.subject(result), settings, policy_gap.table(gap)]
+        return "\n".join([*lines, ""] if many else [*lines, *assumptions(result.assumptions, terminal_width())])
+
+    def verdict() -> list[str]:
+        return [text.verdict(result), policy_gap.summary(gap)]
+
+    return rendered(
+        output,
+        text=report,
+        quiet=lambda: "\n".join([f"{text.subject(result)}:", *verdict()] if many else verdict()),
+        data=lambda: policy_gap.document(gap, choices, question.name),
+        csv=lambda: policy_gap.csv_rows(gap),
     )

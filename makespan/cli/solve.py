@@ -1,46 +1,49 @@
 """`makespan solve`: the worst case, its proof, and a picture."""
 
-import json
 import shutil
-import signal
-import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import click
 
-from makespan.cli import INTERRUPTED
+from makespan.cli.output import (
+    QUIET,
+    TEXT,
+    all_written,
+    format_option,
+    quiet_option,
+    refuse_twice,
+    remark,
+    rendered,
+    text_form,
+)
 from makespan.cli.parameters import examples
-from makespan.cli.source import engine_options, instances, quiet_option, source_options
-from makespan.cli.window import check_window, gantt_option, window, window_options
+from makespan.cli.running import DONE, INTERRUPTED, NO, UNDECIDED, exit_code, interruptible, progress, worst
+from makespan.cli.source import engine_options, instances, source_options
+from makespan.cli.window import check_window, gantt_option, window, window_options, written
 from makespan.engines import Limits, solve
 from makespan.errors import InputError
-from makespan.report import text
-from makespan.report.bundle import check_bundle_path
-from makespan.report.bundle import write as write_bundle
-from makespan.report.document import deadline_document, document
-from makespan.report.explain import explain, explanation_document
-from makespan.report.figures import PICTURES
-from makespan.report.gantt import Window
-from makespan.report.rows import Rows, counts
-from makespan.report.schedule_file import check_schedule_path, write_schedule
-from makespan.report.timeline import timeline as draw_timeline
+from makespan.report.lines import terminal_width
+from makespan.report.result import text
+from makespan.report.result.bundle import check_bundle_path
+from makespan.report.result.bundle import write as write_bundle
+from makespan.report.result.document import deadline_document, document
+from makespan.report.result.rows import Rows, counts
+from makespan.report.schedule.explanation import explain, explanation_document
+from makespan.report.schedule.file import check_schedule_path, write_schedule
+from makespan.report.schedule.panels import Window
+from makespan.report.schedule.timeline import timeline as draw_timeline
 from makespan.result import Result, Status
 from makespan.schedulability.gate import Deadline, Outcome, read_deadline
 from makespan.stopwatch import within
 from makespan.strings import NamedInstance
 from makespan.wording import pessimistic_name, scope
 
-EXACT, DIFFERS, BOUNDED = 0, 1, 3
-_GATE = {Outcome.MET: 0, Outcome.MISSED: 1, Outcome.UNDECIDED: 3}
-_SECONDS_PER_PROGRESS_LINE = 2.0
+_GATE = {Outcome.MET: DONE, Outcome.MISSED: NO, Outcome.UNDECIDED: UNDECIDED}
 _WIDTH_OF_OUTCOME = 11
-QUIET = "quiet"
 
 
 @click.command(
@@ -54,7 +57,7 @@ QUIET = "quiet"
 @click.option("--best-case", is_flag=True, help="also the shortest work-conserving schedule")
 @click.option("--deadline", metavar="TIME|Ncycles", help="is the worst case in time? such as 200ns, or 280cycles")
 @click.option("--clock", metavar="FREQUENCY", help="of the SM, at least, such as 1.4GHz: for a deadline in time")
-@click.option("--format", "output", type=click.Choice(["text", "json", "csv"]), default="text", show_default=True)
+@format_option("csv")
 @click.option("--bundle", type=click.Path(path_type=Path), help="leave the evidence, for 'makespan verify'")
 @gantt_option("the witness")
 @window_options
@@ -106,7 +109,7 @@ def command(
             if timeline:
                 click.echo(_timeline(result))
         for line in () if quiet else _written(drawn, bundle):
-            click.echo(line, err=output != "text")
+            remark(line, output)
         if limits.short_of_memory and result.status is not Status.EXACT and not quiet:
             click.echo("a search stopped for want of memory: with a larger --memory-limit it may prove more", err=True)
         if result.interrupted:
@@ -114,43 +117,12 @@ def command(
     _say(form.foot(asked, results))
     if results[-1].interrupted:
         return INTERRUPTED
-    codes = [_exit_code(question, result, gate) for question, result in zip(asked, results, strict=True)]
-    return next((code for code in (DIFFERS, BOUNDED) if code in codes), EXACT)
+    return worst([_exit_code(question, result, gate) for question, result in zip(asked, results, strict=True)])
 
 
 def _solve(question: NamedInstance, backend: str, limits: Limits, *, best_case: bool) -> Result:
     with interruptible(limits):
         return solve(question.instance, backend=backend, best_case=best_case, limits=limits)
-
-
-@contextmanager
-def interruptible(limits: Limits) -> Iterator[None]:
-    """The first Ctrl-C asks the engines to stop and keep what they have proven; the second one kills."""
-
-    def interrupt(number: int, frame: FrameType | None) -> None:
-        del frame
-        limits.interrupt()
-        signal.signal(number, signal.default_int_handler)
-        click.echo("interrupted: finishing with the bounds so far (again to abort)", err=True)
-
-    before = signal.signal(signal.SIGINT, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
-def progress(*, quiet: bool = False) -> Callable[[str], None]:
-    """A printer of progress on stderr, silent for quick work and at most one line every two seconds."""
-    last = time.monotonic()
-
-    def show(line: str) -> None:
-        nonlocal last
-        if not quiet and time.monotonic() - last >= _SECONDS_PER_PROGRESS_LINE:
-            last = time.monotonic()
-            click.echo(line, err=True)
-
-    return show
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,43 +135,47 @@ class _Form:
 
     def head(self) -> str:
         """What stands above the first result."""
-        if self.output == "csv":
-            gated = "" if self.gate is None else ",deadline_cycles,deadline"
-            return f"warps,status,lower,upper,pessimistic,best_case,backend,seconds{gated}"
-        return self.rows.head() if self.rows and self.output == "text" else ""
+        gated = "" if self.gate is None else ",deadline_cycles,deadline"
+        csv = f"warps,status,lower,upper,pessimistic,best_case,backend,seconds{gated}"
+        return {TEXT: self.rows.head() if self.rows else "", "csv": csv}.get(self.output, "")
 
     def one(self, question: NamedInstance, result: Result) -> str:
         """One result."""
-        if self.output == "json":
-            return _json(question, result, self.gate)
-        if self.output == "csv":
-            return _csv(result, self.gate)
+        return rendered(
+            self.output,
+            text=lambda: self._text(question, result),
+            quiet=lambda: "" if self.rows else "\n".join([text.verdict(result), *self._remarks(question, result)]),
+            data=lambda: _data(question, result, self.gate),
+            csv=lambda: _csv(result, self.gate),
+        )
+
+    def _text(self, question: NamedInstance, result: Result) -> str:
         if self.rows is not None:
-            return "" if self.output == QUIET else self._row(self.rows, question, result)
-        remarks = [] if _agrees(question, result) else [f"EXPECTED {question.makespan}"]
-        if self.gate is not None:
-            remarks.append(text.deadline(self.gate, result.bounds, result.caveats))
-        if self.output == QUIET:
-            return "\n".join([text.verdict(result), *remarks])
-        return text.report(result, remarks, width=text.terminal_width())
+            return self._row(self.rows, question, result)
+        return text.report(result, self._remarks(question, result), width=terminal_width())
+
+    def _remarks(self, question: NamedInstance, result: Result) -> list[str]:
+        remarks = [] if question.agrees(result.bounds) else [f"EXPECTED {question.makespan}"]
+        gated = [] if self.gate is None else [text.deadline(self.gate, result.bounds, result.caveats)]
+        return [*remarks, *gated]
 
     def _row(self, rows: Rows, question: NamedInstance, result: Result) -> str:
         outcome = "" if self.gate is None else f"{self.gate.outcome(result.bounds):<{_WIDTH_OF_OUTCOME}}"
-        wrong = "" if _agrees(question, result) else f"  EXPECTED {question.makespan}"
+        wrong = "" if question.agrees(result.bounds) else f"  EXPECTED {question.makespan}"
         remark = f"{outcome}{question.name or ''}{wrong}"
         numbers = (result.instance.warps, result.bounds, result.pessimistic, result.upper_evidence)
         return rows.row(*numbers, best=result.best_case, remark=remark)
 
     def foot(self, asked: Sequence[NamedInstance], results: Sequence[Result]) -> str:
         """What several results come to."""
-        if self.rows is None or self.output not in ("text", QUIET):
+        if self.rows is None or self.output not in (TEXT, QUIET):
             return ""
         caveats = list(dict.fromkeys(caveat for result in results for caveat in result.caveats))
         stopped = " (interrupted)" * results[-1].interrupted
         lines = [f"{counts('result', sorted((result.status for result in results), reverse=True), caveats)}{stopped}"]
         if self.gate is not None:
             lines.append(f"deadline of {self.gate}{scope(caveats)}: {_outcomes(self.gate, results)}")
-        if wrong := sum(not _agrees(question, result) for question, result in zip(asked, results, strict=False)):
+        if wrong := sum(not question.agrees(result.bounds) for question, result in zip(asked, results, strict=False)):
             lines.append(f"{wrong} not as EXPECTED")
         return "\n".join(lines)
 
@@ -221,12 +197,12 @@ def _say(lines: str) -> None:
         click.echo(lines)
 
 
-def _json(question: NamedInstance, result: Result, gate: Deadline | None) -> str:
+def _data(question: NamedInstance, result: Result, gate: Deadline | None) -> dict[str, Any]:
     named = {"name": question.name} if question.name else {}
     expected = {"expected": question.makespan} if question.makespan is not None else {}
     explained = {"explanation": explanation_document(explain(result.instance, result.witness))}
     gated = {} if gate is None else {"deadline": deadline_document(gate, result.bounds)}
-    return json.dumps({**document(result), **explained, **gated, **named, **expected})
+    return {**document(result), **explained, **gated, **named, **expected}
 
 
 def _csv(result: Result, gate: Deadline | None) -> str:
@@ -237,17 +213,9 @@ def _csv(result: Result, gate: Deadline | None) -> str:
     return ",".join(map(str, (*fields, f"{result.seconds:.3f}", *in_time)))
 
 
-def _agrees(question: NamedInstance, result: Result) -> bool:
-    expected = question.makespan
-    return expected is None or result.bounds.lower <= expected <= result.bounds.upper
-
-
 def _exit_code(question: NamedInstance, result: Result, gate: Deadline | None) -> int:
-    if not _agrees(question, result):
-        return DIFFERS
-    if gate is not None:
-        return _GATE[gate.outcome(result.bounds)]
-    return EXACT if result.status is Status.EXACT else BOUNDED
+    code = exit_code(result, question)
+    return code if gate is None or code == NO else _GATE[gate.outcome(result.bounds)]
 
 
 def _check_outputs(gantt: Sequence[Path], bundle: Path | None, instances: int) -> None:
@@ -261,33 +229,9 @@ def _check_outputs(gantt: Sequence[Path], bundle: Path | None, instances: int) -
     refuse_twice((*gantt, *((bundle,) if bundle else ())))
 
 
-def refuse_twice(paths: Sequence[Path]) -> None:
-    """Two outputs need two names.
-
-    Raises:
-        InputError: they have one.
-    """
-    seen = set[Path]()
-    for path in paths:
-        if path.resolve() in seen:
-            raise InputError(f"{path}: two outputs have this name")
-        seen.add(path.resolve())
-
-
 def _check_timeline(asked: bool, output: str, instances: int) -> None:
-    if asked and (output != "text" or instances > 1):
+    if asked and (output != TEXT or instances > 1):
         raise InputError("--timeline is text about one instance: leave out --format, a range and a file of several")
-
-
-def text_form(output: str, *, quiet: bool) -> str:
-    """The value of `--format`, and `QUIET` for what `--quiet` leaves of a text.
-
-    Raises:
-        InputError: both are given.
-    """
-    if quiet and output != "text":
-        raise InputError("--quiet leaves the verdict of a text: leave out --format")
-    return QUIET if quiet else output
 
 
 def _leave(result: Result, gantt: Sequence[Path], bundle: Path | None, shown: Window | None) -> None:
@@ -295,24 +239,8 @@ def _leave(result: Result, gantt: Sequence[Path], bundle: Path | None, shown: Wi
     all_written([*drawn, partial(write_bundle, result, bundle)] if bundle else drawn)
 
 
-def all_written(writers: Iterable[Callable[[], None]]) -> None:
-    """Write several files, of which one that fails costs no other.
-
-    Raises:
-        InputError: the first that failed.
-    """
-    failed = []
-    for write in writers:
-        try:
-            write()
-        except InputError as error:
-            failed.append(error)
-    if failed:
-        raise failed[0]
-
-
 def _written(gantt: Sequence[Path], bundle: Path | None) -> Iterator[str]:
-    yield from (f"{what(path)}: {path}" for path in gantt)
+    yield from written(gantt)
     if bundle is not None:
         yield f"bundle: {bundle}"
 
@@ -320,11 +248,6 @@ def _written(gantt: Sequence[Path], bundle: Path | None) -> Iterator[str]:
 def _draw(result: Result, path: Path, shown: Window | None) -> None:
     title, subtitle = text.verdict(result), text.pictured(result)
     write_schedule(result.instance, result.witness, path, title=title, subtitle=subtitle, window=shown)
-
-
-def what(path: Path) -> str:
-    """What a file of a schedule is."""
-    return "picture" if path.suffix.lower() in PICTURES else "schedule"
 
 
 def _timeline(result: Result) -> str:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from makespan import strings
+from makespan.cli.output import Decorator
 from makespan.cli.parameters import Capacity, Memory, Seconds, Warps
 from makespan.engines import BACKENDS
 from makespan.errors import InputError, ParseError
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
 FORMATS = ("ptx", "toml", "jsonl")
 KERNEL_FORMATS = ("ptx", "cu")
 MAX_STDIN_BYTES = strings.MAX_FILE_BYTES
-
-Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
 def stack(*options: Decorator) -> Decorator:
@@ -115,8 +114,6 @@ engine_options = stack(
         "--seed", type=click.IntRange(0, 2**31 - 1), default=0, show_default=True, help="of solvers' random numbers"
     ),
 )
-
-quiet_option = click.option("--quiet", "-q", is_flag=True, help="the verdict alone")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,12 +1,13 @@
 """`makespan strings`: what a kernel becomes, and what is missing for it to become a program."""
 
-import json
+from collections.abc import Callable
 from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from makespan.cli.output import TEXT, format_option, rendered
 from makespan.cli.source import (
     KernelOptions,
     classification,
@@ -33,7 +34,7 @@ _MOST_ROWS = 40
 @kernel_options
 @click.option("--listing", is_flag=True, help="every instruction once, in text order")
 @click.option("--dot", is_flag=True, help="the control flow graph, for Graphviz")
-@click.option("--format", "output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@format_option()
 def command(source: str, input_format: str | None, listing: bool, dot: bool, output: str, **options: Any) -> None:
     """Show for each kernel of SOURCE its letters, its loops with their bounds, and the choices left open."""
     if listing and dot:
@@ -51,11 +52,15 @@ def command(source: str, input_format: str | None, listing: bool, dot: bool, out
     described = [
         _listing(kernel, chosen) if listing else _description(module, kernel, chosen, alone=alone) for kernel in kernels
     ]
+    lines = _listing_lines if listing else _lines
     for number, shown in enumerate(described):
-        if output == "json":
-            click.echo(json.dumps(shown))
-        else:
-            click.echo(("\n" if number else "") + "\n".join(_listing_lines(shown) if listing else _lines(shown)))
+        if number and output == TEXT:
+            click.echo()
+        click.echo(_printed(shown, lines, output))
+
+
+def _printed(shown: dict[str, Any], lines: Callable[[dict[str, Any]], list[str]], output: str) -> str:
+    return rendered(output, text=lambda: "\n".join(lines(shown)), data=lambda: shown)
 
 
 def _listing(kernel: "Kernel", options: KernelOptions) -> dict[str, Any]:

@@ -1,16 +1,17 @@
 """`makespan verify`: the independent checker."""
 
-import json
 from pathlib import Path
 
 import click
 
+from makespan.cli.output import format_option, rendered
 from makespan.cli.parameters import examples
+from makespan.cli.running import DONE, NO, UNDECIDED
 from makespan.text_file import read_bytes
 from makespan.verify import UNCHECKED, Outcome, Refused, Verdict, parse, verify
 from makespan.verify.reading import MOST_BYTES
 
-_EXIT_CODES = {Outcome.ACCEPTED: 0, Outcome.REJECTED: 1, Outcome.UNPROVEN: 3}
+_EXIT_CODES = {Outcome.ACCEPTED: DONE, Outcome.REJECTED: NO, Outcome.UNPROVEN: UNDECIDED}
 
 
 @click.command(
@@ -20,7 +21,7 @@ _EXIT_CODES = {Outcome.ACCEPTED: 0, Outcome.REJECTED: 1, Outcome.UNPROVEN: 3}
     ),
 )
 @click.argument("bundle", type=click.Path(path_type=Path))
-@click.option("--format", "output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@format_option()
 def command(bundle: Path, output: str) -> int:
     """Check the evidence in BUNDLE, a file that 'solve --bundle' wrote, without the code that computed it.
 
@@ -31,10 +32,13 @@ def command(bundle: Path, output: str) -> int:
         verdict = verify(parse(content))
     except Refused as refusal:
         verdict = Verdict(Outcome.REJECTED, str(refusal))
-    click.echo(json.dumps(_document(verdict)) if output == "json" else verdict)
-    if output == "text" and verdict.outcome is not Outcome.REJECTED:
-        click.echo(f"not checked: {', '.join(UNCHECKED)}")
+    click.echo(rendered(output, text=lambda: _text(verdict), data=lambda: _document(verdict)))
     return _EXIT_CODES[verdict.outcome]
+
+
+def _text(verdict: Verdict) -> str:
+    unchecked = f"not checked: {', '.join(UNCHECKED)}"
+    return str(verdict) if verdict.outcome is Outcome.REJECTED else f"{verdict}\n{unchecked}"
 
 
 def _document(verdict: Verdict) -> dict[str, object]:

@@ -1,17 +1,18 @@
 """`--gantt`, `--from` and `--to`: the files of a schedule, and which of its cycles a picture shows."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
+from makespan.cli.output import Decorator
 from makespan.errors import InputError
-from makespan.report.figures import PICTURES
-from makespan.report.gantt import Window
+from makespan.report.pictures import PICTURES
+from makespan.report.schedule.panels import Window
 
 
-def gantt_option(what: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def gantt_option(what: str) -> Decorator:
     """Give a command `gantt`, the files to write a schedule to; `what` schedule that is."""
     return click.option(
         "--gantt",
@@ -63,3 +64,8 @@ def window(makespan: int, first: int | None, end: int | None) -> Window | None:
         click.echo(f"makespan: {said}", err=True)
         return None
     return Window(first or 0, makespan if end is None else min(end, makespan))
+
+
+def written(paths: Sequence[Path]) -> Iterator[str]:
+    """A line for each file of a schedule."""
+    yield from (f"{'picture' if path.suffix.lower() in PICTURES else 'schedule'}: {path}" for path in paths)

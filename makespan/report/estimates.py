@@ -7,9 +7,10 @@ from typing import Any
 
 from makespan.estimators import Estimate
 from makespan.report import estimate as single
-from makespan.report import policy_gap, text
-from makespan.report.document import document as result_document
-from makespan.report.policy_gap import PolicyGap
+from makespan.report.result import text
+from makespan.report.result.document import document as result_document
+from makespan.report.study import policy_gap
+from makespan.study.policy_gap import PolicyGap
 from makespan.version import __version__
 
 SCHEMA = "makespan.estimates/1"
@@ -63,13 +64,12 @@ def report(estimates: Estimates) -> str:
 
 def document(estimates: Estimates) -> dict[str, Any]:
     """The same as plain data."""
-    runs = [{"policy": name, "makespan": cycles, "is_bound": False} for name, cycles in estimates.gap.runs.items()]
     return {
         "schema": SCHEMA,
         "launch": estimates.launch,
         "gpu": estimates.gpu,
         "proven": result_document(estimates.gap.result),
-        "runs": runs,
+        "runs": policy_gap.runs_document(estimates.gap),
         "estimates": [single.document(one) for one in estimates.found.values()],
         "missing": dict(estimates.missing),
         "versions": {"makespan": __version__, "python": platform.python_version()},

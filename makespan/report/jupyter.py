@@ -9,7 +9,7 @@ from html import escape
 from typing import Any
 
 from makespan.report.html.visible import visible
-from makespan.report.text import bound_rows, pictured, report, subject, verdict
+from makespan.report.result.text import bound_rows, pictured, report, subject, verdict
 from makespan.result import Result
 
 _SIZE = re.compile(r'<svg([^>]*?) width="([\d.]+pt)" height="[\d.]+pt"')
@@ -29,7 +29,7 @@ class Picture:
 
 def gantt(result: Result) -> Picture:
     """The schedule that takes as long as the lower bound says; see docs/pictures.md for how to read it."""
-    from makespan.report.plot import rendered_gantt
+    from makespan.report.schedule.picture import rendered_gantt
 
     svg = rendered_gantt(result.instance, result.witness, ".svg", title=verdict(result), subtitle=pictured(result))
     return Picture(svg.decode())

@@ -5,8 +5,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from makespan.estimators.opencl_cost_table.evaluation import BINS_PER_OCTAVE, Quality
-from makespan.report.figures import GREY, INK, LINES, PESSIMISTIC, PROVEN, RUN, cut, padded, write_figure
-from makespan.report.plot import check_picture_path
+from makespan.report.pictures import (
+    GREY,
+    INK,
+    LINES,
+    PESSIMISTIC,
+    PROVEN,
+    RUN,
+    check_picture_path,
+    cut,
+    padded,
+    write_figure,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -21,7 +21,7 @@ from makespan.engines import Limits
 from makespan.engines import solve as solved
 from makespan.errors import BrokenPromiseError, InputError
 from makespan.instance import Instance
-from makespan.report.gantt import Window
+from makespan.report.schedule.panels import Window
 from makespan.result import Bounds
 
 ROOT = Path(__file__).parents[2]

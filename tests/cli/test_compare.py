@@ -110,7 +110,7 @@ def test_ctrl_c_keeps_the_points_so_far(compare: Runner, tmp_path: Path, monkeyp
             os.kill(os.getpid(), signal.SIGINT)
         return solve(instance, best_case=best_case, limits=limits)
 
-    monkeypatch.setattr("makespan.report.comparison.solve", interrupted)
+    monkeypatch.setattr("makespan.study.comparison.solve", interrupted)
     data, picture = tmp_path / "d.csv", tmp_path / "d.pdf"
     done = compare("--string", "CLLC", "--warps", "1..5", "-o", data, "-o", picture)
     assert done.code == 130
@@ -133,7 +133,7 @@ def test_a_file_that_fails_costs_neither_the_table_nor_the_other_files(
         folder.rmdir()
         return solve(instance, best_case=best_case, limits=limits)
 
-    monkeypatch.setattr("makespan.report.comparison.solve", removing)
+    monkeypatch.setattr("makespan.study.comparison.solve", removing)
     done = compare(*STRING, "--warps", "2", "--best-case", "-o", folder / "p.png", "-o", data)
     assert done.code == 2
     assert done.err == f"makespan: {folder}/p.png: cannot write the picture: No such file or directory\n"

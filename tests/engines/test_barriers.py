@@ -20,7 +20,7 @@ from makespan.errors import InputError, InvalidScheduleError, UnsupportedError
 from makespan.instance import Instance
 from makespan.machine import PAPER, Machine
 from makespan.program import BARRIER, Place, Program
-from makespan.report.bundle import bundle
+from makespan.report.result.bundle import bundle
 from makespan.result import Bounds, PhaseBound, Status, Upper
 from makespan.schedule import Schedule
 from makespan.simulate import POLICIES, replay, run

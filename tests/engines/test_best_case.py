@@ -13,12 +13,12 @@ from makespan.engines.finding import Finding
 from makespan.engines.search import choose as packed
 from makespan.instance import Instance
 from makespan.machine import Machine
-from makespan.report.bundle import bundle
-from makespan.report.document import document
-from makespan.report.policy_gap import enclosing
-from makespan.report.text import report
+from makespan.report.result.bundle import bundle
+from makespan.report.result.document import document
+from makespan.report.result.text import report
 from makespan.result import Bounds
 from makespan.simulate import POLICIES, run
+from makespan.study.policy_gap import enclosing
 from tests.command import Runner
 
 CONVOY = Instance.of("LLLLCCCCCCCCCLLCCCCCCC", 8)

@@ -8,7 +8,7 @@ import jsonschema
 import pytest
 
 from makespan import Instance, Machine, ptx, solve
-from makespan.cli import BAD_INPUT
+from makespan.cli.running import BAD_INPUT
 from makespan.flow import Launch
 from makespan.simulate.policies import POLICIES
 from tests.command import Outcome, Runner

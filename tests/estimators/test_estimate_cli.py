@@ -8,7 +8,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from makespan import cli
+from makespan.cli.running import BAD_INPUT
 from makespan.errors import InputError
 from makespan.estimators import Estimate, Origin, Quantity, Term, gpu
 from makespan.report import estimate as report
@@ -110,7 +110,7 @@ def test_help_lists_the_methods_without_importing_them(estimate: Runner) -> None
 )
 def test_a_method_must_be_named(arguments: list[str], message: str, estimate: Runner) -> None:
     done = estimate(*arguments)
-    assert done.code == cli.BAD_INPUT
+    assert done.code == BAD_INPUT
     assert message in done.err
 
 

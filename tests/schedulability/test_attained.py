@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from makespan.errors import InputError
-from makespan.report.schedulability import report, verdict
+from makespan.report.deadlines.text import report, verdict
 from makespan.schedulability.analysis import analyse, is_proven
 from makespan.schedulability.assessment import Assessment, assess
 from makespan.schedulability.description import (

@@ -14,9 +14,9 @@ from random import Random
 
 import pytest
 
+from benchmarks.task_sets import deadline_monotonic, rate_monotonic, uunifast
 from makespan.schedulability.analysis import analyse
 from makespan.schedulability.evidence import search
-from makespan.schedulability.generate import deadline_monotonic, rate_monotonic, uunifast
 from makespan.schedulability.latency import latency
 from makespan.schedulability.simulation import Run
 from makespan.schedulability.task import Activation, Chain, Partition, Policy, Task, TaskSet

@@ -14,7 +14,7 @@ from makespan import Instance
 from makespan import solve as prove
 from makespan.cli import solve as solve_command
 from makespan.errors import InputError
-from makespan.report import text
+from makespan.report.result import text
 from makespan.result import Bounds
 from makespan.schedulability.gate import Deadline, Outcome, read_deadline
 from tests.command import Runner

@@ -18,8 +18,8 @@ from makespan.errors import InputError
 from makespan.estimators.estimate import Estimate
 from makespan.machine import PAPER, UnitClass
 from makespan.program import Program
-from makespan.report import bundle, cache
-from makespan.report.cache import BundleCache
+from makespan.report.result import bundle, cache
+from makespan.report.result.cache import BundleCache
 from makespan.result import Bounds
 from makespan.schedulability import files
 from makespan.schedulability import wcet as wcet_module

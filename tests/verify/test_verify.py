@@ -25,7 +25,7 @@ from makespan.engines.portfolio import CPSAT, ILP
 from makespan.instance import Instance
 from makespan.machine import Machine
 from makespan.program import Program
-from makespan.report.bundle import bundle, write
+from makespan.report.result.bundle import bundle, write
 from makespan.result import Bounds, Result, Upper
 from makespan.schedule import Schedule
 from makespan.simulate.semantics import moved, selections, starts

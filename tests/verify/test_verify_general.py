@@ -26,7 +26,7 @@ from makespan.errors import InvalidScheduleError
 from makespan.instance import Instance
 from makespan.machine import DELAY, Latency, Machine, UnitClass
 from makespan.program import Program
-from makespan.report.bundle import bundle
+from makespan.report.result.bundle import bundle
 from makespan.result import Bounds, Result, Upper
 from makespan.schedule import Schedule
 from makespan.simulate import replay as engine_replay

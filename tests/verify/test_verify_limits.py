@@ -10,7 +10,7 @@ import pytest
 from makespan.engines import solve
 from makespan.instance import Instance
 from makespan.machine import Latency, Machine, UnitClass
-from makespan.report.bundle import bundle
+from makespan.report.result.bundle import bundle
 from makespan.verify import Refused, bounds, parse, reading, two_warps
 from makespan.verify.phases import questions
 from makespan.verify.refusal import Effort, TooMuchWork, Work

@@ -1,30 +1,28 @@
 """`makespan estimate --compare`: every method that can say something, beside what is proven and simulated."""
 
-import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from makespan.cli import INTERRUPTED
 from makespan.cli.estimate import METHODS
 from makespan.cli.estimate.hong_kim import active_blocks_option
 from makespan.cli.estimate.kleimenov_popova import cache_options
 from makespan.cli.estimate.question import Asked, Question, described, gpu_options, resource_options
+from makespan.cli.output import format_option, rendered
 from makespan.cli.parameters import Seconds
+from makespan.cli.running import exit_code, interruptible, progress
 from makespan.cli.source import KERNEL_FORMATS, instances, source_options
 from makespan.errors import InputError
-from makespan.result import Status
 from makespan.stopwatch import within
 
 if TYPE_CHECKING:
     from makespan.estimators import Estimate
     from makespan.estimators.gpu import Gpu
     from makespan.instance import Instance
-    from makespan.report.policy_gap import PolicyGap
+    from makespan.study.policy_gap import PolicyGap
 
-EXACT, BOUNDED = 0, 3
 _RESOURCES = ("regs", "ptxas", "smem")
 
 
@@ -37,7 +35,7 @@ _RESOURCES = ("regs", "ptxas", "smem")
 @click.option("--table", metavar="NAME|FILE.json", help="a cost table, for opencl-cost-table")
 @click.option("--ffma-device", metavar="vgk110|FILE.csv", help="a virtual SM or measurements, for dual-issue")
 @click.option("--time-limit", type=Seconds(), default=60.0, show_default=True, help="to prove worst and best case")
-@click.option("--format", "output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@format_option()
 def command(
     gpu: str,
     settings: tuple[str, ...],
@@ -76,10 +74,8 @@ def command(
     gap, said = _proven(proof.instance, reading.left)
     launch = f"{question.kernel.name}, {question.launch}"
     compared = report.Estimates(launch, f"GPU {card.name}", gap, said, found, missing)
-    click.echo(json.dumps(report.document(compared)) if output == "json" else report.report(compared))
-    if gap.result.interrupted:
-        return INTERRUPTED
-    return EXACT if gap.result.status is Status.EXACT else BOUNDED
+    click.echo(rendered(output, text=lambda: report.report(compared), data=lambda: report.document(compared)))
+    return exit_code(gap.result)
 
 
 def _question(asked: Asked, gpu: "Gpu") -> Question:
@@ -140,16 +136,13 @@ def _dual_issue(question: Question, gpu: "Gpu", device: str | None) -> "Estimate
 
 def _proven(instance: "Instance", seconds: float) -> "tuple[PolicyGap, str]":
     """Best case, a run of every policy, worst case; and how the runs were made."""
-    from makespan.cli.solve import interruptible, progress
     from makespan.engines import Limits, solve
-    from makespan.report import simulation
-    from makespan.report.policy_gap import enclosing
-    from makespan.simulate import run
+    from makespan.report.study import simulation
     from makespan.simulate.choices import GROUP_SIZE, LATENCIES, PATHS, Choices
-    from makespan.simulate.policies import POLICIES
+    from makespan.study.policy_gap import enclosing, runs
 
     choices = Choices(LATENCIES[0], PATHS[0], 0, GROUP_SIZE)
-    schedules = {policy: run(instance, policy, choices) for policy in POLICIES}
+    schedules = runs(instance, choices)
     limits = Limits(seconds, progress=progress())
     with interruptible(limits):
         result = solve(instance, best_case=True, limits=limits)

@@ -14,6 +14,7 @@ from makespan.cli.estimate.question import (
     resource_options,
     show,
 )
+from makespan.cli.output import TEXT
 from makespan.cli.source import stack
 from makespan.errors import InputError
 
@@ -75,7 +76,7 @@ def command(
     card = described(gpu, settings, "kleimenov_popova")
     found, model, result = estimated(asked.question(card), card, rates, **options)
     expressions = _expressions(model) if with_expressions else {}
-    if output != "json" and expressions:
+    if output == TEXT and expressions:
         click.echo("\n".join(f"{name} = {text}" for name, text in expressions.items()))
     show(found, explain=explain, output=output, **({"expressions": expressions} if with_expressions else {}))
     return 0 if result.is_converged else NOT_CONVERGED

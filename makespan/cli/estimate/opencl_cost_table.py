@@ -1,13 +1,13 @@
 """`makespan estimate --method opencl-cost-table`: what a kernel costs by a measured table, and where to run it."""
 
-import json
 import re
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from makespan.cli.estimate.question import Asked, kernel_options, report_options
-from makespan.cli.parameters import Seconds
+from makespan.cli.output import rendered
+from makespan.cli.parameters import Seconds, extents
 from makespan.errors import InputError
 
 if TYPE_CHECKING:
@@ -79,22 +79,13 @@ def command(
     interval = priced.interval_bytes
     work = _of_kernel(asked, interval, options) if expr is None else _of_iteration(expr, interval, options)
     prediction = predict(priced, work, _assigned(overrides, "--override", float))
-    if output == "json":
-        click.echo(json.dumps(cost_prediction.document(prediction, cpu_time)))
-    else:
-        click.echo(cost_prediction.text(prediction, explain=explain, cpu_seconds=cpu_time))
+    said = rendered(
+        output,
+        text=lambda: cost_prediction.text(prediction, explain=explain, cpu_seconds=cpu_time),
+        data=lambda: cost_prediction.document(prediction, cpu_time),
+    )
+    click.echo(said)
     return DEVICE if cpu_time is None or prediction.on_device(cpu_time) else CPU
-
-
-def extents(text: str, what: str) -> tuple[int, ...]:
-    """A shape such as `4096x4096`.
-
-    Raises:
-        InputError: no such thing.
-    """
-    if not re.fullmatch(rf"\d{{1,{_DIGITS}}}(x\d{{1,{_DIGITS}}})*", text, re.ASCII):
-        raise InputError(f"{what} {text!r}: a shape is numbers with x between, such as 4096x4096")
-    return tuple(map(int, text.split("x")))
 
 
 def _of_iteration(text: str, interval_bytes: int, options: dict[str, Any]) -> "Work":

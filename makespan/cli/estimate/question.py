@@ -1,12 +1,12 @@
 """What the methods are asked about: a kernel, its launch and a GPU; the options that say so, and the report."""
 
-import json
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from makespan.cli.output import format_option, rendered
 from makespan.cli.source import bounds_files, cuda_options, launch_options, read_module, stack, telling_how_to_keep
 from makespan.errors import InputError
 
@@ -44,7 +44,7 @@ gpu_options = stack(
 
 report_options = stack(
     click.option("--explain", is_flag=True, help="all quantities, with their sources"),
-    click.option("--format", "output", type=click.Choice(["text", "json"]), default="text", show_default=True),
+    format_option(),
 )
 
 
@@ -141,5 +141,7 @@ def show(found: "Estimate", *, explain: bool, output: str, **more: Any) -> None:
     """Print an estimate; `more` are keys of its document."""
     from makespan.report import estimate as report
 
-    as_data = output == "json"
-    click.echo(json.dumps({**report.document(found), **more}) if as_data else report.text(found, explain=explain))
+    said = rendered(
+        output, text=lambda: report.text(found, explain=explain), data=lambda: {**report.document(found), **more}
+    )
+    click.echo(said)

@@ -1,13 +1,13 @@
 """What the microbenchmarks have in common: programs, samples, and descriptions completed by a fit."""
 
-import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from makespan.cli.output import TEXT, format_option, rendered
 from makespan.cli.source import stack
 from makespan.errors import InputError
 from makespan.machine.values import shown
@@ -46,9 +46,7 @@ options = stack(
         metavar="FILE.toml",
         help="write it, completed",
     ),
-    click.option(
-        "--format", "output", type=click.Choice(["text", "json"]), default="text", show_default=True, help="of the fit"
-    ),
+    format_option(what="of the fit"),
     click.option("--force", is_flag=True, help="take times that are on no line"),
 )
 run_options = stack(
@@ -120,18 +118,23 @@ def _fit(asked: Asked, path: Path, table: "Table", fit: Any) -> None:
     parameters = fit(samples.read(path, table), described, shown(path.name))
     if asked.gpu_out is not None:
         write(described.with_data({found.key: found.datum() for found in parameters}), asked.gpu_out)
-    if asked.output == "json":
-        click.echo(json.dumps({"schema": "makespan.microbench/1", "parameters": [_document(p) for p in parameters]}))
-        return
+    said = rendered(
+        asked.output,
+        text=lambda: "\n".join(_lines(parameters)),
+        data=lambda: {"schema": "makespan.microbench/1", "parameters": [_document(found) for found in parameters]},
+    )
+    click.echo(said)
+    if asked.gpu_out is not None and asked.output == TEXT:
+        click.echo(f"GPU description: {asked.gpu_out}")
+
+
+def _lines(parameters: "Sequence[Parameter]") -> Iterator[str]:
     width = max(len(found.key) for found in parameters)
     for found in parameters:
         sure = "" if found.error is None else f"  +- {found.error:.3g}"
         line = "" if found.r_squared is None else f"  R^2 {float(found.r_squared):.6f}"
-        click.echo(f"{found.key:<{width}}  {float(found.value):>12.6g} {found.datum().unit}{sure}{line}  {found.note}")
-        for doubt in found.doubts:
-            click.echo(f"warning: {found.key}: {doubt}")
-    if asked.gpu_out is not None:
-        click.echo(f"GPU description: {asked.gpu_out}")
+        yield f"{found.key:<{width}}  {float(found.value):>12.6g} {found.datum().unit}{sure}{line}  {found.note}"
+        yield from (f"warning: {found.key}: {doubt}" for doubt in found.doubts)
 
 
 def _document(found: "Parameter") -> dict[str, Any]:

@@ -1,6 +1,5 @@
 """`makespan microbench dual-issue`: what FFMA throughput an SM sustains, and which registers and codes reach it."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +7,7 @@ import click
 
 from makespan.cli.issue_device import REGISTERS, IssueDeviceOptions, device_options, measured
 from makespan.cli.microbench.benchmark import written
+from makespan.cli.output import format_option, rendered
 from makespan.errors import InputError
 
 
@@ -22,7 +22,7 @@ from makespan.errors import InputError
 @click.option("--emit", type=click.Choice(["kepleras", "portable"]), help="write programs instead of measuring")
 @click.option("--test", type=click.Choice(["bank", "code", "pattern", "latency"]), help="whose programs to write")
 @click.option("-o", "--output", "folder", type=click.Path(path_type=Path), metavar="DIR", help="where to write them")
-@click.option("--format", "output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@format_option()
 def command(
     registers: int,
     single_code: bool,
@@ -58,7 +58,7 @@ def command(
     found = measured(asked, registers=registers, single_code=single_code, only=patterns)
     if machine_out is not None:
         write_whole(machine_out, machine_file.text(found).encode(), "the machine file")
-    click.echo(json.dumps(report.document(found)) if output == "json" else report.text(found))
+    click.echo(rendered(output, text=lambda: report.text(found), data=lambda: report.document(found)))
 
 
 def _emit(kind: str, test: str | None, folder: Path | None, registers: int) -> None:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from makespan.cli import INTERRUPTED
+from makespan.cli.opencl_device import device_options, opened
 from makespan.cli.parameters import Seconds
-from makespan.cli.source import stack
+from makespan.cli.running import DONE, INTERRUPTED
 from makespan.errors import InputError
 
 if TYPE_CHECKING:
@@ -22,35 +22,6 @@ if TYPE_CHECKING:
 _SECONDS_PER_SAVE = 2.0
 _SECONDS = {False: 480.0, True: 60.0}  # by --quick
 _SHOWN = 10
-
-
-device_options = stack(
-    click.option("--device", type=click.IntRange(0), help="number of the OpenCL device [default: 0]"),
-    click.option("--virtual", metavar="NAME|FILE.json", help="no device: one that takes as long as a table says"),
-    click.option("--noise", type=click.FloatRange(0, 1, max_open=True), help="of --virtual, relative [default: 0.01]"),
-)
-"""The options that choose a device: a real one, or one that takes as long as a table says."""
-
-
-def opened(device: int | None, virtual: str | None, noise: float | None, seed: int) -> "Device":
-    """The device of these options.
-
-    Raises:
-        InputError: options that contradict each other, no such device or table.
-        MeasurementError: no OpenCL, or a device that cannot be timed.
-    """
-    if virtual is None:
-        if noise is not None:
-            raise InputError("--noise is for --virtual")
-        from makespan.estimators.opencl_cost_table.opencl_device import OpenCLDevice
-
-        return OpenCLDevice(device or 0)
-    if device is not None:
-        raise InputError("--device and --virtual exclude each other")
-    from makespan.estimators.opencl_cost_table.table import find
-    from makespan.estimators.opencl_cost_table.virtual_device import NOISE, VirtualDevice
-
-    return VirtualDevice(find(virtual), noise=NOISE if noise is None else noise, seed=seed)
 
 
 @click.command("opencl")
@@ -126,7 +97,7 @@ def command(
     click.echo(shown(table))
     _warn(table, len(measured))
     click.echo(f"cost table: {output}; measured points: {path}")
-    return 0
+    return DONE
 
 
 def _bar(length: int, name: str) -> Any:

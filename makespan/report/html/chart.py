@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 
 from makespan.instance import Instance
 from makespan.program import BARRIER
-from makespan.report.activity import Bar, Gap, Wait, Why
 from makespan.report.html.columns import column, differences
 from makespan.report.html.visible import visible
-from makespan.report.looks import IDLE, Look
+from makespan.report.schedule.activity import Bar, Gap, Wait, Why
+from makespan.report.schedule.looks import IDLE, Look
 from makespan.schedule import Schedule
 
 MOST_STRETCHES = 1_500_000

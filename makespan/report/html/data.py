@@ -7,18 +7,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from makespan.instance import Instance
 from makespan.machine import MachineFile
-from makespan.report import simulation, text
-from makespan.report.activity import bars, full, gaps, held, split, waits
-from makespan.report.document import document
-from makespan.report.explain import explain, explanation_document
-from makespan.report.explain import words as sentence
 from makespan.report.html.chart import Rows, Traced, chart, occupancy, per_warp, stretches
 from makespan.report.html.visible import visible
-from makespan.report.policy_gap import PolicyGap, Row, summary
-from makespan.report.timeline import timeline
+from makespan.report.result import text
+from makespan.report.result.document import document
+from makespan.report.schedule.activity import bars, full, gaps, held, split, waits
+from makespan.report.schedule.explanation import explain, explanation_document
+from makespan.report.schedule.explanation import words as sentence
+from makespan.report.schedule.timeline import timeline
+from makespan.report.study import simulation
+from makespan.report.study.policy_gap import summary
 from makespan.result import Result
 from makespan.schedule import Schedule
 from makespan.simulate import Choices
+from makespan.study.policy_gap import PolicyGap, Row
 from makespan.verify import digest
 
 if TYPE_CHECKING:

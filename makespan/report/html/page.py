@@ -12,7 +12,7 @@ from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
-from makespan.report.html import figures
+from makespan.report.html import marks
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -27,9 +27,9 @@ def render(data: Mapping[str, Any]) -> str:
     style, script = _part("page.css"), _part("page.js")
     return _template().render(
         page=data,
-        ladder=[figures.ladder(data["ladder"], layout) for layout in figures.LAYOUTS],
-        occupancy=[figures.occupancy(data["occupancy"], layout) for layout in figures.LAYOUTS],
-        curve=[figures.curve(data["curve"], layout) for layout in figures.LAYOUTS] if data["curve"] else None,
+        ladder=[marks.ladder(data["ladder"], layout) for layout in marks.LAYOUTS],
+        occupancy=[marks.occupancy(data["occupancy"], layout) for layout in marks.LAYOUTS],
+        curve=[marks.curve(data["curve"], layout) for layout in marks.LAYOUTS] if data["curve"] else None,
         policy=_policy(style, script),
         style=Markup(style),  # noqa: S704 - files of this package
         script=Markup(script),  # noqa: S704
@@ -60,7 +60,7 @@ def embedded(data: Any) -> str:
 
 def interval(row: Mapping[str, Any]) -> str:
     """`lower` and `upper` of a row as one number or two."""
-    return figures.interval(row["lower"], row["upper"])
+    return marks.interval(row["lower"], row["upper"])
 
 
 def percent(part: int, whole: int) -> str:

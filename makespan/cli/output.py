@@ -1,0 +1,81 @@
+"""What a command prints and leaves: `--format` and the writer behind each format, `--quiet`, and files."""
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from makespan.errors import InputError
+
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+TEXT, QUIET = "text", "quiet"
+DATA: Mapping[str, Callable[[Any], str]] = {"json": json.dumps}
+"""How plain data become text, by format; every command that has `format_option` has all of them."""
+
+quiet_option = click.option("--quiet", "-q", is_flag=True, help="the verdict alone")
+
+
+def format_option(*others: str, what: str | None = None) -> Decorator:
+    """Give a command `output`: text, a format of plain data, or one of the `others`; `what` is for the help."""
+    formats = click.Choice([TEXT, *DATA, *others])
+    return click.option("--format", "output", type=formats, default=TEXT, show_default=True, help=what)
+
+
+def text_form(output: str, *, quiet: bool) -> str:
+    """The value of `--format`, and `QUIET` for what `--quiet` leaves of a text.
+
+    Raises:
+        InputError: both are given.
+    """
+    if quiet and output != TEXT:
+        raise InputError("--quiet leaves the verdict of a text: leave out --format")
+    return QUIET if quiet else output
+
+
+def rendered(output: str, *, text: Callable[[], str], data: Callable[[], Any], **others: Callable[[], str]) -> str:
+    """What the writer of a format makes; only this one is called. An iterator gives plain data line by line.
+
+    >>> rendered("json", text=lambda: "2 cycles", data=lambda: {"cycles": 2})
+    '{"cycles": 2}'
+    """
+    if output in DATA:
+        made = data()
+        return "\n".join(map(DATA[output], made)) if isinstance(made, Iterator) else DATA[output](made)
+    return {TEXT: text, **others}[output]()
+
+
+def remark(line: str, output: str) -> None:
+    """A line beside the answer: below a text, and on stderr where the answer is for a program."""
+    click.echo(line, err=output != TEXT)
+
+
+def refuse_twice(paths: Sequence[Path]) -> None:
+    """Two outputs need two names.
+
+    Raises:
+        InputError: they have one.
+    """
+    seen = set[Path]()
+    for path in paths:
+        if path.resolve() in seen:
+            raise InputError(f"{path}: two outputs have this name")
+        seen.add(path.resolve())
+
+
+def all_written(writers: Iterable[Callable[[], None]]) -> None:
+    """Write several files, of which one that fails costs no other.
+
+    Raises:
+        InputError: the first that failed.
+    """
+    failed = []
+    for write in writers:
+        try:
+            write()
+        except InputError as error:
+            failed.append(error)
+    if failed:
+        raise failed[0]

@@ -1,0 +1,70 @@
+"""How a command runs: its exit codes, its progress on stderr, and what Ctrl-C does."""
+
+import signal
+import time
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import TYPE_CHECKING
+
+import click
+
+from makespan.result import Result, Status
+from makespan.strings import NamedInstance
+
+if TYPE_CHECKING:
+    from makespan.engines import Limits
+
+DONE, NO, BAD_INPUT, UNDECIDED, NOT_MEASURED, BUG, INTERRUPTED = 0, 1, 2, 3, 4, 70, 130
+BROKEN_PIPE = 141
+"""As of a process that SIGPIPE ends: whoever reads has had enough, and an answer that was not told is none."""
+
+_SECONDS_PER_PROGRESS_LINE = 2.0
+
+
+def exit_code(result: Result, asked: NamedInstance | None = None) -> int:
+    """Exact, not as expected, bounded, or stopped by the user before it was exact."""
+    if result.interrupted:
+        return INTERRUPTED
+    if asked is not None and not asked.agrees(result.bounds):
+        return NO
+    return DONE if result.status is Status.EXACT else UNDECIDED
+
+
+def worst(codes: Collection[int]) -> int:
+    """The exit code of a command that has several answers.
+
+    >>> worst([DONE, UNDECIDED, DONE]), worst([NO, UNDECIDED])
+    (3, 1)
+    """
+    return next((code for code in (INTERRUPTED, NO, UNDECIDED) if code in codes), DONE)
+
+
+def progress(*, quiet: bool = False) -> Callable[[str], None]:
+    """A printer of progress on stderr, silent for quick work and at most one line every two seconds."""
+    last = time.monotonic()
+
+    def show(line: str) -> None:
+        nonlocal last
+        if not quiet and time.monotonic() - last >= _SECONDS_PER_PROGRESS_LINE:
+            last = time.monotonic()
+            click.echo(line, err=True)
+
+    return show
+
+
+@contextmanager
+def interruptible(limits: "Limits") -> Iterator[None]:
+    """The first Ctrl-C asks the engines to stop and keep what they have proven; the second one kills."""
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        del frame
+        limits.interrupt()
+        signal.signal(number, signal.default_int_handler)
+        click.echo("interrupted: finishing with the bounds so far (again to abort)", err=True)
+
+    before = signal.signal(signal.SIGINT, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

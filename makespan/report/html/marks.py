@@ -1,0 +1,182 @@
+"""Where the marks of the small drawings stand, in the user units of their SVG; the templates only draw them."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from makespan.report.schedule.panels import round_numbers
+
+_CURVE_HEIGHT, _STRIP = 260, 54
+
+
+class Layout(NamedTuple):
+    """The measures of all drawings for one width of a window.
+
+    Args:
+        row: the height of a row of the ladder; where it is `stacked`, its name and value stand above its mark.
+        sides: what is left beside the marks of the ladder, left and right.
+        strip_sides: the same beside strips of occupancy.
+        ticks: how many there are at most.
+    """
+
+    name: str
+    width: int
+    stacked: bool
+    row: int
+    sides: tuple[int, int]
+    strip_sides: tuple[int, int]
+    curve_left: int
+    ticks: int
+
+
+LAYOUTS = (
+    Layout("wide", 900, False, 26, (120, 150), (120, 120), 70, 8),
+    Layout("narrow", 350, True, 42, (8, 28), (24, 62), 52, 4),
+)
+"""For a window on a desk and on paper, and for a telephone."""
+
+
+class Tick(NamedTuple):
+    """A mark on an axis."""
+
+    at: float
+    text: str
+
+
+class Rung(NamedTuple):
+    """A row of the ladder: its mark from `x` to `to`, equal for one number, and where its name and value stand."""
+
+    y: float
+    name: str
+    kind: str
+    x: float
+    to: float
+    text: str
+    name_at: tuple[float, float]
+    text_at: tuple[float, float]
+
+
+class Ladder(NamedTuple):
+    """The bound ladder; `span` is the proven stretch from the best to the worst case."""
+
+    layout: Layout
+    height: float
+    rungs: Sequence[Rung]
+    span: tuple[float, float]
+    ticks: Sequence[Tick]
+
+
+def ladder(rows: Sequence[Mapping[str, Any]], layout: Layout) -> Ladder:
+    """The drawing of the rows. Its axis begins at 0."""
+    left, right = layout.sides
+    high = max(int(row["upper"]) for row in rows)
+
+    def x(cycles: int) -> float:
+        return round(left + cycles * (layout.width - left - right) / high, 1)
+
+    def rung(number: int, row: Mapping[str, Any]) -> Rung:
+        y = layout.row * (number + (0.62 if layout.stacked else 0.5))
+        name_at = (left + 4, y - 12) if layout.stacked else (left - 8, y + 4)
+        text_at = (layout.width, y - 12) if layout.stacked else (x(row["upper"]) + 11, y + 4)
+        text = interval(row["lower"], row["upper"])
+        return Rung(y, row["name"], row["kind"], x(row["lower"]), x(row["upper"]), text, name_at, text_at)
+
+    best = next(row for row in rows if row["name"] == "best case")
+    worst = next(row for row in rows if row["name"] == "worst case")
+    ticks = [Tick(x(at), str(at)) for at in _ticks(0, high, layout.ticks)]
+    rungs = [rung(number, row) for number, row in enumerate(rows)]
+    return Ladder(layout, layout.row * len(rows), rungs, (x(best["lower"]), x(worst["upper"])), ticks)
+
+
+def interval(lower: int, upper: int) -> str:
+    """`1234` or `1234 to 1300`."""
+    return str(lower) if lower == upper else f"{lower} to {upper}"
+
+
+def _ticks(low: int, high: int, most: int) -> range:
+    """At most so many round numbers within."""
+    step = next(step for step in round_numbers() if (high - low) / step <= most)
+    return range(-(-low // step) * step, high + 1, step)
+
+
+class Strip(NamedTuple):
+    """The occupancy of one class: the outline of a filled area, at full height where all ports are held."""
+
+    y: float
+    name: str
+    points: str
+    share: str
+    colour: str
+
+
+class Occupancy(NamedTuple):
+    """A strip for each class above one another, over all cycles."""
+
+    layout: Layout
+    height: float
+    strips: Sequence[Strip]
+    strip_height: float
+    ticks: Sequence[Tick]
+
+
+def occupancy(data: Mapping[str, Any], layout: Layout) -> Occupancy:
+    """The figure of the occupancy, in which an area is a number of port-cycles."""
+    makespan, width = data["makespan"], data["bucket_cycles"]
+    left, right = layout.strip_sides
+    scale, full = (layout.width - left - right) / makespan, _STRIP - 14
+    strips = []
+    for number, entry in enumerate(data["classes"]):
+        base = _STRIP * (number + 1) - 4
+        points = [f"{left},{base}"]
+        for bucket, held in enumerate(entry["held"]):
+            first, end = bucket * width, min((bucket + 1) * width, makespan)
+            y = base - full * held / (entry["capacity"] * (end - first))
+            points += [f"{left + first * scale:.2f},{y:.2f}", f"{left + end * scale:.2f},{y:.2f}"]
+        points.append(f"{left + makespan * scale:.2f},{base}")
+        share = f"{100 * entry['total'] / (entry['capacity'] * makespan):.1f} %"
+        strips.append(Strip(base, entry["name"], " ".join(points), share, entry["colour"]))
+    ticks = [Tick(round(left + at * scale, 1), str(at)) for at in _ticks(0, makespan, layout.ticks)]
+    return Occupancy(layout, _STRIP * len(strips), strips, full, ticks)
+
+
+class Mark(NamedTuple):
+    """What is proven of a number of warps, at `x`; `lower` and `upper` are equal where it is exact."""
+
+    x: float
+    lower: float
+    upper: float
+    pessimistic: float
+
+
+class Curve(NamedTuple):
+    """Bounds over the number of warps as marks, with nothing between them, and both axes."""
+
+    layout: Layout
+    height: float
+    marks: Sequence[Mark]
+    ticks: Sequence[Tick]
+    levels: Sequence[Tick]
+
+
+def curve(points: Sequence[Mapping[str, Any]], layout: Layout) -> Curve:
+    """The figure of the curve; both axes begin at 0."""
+    most_warps = int(points[-1]["warps"])
+    most = max(int(point["pessimistic"]) for point in points)
+    left, height = layout.curve_left, _CURVE_HEIGHT - 16
+    width = layout.width - left - 30
+
+    def across(warps: int) -> float:
+        return round(left + width * warps / most_warps, 1)
+
+    def up(cycles: int) -> float:
+        return round(16 + height * (1 - cycles / most), 1)
+
+    def mark(point: Mapping[str, Any]) -> Mark:
+        return Mark(across(point["warps"]), *(up(point[key]) for key in ("lower", "upper", "pessimistic")))
+
+    return Curve(
+        layout,
+        _CURVE_HEIGHT,
+        list(map(mark, points)),
+        [Tick(across(warps), str(warps)) for warps in _ticks(0, most_warps, 3 * layout.ticks // 2)],
+        [Tick(up(level), str(level)) for level in _ticks(0, most, 6)],
+    )

@@ -1,0 +1,1 @@
+"""A result in words and as data, and the bundle with its evidence that `makespan.verify` checks."""

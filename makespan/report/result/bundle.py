@@ -1,0 +1,134 @@
+"""The bundle: a result with all evidence as JSON, schema `makespan.bundle/1`, for `makespan verify`."""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from makespan.certificate import Certificate, Potential
+from makespan.errors import InputError
+from makespan.instance import Group, Instance
+from makespan.report.files import check_writable, write_whole
+from makespan.report.result.document import claim, of_machine
+from makespan.result import PhaseBound, Result
+from makespan.schedule import Schedule
+
+SCHEMA = "makespan.bundle/1"
+LEAST_PROGRESSION = 4
+"""So many numbers in arithmetic progression are written as [first, step, count]; delays bring long ones."""
+
+
+def bundle(result: Result) -> dict[str, Any]:
+    """Instance, claim and evidence as plain data, with the SHA-256 of the canonical JSON of all that."""
+    content: dict[str, Any] = {
+        "schema": SCHEMA,
+        "instance": of_instance(result.instance),
+        "result": claim(replace(result, best_case_seconds=None)),  # nothing that anybody could check
+        "witness": _witness(result.instance, result.witness),
+        "certificate": None if result.certificate is None else _certificate(result.certificate),
+        "phases": [_phase(phase) for phase in result.phases],
+    }
+    return {**content, "sha256": hashlib.sha256(canonical(content)).hexdigest()}
+
+
+def check_bundle_path(path: Path) -> None:
+    """Refuse a path at once that no bundle can be written to, or that has the name of something else.
+
+    Raises:
+        InputError: another end than .json or none, a folder, a folder that takes no file, or an input of the command.
+    """
+    check_writable(path, "the bundle")
+    if path.suffix.lower() not in ("", ".json"):
+        raise InputError(f"{path}: the name of a bundle must end in .json, or have no end")
+
+
+def write(result: Result, path: Path) -> None:
+    """Write the bundle of `result` to `path`, whole or not at all.
+
+    Raises:
+        InputError: a file that cannot be written.
+    """
+    text = json.dumps(bundle(result), separators=(",", ":"))
+    write_whole(path, f"{text}\n".encode(), "the bundle")
+
+
+def canonical(content: dict[str, Any]) -> bytes:
+    """The one way to write JSON that digests are made of."""
+    return json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False).encode()
+
+
+def of_instance(instance: Instance) -> dict[str, Any]:
+    """The question alone as plain data: equal instances give equal data."""
+    machine = {"name": instance.machine.name, **of_machine(instance.machine)}
+    return {"machine": machine, "blocks": instance.blocks, "groups": [_group(group) for group in instance.groups]}
+
+
+def _group(group: Group) -> dict[str, Any]:
+    letters = group.program.letters
+    if letters is not None:
+        return {"warps": group.warps, "string": letters}
+    places = [[place.unit, list(place.successors)] for place in group.program.places]
+    return {"warps": group.warps, "starts": list(group.program.starts), "places": places}
+
+
+def _witness(instance: Instance, witness: Schedule) -> dict[str, Any]:
+    chains = all(group.program.is_chain for group in instance.groups)
+    return {
+        "paths": None if chains else _runs(witness.paths),
+        "latencies": None if instance.machine.fixed_latencies else _runs(witness.latencies),
+        "cycles": _runs(witness.cycles),
+    }
+
+
+def _runs(rows: Sequence[tuple[int, ...]]) -> list[list[Any]]:
+    """Rows with how often each occurs one after another."""
+    return [[len(list(equal)), list(row)] for row, equal in groupby(rows)]
+
+
+def _progressions(row: Sequence[int]) -> list[int | list[int]]:
+    """The numbers of a row, stretches in arithmetic progression as [first, step, count]."""
+    found: list[int | list[int]] = []
+    at = 0
+    while at < len(row):
+        end = at + 2
+        while end < len(row) and row[end] - row[end - 1] == row[at + 1] - row[at]:
+            end += 1
+        if end - at >= LEAST_PROGRESSION:
+            found.append([row[at], row[at + 1] - row[at], end - at])
+            at = end
+        else:
+            found.append(row[at])
+            at += 1
+    return found
+
+
+def _certificate(certificate: Certificate) -> dict[str, Any]:
+    return {"upper": certificate.upper, "potentials": [_potential(item) for item in certificate.potentials]}
+
+
+def _phase(phase: PhaseBound) -> dict[str, Any]:
+    certificate = None if phase.certificate is None else _certificate(phase.certificate)
+    return {"upper": phase.upper, "evidence": str(phase.evidence), "certificate": certificate}
+
+
+def _potential(potential: Potential) -> dict[str, Any]:
+    return {
+        "last_group": potential.last_group,
+        "classes": list(potential.classes),
+        "thresholds": list(potential.thresholds),
+        "front": potential.front,
+        "nodes": [
+            {
+                "kind": list(node.kind),
+                "label": None if node.label is None else list(node.label),
+                "others": [_progressions(row) for row in table.others],
+                "last": _progressions(table.last),
+                "constant": table.constant,
+                "ports": [_progressions(row) for row in table.ports],
+            }
+            for node, table in potential.nodes
+        ],
+    }

@@ -1,0 +1,101 @@
+"""Results kept between runs: bundles in a folder, named by what was asked, each verified when it is read."""
+
+import hashlib
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from makespan.errors import InputError
+from makespan.instance import Instance
+from makespan.report.files import write_whole
+from makespan.report.result.bundle import bundle, canonical, of_instance
+from makespan.result import Bounds, Result, Status
+from makespan.schedulability.wcet import Claim
+from makespan.text_file import read_bytes
+from makespan.verify import Outcome, Refused, parse, verify
+from makespan.verify.reading import MOST_BYTES
+from makespan.version import __version__
+
+
+def default_folder() -> Path | None:
+    """Where a user's programs keep what can be computed again; None where there is no home.
+
+    Source: XDG Base Directory Specification 0.8.
+    """
+    given = os.environ.get("XDG_CACHE_HOME", "")
+    if Path(given).is_absolute():
+        return Path(given) / "makespan" / "results"
+    try:
+        return Path.home() / ".cache" / "makespan" / "results"
+    except RuntimeError:
+        return None
+
+
+class BundleCache:
+    """Bundles by the digest of instance and version; of results that are not exact also by what was spent on them.
+
+    Args:
+        effort: what a solve may spend; a result that is no better for it than one with less would be.
+        note: called with one line about a file that cannot be used or written.
+    """
+
+    def __init__(self, folder: Path, *, effort: str, note: Callable[[str], None]) -> None:
+        self._folder, self._effort, self._note = folder, effort, note
+        self._is_told = False
+
+    def load(self, instance: Instance) -> Claim | None:
+        """The claim kept for `instance`, proven anew; None where there is none, or none that can be proven anew."""
+        for effort in ("", self._effort):
+            path = self._path(instance, effort)
+            if path.exists() and not path.is_file():
+                self._note(f"{path}: not used: it is no file")
+                continue
+            if not path.exists():
+                continue
+            try:
+                content = read_bytes(path, "kept result", MOST_BYTES, rewritten=True)
+            except InputError as error:
+                self._note(f"{error}; not used")
+                continue
+            try:
+                return _claim(content, instance)
+            except Refused as refusal:
+                self._note(f"{path}: not used, the kernel is solved again: {refusal}")
+        return None
+
+    def save(self, result: Result) -> None:
+        """Keep a result; the first time that this fails, a note says so."""
+        path = self._path(result.instance, "" if result.status is Status.EXACT else self._effort)
+        if path.exists() and not path.is_file():
+            return
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_whole(path, canonical(bundle(result)) + b"\n", "the result")
+        except OSError as error:
+            self._tell(f"{self._folder}: {error.strerror or error}")
+        except InputError as error:
+            self._tell(str(error))
+
+    def _tell(self, problem: str) -> None:
+        """Once: what keeps one result from being kept keeps most."""
+        if not self._is_told:
+            remedy = "keep solved kernels elsewhere by --cache DIR, or not at all by --no-cache"
+            self._note(f"not kept: {problem}; {remedy}")
+        self._is_told = True
+
+    def _path(self, instance: Instance, effort: str) -> Path:
+        asked = {"version": __version__, "effort": effort, "instance": of_instance(instance)}
+        return self._folder / f"{hashlib.sha256(canonical(asked)).hexdigest()}.json"
+
+
+def _claim(content: bytes, instance: Instance) -> Claim:
+    """What a kept bundle proves of `instance`; its assumptions are not read, but those that go with the question."""
+    document: Any = parse(content)
+    verdict = verify(document)
+    if verdict.outcome is not Outcome.ACCEPTED or verdict.claim is None:
+        raise Refused(verdict.reason)
+    if canonical(document["instance"]) != canonical(of_instance(instance)):
+        raise Refused("it answers another question")
+    claim = verdict.claim
+    return Claim.about(instance, Bounds(claim.lower, claim.upper), str(claim.evidence), instance.assumptions)

@@ -1,0 +1,103 @@
+"""A result in the words of a terminal."""
+
+from collections.abc import Iterable, Iterator
+
+from makespan.report.lines import WIDTH, assumptions, wrapped
+from makespan.report.result.document import bound_of_any_units
+from makespan.report.schedule.explanation import explain, words
+from makespan.result import Bounds, Result, Status
+from makespan.schedulability.gate import Deadline, Outcome
+from makespan.wording import PAPERS_NAME, cycles, pessimistic_name, scope
+
+
+def verdict(result: Result) -> str:
+    """One line: the number, whether it is exact, and under which conditions.
+
+    >>> from makespan import Instance, solve
+    >>> verdict(solve(Instance.of("CLLCLL", warps=2)))
+    'exact if every instruction takes one cycle: the worst case is 10 cycles'
+    """
+    return str(result)
+
+
+def subject(result: Result) -> str:
+    """One line: which warps on which machine."""
+    return str(result.instance)
+
+
+def pictured(result: Result) -> str:
+    """One line below the title of a picture of the witness, which of a bounded result is no worst case.
+
+    >>> from makespan import Instance, solve
+    >>> pictured(solve(Instance.of("CLLCLL", warps=2)))
+    '2 x CLLCLL on machine paper (C=1, L=1)'
+    """
+    if result.status is Status.EXACT:
+        return subject(result)
+    lower, upper = cycles(result.bounds.lower), result.bounds.upper
+    return f"a schedule of {lower}; at most {upper} are proven: {subject(result)}"
+
+
+def report(result: Result, remarks: Iterable[str] = (), *, width: int = WIDTH) -> str:
+    """The whole report: the verdict, what else is to be known first (`remarks`), and behind it all that supports it."""
+    sides = list(bound_rows(result))
+    widest = max(len(name) for name, _, _ in sides)
+    shortest = "" if result.best_case_seconds is None else f", the best case in {result.best_case_seconds:.2f} s"
+    return "\n".join(
+        [
+            verdict(result),
+            *remarks,
+            *wrapped(subject(result), width),
+            *(line for name, value, why in sides for line in wrapped(f"{name:<{widest}}{value:>11}  {why}", width)),
+            f"found by {result.backend} in {result.seconds:.2f} s{shortest}",
+            *wrapped(words(explain(result.instance, result.witness)), width),
+            *assumptions(result.assumptions, width),
+        ]
+    )
+
+
+def bound_rows(result: Result) -> Iterator[tuple[str, str, str]]:
+    """What bounds the worst case: its name, the cycles, and why."""
+    name = pessimistic_name(result.instance.machine)
+    what = "pessimistic: " if name == PAPERS_NAME else ""
+    yield "at least", str(result.bounds.lower), "a schedule that takes so long, replayed"
+    yield "at most", str(result.bounds.upper), f"proven by {result.upper_evidence}"
+    yield name, str(result.pessimistic), f"{what}what each class needs alone, added up; {excess(result)}"
+    for name, value, why in outlasting(result):
+        yield name, str(value), why
+    if result.best_case is not None:
+        yield "best case", interval(result.best_case), "the shortest work-conserving schedule"
+
+
+def outlasting(result: Result) -> Iterator[tuple[str, int, str]]:
+    """The bounds that hold even if the hardware departs from its machine: name, cycles, and from what in it."""
+    yield "robust", result.pessimistic, "holds even if warps run ahead, anything is shorter, ports more or warps fewer"
+    units = bound_of_any_units(result.instance)
+    if units is not None:
+        yield "any units", units, "holds however units of these throughputs are built"
+
+
+def deadline(gate: Deadline, bounds: Bounds, caveats: Iterable[str] = ()) -> str:
+    """One line: whether the worst case is in time, and by how much, under the same conditions as the worst case.
+
+    >>> deadline(Deadline(12), Bounds(10, 10), ["for this path only"])
+    'deadline met for this path only: 12 cycles, with 2 to spare'
+    """
+    outcome = gate.outcome(bounds)
+    by = {
+        Outcome.MET: f"with {gate.cycles - bounds.upper} to spare",
+        Outcome.MISSED: f"a schedule is {cycles(bounds.lower - gate.cycles)} too late",
+        Outcome.UNDECIDED: f"the worst case lies within {interval(bounds)}",
+    }
+    return f"deadline {outcome}{scope(caveats)}: {gate}, {by[outcome]}"
+
+
+def excess(result: Result) -> str:
+    """How far the pessimistic bound is above the proven one, in words."""
+    excess = 100 * (result.pessimistic - result.bounds.upper) / result.bounds.upper
+    return f"{excess:.1f} % above" if excess else "the same"
+
+
+def interval(bounds: Bounds) -> str:
+    """`7` or `7..9`."""
+    return str(bounds.lower) if bounds.lower == bounds.upper else f"{bounds.lower}..{bounds.upper}"

@@ -1,0 +1,207 @@
+"""A schedule as the rows of a Gantt chart: plain data, which `report.schedule.picture` and others only draw."""
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate, count
+from typing import NamedTuple
+
+from makespan.instance import Instance
+from makespan.report.schedule.activity import Bar, Edges, Gap, Wait, Why, parts
+
+
+class Span(NamedTuple):
+    """A stretch of one row.
+
+    Args:
+        unit: the class that the row has to do with in these cycles, | at a barrier.
+        why: why the warp issues nothing, or the port is idle; None for a warp that issues, or a port that is held.
+        label: what to write into it where there is room.
+    """
+
+    row: int
+    first_cycle: int
+    cycles: int
+    unit: str
+    why: Why | None
+    label: str
+
+
+class Window(NamedTuple):
+    """Cycles from `first` on, without `end`."""
+
+    first: int
+    end: int
+
+    @property
+    def cycles(self) -> int:
+        """How many."""
+        return self.end - self.first
+
+
+class Scale(NamedTuple):
+    """A time axis over a window, of `columns` with `cycles` each (the last may have fewer), all `pixels` wide."""
+
+    window: Window
+    cycles: int
+    columns: int
+    pixels: int
+
+    @classmethod
+    def of(cls, window: Window, *, width: int, widest_cycle: int) -> "Scale":
+        """The scale that fits a window into `width` pixels, all columns equally wide.
+
+        >>> Scale.of(Window(0, 915), width=2000, widest_cycle=90)
+        Scale(window=Window(first=0, end=915), cycles=1, columns=915, pixels=2)
+        >>> Scale.of(Window(0, 100_000), width=2000, widest_cycle=90).cycles
+        50
+        """
+        cycles = -(-window.cycles // width)
+        columns = -(-window.cycles // cycles)
+        return cls(window, cycles, columns, min(widest_cycle, width // columns))
+
+    @property
+    def width(self) -> int:
+        """Pixels from the first cycle to the end of the last column."""
+        return self.columns * self.pixels
+
+    def ticks(self) -> list[int]:
+        """Round numbers of cycles as far apart as their figures need, between both ends of the window.
+
+        >>> Scale.of(Window(0, 915), width=2000, widest_cycle=90).ticks()[-3:]
+        [800, 850, 915]
+        """
+        first, end = self.window
+        room = (12 * len(f"{end:,}") + 24) * self.cycles / self.pixels
+        step = next(step for step in round_numbers() if step >= room)
+        inside = range(-(-math.ceil(first + room) // step) * step, max(first, math.ceil(end - room)), step)
+        return [first, *inside, end]
+
+
+def round_numbers() -> Iterator[int]:
+    """1, 2, 5, 10, 20, 50 and so on."""
+    return (digit * 10**power for power in count() for digit in (1, 2, 5))
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """Rows of a chart from top to bottom; where a row has no span, the port is idle or the warp has finished.
+
+    Args:
+        kind: "units" or "warps".
+        names: what stands beside each row.
+        depths: how many ports or warps each row stands for; the spans of a row may overlap that often.
+        spans: what the rows show; waits of ready warps are whole.
+        full: when waits of ready warps are for a port, and else for an issue slot; without the class: always.
+        last: the row that ends last, whose name always stands; None for lanes.
+    """
+
+    kind: str
+    names: tuple[str, ...]
+    depths: tuple[int, ...]
+    spans: tuple[Span, ...]
+    full: Edges
+    last: int | None = None
+
+    def within(self, window: Window) -> "Panel":
+        """What lies in a window, cut at its ends and counted from its first cycle on."""
+        first, end = window
+        cut = ((span, max(span.first_cycle, first), min(span.first_cycle + span.cycles, end)) for span in self.spans)
+        spans = tuple(span._replace(first_cycle=a - first, cycles=b - a) for span, a, b in cut if a < b)
+        full = {unit: tuple(edge - first for edge in edges) for unit, edges in self.full.items()}
+        return replace(self, spans=spans, full=full)
+
+    def pieces(self) -> Iterator[Span]:
+        """The spans with waits of ready warps cut into those for a port and those for an issue slot."""
+        for span in self.spans:
+            if span.why is not Why.PORT or span.unit not in self.full:
+                yield span
+                continue
+            for first, cycles, port in parts(span.first_cycle, span.cycles, self.full[span.unit]):
+                yield span._replace(first_cycle=first, cycles=cycles, why=Why.PORT if port else Why.SLOT)
+
+
+def units_panel(
+    instance: Instance, bars: Sequence[Bar], gaps: Iterable[Gap], makespan: int, *, most_rows: int
+) -> Panel:
+    """One lane per port, labelled with the warps that hold it; one lane per class beyond `most_rows` ports.
+
+    A class that nobody uses has no lane.
+    """
+    used = {bar.unit for bar in bars}
+    capacities = {unit: capacity for unit, capacity in instance.machine.capacities.items() if unit in used}
+    if sum(capacities.values()) > most_rows:
+        names = [f"{unit} x{capacity}" if capacity > 1 else unit for unit, capacity in capacities.items()]
+        depths = tuple(capacities.values())
+        row = {(u, port): number for number, (u, most) in enumerate(capacities.items()) for port in range(most)}
+    else:
+        names = [f"{unit}{port}" for unit, capacity in capacities.items() for port in range(capacity)]
+        depths = (1,) * len(names)
+        row = {key: number for number, key in enumerate((u, port) for u in capacities for port in range(capacities[u]))}
+    spans = [
+        Span(row[unit, port], first, min(cycles, makespan - first), unit, None, str(warp))
+        for first, cycles, warp, _, unit, port, _ in bars
+    ]
+    spans += [Span(row[g.unit, g.port], g.first_cycle, g.cycles, g.unit, g.why, "") for g in gaps if g.why is Why.SLOT]
+    return Panel("units", tuple(names), depths, tuple(spans), {})
+
+
+def warps_panel(
+    instance: Instance, bars: Iterable[Bar], waits: Iterable[Wait], full: Edges, *, most_rows: int
+) -> Panel:
+    """One row per warp, labelled with the executed places; neighbours share a row beyond `most_rows` warps."""
+    warps = instance.warps
+    depth = -(-warps // most_rows)
+    firsts = range(0, warps, depth)
+    depths = tuple(min(depth, warps - first) for first in firsts)
+    spans = [Span(warp // depth, first, cycles, unit, why, "") for first, cycles, warp, unit, why in waits]
+    spans += [Span(bar.warp // depth, bar.first_cycle, 1, bar.unit, None, str(bar.place)) for bar in bars]
+    last = max(spans, key=lambda span: (span.first_cycle + span.cycles, -span.row)).row
+    return Panel("warps", tuple(map(_warp_name, firsts, depths)), depths, tuple(spans), full, last)
+
+
+def busiest(waits: Iterable[Wait], window: Window, cycles: int) -> Window:
+    """So many cycles in a window in which warps wait most, in sum; of equal ones the one nearest to its middle.
+
+    Stalled warps do not wait.
+    """
+    first = window.first
+    changes = [0] * (window.cycles + 1)
+    for wait in waits:
+        if wait.why is not Why.STALLED:
+            changes[min(max(wait.first_cycle - first, 0), window.cycles)] += 1
+            changes[min(max(wait.first_cycle + wait.cycles - first, 0), window.cycles)] -= 1
+    before = list(accumulate(accumulate(changes[:-1]), initial=0))
+    last = window.cycles - cycles
+    at = max(range(last + 1), key=lambda at: (before[at + cycles] - before[at], -abs(2 * at - last)))
+    return Window(first + at, first + at + cycles)
+
+
+def shows(panels: Sequence[Panel]) -> frozenset[tuple[Why | None, str]]:
+    """What occurs in the panels and needs an explanation; of classes, too, but for those who lack an issue slot."""
+    whole = {(span.why, span.unit) for panel in panels for span in panel.spans}
+    found = {key for key in whole if key[0] is not Why.PORT}
+    for panel in panels:
+        for unit in {unit for why, unit in whole if why is Why.PORT}:
+            found |= _kinds_of_waits(panel, unit)
+    return frozenset(found)
+
+
+def _kinds_of_waits(panel: Panel, unit: str) -> set[tuple[Why | None, str]]:
+    """Whether ready warps wait for a port of `unit`, or for an issue slot, or some for this and some for that."""
+    found: set[tuple[Why | None, str]] = set()
+    edges = panel.full.get(unit)
+    for span in panel.spans:
+        if span.why is Why.PORT and span.unit == unit:
+            if edges is None:
+                return {(Why.PORT, unit)}
+            found |= {
+                (Why.PORT if port else Why.SLOT, unit) for *_, port in parts(span.first_cycle, span.cycles, edges)
+            }
+            if len(found) == 2:
+                break
+    return found
+
+
+def _warp_name(first: int, depth: int) -> str:
+    return f"warp {first}" if depth == 1 else f"warps {first}-{first + depth - 1}"

@@ -1,0 +1,278 @@
+"""A Gantt chart as PNG, SVG or PDF: unit lanes above, warp rows below, cycles from left to right.
+
+Short schedules are drawn bar by bar, with numbers where there is room. Longer ones become one image per
+panel, whose columns are cycles or, when there are more cycles than columns, the mixture of several; so
+neither time nor size grows much with the number of instructions. Lengths are pixels at 150 per inch.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from makespan.instance import Instance
+from makespan.machine import Machine
+from makespan.report.files import write_whole
+from makespan.report.pictures import DPI, check_picture_path, rendered, title_lines
+from makespan.report.schedule.activity import Gap, Wait, Why, bars, full, gaps, held, waits
+from makespan.report.schedule.looks import legend
+from makespan.report.schedule.panel_drawing import POINT, draw_panel, label_points
+from makespan.report.schedule.panels import Panel, Scale, Window, busiest, shows, units_panel, warps_panel
+from makespan.schedule import Schedule
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.patches import Patch
+
+_MARGIN, _NARROWEST, _WIDEST, _WIDEST_CYCLE = 36, 1100, 2000, 90
+_MOST_LANES, _LANES_HEIGHT, _MOST_ROWS, _ROWS_HEIGHT, _TALLEST_ROW = 24, 480, 256, 900, 48
+_OVERVIEW_ROWS, _OVERVIEW_HEIGHT = 64, 384
+_EXCERPT_ROWS, _EXCERPT_HEIGHT, _EXCERPT_CYCLE, _APART = 120, 480, 8, 40
+_EXCERPTS = ("the beginning", "where warps wait most", "the end")
+_TITLE_LINE, _LINE, _CAPTION, _AXIS, _KEY = 42, 32, 52, 90, 205
+_STYLE = {"hatch.linewidth": 0.8}
+_BOLD: dict[str, Any] = {"size": 13, "weight": "bold"}
+_GREY = "#505050"
+_PLAIN: dict[str, Any] = {"size": 9, "color": _GREY}
+
+
+def draw_gantt(
+    instance: Instance,
+    schedule: Schedule,
+    path: Path,
+    *,
+    title: str,
+    subtitle: str = "",
+    window: Window | None = None,
+) -> None:
+    """Write the picture of `schedule` to `path`, whole or not at all; equal arguments give equal bytes.
+
+    The suffix of `path` says the format. `title` (the verdict) and `subtitle` are wrapped, and cut after
+    three lines each. `window` says which cycles are drawn; None draws all.
+
+    Raises:
+        InputError: a suffix other than .png, .svg and .pdf, or a file that cannot be written.
+    """
+    check_picture_path(path)
+    suffix = path.suffix.lower()
+    picture = rendered_gantt(instance, schedule, suffix, title=title, subtitle=subtitle, window=window)
+    write_whole(path, picture, "the picture")
+
+
+def rendered_gantt(
+    instance: Instance,
+    schedule: Schedule,
+    suffix: str,
+    *,
+    title: str,
+    subtitle: str = "",
+    window: Window | None = None,
+) -> bytes:
+    """The content of the file that `draw_gantt` writes; `suffix` is one of `PICTURES`."""
+    shown = Window(0, schedule.makespan) if window is None else window
+    cycles = f"cycles {shown.first:,} to {shown.end - 1:,} of {schedule.makespan:,}"
+    if shown.cycles < schedule.makespan:
+        subtitle = f"{subtitle}; {cycles}" if subtitle else cycles
+
+    def drawn() -> "Figure":
+        return _figure(_chart(instance, schedule, shown)._replace(title=title, subtitle=subtitle))
+
+    about = f"A Gantt chart of ports and warps, {cycles}: {subtitle}"
+    return rendered(drawn, suffix, title=title, about=about, **_STYLE)
+
+
+class _Part(NamedTuple):
+    """A panel, its axis of time and the height of its rows; `mark` is None but for excerpts."""
+
+    panel: Panel
+    scale: Scale
+    pixels: int
+    caption: str
+    mark: str | None = None
+
+
+class _Chart(NamedTuple):
+    keys: "Sequence[Patch]"
+    scale: Scale
+    parts: Sequence[_Part]
+    excerpts: Sequence[_Part]
+    title: str = ""
+    subtitle: str = ""
+
+
+def _chart(instance: Instance, schedule: Schedule, window: Window) -> _Chart:
+    """What is drawn, and how large; excerpts beside one another where a column mixes several cycles."""
+    scale = Scale.of(window, width=_WIDEST, widest_cycle=_WIDEST_CYCLE)
+    issued = bars(instance, schedule)
+    between = waits(issued, held(instance, schedule, issued))
+    idle = gaps(instance, issued, between, schedule.makespan)
+    is_long = scale.cycles > 1
+    lanes = units_panel(instance, issued, idle, schedule.makespan, most_rows=_MOST_LANES)
+    every = full(instance, issued)
+    rows = warps_panel(instance, issued, between, every, most_rows=_OVERVIEW_ROWS if is_long else _MOST_ROWS)
+    drawn = lanes.within(window), rows.within(window)
+    unused = sorted(set(instance.machine.capacities) - {bar.unit for bar in issued})
+    parts = [
+        _part(panel, scale, most, instance.machine, unused)
+        for panel, most in zip(drawn, (_LANES_HEIGHT, _OVERVIEW_HEIGHT if is_long else _ROWS_HEIGHT), strict=True)
+    ]
+    whole = warps_panel(instance, issued, between, every, most_rows=_EXCERPT_ROWS) if is_long else rows
+    excerpts = list(_excerpts(whole, between, scale)) if is_long else []
+    name = _idle(instance.machine, idle, window, unused)
+    keys = legend(shows(drawn), tuple(instance.machine.capacities), idle=name)
+    return _Chart(keys, scale, parts, excerpts)
+
+
+def _part(panel: Panel, scale: Scale, most: int, machine: Machine, unused: Sequence[str]) -> _Part:
+    pixels = max(4, min(_TALLEST_ROW, most // len(panel.names)))
+    return _Part(panel, scale, pixels, _caption(panel, machine, scale, pixels, unused))
+
+
+def _excerpts(rows: Panel, between: Iterable[Wait], scale: Scale) -> Iterator[_Part]:
+    """What warps do at the beginning, at the end, and where they wait most in between."""
+    first, end = scale.window
+    width = (scale.width - 2 * _APART) // 3
+    cycles = width // _EXCERPT_CYCLE
+    inner = busiest(between, Window(first + cycles, end - cycles), cycles)
+    windows = Window(first, first + cycles), inner, Window(end - cycles, end)
+    shared = f" ({_shared(rows)})" if max(rows.depths) > 1 else ""
+    for mark, window, words in zip("abc", windows, _EXCERPTS, strict=True):
+        panel = rows.within(window)
+        pixels = max(4, min(_TALLEST_ROW, _EXCERPT_HEIGHT // len(panel.names)))
+        own = Scale.of(window, width=width, widest_cycle=_EXCERPT_CYCLE)
+        yield _Part(panel, own, pixels, f"{mark}: {words}{shared}", mark)
+
+
+def _idle(machine: Machine, gaps: Iterable[Gap], window: Window, unused: Collection[str]) -> str | None:
+    """What to call the colour of ports for which no warp is ready; None where there are none in the window."""
+    name = "idle unit" if machine.issue_width is None else "idle: no ready warp"
+    shown = (
+        gap.why is Why.NOBODY
+        and gap.unit not in unused
+        and gap.first_cycle < window.end
+        and window.first < gap.first_cycle + gap.cycles
+        for gap in gaps
+    )
+    return name if any(shown) else None
+
+
+class _Page:
+    """A figure that is filled in pixels from its upper left corner."""
+
+    def __init__(self, width: int, height: int) -> None:
+        from matplotlib.figure import Figure
+
+        self.width, self.height = width, height
+        self.figure = Figure(figsize=(width / DPI, height / DPI), facecolor="white")
+
+    def write(self, x: int, y: int, text: str, **how: Any) -> None:
+        self.figure.text(x / self.width, 1 - y / self.height, text, parse_math=False, va="top", **how)
+
+    def axes(self, x: int, y: int, width: int, height: int) -> "Axes":
+        bottom = 1 - (y + height) / self.height
+        return self.figure.add_axes((x / self.width, bottom, width / self.width, height / self.height))
+
+    def legend(self, y: int, keys: "Sequence[Patch]", columns: int) -> None:
+        self.figure.legend(
+            handles=keys, ncols=columns, loc="upper left", bbox_to_anchor=(_MARGIN / self.width, 1 - y / self.height),
+            frameon=False, borderpad=0, borderaxespad=0, handlelength=1.6, columnspacing=1.6, labelspacing=0.4,
+        )  # fmt: skip
+
+
+def _figure(chart: _Chart) -> "Figure":
+    """Title, legend, lanes and rows from top to bottom, and excerpts of the rows beside one another."""
+    names = [name for part in (*chart.parts, *chart.excerpts) for name in part.panel.names]
+    left = 2 * _MARGIN + 12 * max(map(len, names))
+    width = max(left + chart.scale.width + 2 * _MARGIN, _NARROWEST)
+    inside = width - 2 * _MARGIN
+    key_rows = -(-len(chart.keys) // (inside // _KEY))
+    lines = [(line, _TITLE_LINE, _BOLD) for line in _lines(chart.title, inside, **_BOLD)]
+    lines += [(line, _LINE, _PLAIN) for line in _lines(chart.subtitle, inside, **_PLAIN)]
+    header = _MARGIN + sum(down for _, down, _ in lines) + _LINE * key_rows
+    below = [_height(chart.excerpts[0]) + _AXIS] if chart.excerpts else []
+    page = _Page(width, header + sum(map(_height, chart.parts)) + _AXIS + sum(below))
+    y = _MARGIN
+    for line, down, look in lines:
+        page.write(_MARGIN, y, line, **look)
+        y += down
+    page.legend(y + 6, chart.keys, columns=-(-len(chart.keys) // key_rows))
+    y = header
+    for part in chart.parts:
+        axes = _draw_part(page, part, left, y)
+        y += _height(part)
+    _number_cycles(axes, chart.scale)
+    for number, part in enumerate(chart.excerpts):
+        _point_at(axes, part, chart.scale)
+        own = _draw_part(page, part, left + number * (part.scale.width + _APART), y + _AXIS)
+        _number_cycles(own, part.scale)
+        first, *_, last = own.get_xticklabels()
+        first.set_horizontalalignment("left")
+        last.set_horizontalalignment("right")
+        if number:
+            own.set_yticks(())
+    return page.figure
+
+
+def _height(part: _Part) -> int:
+    return _CAPTION + part.pixels * len(part.panel.names)
+
+
+def _draw_part(page: _Page, part: _Part, x: int, y: int) -> "Axes":
+    """The axes of a part below its caption."""
+    page.write(x, y + 20, part.caption, color=_GREY)
+    axes = page.axes(x, y + _CAPTION, part.scale.width, part.pixels * len(part.panel.names))
+    draw_panel(axes, part.panel, part.scale, part.pixels)
+    return axes
+
+
+def _point_at(axes: "Axes", excerpt: _Part, scale: Scale) -> None:
+    """Mark on the axes of the whole where an excerpt lies."""
+    window = excerpt.scale.window
+    beside = 12 * scale.cycles / scale.pixels
+    middle = (window.first + window.end) / 2 - scale.window.first
+    at = min(max(middle, beside), scale.window.cycles - beside)
+    axes.axvline(at, color="black", linewidth=0.8, linestyle=":", zorder=3)
+    box = {"facecolor": "white", "edgecolor": "black", "linewidth": 0.6, "boxstyle": "circle,pad=0.15"}
+    axes.text(at, 0, excerpt.mark or "", size=8, ha="center", va="center", bbox=box, zorder=4)
+
+
+def _lines(text: str, width: int, *, size: int, weight: str = "normal", **_: Any) -> list[str]:
+    """`text` in at most three lines that fit into `width`."""
+    from matplotlib.font_manager import FontProperties
+    from matplotlib.textpath import text_to_path
+
+    font = FontProperties(size=size, weight=weight)
+
+    def across(line: str) -> float:
+        return POINT * text_to_path.get_text_width_height_descent(line, font, ismath=False)[0]
+
+    for letters in range(width // 8, 8, -4):
+        lines = title_lines(text, letters)
+        if all(across(line) <= width for line in lines):
+            break
+    return lines
+
+
+def _caption(panel: Panel, machine: Machine, scale: Scale, pixels: int, unused: Sequence[str]) -> str:
+    notes = [f"no instruction uses {', '.join(unused)}"] if unused and panel.kind == "units" else []
+    if max(panel.depths) > 1:
+        return f"{panel.kind} ({'; '.join([_shared(panel), *notes])})"
+    bars, numbers = {
+        "units": ("while a warp holds the port", "the executing warp"),
+        "warps": ("the cycle of issue", "the executed place"),
+    }[panel.kind]
+    said = [] if machine.is_basic else [f"bars: {bars}"]
+    said += [f"numbers: {numbers}"] if label_points(panel, scale, pixels) else []
+    return f"{panel.kind} ({'; '.join(said + notes)})" if said + notes else panel.kind
+
+
+def _shared(panel: Panel) -> str:
+    return f"each row mixes up to {max(panel.depths)}: shades are shares"
+
+
+def _number_cycles(axes: "Axes", scale: Scale) -> None:
+    ticks = scale.ticks()
+    axes.set_xticks([tick - scale.window.first for tick in ticks], [f"{tick:,}" for tick in ticks])
+    axes.spines["bottom"].set_visible(True)
+    mixed = f" (each column mixes {scale.cycles} cycles: shades are shares of time)" if scale.cycles > 1 else ""
+    axes.set_xlabel(f"cycle{mixed}")

@@ -1,0 +1,56 @@
+"""A schedule as a table, for a spreadsheet or a data frame: one row per warp-instruction."""
+
+import csv
+import io
+from collections.abc import Iterator
+
+from makespan.instance import Instance
+from makespan.program import Origin
+from makespan.report.schedule.activity import bars
+from makespan.schedule import Schedule
+
+HEADER = (
+    "cycle", "warp", "block", "place", "unit", "port", "interval", "latency", "finish_cycle", "source", "compiled_from"
+)  # fmt: skip
+_FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")  # and their wide forms
+
+
+def table(instance: Instance, schedule: Schedule) -> str:
+    r"""CSV with a header line; the rows by cycle of issue and then by warp.
+
+    A port is held for `interval` cycles from `cycle` on; the warp may go on in `finish_cycle`, which is `cycle` plus
+    `latency`. `source` is FILE:LINE of the instruction and `compiled_from` that of what it was compiled from, both
+    empty where unknown.
+
+    >>> instance = Instance.of("C", 1)
+    >>> table(instance, Schedule.of_chains(instance, [(0,)])).splitlines()[1]
+    '0,0,0,0,C,0,1,1,1,,'
+    """
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(HEADER)
+    writer.writerows(_rows(instance, schedule))
+    return text.getvalue()
+
+
+def _rows(instance: Instance, schedule: Schedule) -> Iterator[tuple[int | str, ...]]:
+    blocks, groups = instance.block_of_warp(), instance.group_of_warp()
+    origins = [[_cells(origin) for origin in group.program.origins] for group in instance.groups]
+    for first, cycles, warp, place, unit, port, latency in bars(instance, schedule):
+        known = origins[groups[warp]]
+        where = known[place] if known else ("", "")
+        yield first, warp, blocks[warp], place, unit, port, cycles, latency, first + latency, *where
+
+
+def _cells(origin: Origin) -> tuple[str, str]:
+    return cell(f"{origin.file}:{origin.line}"), cell(origin.source)
+
+
+def cell(text: str) -> str:
+    """Text from outside as one that no spreadsheet takes for a formula: such a one gets an apostrophe in front.
+
+    >>> cell("=1+1"), cell("a.ptx:3")
+    ("'=1+1", 'a.ptx:3')
+    """
+    printable = "".join(letter if letter.isprintable() else "\ufffd" for letter in text)
+    return f"'{printable}" if printable.lstrip(" \ufffd'").startswith(_FORMULA) else printable

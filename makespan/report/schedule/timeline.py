@@ -1,0 +1,82 @@
+"""A schedule as letters for a terminal: warps from top to bottom, cycles from left to right."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+from makespan.instance import Instance
+from makespan.report.schedule.activity import Why, bars, full, held, split, waits
+from makespan.report.schedule.panels import round_numbers
+from makespan.schedule import Schedule
+
+_SIGNS = {Why.STALLED: ".", Why.PORT: "-", Why.SLOT: "=", Why.BARRIER: "|"}
+_WORDS = {".": "stalled on latency", "-": "waits for a port", "=": "no issue slot left", "|": "waits at a barrier"}
+_MOST_BLOCKS = 4
+_MOST_ROWS = 64
+_FEWEST_COLUMNS = 10
+
+Row = Sequence[tuple[int, int, str]]
+"""First cycle, cycles and sign of everything that a warp does, in order of time."""
+
+
+def timeline(instance: Instance, schedule: Schedule, *, width: int) -> str:
+    """Every warp in every cycle as one letter: the class of what it issues, or a sign for why it issues nothing.
+
+    Schedules that do not fit into `width` characters are cut into blocks; where these would be too many, a column
+    stands for several cycles, and shows what takes most of them.
+
+    >>> instance = Instance.of("CL", 2)
+    >>> print(timeline(instance, Schedule.of_chains(instance, [(0,), (0, 1), (1,)]), width=40))
+    letter: issues to that class; -: waits for a port
+            0
+    warp 0  CL
+    warp 1  -CL
+    """
+    rows = _rows(instance, schedule)
+    name = len(f"warp {len(rows) - 1}") + 2
+    columns = max(_FEWEST_COLUMNS, width - name)
+    cycles = -(-schedule.makespan // (columns * _MOST_BLOCKS))
+    signs = [sign for row in rows for *_, sign in row]
+    keys = ["letter: issues to that class", *(f"{sign}: {words}" for sign, words in _WORDS.items() if sign in signs)]
+    lines = ["; ".join(keys)]
+    if cycles > 1:
+        lines.append(f"a column stands for {cycles} cycles and shows what the warp does in most of them")
+    texts = ["".join(_columns(row, cycles, schedule.makespan)) for row in rows[:_MOST_ROWS]]
+    for first in range(0, -(-schedule.makespan // cycles), columns):
+        shown = [text[first : first + columns].rstrip() for text in texts]
+        last = min(first + columns, -(-schedule.makespan // cycles))
+        lines.append(" " * name + _ruler(first, last, cycles))
+        lines += [f"warp {warp}".ljust(name) + text if text else f"warp {warp}" for warp, text in enumerate(shown)]
+    if len(rows) > _MOST_ROWS:
+        lines.append(f"and {len(rows) - _MOST_ROWS} more warps")
+    return "\n".join(lines)
+
+
+def _rows(instance: Instance, schedule: Schedule) -> list[Row]:
+    rows: defaultdict[int, list[tuple[int, int, str]]] = defaultdict(list)
+    issued = bars(instance, schedule)
+    for bar in issued:
+        rows[bar.warp].append((bar.first_cycle, 1, bar.unit))
+    for wait in split(waits(issued, held(instance, schedule, issued)), full(instance, issued)):
+        rows[wait.warp].append((wait.first_cycle, wait.cycles, _SIGNS[wait.why]))
+    return [sorted(rows[warp]) for warp in range(instance.warps)]
+
+
+def _columns(row: Row, cycles: int, makespan: int) -> Iterator[str]:
+    """For every column the sign of most cycles; of equal ones a letter, and then the first."""
+    shares: list[dict[str, int]] = [{} for _ in range(-(-makespan // cycles))]
+    for first, length, sign in row:
+        for column in range(first // cycles, (first + length - 1) // cycles + 1):
+            inside = min(first + length, (column + 1) * cycles) - max(first, column * cycles)
+            shares[column][sign] = shares[column].get(sign, 0) + inside
+    for share in shares:
+        yield max(share, key=lambda sign: (share[sign], sign.isalpha()), default=" ")
+
+
+def _ruler(first: int, last: int, cycles: int) -> str:
+    """Numbers of cycles above the columns where they begin, as far apart as they need."""
+    room = len(str(last * cycles)) + 2
+    step = next(step for step in round_numbers() if step >= room)
+    text = ""
+    for column in range(-(-first // step) * step, last, step):
+        text = text.ljust(column - first) + str(column * cycles)
+    return text

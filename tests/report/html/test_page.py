@@ -1,0 +1,456 @@
+"""The page: its numbers are those of the JSON, its text is text, and it allows no script but its own."""
+
+import hashlib
+import json
+import re
+import shlex
+from base64 import b64encode
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import accumulate, pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from makespan import cli
+from makespan.bounds import any_units
+from makespan.cli.source import instances
+from makespan.engines import solve
+from makespan.instance import Instance
+from makespan.machine import Machine
+from makespan.program import Origin, Place, Program
+from makespan.report.html import marks, page_data, render
+from makespan.report.html.chart import Traced, chart, occupancy, per_warp, stretches
+from makespan.report.html.columns import column
+from makespan.report.html.visible import visible
+from makespan.report.result.document import document
+from makespan.report.schedule.activity import bars, full, gaps, held, split, waits
+from makespan.schedule import Schedule
+from makespan.simulate import POLICIES, run
+from makespan.simulate.statistics import statistics
+from makespan.strings import NamedInstance
+from makespan.study.policy_gap import enclosing
+from makespan.verify import Outcome, Verdict, digest
+from tests.forgery import certificate
+from tests.pages import (
+    CONTEXT,
+    EVIDENCE,
+    Element,
+    data,
+    embedded,
+    gap,
+    long_page,
+    numbers,
+    page,
+    page_about,
+    read,
+    rows,
+    slow,
+)
+from tests.report.schedule.cases import Case, cases
+
+ROOT = Path(__file__).parents[3]
+
+
+def _cells(table: Element) -> dict[str, list[str]]:
+    """The rows of a table by the text of their head."""
+    rows = [[cell.words for cell in row.inside] for row in table.all("tr")]
+    return {head: rest for head, *rest in rows}
+
+
+def test_the_numbers_of_a_page_are_those_of_the_json() -> None:
+    result = gap().result
+    found = {
+        element.attributes["data-value"]: element.words for element in page() if "data-value" in element.attributes
+    }
+    assert found == {key: str(document(result)[key]) for key in ("lower", "upper", "pessimistic")}
+    ladder = _cells(page().one("ladder"))
+    assert ladder["worst case"][0] == f"{result.bounds.upper}"
+    assert ladder["ML + MC"][0] == f"{result.pessimistic}"
+    assert {name: int(ladder[name][0]) for name in POLICIES} == dict(gap().runs)
+    assert _cells(page().one("points"))["6"][0] == f"{result.bounds.upper}"
+    assert {key: value for key, value in embedded(page())["result"].items() if key != "explanation"} == document(result)
+
+
+def test_the_data_in_a_page_are_the_page_data_and_have_the_digest_that_it_states() -> None:
+    assert embedded(page()) == json.loads(json.dumps(data()))
+    assert digest(data()) == data()["sha256"]
+    assert data()["sha256"] in page().one("again").text
+    assert EVIDENCE in page().one("again").text
+
+
+def test_what_is_not_known_is_not_computed() -> None:
+    assert gap().result.certificate is None
+    assert "certificate" not in _cells(page().one("ladder"))
+    assert "not computed in this run" in page().all("header")[0].words
+    assert not [element for element in page() if element.text.strip() in ("None", "null", "nan")]
+
+
+def test_a_certificate_in_the_evidence_has_a_row_of_its_own() -> None:
+    instance = Instance.of("CLLC", 3)
+    proof = certificate(instance)
+    result = replace(solve(instance, best_case=True), certificate=proof)
+    known = enclosing(result, {"lrr": run(instance, "lrr")})
+    ladder = _cells(read(render(page_data(known, CONTEXT, EVIDENCE))).one("ladder"))
+    assert ladder["certificate"][0] == f"{proof.upper}"
+
+
+def test_the_pessimistic_bound_is_written_with_superscripts_everywhere() -> None:
+    shown = [element.text for tag in ("header", "main") for element in page().all(tag)]
+    assert not [text for text in shown if "M^L" in text]
+    figures = [element for element in page().all("svg") if "figure" in (element.attributes.get("class") or "")]
+    assert any("ML + MC" in figure.words for figure in figures)
+
+
+def test_every_figure_stands_there_for_a_wide_and_for_a_narrow_window() -> None:
+    classes = Counter(element.attributes.get("class") for element in page().all("svg"))
+    assert classes["figure wide"] == classes["figure narrow"] == 3
+
+
+@pytest.mark.parametrize("layout", marks.LAYOUTS)
+def test_the_ladder_begins_at_0_and_holds_every_mark(layout: marks.Layout) -> None:
+    shown = marks.ladder(data()["ladder"], layout)
+    left, right = layout.sides
+    assert shown.ticks[0] == marks.Tick(left, "0")
+    assert max(rung.to for rung in shown.rungs) == layout.width - right
+    for rung, row in zip(shown.rungs, data()["ladder"], strict=True):
+        share = row["upper"] / max(row["upper"] for row in data()["ladder"])
+        assert rung.to == pytest.approx(left + share * (layout.width - left - right), abs=0.1)
+        assert 0 <= rung.name_at[0] <= layout.width
+
+
+def test_a_page_has_the_bounds_that_outlast_departures_of_the_hardware() -> None:
+    ladder = _cells(page().one("ladder"))
+    assert ladder["robust"][0] == f"{gap().result.pessimistic}"
+    assert "even if warps run ahead" in ladder["robust"][-1]
+    assert "any units" not in ladder, "there is no interval"
+    ladder = _cells(read(render(page_data(slow(), CONTEXT, EVIDENCE))).one("ladder"))
+    assert ladder["any units"][0] == str(any_units(slow().result.instance))
+
+
+def test_numbers_of_a_page_are_written_one_way() -> None:
+    shown = read(long_page())
+    words = " ".join(element.words for tag in ("header", "main") for element in shown.all(tag))
+    assert re.findall(r"\d{4,}", words)
+    assert not re.findall(r"\d,\d{3}", words)
+
+
+def test_between_the_points_of_a_curve_nothing_is_drawn() -> None:
+    bounded = {"warps": 2, "lower": 5, "upper": 8, "pessimistic": 10}
+    exact = {"warps": 4, "lower": 9, "upper": 9, "pessimistic": 20}
+    for layout in marks.LAYOUTS:
+        open_mark, met = marks.curve([bounded, exact], layout).marks
+        assert open_mark.pessimistic < open_mark.upper < open_mark.lower
+        assert met.lower == met.upper
+        assert open_mark.x < met.x
+    assert not page().one("curve").all("polyline")
+    assert not page().one("curve").all("polygon")
+
+
+def test_the_legend_shows_the_hatches_of_the_chart() -> None:
+    instance = Instance.of("CS|S", 3, Machine.of({"C": 1, "S": 1}))
+    schedule = run(instance, "lrr")
+    told = chart(instance, schedule, traced(instance, schedule))
+    assert {kind["words"]: kind["pattern"] for kind in told["kinds"]} == {
+        "issues to C": "", "issues to S": "slash", "ready, waits for a port of C": "",
+        "ready, waits for a port of S": "slash", "waits at a barrier": "back",
+    }  # fmt: skip
+    for each in told["legend"]:
+        (kind,) = (kind for kind in told["kinds"] if kind["words"] == each["words"])
+        assert {key: each[key] for key in ("colour", "pattern", "line")} == {
+            key: kind[key] for key in ("colour", "pattern", "line")
+        }
+
+
+def test_a_page_has_the_structure_that_screen_readers_need() -> None:
+    root = page()
+    assert [len(root.all(tag)) for tag in ("h1", "main", "header", "nav", "title")] == [1] * 5
+    levels = [int(element.tag[1]) for element in root if re.fullmatch("h[1-6]", element.tag)]
+    assert all(after <= before + 1 for before, after in pairwise(levels))
+    identities = [element.attributes["id"] for element in root if "id" in element.attributes]
+    assert len(set(identities)) == len(identities)
+    for link in root.all("a"):
+        assert (link.attributes["href"] or "").removeprefix("#") in identities
+    for picture in (*root.all("svg"), *root.all("canvas")):
+        assert picture.attributes.get("aria-hidden") or picture.attributes.get("aria-label")
+    for table in root.all("table"):
+        assert all(cell.attributes.get("scope") in ("row", "col") for cell in table.all("th"))
+    for field in root.all("input"):
+        assert any(field in label.inside and label.words for label in root.all("label"))
+    assert "JavaScript" in root.all("noscript")[0].text
+
+
+def test_a_page_asks_for_nothing_and_allows_nothing_but_its_own_script_and_style() -> None:
+    root = page()
+    (policy,) = (
+        meta.attributes["content"] for meta in root.all("meta") if meta.attributes.get("http-equiv", "") is not None
+        and meta.attributes.get("http-equiv") == "Content-Security-Policy"
+    )  # fmt: skip
+    (style,), (shown, script) = root.all("style"), root.all("script")
+    assert shown.attributes["type"] == "application/json"
+    assert "type" not in script.attributes
+    assert policy == (
+        f"default-src 'none'; script-src {_hash(script.text)}; style-src {_hash(style.text)}; img-src data:;"
+        " base-uri 'none'; form-action 'none'"
+    )
+    for element in root:
+        for name, value in element.attributes.items():
+            assert not name.startswith("on")
+            assert name != "style"
+            assert name not in ("src", "href", "action", "data", "poster") or (value or "").startswith(("#", "data:"))
+    assert not re.search(
+        r"https?:|@import|url\((?!#)|\beval\b|new Function|innerHTML|fetch\(", script.text + style.text
+    )
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+# ---- text from outside
+
+NASTY = st.text(max_size=30) | st.sampled_from(
+    [
+        "<script>alert(1)</script>", "</script><script>alert(1)</script>", "<!--<script>",
+        "\"'><img src=x onerror=alert(1)>",
+        "a\u202egnp.exe", "{{ 7*7 }}{% raw %}", "&lt;b&gt;", "]]>", "\udcff\ud800", "\u2028\u2029\x00", "é漢字🙂" * 900,
+        "x" * 100_000, "javascript:alert(1)", "${alert(1)}", "\\u003c/script",
+    ]
+)  # fmt: skip
+
+
+def _tags(root: Element) -> list[tuple[str, tuple[str, ...]]]:
+    return [(element.tag, tuple(element.attributes)) for element in root]
+
+
+@settings(max_examples=60)
+@given(NASTY)
+def test_text_from_outside_is_text_everywhere(text: str) -> None:
+    content = page_about(text)
+    made = render(content)
+    root = read(made)
+    assert _tags(root) == _tags(read(render(page_about("harmless"))))
+    made.encode("utf-8")
+    assert not set(made) & {*map(chr, range(0x202A, 0x202F)), *map(chr, range(0x2066, 0x206A)), "\u2028", "\0", "\x1b"}
+    assert embedded(root) == json.loads(json.dumps(content))
+    plain = "\n".join(element.text for element in root.all("body"))
+    assert plain.count(visible(text)) >= 8
+    assert len(made) < 500_000
+
+
+@given(st.text())
+def test_visible_text_hides_nothing_and_keeps_what_prints(text: str) -> None:
+    assert visible(text, 10**6).isprintable()
+    assert not text.isprintable() or visible(text, 10**6) == text
+
+
+# ---- the chart
+
+
+@given(st.lists(st.integers(-(2**40), 2**40) | st.sampled_from([0, 1, -1, 63, 64, -64, -65])))
+def test_a_column_is_read_as_it_was_written(values: list[int]) -> None:
+    assert numbers(column(values)) == values
+
+
+def traced(instance: Instance, schedule: Schedule) -> Traced:
+    issued = bars(instance, schedule)
+    between = tuple(split(waits(issued, held(instance, schedule, issued)), full(instance, issued)))
+    idle = gaps(instance, issued, between, schedule.makespan)
+    return Traced(issued, idle, stretches(instance.warps, issued, between))
+
+
+@settings(max_examples=150)
+@given(cases())
+def test_the_chart_of_a_page_is_the_schedule(case: Case) -> None:
+    instance, schedule = case
+    found = traced(instance, schedule)
+    drawn = rows(chart(instance, schedule, found))
+    issued = [(warp, stretch) for warp, row in enumerate(drawn) for stretch in row if stretch[2] == "issues"]
+    ops = sorted((first, warp, place) for warp, (first, _, _, _, place, _) in issued)
+    assert ops == [tuple(op) for op in schedule.ops(instance)]
+    on_ports = {(first, warp, unit, port) for warp, (first, _, _, unit, _, port) in issued}
+    assert on_ports == {(bar.first_cycle, bar.warp, bar.unit, bar.port) for bar in found.bars}
+    told = Counter[str]()
+    for row in drawn:
+        for _, cycles, why, *_ in row:
+            told[why] += cycles
+    ways = statistics(instance, schedule).warps
+    assert told == Counter(
+        issues=ways.issuing,
+        stalled=ways.latency,
+        port=sum(ways.ports.values()),
+        slot=ways.issue_slot,
+        barrier=ways.barrier,
+    )
+
+
+@settings(max_examples=80)
+@given(cases(), st.integers(1, 12))
+def test_the_occupancy_is_that_of_the_schedule(case: Case, most: int) -> None:
+    instance, schedule = case
+    use = occupancy(instance, schedule.makespan, bars(instance, schedule), most_buckets=most)
+    width, held = use["bucket_cycles"], Counter[tuple[str, int]]()
+    for bar in bars(instance, schedule):
+        for cycle in range(bar.first_cycle, min(bar.first_cycle + bar.cycles, schedule.makespan)):
+            held[bar.unit, cycle // width] += 1
+    for each in use["classes"]:
+        assert len(each["held"]) == -(-schedule.makespan // width) <= most
+        assert each["held"] == [held[each["name"], bucket] for bucket in range(len(each["held"]))]
+    counts = statistics(instance, schedule).classes
+    assert {each["name"]: each["total"] for each in use["classes"]} == {u: counts[u].port_cycles for u in counts}
+
+
+@settings(max_examples=80)
+@given(cases())
+def test_the_table_of_warps_is_that_of_the_schedule(case: Case) -> None:
+    instance, schedule = case
+    table = list(per_warp(instance, traced(instance, schedule).rows))
+    assert max(row["finish_cycle"] for row in table) == schedule.makespan
+    counts = statistics(instance, schedule).warps
+    assert sum(schedule.makespan - row["finish_cycle"] for row in table) == counts.finished
+    assert [sum(row[key] for row in table) for key in ("instructions", "stalled", "slot", "barrier")] == [
+        counts.issuing, counts.latency, counts.issue_slot, counts.barrier
+    ]  # fmt: skip
+
+
+def test_a_place_is_told_with_the_line_that_it_comes_from() -> None:
+    origins = (Origin("k.ptx", 7, "add", "k.cu:3"), Origin("k.ptx", 9, "ld"), Origin("k.ptx", 7, "add", "k.cu:3"))
+    places = (Place("C", (1, 2)), Place("L", (2,)), Place("C", (3,)))
+    instance = Instance.of(Program(places, origins=origins), 1)
+    schedule = Schedule(((0,), (0,)), ((0, 2),))
+    drawn = chart(instance, schedule, traced(instance, schedule))
+    (known,) = drawn["places"]
+    assert list(accumulate(numbers(known["place"]))) == [0, 2]
+    assert numbers(known["line"]) == [0, 0]
+    assert drawn["lines"] == [{"at": "k.ptx:7", "text": "add", "source": "k.cu:3"}]
+
+
+def test_a_chart_that_no_browser_would_like_is_left_out_with_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("makespan.report.html.chart.MOST_STRETCHES", 10)
+    root = read(render(page_data(gap(), CONTEXT, EVIDENCE)))
+    assert not root.all("canvas")
+    assert "a page holds" in root.one("schedule").words
+
+
+def test_a_page_about_100_000_cycles_is_small() -> None:
+    assert len(long_page().encode()) < 3_000_000
+
+
+# ---- the command
+
+
+Shell = Callable[[str], tuple[int, str, str]]
+
+
+@pytest.fixture
+def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
+    """Run a line `makespan ...` in an empty folder, with a copy of some samples."""
+    for name in ("divergent.ptx", "polynomial.ptx", "fir.ptx"):
+        (tmp_path / name).write_bytes((ROOT / "ptx" / name).read_bytes())
+    monkeypatch.chdir(tmp_path)
+
+    def call(line: str) -> tuple[int, str, str]:
+        word, *words = shlex.split(line)
+        assert word == "makespan"
+        code = cli.run(words)
+        return code, *capsys.readouterr()
+
+    return call
+
+
+def test_a_page_is_about_what_solve_finds_and_verify_accepts(shell: Shell) -> None:
+    asked = "makespan report polynomial.ptx --warps 8 --capacity C=1,L=1 --time-limit 2"
+    code, out, _ = shell(f"{asked} --curve 7..8 --bundle e.json -o p.html")
+    assert (code, out) == (
+        0,
+        "exact for the PTX as written, if every instruction takes one cycle: the worst case is 267 cycles\n"
+        "page: p.html\nbundle: e.json\n",
+    )
+    root = read(Path("p.html").read_text())
+    content = embedded(root)
+    assert content["verification"]["outcome"] == "accepted"
+    assert content["bundle_sha256"] == json.loads(Path("e.json").read_bytes())["sha256"]
+    assert [point["warps"] for point in content["curve"]] == [7, 8]
+    assert content["curve"][1]["upper"] == content["result"]["upper"] == 267
+    source = (ROOT / "ptx" / "polynomial.ptx").read_bytes()
+    assert content["inputs"] == [
+        {"what": "source", "name": "polynomial.ptx", "bytes": len(source), "sha256": hashlib.sha256(source).hexdigest()}
+    ]
+    solve_it, verify_it, _, make_it = (command["line"] for command in content["commands"])
+    assert sorted(make_it.split()) == sorted(f"{asked}.0 --curve 7..8 --bundle e.json --output p.html".split())
+    Path("e.json").unlink()
+    assert shell(solve_it)[0] == shell(verify_it)[0] == 0
+
+
+def test_loops_and_their_bounds_are_told(shell: Shell) -> None:
+    Path("bounds.csv").write_text("$L__BB0_1,==16\n")
+    assert shell("makespan report fir.ptx --warps 2 --loop-bound bounds.csv -o p.html")[0] == 0
+    content = embedded(read(Path("p.html").read_text()))
+    (loop,) = content["loops"]
+    assert (loop["label"], loop["bound"], loop["exact"]) == ("$L__BB0_1", 16, True)
+    assert "bounds.csv" in loop["bound_source"]
+    assert [each["what"] for each in content["inputs"]] == ["source", "loop bounds"]
+
+
+def test_a_page_without_check_says_so(shell: Shell) -> None:
+    assert shell("makespan report --string CLLC --warps 3 --no-check -o p.html")[0] == 0
+    root = read(Path("p.html").read_text())
+    assert embedded(root)["verification"] is None
+    assert "not computed in this run" in root.words
+    assert "--no-check" in embedded(root)["commands"][3]["line"]
+
+
+def test_an_expected_value_that_is_wrong_is_an_answer_of_no(shell: Shell) -> None:
+    Path("i.toml").write_text('[[instance]]\nstring = "CL"\nwarps = 2\ncapacity = {C = 1, L = 1}\nmakespan = 9\n')
+    assert shell("makespan report i.toml -o p.html")[0] == 1
+
+
+def test_what_the_checker_rejects_never_becomes_a_page(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("makespan.verify.verify", lambda document: Verdict(Outcome.REJECTED, "made up"))
+    code, _, err = shell("makespan report --string CL --warps 2 -o p.html")
+    assert (code, Path("p.html").exists()) == (70, False)
+    assert "the independent checker rejects the result: made up" in err
+
+
+def test_a_file_that_changes_meanwhile_is_refused(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    def changing(**source: Any) -> tuple[NamedInstance, ...]:
+        found = instances(**source)
+        Path("divergent.ptx").write_text("// another kernel", "utf-8")
+        return found
+
+    monkeypatch.setattr("makespan.cli.report.instances", changing)
+    monkeypatch.setattr("makespan.cli.report._loops", lambda source: None)
+    code, _, err = shell("makespan report divergent.ptx --warps 2 -o p.html")
+    assert (code, err) == (2, "makespan: a file changed while it was read: run this again\n")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("--string CL --warps 2 -o p.txt", "must end in .html"),
+        ("--string CL --warps 2 -o missing/p.html", "cannot write the page"),
+        ("--string CL --warps 2 --bundle p.html -o p.html", "the name of a bundle must end in .json"),
+        ("--string CL --warps 1..3 -o p.html", "for a range of warps give --curve"),
+        ("- --input-format ptx --warps 2 -o p.html", "give a file, not '-'"),
+        ("i.toml --curve 1..2 -o p.html", "--curve stands beside --warps"),
+        ("nowhere.ptx --warps 2 -o p.html", "nowhere.ptx: cannot read the source: No such file"),
+    ],
+)
+def test_what_cannot_become_a_page_is_refused(shell: Shell, options: str, message: str) -> None:
+    Path("i.toml").write_text('[[instance]]\nstring = "CL"\nwarps = 2\ncapacity = {C = 1, L = 1}\n')
+    code, _, err = shell(f"makespan report {options}")
+    assert code == 2
+    assert message in err
+    assert not Path("p.html").exists()
+
+
+def test_points_of_the_curve_that_an_interrupt_left_out_are_named() -> None:
+    known = gap()
+    context = replace(CONTEXT, curve=(known.result,), missing=(7, 8))
+    page = page_data(known, context, EVIDENCE)
+    assert page["curve_missing"] == [7, 8]
+    assert render(page).count("not computed</td><td>interrupted") == 2

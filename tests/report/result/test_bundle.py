@@ -1,0 +1,182 @@
+"""What a bundle holds, and how it gets to disk."""
+
+import hashlib
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import jsonschema
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from makespan.certificate import FINISHED, Certificate, Node, Potential, Table
+from makespan.engines import solve
+from makespan.errors import InputError
+from makespan.instance import Instance
+from makespan.machine import Latency, Machine, UnitClass
+from makespan.program import Place, Program
+from makespan.report.result.bundle import _progressions, bundle, write
+from makespan.report.result.document import document
+from makespan.result import Bounds, Result, Upper
+from makespan.schedule import Schedule
+from makespan.verify import Outcome, digest, parse, verify
+from makespan.verify.reading import _coefficients
+from tests.effort import calls
+from tests.strategies import general_instances, instances
+
+ROOT = Path(__file__).parents[3]
+SCHEMA = json.loads((ROOT / "docs" / "schema" / "bundle-1.schema.json").read_text())
+
+
+def two_warps() -> Result:
+    return solve(Instance.of("CLLCLL", 2))
+
+
+def test_a_bundle_by_hand() -> None:
+    result = two_warps()
+    content = bundle(result)
+    assert list(content) == ["schema", "instance", "result", "witness", "certificate", "phases", "sha256"]
+    assert content["schema"] == "makespan.bundle/1"
+    assert content["instance"] == {
+        "machine": {
+            "name": "paper",
+            "capacity": {"C": 1, "L": 1},
+            "interval": {"C": 1, "L": 1},
+            "latency": {"C": [1, 1], "L": [1, 1]},
+            "issue_width": None,
+        },
+        "blocks": 1,
+        "groups": [{"warps": 2, "string": "CLLCLL"}],
+    }
+    assert {**content["result"], "any_units": None, "caveats": list(result.caveats), "robust_against": []} == document(
+        result
+    )
+    assert content["witness"]["paths"] is None
+    assert content["witness"]["latencies"] is None
+    assert content["certificate"] is None
+
+
+def test_a_general_machine_by_hand() -> None:
+    cached = Machine("m", (UnitClass("C", 2), UnitClass("L", 1, 2, Latency(1, 4))), issue_width=3)
+    witness = Schedule(((0,), (), (), (0, 1), ()), ((0, 1), (0,)), ((3, 2), (1,)))
+    instance = Instance.merged([(Program.chain("LC"), 1), (Program.chain("C"), 1)], cached)
+    result = Result(instance, Bounds(5, 9), witness, Upper.SEARCH, 9, None, "search", 0.0, ())
+    content = bundle(result)
+    said = {
+        "capacity": {"C": 2, "L": 1},
+        "interval": {"C": 1, "L": 2},
+        "latency": {"C": [1, 1], "L": [1, 4]},
+        "issue_width": 3,
+    }
+    assert content["instance"]["machine"] == {"name": "m", **said}
+    assert {key: content["result"][key] for key in said} == said
+    assert content["witness"] == {
+        "paths": None,
+        "latencies": [[1, [3, 2]], [1, [1]]],
+        "cycles": [[1, [0]], [2, []], [1, [0, 1]], [1, []]],
+    }
+    jsonschema.validate(content, SCHEMA)
+
+
+def test_the_digest_is_that_of_the_canonical_json_of_everything_else() -> None:
+    content = bundle(two_warps())
+    said = content.pop("sha256")
+    canonical = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    assert said == hashlib.sha256(canonical.encode("ascii")).hexdigest() == digest({**content, "sha256": said})
+
+
+def test_automata_are_written_with_places_and_paths() -> None:
+    choice = Program((Place("C", (1, 2)), Place("L", (2,))), (0,))
+    result = solve(Instance.merged([(choice, 2), (Program.chain("C"), 1)]))
+    content = bundle(result)
+    assert content["instance"]["groups"] == [
+        {"warps": 2, "starts": [0], "places": [["C", [1, 2]], ["L", [2]]]},
+        {"warps": 1, "string": "C"},
+    ]
+    assert sum(count for count, _ in content["witness"]["paths"]) == 3
+    assert all(row in ([0], [0, 1]) for _, row in content["witness"]["paths"])
+
+
+def test_equal_cycles_are_written_once() -> None:
+    assert bundle(solve(Instance.of("CCC", 1)))["witness"]["cycles"] == [[3, [0]]]
+
+
+def test_a_certificate_is_written_in_full() -> None:
+    table = Table(((3, 2),), (5, 4), -1, ())
+    nodes = ((Node((1, 0)), table), (Node((1, 1), FINISHED), table))
+    certificate = Certificate(7, (Potential(0, ("C", "L"), (1, 1), 2, nodes),))
+    written = bundle(replace(solve(Instance.of("CL", 2)), certificate=certificate))["certificate"]
+    row = {"others": [[3, 2]], "last": [5, 4], "constant": -1, "ports": []}
+    assert written == {
+        "upper": 7,
+        "potentials": [
+            {
+                "last_group": 0,
+                "classes": ["C", "L"],
+                "thresholds": [1, 1],
+                "front": 2,
+                "nodes": [{"kind": [1, 0], "label": None, **row}, {"kind": [1, 1], "label": [], **row}],
+            }
+        ],
+    }
+
+
+@pytest.mark.parametrize(
+    ("row", "written"),
+    [
+        ((1, 2, 3), [1, 2, 3]),
+        ((1, 2, 3, 4), [[1, 1, 4]]),
+        ((7, 7, 7, 7, 7, 9), [[7, 0, 5], 9]),
+        ((0, 9, 8, 7, 6, 6, 6, 6, 5), [0, [9, -1, 4], 6, 6, 6, 5]),
+        ((5,), [5]),
+        ((3, 1, 4, 1, 5), [3, 1, 4, 1, 5]),
+    ],
+)
+def test_long_progressions_are_written_short(row: tuple[int, ...], written: list[int | list[int]]) -> None:
+    table = Table((row,), row, 0, (row,))
+    certificate = Certificate(7, (Potential(0, ("C",), (1,), 0, ((Node((1,)), table),)),))
+    content = bundle(replace(solve(Instance.of("C", 1)), certificate=certificate))
+    (node,) = content["certificate"]["potentials"][0]["nodes"]
+    assert node["others"] == node["ports"] == [written]
+    assert node["last"] == written
+
+
+@given(st.lists(st.integers(-2, 2), min_size=1, max_size=20))
+def test_a_row_is_read_as_it_was_written(row: list[int]) -> None:
+    assert _coefficients(_progressions(row), "others", len(row)) == tuple(row)
+
+
+@given(st.one_of(instances(most_warps=3), general_instances(most_warps=2)))
+@settings(max_examples=50, deadline=None)
+def test_every_bundle_is_valid_by_the_published_schema(instance: Instance) -> None:
+    content = bundle(solve(instance))
+    jsonschema.validate(content, SCHEMA)
+    assert json.loads(json.dumps(content)) == content
+
+
+def test_a_file_is_written_whole(tmp_path: Path) -> None:
+    path = tmp_path / "b.json"
+    path.write_text("before")
+    write(two_warps(), path)
+    assert verify(parse(path.read_bytes())).outcome is Outcome.ACCEPTED
+    assert [file.name for file in tmp_path.iterdir()] == ["b.json"]
+
+
+def test_a_file_that_cannot_be_written_is_one_line_and_leaves_nothing(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="cannot write the bundle: No such file or directory"):
+        write(two_warps(), tmp_path / "missing" / "b.json")
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(InputError, match="cannot write the bundle: Is a directory"):
+        write(two_warps(), tmp_path / "folder")
+    assert [file.name for file in tmp_path.iterdir()] == ["folder"]
+
+
+def test_a_large_bundle_takes_work_in_proportion_to_its_size(tmp_path: Path) -> None:
+    result = solve(Instance.of("CLLCCLCC" * 250, 64, Machine.of({"C": 1, "L": 1})))
+    path = tmp_path / "b.json"
+    instructions = 250 * 8 * 64
+    assert calls(lambda: write(result, path), most=2 * instructions)
+    accepted: list[Outcome] = []
+    assert calls(lambda: accepted.append(verify(parse(path.read_bytes())).outcome), most=60 * instructions)
+    assert accepted == [Outcome.ACCEPTED]

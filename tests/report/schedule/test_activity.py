@@ -1,0 +1,153 @@
+"""What every port and every warp does in every cycle."""
+
+from collections import Counter, defaultdict
+from itertools import pairwise
+
+from hypothesis import given, settings
+
+from makespan.instance import Instance
+from makespan.machine import Latency, Machine, UnitClass
+from makespan.program import Program
+from makespan.report.schedule.activity import Bar, Gap, Wait, Why, bars, full, gaps, held, split, waits
+from makespan.schedule import Op, Schedule
+from makespan.simulate import replay
+from tests.report.schedule.cases import ISSUES, Case, cases, cycle_by_cycle
+
+
+def everything(case: Case) -> tuple[tuple[Bar, ...], tuple[Wait, ...]]:
+    """The bars and the waits, those of ready warps told apart."""
+    instance, schedule = case
+    issued = bars(instance, schedule)
+    return issued, tuple(split(waits(issued, held(instance, schedule, issued)), full(instance, issued)))
+
+
+def slow(width: int | None) -> Case:
+    """Two warps C L; C holds its port for 2 cycles and takes 1, L takes 3."""
+    machine = Machine("slow", (UnitClass("C", 1, 2), UnitClass("L", 1, 1, Latency(3, 3))), width)
+    instance = Instance.of("CL", 2, machine)
+    schedule = Schedule.of_chains(instance, [(0,), (0,), (1,), (1,), (), ()])
+    assert replay(instance, schedule) == 6
+    return instance, schedule
+
+
+def test_two_warps_by_hand() -> None:
+    issued, between = everything(slow(1))
+    assert issued == (
+        Bar(0, 2, 0, 0, "C", 0, 1),
+        Bar(1, 1, 0, 1, "L", 0, 3),
+        Bar(2, 2, 1, 0, "C", 0, 1),
+        Bar(3, 1, 1, 1, "L", 0, 3),
+    )
+    assert sorted(between) == [
+        Wait(0, 2, 1, "C", Why.PORT),
+        Wait(2, 2, 0, "L", Why.STALLED),
+        Wait(4, 2, 1, "L", Why.STALLED),
+    ]
+
+
+def test_a_free_port_and_a_ready_warp_mean_that_an_issue_slot_is_missing() -> None:
+    machine = Machine("narrow", (UnitClass("C", 2), UnitClass("L", 1)), 1)
+    instance = Instance.of("C", 2, machine)
+    schedule = Schedule.of_chains(instance, [(0,), (1,)])
+    assert replay(instance, schedule) == 2
+    issued, between = everything((instance, schedule))
+    assert between == (Wait(0, 1, 1, "C", Why.SLOT),)
+    assert gaps(instance, issued, between, 2) == (
+        Gap(0, 1, "C", 1, Why.SLOT),
+        Gap(1, 1, "C", 1, Why.NOBODY),
+        Gap(0, 2, "L", 0, Why.NOBODY),
+    )
+
+
+@given(cases())
+@settings(deadline=None)
+def test_every_warp_does_in_every_cycle_what_the_definition_says(case: Case) -> None:
+    issued, between = everything(case)
+    told: dict[tuple[int, int], tuple[str, str]] = {(bar.first_cycle, bar.warp): (ISSUES, bar.unit) for bar in issued}
+    for wait in between:
+        for cycle in range(wait.first_cycle, wait.first_cycle + wait.cycles):
+            assert (cycle, wait.warp) not in told
+            told[cycle, wait.warp] = wait.why, wait.unit
+    happens = enumerate(cycle_by_cycle(*case))
+    assert told == {(at, warp): what for at, cycle in happens for warp, what in cycle.doing.items()}
+
+
+@given(cases())
+@settings(deadline=None)
+def test_bars_and_gaps_cover_every_port_once_and_gaps_have_their_reason(case: Case) -> None:
+    instance, schedule = case
+    issued, between = everything(case)
+    idle = gaps(instance, issued, between, schedule.makespan)
+    stretches = [(bar.unit, bar.port, bar.first_cycle, bar.cycles) for bar in issued]
+    stretches += [(gap.unit, gap.port, gap.first_cycle, gap.cycles) for gap in idle]
+    covered = Counter((unit, port, first + n) for unit, port, first, cycles in stretches for n in range(cycles))
+    within = {key: times for key, times in covered.items() if key[2] < schedule.makespan}
+    ports = [(unit, port) for unit, capacity in instance.machine.capacities.items() for port in range(capacity)]
+    assert within == {(*port, cycle): 1 for port in ports for cycle in range(schedule.makespan)}
+    assert set(covered.values()) == {1}
+    told: Counter[tuple[int, str, Why]] = Counter()
+    for gap in idle:
+        told.update((cycle, gap.unit, gap.why) for cycle in range(gap.first_cycle, gap.first_cycle + gap.cycles))
+    happens = enumerate(cycle_by_cycle(*case))
+    assert told == {(at, unit, why): n for at, cycle in happens for unit, (n, why) in cycle.free.items()}
+
+
+@given(cases())
+@settings(deadline=None)
+def test_every_instruction_is_one_bar_with_its_interval_and_latency(case: Case) -> None:
+    instance, schedule = case
+    units = {unit.name: unit for unit in instance.machine.units}
+    programs = tuple(instance.programs())
+    issued = bars(*case)
+    assert tuple(Op(bar.first_cycle, bar.warp, bar.place) for bar in issued) == tuple(schedule.ops(instance))
+    for bar in issued:
+        unit = units[bar.unit]
+        assert bar.unit == programs[bar.warp].places[bar.place].unit
+        assert bar.cycles == unit.interval
+        assert unit.latency.least <= bar.latency <= unit.latency.most
+    for warp, chosen in enumerate(schedule.latencies):
+        assert tuple(bar.latency for bar in issued if bar.warp == warp) == chosen
+
+
+def test_a_port_that_different_warps_want_in_turn_is_idle_in_one_stretch() -> None:
+    instance = Instance.of("CC", 2, Machine("narrow", (UnitClass("C", 2),), 1))
+    schedule = Schedule.of_chains(instance, [(0,), (1,), (0,), (1,)])
+    assert replay(instance, schedule) == 4
+    assert gaps(instance, *everything((instance, schedule)), 4) == (
+        Gap(0, 3, "C", 1, Why.SLOT),
+        Gap(3, 1, "C", 1, Why.NOBODY),
+    )
+
+
+def test_a_warp_that_goes_on_stays_on_its_port_though_a_lower_one_is_free() -> None:
+    machine = Machine.of({"C": 2})
+    instance = Instance.merged([(Program.chain("C"), 1), (Program.chain("CC"), 1)], machine)
+    schedule = Schedule.of_chains(instance, [(0, 1), (1,)])
+    assert replay(instance, schedule) == 2
+    assert [(bar.warp, bar.port) for bar in bars(instance, schedule)] == [(0, 0), (1, 1), (1, 1)]
+
+
+@given(cases())
+@settings(deadline=None)
+def test_a_warp_that_goes_on_when_its_port_is_free_keeps_it(case: Case) -> None:
+    last: dict[int, Bar] = {}
+    for bar in bars(*case):
+        before = last.get(bar.warp)
+        if before is not None and (before.first_cycle + before.cycles, before.unit) == (bar.first_cycle, bar.unit):
+            assert bar.port == before.port
+        last[bar.warp] = bar
+
+
+@given(cases())
+@settings(deadline=None)
+def test_stretches_are_as_long_as_they_can_be(case: Case) -> None:
+    instance, schedule = case
+    issued, between = everything(case)
+    rows: defaultdict[tuple[str | int, str | int, Why], list[tuple[int, int]]] = defaultdict(list)
+    for wait in between:
+        rows[wait.warp, wait.unit, wait.why].append((wait.first_cycle, wait.first_cycle + wait.cycles))
+    for gap in gaps(instance, issued, between, schedule.makespan):
+        rows[gap.unit, gap.port, gap.why].append((gap.first_cycle, gap.first_cycle + gap.cycles))
+    for (*_, why), stretches in rows.items():
+        if why is not Why.STALLED and why is not Why.BARRIER:  # two instructions may follow one another; barriers too
+            assert all(end < first for (_, end), (first, _) in pairwise(sorted(stretches)))

@@ -1,0 +1,167 @@
+"""Schedules as tables, trace events and JSON."""
+
+import csv
+import io
+import json
+from collections import defaultdict
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from makespan.errors import InputError
+from makespan.instance import Instance
+from makespan.program import Origin, Program
+from makespan.report.schedule.activity import bars, full, gaps, held, split, waits
+from makespan.report.schedule.document import chart_document
+from makespan.report.schedule.file import write_schedule
+from makespan.report.schedule.table import HEADER, cell, table
+from makespan.report.schedule.trace import trace
+from makespan.schedule import Schedule
+from tests.report.schedule.cases import Case, cases
+
+SCHEMA = json.loads((Path(__file__).parents[3] / "docs" / "schema" / "schedule-1.schema.json").read_text())
+
+
+def two_warps(origins: tuple[Origin, ...] = ()) -> Case:
+    instance = Instance.of(Program.chain("CL", origins=origins), 2)
+    return instance, Schedule.of_chains(instance, [(0,), (0, 1), (1,)])
+
+
+def rows(text: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+@given(cases())
+@settings(deadline=None)
+def test_a_table_has_a_row_per_warp_instruction(case: Case) -> None:
+    instance, schedule = case
+    blocks = instance.block_of_warp()
+    told = rows(table(*case))
+    assert [tuple(row) for row in told] == [HEADER] * len(told)
+    for row, bar in zip(told, bars(*case), strict=True):
+        numbers = [int(row[name]) for name in ("cycle", "warp", "place", "port", "interval", "latency")]
+        assert numbers == [bar.first_cycle, bar.warp, bar.place, bar.port, bar.cycles, bar.latency]
+        assert int(row["finish_cycle"]) == bar.first_cycle + bar.latency <= schedule.makespan
+        assert (row["unit"], int(row["block"]), row["source"]) == (bar.unit, blocks[bar.warp], "")
+
+
+def test_a_table_names_the_lines_that_instructions_come_from() -> None:
+    told = rows(table(*two_warps((Origin("a.ptx", 3, "add", "a.cu:1"), Origin("a.ptx", 4)))))
+    assert [(row["source"], row["compiled_from"]) for row in told[:2]] == [("a.ptx:3", "a.cu:1"), ("a.ptx:4", "")]
+
+
+@pytest.mark.parametrize("begin", ["=", "+", "-", "@", "\t=", "\r\n+", " =", "\uff1d", "'="])
+def test_a_name_is_no_formula_of_a_spreadsheet(begin: str) -> None:
+    name = f'{begin}cmd|"/c calc"!A1'
+    told = rows(table(*two_warps((Origin(name, 3, "", name), Origin("b", 4)))))
+    for text in (told[0]["source"], told[0]["compiled_from"]):
+        assert text.startswith("'")
+        assert text.isprintable()
+
+
+@given(st.text())
+def test_any_text_becomes_one_harmless_cell(text: str) -> None:
+    written = io.StringIO()
+    csv.writer(written).writerow([cell(text), "next"])
+    assert [row[1:] for row in csv.reader(io.StringIO(written.getvalue(), newline=""))] == [["next"]]
+    assert not cell(text).startswith(("=", "+", "-", "@"))
+    assert all(letter.isprintable() for letter in cell(text))
+
+
+def check_trace_events(told: dict[str, Any]) -> None:
+    """The rules of the format for the two kinds of events that we write."""
+    assert set(told) <= {"traceEvents", "displayTimeUnit", "otherData"}
+    assert told["displayTimeUnit"] in ("ms", "ns")
+    tracks = defaultdict(list)
+    for event in told["traceEvents"]:
+        assert type(event["name"]) is str
+        assert all(type(event[key]) is int and event[key] >= 0 for key in ("ts", "pid", "tid"))
+        assert type(event["args"]) is dict
+        if event["ph"] == "M":
+            assert event["name"] in ("process_name", "thread_name", "process_sort_index", "thread_sort_index")
+            key, kind = ("name", str) if event["name"].endswith("_name") else ("sort_index", int)
+            assert type(event["args"][key]) is kind
+        else:
+            assert event["ph"] == "X"
+            assert type(event["cat"]) is str
+            assert type(event["dur"]) is int
+            assert event["dur"] > 0
+            tracks[event["pid"], event["tid"]].append((event["ts"], event["ts"] + event["dur"]))
+    for slices in tracks.values():  # events of a track must nest; ours follow one another
+        assert all(end <= first for (_, end), (first, _) in pairwise(sorted(slices)))
+    named = {(e["pid"], e["tid"]) for e in told["traceEvents"] if e["name"] == "thread_name"}
+    assert set(tracks) <= named
+    assert all(track > 0 for _, track in named)
+
+
+@given(cases())
+@settings(deadline=None)
+def test_a_trace_obeys_its_format_and_holds_exactly_the_slices_of_the_schedule(case: Case) -> None:
+    instance, schedule = case
+    told = json.loads(json.dumps(trace(*case)))
+    check_trace_events(told)
+    names = {(e["pid"], e["tid"]): e["args"]["name"] for e in told["traceEvents"] if e["name"] == "thread_name"}
+    slices = [event for event in told["traceEvents"] if event["ph"] == "X"]
+    shown = sorted((names[e["pid"], e["tid"]], e["ts"], e["dur"], e["cat"], e["args"]["warp"]) for e in slices)
+    issued = bars(*case)
+    between = split(waits(issued, held(instance, schedule, issued)), full(instance, issued))
+    expected = [(f"{bar.unit}{bar.port}", bar.first_cycle, bar.cycles, "port", bar.warp) for bar in issued]
+    expected += [(f"warp {bar.warp}", bar.first_cycle, 1, "issue", bar.warp) for bar in issued]
+    expected += [(f"warp {wait.warp}", wait.first_cycle, wait.cycles, str(wait.why), wait.warp) for wait in between]
+    assert shown == sorted(expected)
+    assert told["otherData"]["time_unit"] == "1 microsecond stands for 1 cycle"
+
+
+def test_a_trace_escapes_what_files_say() -> None:
+    text = json.dumps(trace(*two_warps((Origin('a"\x00\ud800</script>', 3), Origin("b", 4)))))
+    assert text.isascii()
+    assert text.isprintable()
+    assert json.loads(text)["traceEvents"][-2]["args"]["warp"] == 1
+
+
+@given(cases())
+@settings(deadline=None)
+def test_the_document_obeys_its_schema_and_holds_bars_waits_and_gaps(case: Case) -> None:
+    instance, schedule = case
+    told = json.loads(json.dumps(chart_document(*case)))
+    jsonschema.validate(told, SCHEMA)
+    issued = bars(*case)
+    between = waits(issued, held(instance, schedule, issued))
+    assert [tuple(bar.values()) for bar in told["bars"]] == list(issued)
+    assert [tuple(wait.values()) for wait in told["waits"]] == list(split(between, full(instance, issued)))
+    idle = [
+        (gap["first_cycle"], gap["cycles"], lane["unit"], lane["port"], gap["why"])
+        for lane in told["lanes"]
+        for gap in lane["idle"]
+    ]
+    assert idle == list(gaps(instance, issued, between, schedule.makespan))
+    assert told["makespan"] == schedule.makespan
+
+
+@pytest.mark.parametrize(
+    ("name", "begin"),
+    [
+        ("a.json", b'{"schema":"makespan.schedule/1"'),
+        ("a.csv", b"cycle,warp,"),
+        ("a.trace.json", b'{"traceEvents":['),
+        ("A.TRACE.JSON", b'{"traceEvents":['),
+        ("a.png", b"\x89PNG"),
+        ("a.trace.json.csv", b"cycle,warp,"),
+    ],
+)
+def test_the_end_of_the_name_says_what_is_written(name: str, begin: bytes, tmp_path: Path) -> None:
+    write_schedule(*two_warps(), tmp_path / name, title="t")
+    assert (tmp_path / name).read_bytes().startswith(begin)
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+@pytest.mark.parametrize("name", ["a.txt", "json", ".json", "a.trace"])
+def test_another_end_is_refused_with_those_that_are_known(name: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"in \.json or \.csv for data, or in \.trace\.json for trace events"):
+        write_schedule(*two_warps(), tmp_path / name, title="t")
+    assert not list(tmp_path.iterdir())

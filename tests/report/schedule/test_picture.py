@@ -1,0 +1,394 @@
+"""Gantt charts as files."""
+
+import io
+import os
+import re
+import subprocess
+import sys
+import warnings
+from itertools import pairwise
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from matplotlib import image
+from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection, PolyCollection
+from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties
+from matplotlib.textpath import text_to_path
+
+from makespan.engines.construct import convoy, greedy
+from makespan.engines.limits import Limits
+from makespan.errors import InputError
+from makespan.instance import Instance
+from makespan.machine import Latency, Machine, UnitClass
+from makespan.report.schedule import panel_drawing, picture
+from makespan.report.schedule.activity import Why, bars, held, parts, waits
+from makespan.report.schedule.explanation import explain
+from makespan.report.schedule.looks import IDLE, Look
+from makespan.report.schedule.panel_drawing import label_points
+from makespan.report.schedule.panels import Panel, Scale, Span, Window, units_panel, warps_panel
+from makespan.report.schedule.picture import draw_gantt
+from makespan.schedule import Schedule
+
+MAGIC = {".png": b"\x89PNG\r\n\x1a\n", ".svg": b"<?xml", ".pdf": b"%PDF-"}
+STRING = "LLLLCCCCCCCCCLLCCCCCCC"
+
+
+def scheduled(letters: str, warps: int, **capacities: int) -> tuple[Instance, Schedule]:
+    instance = Instance.of(letters, warps, Machine.of(capacities or {"C": 1, "L": 1}))
+    return instance, greedy.schedules(instance, Limits())[0]
+
+
+def pixels(path: Path) -> tuple[int, int]:
+    """Width and height of a PNG file."""
+    header = path.read_bytes()[16:24]
+    return int.from_bytes(header[:4], "big"), int.from_bytes(header[4:], "big")
+
+
+def colours(path: Path) -> set[str]:
+    rgb = np.rint(255 * image.imread(io.BytesIO(path.read_bytes()))[..., :3]).astype(int)
+    return {f"#{r:02X}{g:02X}{b:02X}" for r, g, b in np.unique(rgb.reshape(-1, 3), axis=0)}
+
+
+@pytest.mark.parametrize("suffix", [".png", ".svg", ".pdf", ".PNG"])
+def test_the_suffix_says_the_format_and_only_the_picture_is_left(suffix: str, tmp_path: Path) -> None:
+    path = tmp_path / f"chart{suffix}"
+    draw_gantt(*scheduled("CLLCLL", 2), path, title="exact: 9 cycles", subtitle="2 warps")
+    assert path.read_bytes().startswith(MAGIC[suffix.lower()])
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("name", ["chart.jpg", "chart", ".png"])
+def test_another_suffix_is_refused_with_the_three_known(name: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"must end in \.png, \.svg or \.pdf"):
+        draw_gantt(*scheduled("CL", 2), tmp_path / name, title="")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(("letters", "warps"), [("CLLCLL", 3), (STRING, 48), (STRING * 4, 40)])
+@pytest.mark.parametrize("suffix", MAGIC)
+def test_equal_arguments_give_equal_bytes(letters: str, warps: int, suffix: str, tmp_path: Path) -> None:
+    pictures = []
+    for name in ("one", "two"):
+        draw_gantt(*scheduled(letters, warps), tmp_path / (name + suffix), title="t", subtitle="s")
+        pictures.append((tmp_path / (name + suffix)).read_bytes())
+    assert pictures[0] == pictures[1]
+
+
+def test_svg_says_title_subtitle_legend_rows_and_cycles(tmp_path: Path) -> None:
+    path = tmp_path / "chart.svg"
+    draw_gantt(*scheduled("CLLCLL", 2), path, title="exact: $9$ cycles & <none> more", subtitle="2 x CLLCLL")
+    text = path.read_text("utf-8")
+    for words in (
+        "exact: $9$ cycles &amp; &lt;none&gt; more",
+        "2 x CLLCLL",
+        "executes on C",
+        "waits for L",
+        "idle unit",
+    ):
+        assert words in text
+    for words in (">C0<", ">L0<", ">warp 0<", ">warp 1<", ">9<", ">cycle<", "units (numbers: the executing warp)"):
+        assert words in text
+    assert "<image" not in text
+
+
+def test_long_schedules_say_that_columns_mix_cycles(tmp_path: Path) -> None:
+    instance = Instance.of(STRING * 2, 64)
+    schedule = convoy.schedule(instance)
+    path = tmp_path / "chart.svg"
+    draw_gantt(instance, schedule, path, title="t")
+    text = path.read_text("utf-8")
+    assert "each column mixes 2 cycles" in text
+    assert f">{schedule.makespan:,}<" in text
+    assert "<image" in text
+    assert path.stat().st_size < 500_000
+
+
+def test_many_warps_and_units_share_rows_and_it_is_said(tmp_path: Path) -> None:
+    path = tmp_path / "chart.svg"
+    draw_gantt(*scheduled("CLLCLL", 600, C=40, L=40), path, title="t")
+    text = path.read_text("utf-8")
+    assert "units (each row mixes up to 40: shades are shares)" in text
+    assert "warps (each row mixes up to 3: shades are shares)" in text
+
+
+def test_a_long_title_is_wrapped_and_cut(tmp_path: Path) -> None:
+    path = tmp_path / "chart.svg"
+    draw_gantt(*scheduled("CLLCLL", 2), path, title="W" * 300 + " word" * 300 + "\x00", subtitle="l\nm \u65e5")
+    text = path.read_text("utf-8")
+    assert "...</text>" in text
+    assert "l m \u65e5" in text
+    assert "\x00" not in text
+
+
+@given(st.text(max_size=200), st.text(max_size=200))
+@settings(max_examples=20, deadline=None)
+def test_any_title_fits(title: str, subtitle: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        lines = picture._lines(title + subtitle, 1000, size=13)
+        sizes = [text_to_path.get_text_width_height_descent(s, FontProperties(size=13), ismath=False) for s in lines]
+    assert len(lines) <= 3
+    assert all(width * 150 / 72 <= 1000 for width, _, _ in sizes)
+
+
+def test_an_unwritable_path_is_bad_input(tmp_path: Path) -> None:
+    path = tmp_path / "missing" / "chart.png"
+    with pytest.raises(InputError) as caught:
+        draw_gantt(*scheduled("CL", 2), path, title="")
+    assert str(caught.value) == f"{path}: cannot write the picture: No such file or directory"
+
+
+def test_a_failed_rename_leaves_nothing_behind(tmp_path: Path) -> None:
+    path = tmp_path / "chart.png"
+    path.mkdir()
+    with pytest.raises(InputError, match=r"chart\.png: cannot write the picture: Is a directory"):
+        draw_gantt(*scheduled("CL", 2), path, title="")
+    assert list(tmp_path.iterdir()) == [path]
+    assert not list(path.iterdir())
+
+
+def test_an_old_picture_survives_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "chart.png"
+    path.write_bytes(b"old")
+
+    def full(*_: object) -> int:
+        raise OSError(28, os.strerror(28))
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    with pytest.raises(InputError, match="No space left on device"):
+        draw_gantt(*scheduled("CL", 2), path, title="")
+    assert path.read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("warps", [1, 2, 48, 300])
+@pytest.mark.parametrize("letters", ["C", "CLLCLL", STRING * 2])
+def test_sizes_stay_sensible(letters: str, warps: int, tmp_path: Path) -> None:
+    path = tmp_path / "chart.png"
+    draw_gantt(*scheduled(letters, warps), path, title="exact")
+    width, height = pixels(path)
+    assert 1100 <= width <= 2400
+    assert 300 <= height <= 1500
+
+
+@pytest.mark.parametrize("warps", [2, 48])
+def test_executing_waiting_and_idle_have_their_colours(warps: int, tmp_path: Path) -> None:
+    path = tmp_path / "chart.png"
+    draw_gantt(*scheduled(STRING, warps), path, title="exact")
+    assert {"#0072B2", "#E69F00", "#A6CEE4", "#FBF1D9", "#EAEAEA"} <= colours(path)
+
+
+def test_more_classes_than_colours_can_be_drawn(tmp_path: Path) -> None:
+    letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+    path = tmp_path / "chart.svg"
+    draw_gantt(*scheduled(letters, 3, **dict.fromkeys(letters, 1)), path, title="t")
+    text = path.read_text("utf-8")
+    for letter in letters:
+        assert f">executes on {letter}<" in text
+
+
+@given(st.data())
+@settings(deadline=None)
+def test_busy_counts_cycles_in_every_column_and_between_edges_only_those(data: st.DataObject) -> None:
+    columns, cycles = data.draw(st.integers(1, 9)), data.draw(st.integers(1, 5))
+    end = columns * cycles
+    edges = sorted(data.draw(st.sets(st.integers(0, end + 3))))
+    spans = []
+    for _ in range(data.draw(st.integers(1, 6))):
+        first = data.draw(st.integers(0, end - 1))
+        length = data.draw(st.integers(1, end - first))
+        spans.append(Span(data.draw(st.integers(0, 2)), first, length, "C", Why.PORT, ""))
+    whole, between = np.zeros((3, columns)), np.zeros((3, columns))
+    for span in spans:
+        for first, length, inside in parts(span.first_cycle, span.cycles, edges):
+            for cycle in range(first, first + length):
+                whole[span.row, cycle // cycles] += 1
+                between[span.row, cycle // cycles] += inside
+    assert np.array_equal(panel_drawing._busy(spans, (3, columns), cycles), whole)
+    assert np.array_equal(panel_drawing._busy(spans, (3, columns), cycles, edges), between)
+
+
+def lanes(letters: str, machine: Machine) -> tuple[Panel, Schedule]:
+    instance = Instance.of(letters, 2, machine)
+    schedule = greedy.schedules(instance, Limits())[0]
+    return units_panel(instance, bars(instance, schedule), (), schedule.makespan, most_rows=24), schedule
+
+
+def test_numbers_appear_only_where_they_are_readable() -> None:
+    panel, schedule = lanes("CLLCLL", Machine.of({"C": 1, "L": 1}))
+    wide = Scale.of(Window(0, schedule.makespan), width=2000, widest_cycle=90)
+    narrow = Scale.of(Window(0, schedule.makespan), width=2000, widest_cycle=7)
+    assert label_points(panel, wide, 48) == 9
+    assert label_points(panel, narrow, 48) is None
+    assert label_points(panel, wide, 12) is None
+
+
+def test_longer_bars_have_room_for_larger_numbers() -> None:
+    short, one = lanes("CCC", Machine("short", (UnitClass("C", 1),)))
+    long, four = lanes("CCC", Machine("long", (UnitClass("C", 1, 4),)))
+    scale = Scale.of(Window(0, max(one.makespan, four.makespan)), width=2000, widest_cycle=12)
+    assert (label_points(short, scale, 48) or 0) < (label_points(long, scale, 48) or 0)
+
+
+SLOW = Machine("slow", (UnitClass("C", 1, 1, Latency(4, 4)), UnitClass("L", 1, 2, Latency(30, 30))), 1)
+
+
+def slow(letters: str, warps: int, machine: Machine = SLOW) -> tuple[Instance, Schedule]:
+    instance = Instance.of(letters, warps, machine)
+    return instance, max(greedy.schedules(instance, Limits()), key=lambda schedule: schedule.makespan)
+
+
+def test_a_slow_machine_explains_stalls_and_slots_and_only_what_occurs(tmp_path: Path) -> None:
+    path = tmp_path / "chart.svg"
+    draw_gantt(*slow("CLCCL", 4), path, title="t")
+    text = path.read_text("utf-8")
+    for words in ("stalled on latency", "no issue slot left", "idle: no ready warp", "bars: the cycle of issue"):
+        assert words in text
+    assert "barrier" not in text
+    draw_gantt(*slow("C", 1), path, title="t")
+    text = path.read_text("utf-8")
+    assert "stalled on latency" in text
+    for words in ("waits", "no issue slot left", "executes on L"):
+        assert words not in text
+
+
+@pytest.mark.parametrize("warps", [4, 32])
+def test_stalled_missing_slots_and_barriers_have_their_colours(warps: int, tmp_path: Path) -> None:
+    path = tmp_path / "chart.png"
+    draw_gantt(*slow("CLCCL|C", warps), path, title="t")
+    assert {"#B9B2A3", "#F0E442", "#9A9A9A", "#0072B2", "#E69F00", "#EAEAEA"} <= colours(path)
+
+
+@pytest.mark.parametrize("repeated", [1, 20, 400])
+def test_a_machine_that_holds_ports_beyond_the_makespan_can_be_drawn(repeated: int, tmp_path: Path) -> None:
+    path = tmp_path / "chart.png"
+    machine = Machine("held", (UnitClass("C", 2, 9, Latency(1, 5)), UnitClass("L", 1, 7)))
+    instance, schedule = slow("CL" * repeated, 3, machine)
+    draw_gantt(instance, schedule, path, title="t")
+    assert pixels(path)[0] <= 2400
+
+
+def test_importing_the_module_loads_neither_matplotlib_nor_numpy() -> None:
+    code = "import sys, makespan.report.schedule.picture; print({'matplotlib', 'numpy'} & set(sys.modules))"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout == "set()\n"
+
+
+def grid_lines(axes: Axes) -> float:
+    """The order in which the lines at the ticks are drawn."""
+    (lines,) = (each for each in axes.collections if isinstance(each, LineCollection))
+    return lines.get_zorder()
+
+
+@pytest.mark.parametrize(("letters", "warps"), [("CLLCLL", 3), (STRING, 48), (STRING * 4, 40)])
+def test_lines_at_the_ticks_lie_below_whatever_is_drawn(letters: str, warps: int) -> None:
+    instance, schedule = scheduled(letters, warps)
+    figure = picture._figure(picture._chart(instance, schedule, Window(0, schedule.makespan)))
+    for axes in figure.axes:
+        boxes = [each for each in axes.collections if isinstance(each, PolyCollection)]
+        below = [each for each in boxes if each.get_zorder() < grid_lines(axes)]
+        assert all(np.array_equal(np.ravel(each.get_facecolor())[:3], to_rgb(IDLE)) for each in below)
+        assert all(each.get_zorder() > grid_lines(axes) for each in axes.images)
+        assert len(boxes) - len(below) + len(axes.images) > 0
+
+
+def test_classes_that_nobody_uses_have_no_lane_and_are_named(tmp_path: Path) -> None:
+    path = tmp_path / "chart.svg"
+    draw_gantt(*scheduled("SSCSSC", 4, C=1, S=1, L=1, D=1, T=1), path, title="t")
+    text = path.read_text("utf-8")
+    assert "no instruction uses D, L, T" in text
+    assert ">S0<" in text
+    for words in (">L0<", ">D0<", ">T0<", "executes on L", "a light tint"):
+        assert words not in text
+    assert "waits for S" in text
+
+
+@pytest.mark.parametrize("pixels", [8, 30])
+def test_an_image_has_the_hatches_of_its_legend(pixels: int) -> None:
+    instance = Instance.of("CL|C", 3, Machine.of({"C": 1, "L": 1}))
+    schedule = greedy.schedules(instance, Limits())[0]
+    issued = bars(instance, schedule)
+    rows = warps_panel(instance, issued, waits(issued, held(instance, schedule, issued)), {}, most_rows=9)
+    axes = Figure().add_subplot()
+    scale = Scale.of(Window(0, schedule.makespan), width=2000, widest_cycle=30)
+    panel_drawing._draw_image(axes, rows, scale, pixels)
+    (drawn,) = axes.images
+    image = np.asarray(drawn.get_array())
+    assert image.shape == (pixels * 3, 30 * schedule.makespan, 4)
+    look = Look(-1, Why.BARRIER)
+    (span, *_) = (span for span in rows.spans if span.why is Why.BARRIER)
+    cell = image[
+        pixels * span.row + 1 : pixels * (span.row + 1) - 1, 30 * span.first_cycle : 30 * span.first_cycle + 30
+    ]
+    shown = {"#{:02X}{:02X}{:02X}".format(*colour) for colour in cell[..., :3].reshape(-1, 3)}
+    assert shown == {look.face, look.line}
+    finished = image[:, -1]
+    assert set(finished[finished[:, 3] == 0][:, 3]) == {0}, "lines at the ticks shine through where nothing is"
+
+
+def test_a_window_shows_its_cycles_and_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "chart.svg"
+    instance, schedule = scheduled(STRING, 8)
+    draw_gantt(instance, schedule, path, title="t", subtitle="8 warps", window=Window(40, 60))
+    text = path.read_text("utf-8")
+    assert f"8 warps; cycles 40 to 59 of {schedule.makespan}" in text
+    ticks = text.split('<g id="matplotlib.axis_', 1)[1].split(">cycle<")[0].rsplit('<g id="xtick_1"', 1)[1]
+    shown = [int(tick) for tick in re.findall(r">(\d+)</text>", ticks)]
+    assert (shown[0], shown[-1]) == (40, 60)
+    assert "numbers: the executed place" in text
+
+
+def test_a_long_schedule_has_excerpts_of_its_beginning_its_end_and_where_warps_wait_most(tmp_path: Path) -> None:
+    instance = Instance.of(STRING * 3, 64)
+    schedule = convoy.schedule(instance)
+    chart = picture._chart(instance, schedule, Window(0, schedule.makespan))
+    assert chart.scale.cycles > 1
+    first, inner, last = (excerpt.scale.window for excerpt in chart.excerpts)
+    assert first.first == 0
+    assert last.end == schedule.makespan
+    assert first.end <= inner.first < inner.end <= last.first
+    for excerpt in chart.excerpts:
+        assert excerpt.scale.cycles == 1
+        assert excerpt.scale.pixels >= 8
+    draw_gantt(instance, schedule, tmp_path / "chart.svg", title="t")
+    text = (tmp_path / "chart.svg").read_text("utf-8")
+    for words in ("a: the beginning", "b: where warps wait most", "c: the end"):
+        assert words in text
+    short = picture._chart(instance, schedule, Window(0, 500))
+    assert (short.scale.cycles, short.excerpts) == (1, [])
+
+
+def test_a_picture_tells_screen_readers_what_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "chart.svg"
+    draw_gantt(*scheduled("CLLCLL", 2), path, title="exact: <9> & more\x00", subtitle="2 x CLLCLL")
+    root = ElementTree.fromstring(path.read_text("utf-8"))
+    said = {tag: root.findtext(f"{{http://www.w3.org/2000/svg}}{tag}") for tag in ("title", "desc")}
+    assert said["title"] == "exact: <9> & more\ufffd"
+    assert said["desc"] == "A Gantt chart of ports and warps, cycles 0 to 8 of 9: 2 x CLLCLL"
+
+
+@pytest.mark.parametrize("warps", [48, 47, 30])
+def test_the_warp_that_finishes_last_always_has_its_name(warps: int, tmp_path: Path) -> None:
+    instance = Instance.of(STRING, warps)
+    schedule = convoy.schedule(instance)
+    last = explain(instance, schedule).warp
+    path = tmp_path / "chart.svg"
+    for window in (None, Window(200, 400)):
+        draw_gantt(instance, schedule, path, title="t", window=window)
+        assert f">warp {last}<" in path.read_text("utf-8")
+
+
+@given(st.integers(1, 300), st.integers(4, 48), st.data())
+def test_names_of_rows_do_not_overlap_whichever_ends_last(rows: int, pixels: int, data: st.DataObject) -> None:
+    last = data.draw(st.none() | st.integers(0, rows - 1))
+    names = tuple(map(str, range(rows)))
+    named = panel_drawing._named_rows(Panel("warps", names, (1,) * rows, (), {}, last), pixels)
+    assert last is None or last in named
+    assert all((after - before) * pixels >= 22 for before, after in pairwise(named))

@@ -1,0 +1,114 @@
+"""Worst case against pessimistic bound: what is planned, and what is computed of each point."""
+
+from dataclasses import replace
+
+import pytest
+
+from makespan.engines import Limits, solve
+from makespan.errors import InputError
+from makespan.instance import Instance
+from makespan.machine import PAPER, Latency, Machine, UnitClass
+from makespan.report.study.comparison import counts
+from makespan.result import Bounds, Result
+from makespan.study.comparison import Axis, BestCase, Comparison, Point, Quantity, computed, planned
+from tests.study.comparisons import LETTERS, PORTS, instances
+
+
+def test_few_warps_are_planned_first_with_every_value() -> None:
+    points = planned(reversed(instances("CLL", range(1, 3))), PORTS)
+    assert [(point.warps, point.value) for point in points] == [(1, 1), (1, 2), (2, 1), (2, 2)]
+    assert [point.instance.machine.capacities["L"] for point in points] == [1, 2, 1, 2]
+    assert {point.status for point in points} == {"not computed"}
+
+
+@pytest.mark.parametrize(
+    ("axis", "name", "machine"),
+    [
+        (Axis(Quantity.CAPACITY, (3,), "L"), "L", {"units": (UnitClass("C", 2), UnitClass("L", 3, 4, Latency(5, 9)))}),
+        (
+            Axis(Quantity.INTERVAL, (3,), "L"),
+            "L.interval",
+            {"units": (UnitClass("C", 2), UnitClass("L", 1, 3, Latency(5, 9)))},
+        ),
+        (
+            Axis(Quantity.LATENCY, (3,), "L"),
+            "L.latency",
+            {"units": (UnitClass("C", 2), UnitClass("L", 1, 4, Latency(3, 3)))},
+        ),
+        (Axis(Quantity.ISSUE_WIDTH, (3,)), "issue-width", {"issue_width": 3}),
+    ],
+)
+def test_an_axis_changes_one_thing_and_says_so(axis: Axis, name: str, machine: dict[str, object]) -> None:
+    base = Machine("m", (UnitClass("C", 2), UnitClass("L", 1, 4, Latency(5, 9))), caveats=("not quite",))
+    changed = axis.machine(base, 3)
+    assert axis.name == name
+    assert changed == replace(base, name=f"m with {name}=3", **machine)  # type: ignore[arg-type]
+    assert changed.caveats == ("not quite",)
+
+
+def test_an_axis_that_makes_no_sense_is_refused() -> None:
+    with pytest.raises(InputError, match="the values of L must rise"):
+        Axis(Quantity.CAPACITY, (2, 2), "L")
+    with pytest.raises(InputError, match="the values of L must rise"):
+        Axis(Quantity.CAPACITY, (), "L")
+    with pytest.raises(InputError, match="the issue width is of no class"):
+        Axis(Quantity.ISSUE_WIDTH, (1,), "L")
+    with pytest.raises(InputError, match="X: machine 'paper' has no units of class X; it has C, L"):
+        planned(instances("CLL", range(1, 3)), Axis(Quantity.CAPACITY, (1,), "X"))
+    with pytest.raises(InputError, match=r"capacity of L must be 1\.\.1024, not 2000"):
+        planned(instances("CLL", range(1, 3)), Axis(Quantity.CAPACITY, (2000,), "L"))
+
+
+def test_after_the_whole_time_nothing_is_computed() -> None:
+    points = planned(instances("CLL", range(1, 4)), None)
+    whole = Limits(60)
+
+    def stop_at_the_second(line: str) -> None:
+        if "point 2 of 3: 2 warps" in line:
+            whole.interrupt()
+
+    whole.progress = stop_at_the_second
+    found = list(computed(points, seconds=5, whole=whole, best_case=False))
+    assert [point.status for point in found] == ["exact", "exact", "not computed"]
+    assert found[2] == points[2]
+    comparison = Comparison("k", PAPER, None, tuple(found), interrupted=True)
+    assert not comparison.all_exact
+    assert counts(comparison) == "3 points if every instruction takes one cycle: 2 exact, 1 not computed (interrupted)"
+
+
+def test_a_point_has_no_more_than_its_own_time_and_what_is_left_of_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = []
+
+    def solved(instance: Instance, *, best_case: bool, limits: Limits) -> Result:
+        given.append(limits)
+        return solve(instance, best_case=best_case)
+
+    monkeypatch.setattr("makespan.study.comparison.solve", solved)
+    for seconds, whole in ((2.0, Limits(60, 7 << 20)), (60.0, Limits(5, 7 << 20))):
+        points = planned(instances("CL", range(1, 2)), None)
+        (point,) = computed(points, seconds=seconds, whole=whole, best_case=True)
+        assert point.found is not None
+        assert point.found.best_case == BestCase(Bounds(2, 2), "least-possible", "schedule")
+        assert given[-1].whole is whole
+        assert given[-1].memory_bytes == 7 << 20
+    assert given[0].seconds == 2.0
+    assert 4.0 < given[1].seconds <= 5.0
+
+
+def test_the_best_case_says_what_proves_its_sides() -> None:
+    instance = Instance.of(LETTERS, 2)
+    result = solve(instance, best_case=True)
+    assert BestCase.of(result) == BestCase(Bounds(36, 36), "search", "search")
+    wide = replace(result, best_case=Bounds(32, 38))
+    assert BestCase.of(wide) == BestCase(Bounds(32, 38), "least-possible", "schedule")
+    phased = solve(Instance.of("CLL|CLC", 3), best_case=True)
+    known = BestCase.of(phased)
+    assert known is not None
+    assert {known.lower_evidence, known.upper_evidence} <= {"least-possible", "schedule", "phases"}
+    assert BestCase.of(replace(result, best_case=None)) is None
+
+
+def test_only_points_make_a_comparison() -> None:
+    with pytest.raises(InputError, match="at least one number of warps"):
+        Comparison("k", PAPER, None, ())
+    assert Point(Instance.of("CLL", 3, blocks=3)).warps == 3
