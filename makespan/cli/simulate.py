@@ -170,9 +170,10 @@ def _one(
 
 def _draw(instance: Instance, schedule: Schedule, paths: Sequence[Path], shown: "Window", title: str) -> None:
     from makespan.report.schedule.file import write_schedule
+    from makespan.report.schedule.picture import View
 
-    how: dict[str, Any] = {"title": title, "subtitle": str(instance), "window": shown}
-    all_written(partial(write_schedule, instance, schedule, path, **how) for path in paths)
+    view = View(title, str(instance), shown)
+    all_written(partial(write_schedule, instance, schedule, path, view) for path in paths)
 
 
 def _all(

@@ -35,6 +35,7 @@ from makespan.report.result.rows import Rows, counts
 from makespan.report.schedule.explanation import explain, explanation_document
 from makespan.report.schedule.file import check_schedule_path, write_schedule
 from makespan.report.schedule.panels import Window
+from makespan.report.schedule.picture import View
 from makespan.report.schedule.timeline import timeline as draw_timeline
 from makespan.result import Result, Status
 from makespan.schedulability.gate import Deadline, Outcome, read_deadline
@@ -246,8 +247,8 @@ def _written(gantt: Sequence[Path], bundle: Path | None) -> Iterator[str]:
 
 
 def _draw(result: Result, path: Path, shown: Window | None) -> None:
-    title, subtitle = text.verdict(result), text.pictured(result)
-    write_schedule(result.instance, result.witness, path, title=title, subtitle=subtitle, window=shown)
+    view = View(text.verdict(result), text.pictured(result), shown)
+    write_schedule(result.instance, result.witness, path, view)
 
 
 def _timeline(result: Result) -> str:

@@ -9,6 +9,7 @@ import click
 from makespan.cli.output import Decorator
 from makespan.errors import InputError
 from makespan.report.pictures import PICTURES
+from makespan.report.schedule.file import ENDS
 from makespan.report.schedule.panels import Window
 
 
@@ -19,7 +20,7 @@ def gantt_option(what: str) -> Decorator:
         type=click.Path(path_type=Path),
         multiple=True,
         metavar="FILE",
-        help=f"{what} as .png .svg .pdf .json .csv .trace.json; can be repeated",
+        help=f"{what} as {' '.join(ENDS)}; can be repeated",
     )
 
 

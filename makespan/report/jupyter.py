@@ -29,9 +29,9 @@ class Picture:
 
 def gantt(result: Result) -> Picture:
     """The schedule that takes as long as the lower bound says; see docs/pictures.md for how to read it."""
-    from makespan.report.schedule.picture import rendered_gantt
+    from makespan.report.schedule.picture import View, rendered_gantt
 
-    svg = rendered_gantt(result.instance, result.witness, ".svg", title=verdict(result), subtitle=pictured(result))
+    svg = rendered_gantt(result.instance, result.witness, ".svg", View(verdict(result), pictured(result)))
     return Picture(svg.decode())
 
 

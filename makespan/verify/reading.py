@@ -1,5 +1,6 @@
 """A bundle read strictly: every key and type is checked, and every field that the instance determines.
 
+The writer is `makespan.report.result.bundle`; both follow docs/schema/bundle-1.schema.json and share no code.
 What comes out is made of the package's value types, whose own checks have passed; what is not understood is refused.
 """
 

@@ -1,4 +1,7 @@
-"""The bundle: a result with all evidence as JSON, schema `makespan.bundle/1`, for `makespan verify`."""
+"""The bundle: a result with all evidence as JSON, schema `makespan.bundle/1`, for `makespan verify`.
+
+The reader is `makespan.verify.reading`; both follow docs/schema/bundle-1.schema.json and share no code.
+"""
 
 import hashlib
 import json

@@ -1,20 +1,30 @@
 """A schedule in a file: the end of its name says whether as a picture, as data or as a trace."""
 
 import json
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 from makespan.errors import InputError
 from makespan.instance import Instance
 from makespan.report.files import check_writable, write_whole
 from makespan.report.pictures import PICTURES
 from makespan.report.schedule.document import chart_document
-from makespan.report.schedule.panels import Window
-from makespan.report.schedule.picture import draw_gantt
+from makespan.report.schedule.picture import View, draw_gantt
 from makespan.report.schedule.table import table
 from makespan.report.schedule.trace import trace
 from makespan.schedule import Schedule
 
 _TRACE = ".trace.json"
+_DATA: Mapping[str, Callable[[Instance, Schedule], str | dict[str, Any]]] = {
+    ".json": chart_document,
+    ".csv": table,
+    _TRACE: trace,
+}
+"""What a file holds, a text or a document, by the end of its name; the longest that fits counts."""
+
+ENDS = (*PICTURES, *_DATA)
+"""How the name of a schedule may end."""
 
 
 def check_schedule_path(path: Path) -> None:
@@ -23,7 +33,7 @@ def check_schedule_path(path: Path) -> None:
     Raises:
         InputError: another end than a known one, a folder, or a folder that takes no file.
     """
-    if path.suffix.lower() not in (*PICTURES, ".json", ".csv"):
+    if path.suffix.lower() not in ENDS:
         raise InputError(
             f"{path}: the name must end in .png, .svg or .pdf for a picture, in .json or .csv for data,"
             f" or in {_TRACE} for trace events"
@@ -31,28 +41,16 @@ def check_schedule_path(path: Path) -> None:
     check_writable(path, "the schedule")
 
 
-def write_schedule(
-    instance: Instance,
-    schedule: Schedule,
-    path: Path,
-    *,
-    title: str,
-    subtitle: str = "",
-    window: Window | None = None,
-) -> None:
-    """Write `schedule` to `path`, whole or not at all; title, subtitle and window are for pictures.
+def write_schedule(instance: Instance, schedule: Schedule, path: Path, view: View) -> None:
+    """Write `schedule` to `path`, whole or not at all; the view is for pictures.
 
     Raises:
         InputError: an unknown end of the name, or a file that cannot be written.
     """
     check_schedule_path(path)
-    name = path.name.lower()
     if path.suffix.lower() in PICTURES:
-        draw_gantt(instance, schedule, path, title=title, subtitle=subtitle, window=window)
+        draw_gantt(instance, schedule, path, view)
         return
-    if name.endswith(".csv"):
-        text = table(instance, schedule)
-    else:
-        data = trace(instance, schedule) if name.endswith(_TRACE) else chart_document(instance, schedule)
-        text = f"{json.dumps(data, separators=(',', ':'))}\n"
+    made = _DATA[max((end for end in _DATA if path.name.lower().endswith(end)), key=len)](instance, schedule)
+    text = made if isinstance(made, str) else f"{json.dumps(made, separators=(',', ':'))}\n"
     write_whole(path, text.encode("utf-8", "backslashreplace"), "the schedule")

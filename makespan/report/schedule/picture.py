@@ -36,39 +36,32 @@ _GREY = "#505050"
 _PLAIN: dict[str, Any] = {"size": 9, "color": _GREY}
 
 
-def draw_gantt(
-    instance: Instance,
-    schedule: Schedule,
-    path: Path,
-    *,
-    title: str,
-    subtitle: str = "",
-    window: Window | None = None,
-) -> None:
-    """Write the picture of `schedule` to `path`, whole or not at all; equal arguments give equal bytes.
+class View(NamedTuple):
+    """What a picture of a schedule says on top, and which of its cycles it shows.
 
-    The suffix of `path` says the format. `title` (the verdict) and `subtitle` are wrapped, and cut after
-    three lines each. `window` says which cycles are drawn; None draws all.
+    Args:
+        title: the verdict; it is wrapped and cut after three lines, and so is `subtitle`.
+        window: None for all cycles.
+    """
+
+    title: str
+    subtitle: str = ""
+    window: Window | None = None
+
+
+def draw_gantt(instance: Instance, schedule: Schedule, path: Path, view: View) -> None:
+    """Write the picture of `schedule` to `path`, whole or not at all; equal arguments give equal bytes.
 
     Raises:
         InputError: a suffix other than .png, .svg and .pdf, or a file that cannot be written.
     """
     check_picture_path(path)
-    suffix = path.suffix.lower()
-    picture = rendered_gantt(instance, schedule, suffix, title=title, subtitle=subtitle, window=window)
-    write_whole(path, picture, "the picture")
+    write_whole(path, rendered_gantt(instance, schedule, path.suffix.lower(), view), "the picture")
 
 
-def rendered_gantt(
-    instance: Instance,
-    schedule: Schedule,
-    suffix: str,
-    *,
-    title: str,
-    subtitle: str = "",
-    window: Window | None = None,
-) -> bytes:
+def rendered_gantt(instance: Instance, schedule: Schedule, suffix: str, view: View) -> bytes:
     """The content of the file that `draw_gantt` writes; `suffix` is one of `PICTURES`."""
+    title, subtitle, window = view
     shown = Window(0, schedule.makespan) if window is None else window
     cycles = f"cycles {shown.first:,} to {shown.end - 1:,} of {schedule.makespan:,}"
     if shown.cycles < schedule.makespan:

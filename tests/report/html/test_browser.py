@@ -318,33 +318,30 @@ def test_in_the_dark_waits_differ_from_the_page_and_from_an_idle_port(
         assert max(abs(tint - idle)) > 0.1
 
 
-def test_bars_that_touch_leave_no_seam(tab: browser.Tab, opened: Callable[[str], float]) -> None:
-    instance = Instance.of("C" * 601, 1)
+def shades(tab: browser.Tab, opened: Callable[[str], float], instance: Instance, rectangle: str) -> list[str]:
+    """The colours that the chart of a run has in a rectangle: left, top, width and height."""
     schedule = run(instance, "gto")
     exact = Bounds(schedule.makespan, schedule.makespan)
     result = Result(instance, exact, schedule, Upper.SEARCH, schedule.makespan, exact, "search", 1.0, ())
     opened(render(page_data(PolicyGap(result, {"gto": schedule.makespan}), CONTEXT, EVIDENCE)))
-    shades = tab.run("""(() => {
+    found: list[str] = tab.run(
+        """(() => {
         const chart = document.getElementById("gantt"), paper = chart.getContext("2d");
-        const dots = paper.getImageData(chart.width / 2, 26, chart.width / 3, 1).data, found = new Set();
+        const dots = paper.getImageData(RECTANGLE).data, found = new Set();
         for (let at = 0; at < dots.length; at += 4) found.add(dots.slice(at, at + 3).join());
-        return [...found];
-    })()""")
-    assert shades == ["0,114,178"]
+        return [...found].sort();
+    })()""".replace("RECTANGLE", rectangle)
+    )
+    return found
+
+
+def test_bars_that_touch_leave_no_seam(tab: browser.Tab, opened: Callable[[str], float]) -> None:
+    found = shades(tab, opened, Instance.of("C" * 601, 1), "chart.width / 2, 26, chart.width / 3, 1")
+    assert found == ["0,114,178"]
 
 
 def test_where_columns_mix_cycles_a_barrier_is_hatched_as_in_the_legend(
     tab: browser.Tab, opened: Callable[[str], float]
 ) -> None:
-    instance = Instance.of("C" * 3000 + "|C", 2)
-    schedule = run(instance, "gto")
-    exact = Bounds(schedule.makespan, schedule.makespan)
-    result = Result(instance, exact, schedule, Upper.SEARCH, schedule.makespan, exact, "search", 1.0, ())
-    opened(render(page_data(PolicyGap(result, {"gto": schedule.makespan}), CONTEXT, EVIDENCE)))
-    shades = tab.run("""(() => {
-        const chart = document.getElementById("gantt"), paper = chart.getContext("2d");
-        const dots = paper.getImageData(chart.width * 0.7, 54, 30, 10).data, found = new Set();
-        for (let at = 0; at < dots.length; at += 4) found.add(dots.slice(at, at + 3).join());
-        return [...found].sort();
-    })()""")
-    assert shades == ["154,154,154", "255,255,255"]
+    found = shades(tab, opened, Instance.of("C" * 3000 + "|C", 2), "chart.width * 0.7, 54, 30, 10")
+    assert found == ["154,154,154", "255,255,255"]

@@ -16,11 +16,13 @@ from makespan.errors import InputError
 from makespan.instance import Instance
 from makespan.machine import Latency, Machine, UnitClass
 from makespan.program import Place, Program
-from makespan.report.result.bundle import _progressions, bundle, write
+from makespan.report.result import bundle as writing
+from makespan.report.result import document as told
+from makespan.report.result.bundle import _progressions, bundle, canonical, of_instance, write
 from makespan.report.result.document import document
 from makespan.result import Bounds, Result, Upper
 from makespan.schedule import Schedule
-from makespan.verify import Outcome, digest, parse, verify
+from makespan.verify import Outcome, digest, parse, reading, verify
 from makespan.verify.reading import _coefficients
 from tests.effort import calls
 from tests.strategies import general_instances, instances
@@ -153,6 +155,26 @@ def test_every_bundle_is_valid_by_the_published_schema(instance: Instance) -> No
     content = bundle(solve(instance))
     jsonschema.validate(content, SCHEMA)
     assert json.loads(json.dumps(content)) == content
+
+
+@given(st.one_of(instances(most_warps=3), general_instances(most_warps=2)))
+@settings(max_examples=50, deadline=None)
+def test_what_is_read_from_a_bundle_is_what_was_written(instance: Instance) -> None:
+    result = solve(instance, best_case=True)
+    read = reading.bundle(parse(canonical(bundle(result))))
+    assert canonical(of_instance(read.instance)) == canonical(of_instance(instance))
+    assert (read.witness, read.certificate) == (result.witness, result.certificate)
+    claim, best = read.claim, result.best_case
+    assert best is not None
+    assert (Bounds(claim.lower, claim.upper), claim.evidence) == (result.bounds, result.upper_evidence)
+    assert (claim.pessimistic, claim.best_case) == (result.pessimistic, (best.lower, best.upper))
+    assert claim.history == result.history
+    assert [phase for _, phase in read.phases] == list(result.phases)
+
+
+def test_writer_and_reader_call_their_schemas_alike() -> None:
+    assert (writing.SCHEMA, told.SCHEMA) == (reading.SCHEMA, reading.RESULT_SCHEMA)
+    assert writing.LEAST_PROGRESSION == reading.LEAST_PROGRESSION
 
 
 def test_a_file_is_written_whole(tmp_path: Path) -> None:

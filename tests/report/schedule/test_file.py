@@ -19,6 +19,7 @@ from makespan.program import Origin, Program
 from makespan.report.schedule.activity import bars, full, gaps, held, split, waits
 from makespan.report.schedule.document import chart_document
 from makespan.report.schedule.file import write_schedule
+from makespan.report.schedule.picture import View
 from makespan.report.schedule.table import HEADER, cell, table
 from makespan.report.schedule.trace import trace
 from makespan.schedule import Schedule
@@ -155,7 +156,7 @@ def test_the_document_obeys_its_schema_and_holds_bars_waits_and_gaps(case: Case)
     ],
 )
 def test_the_end_of_the_name_says_what_is_written(name: str, begin: bytes, tmp_path: Path) -> None:
-    write_schedule(*two_warps(), tmp_path / name, title="t")
+    write_schedule(*two_warps(), tmp_path / name, View("t"))
     assert (tmp_path / name).read_bytes().startswith(begin)
     assert [path.name for path in tmp_path.iterdir()] == [name]
 
@@ -163,5 +164,5 @@ def test_the_end_of_the_name_says_what_is_written(name: str, begin: bytes, tmp_p
 @pytest.mark.parametrize("name", ["a.txt", "json", ".json", "a.trace"])
 def test_another_end_is_refused_with_those_that_are_known(name: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"in \.json or \.csv for data, or in \.trace\.json for trace events"):
-        write_schedule(*two_warps(), tmp_path / name, title="t")
+        write_schedule(*two_warps(), tmp_path / name, View("t"))
     assert not list(tmp_path.iterdir())

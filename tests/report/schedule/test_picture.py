@@ -33,7 +33,7 @@ from makespan.report.schedule.explanation import explain
 from makespan.report.schedule.looks import IDLE, Look
 from makespan.report.schedule.panel_drawing import label_points
 from makespan.report.schedule.panels import Panel, Scale, Span, Window, units_panel, warps_panel
-from makespan.report.schedule.picture import draw_gantt
+from makespan.report.schedule.picture import View, draw_gantt
 from makespan.schedule import Schedule
 
 MAGIC = {".png": b"\x89PNG\r\n\x1a\n", ".svg": b"<?xml", ".pdf": b"%PDF-"}
@@ -59,7 +59,7 @@ def colours(path: Path) -> set[str]:
 @pytest.mark.parametrize("suffix", [".png", ".svg", ".pdf", ".PNG"])
 def test_the_suffix_says_the_format_and_only_the_picture_is_left(suffix: str, tmp_path: Path) -> None:
     path = tmp_path / f"chart{suffix}"
-    draw_gantt(*scheduled("CLLCLL", 2), path, title="exact: 9 cycles", subtitle="2 warps")
+    draw_gantt(*scheduled("CLLCLL", 2), path, View("exact: 9 cycles", "2 warps"))
     assert path.read_bytes().startswith(MAGIC[suffix.lower()])
     assert list(tmp_path.iterdir()) == [path]
 
@@ -67,7 +67,7 @@ def test_the_suffix_says_the_format_and_only_the_picture_is_left(suffix: str, tm
 @pytest.mark.parametrize("name", ["chart.jpg", "chart", ".png"])
 def test_another_suffix_is_refused_with_the_three_known(name: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"must end in \.png, \.svg or \.pdf"):
-        draw_gantt(*scheduled("CL", 2), tmp_path / name, title="")
+        draw_gantt(*scheduled("CL", 2), tmp_path / name, View(""))
     assert not list(tmp_path.iterdir())
 
 
@@ -76,14 +76,14 @@ def test_another_suffix_is_refused_with_the_three_known(name: str, tmp_path: Pat
 def test_equal_arguments_give_equal_bytes(letters: str, warps: int, suffix: str, tmp_path: Path) -> None:
     pictures = []
     for name in ("one", "two"):
-        draw_gantt(*scheduled(letters, warps), tmp_path / (name + suffix), title="t", subtitle="s")
+        draw_gantt(*scheduled(letters, warps), tmp_path / (name + suffix), View("t", "s"))
         pictures.append((tmp_path / (name + suffix)).read_bytes())
     assert pictures[0] == pictures[1]
 
 
 def test_svg_says_title_subtitle_legend_rows_and_cycles(tmp_path: Path) -> None:
     path = tmp_path / "chart.svg"
-    draw_gantt(*scheduled("CLLCLL", 2), path, title="exact: $9$ cycles & <none> more", subtitle="2 x CLLCLL")
+    draw_gantt(*scheduled("CLLCLL", 2), path, View("exact: $9$ cycles & <none> more", "2 x CLLCLL"))
     text = path.read_text("utf-8")
     for words in (
         "exact: $9$ cycles &amp; &lt;none&gt; more",
@@ -102,7 +102,7 @@ def test_long_schedules_say_that_columns_mix_cycles(tmp_path: Path) -> None:
     instance = Instance.of(STRING * 2, 64)
     schedule = convoy.schedule(instance)
     path = tmp_path / "chart.svg"
-    draw_gantt(instance, schedule, path, title="t")
+    draw_gantt(instance, schedule, path, View("t"))
     text = path.read_text("utf-8")
     assert "each column mixes 2 cycles" in text
     assert f">{schedule.makespan:,}<" in text
@@ -112,7 +112,7 @@ def test_long_schedules_say_that_columns_mix_cycles(tmp_path: Path) -> None:
 
 def test_many_warps_and_units_share_rows_and_it_is_said(tmp_path: Path) -> None:
     path = tmp_path / "chart.svg"
-    draw_gantt(*scheduled("CLLCLL", 600, C=40, L=40), path, title="t")
+    draw_gantt(*scheduled("CLLCLL", 600, C=40, L=40), path, View("t"))
     text = path.read_text("utf-8")
     assert "units (each row mixes up to 40: shades are shares)" in text
     assert "warps (each row mixes up to 3: shades are shares)" in text
@@ -120,7 +120,7 @@ def test_many_warps_and_units_share_rows_and_it_is_said(tmp_path: Path) -> None:
 
 def test_a_long_title_is_wrapped_and_cut(tmp_path: Path) -> None:
     path = tmp_path / "chart.svg"
-    draw_gantt(*scheduled("CLLCLL", 2), path, title="W" * 300 + " word" * 300 + "\x00", subtitle="l\nm \u65e5")
+    draw_gantt(*scheduled("CLLCLL", 2), path, View("W" * 300 + " word" * 300 + "\x00", "l\nm \u65e5"))
     text = path.read_text("utf-8")
     assert "...</text>" in text
     assert "l m \u65e5" in text
@@ -141,7 +141,7 @@ def test_any_title_fits(title: str, subtitle: str) -> None:
 def test_an_unwritable_path_is_bad_input(tmp_path: Path) -> None:
     path = tmp_path / "missing" / "chart.png"
     with pytest.raises(InputError) as caught:
-        draw_gantt(*scheduled("CL", 2), path, title="")
+        draw_gantt(*scheduled("CL", 2), path, View(""))
     assert str(caught.value) == f"{path}: cannot write the picture: No such file or directory"
 
 
@@ -149,7 +149,7 @@ def test_a_failed_rename_leaves_nothing_behind(tmp_path: Path) -> None:
     path = tmp_path / "chart.png"
     path.mkdir()
     with pytest.raises(InputError, match=r"chart\.png: cannot write the picture: Is a directory"):
-        draw_gantt(*scheduled("CL", 2), path, title="")
+        draw_gantt(*scheduled("CL", 2), path, View(""))
     assert list(tmp_path.iterdir()) == [path]
     assert not list(path.iterdir())
 
@@ -163,7 +163,7 @@ def test_an_old_picture_survives_a_failure(tmp_path: Path, monkeypatch: pytest.M
 
     monkeypatch.setattr(Path, "write_bytes", full)
     with pytest.raises(InputError, match="No space left on device"):
-        draw_gantt(*scheduled("CL", 2), path, title="")
+        draw_gantt(*scheduled("CL", 2), path, View(""))
     assert path.read_bytes() == b"old"
     assert list(tmp_path.iterdir()) == [path]
 
@@ -172,7 +172,7 @@ def test_an_old_picture_survives_a_failure(tmp_path: Path, monkeypatch: pytest.M
 @pytest.mark.parametrize("letters", ["C", "CLLCLL", STRING * 2])
 def test_sizes_stay_sensible(letters: str, warps: int, tmp_path: Path) -> None:
     path = tmp_path / "chart.png"
-    draw_gantt(*scheduled(letters, warps), path, title="exact")
+    draw_gantt(*scheduled(letters, warps), path, View("exact"))
     width, height = pixels(path)
     assert 1100 <= width <= 2400
     assert 300 <= height <= 1500
@@ -181,14 +181,14 @@ def test_sizes_stay_sensible(letters: str, warps: int, tmp_path: Path) -> None:
 @pytest.mark.parametrize("warps", [2, 48])
 def test_executing_waiting_and_idle_have_their_colours(warps: int, tmp_path: Path) -> None:
     path = tmp_path / "chart.png"
-    draw_gantt(*scheduled(STRING, warps), path, title="exact")
+    draw_gantt(*scheduled(STRING, warps), path, View("exact"))
     assert {"#0072B2", "#E69F00", "#A6CEE4", "#FBF1D9", "#EAEAEA"} <= colours(path)
 
 
 def test_more_classes_than_colours_can_be_drawn(tmp_path: Path) -> None:
     letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
     path = tmp_path / "chart.svg"
-    draw_gantt(*scheduled(letters, 3, **dict.fromkeys(letters, 1)), path, title="t")
+    draw_gantt(*scheduled(letters, 3, **dict.fromkeys(letters, 1)), path, View("t"))
     text = path.read_text("utf-8")
     for letter in letters:
         assert f">executes on {letter}<" in text
@@ -247,12 +247,12 @@ def slow(letters: str, warps: int, machine: Machine = SLOW) -> tuple[Instance, S
 
 def test_a_slow_machine_explains_stalls_and_slots_and_only_what_occurs(tmp_path: Path) -> None:
     path = tmp_path / "chart.svg"
-    draw_gantt(*slow("CLCCL", 4), path, title="t")
+    draw_gantt(*slow("CLCCL", 4), path, View("t"))
     text = path.read_text("utf-8")
     for words in ("stalled on latency", "no issue slot left", "idle: no ready warp", "bars: the cycle of issue"):
         assert words in text
     assert "barrier" not in text
-    draw_gantt(*slow("C", 1), path, title="t")
+    draw_gantt(*slow("C", 1), path, View("t"))
     text = path.read_text("utf-8")
     assert "stalled on latency" in text
     for words in ("waits", "no issue slot left", "executes on L"):
@@ -262,7 +262,7 @@ def test_a_slow_machine_explains_stalls_and_slots_and_only_what_occurs(tmp_path:
 @pytest.mark.parametrize("warps", [4, 32])
 def test_stalled_missing_slots_and_barriers_have_their_colours(warps: int, tmp_path: Path) -> None:
     path = tmp_path / "chart.png"
-    draw_gantt(*slow("CLCCL|C", warps), path, title="t")
+    draw_gantt(*slow("CLCCL|C", warps), path, View("t"))
     assert {"#B9B2A3", "#F0E442", "#9A9A9A", "#0072B2", "#E69F00", "#EAEAEA"} <= colours(path)
 
 
@@ -271,7 +271,7 @@ def test_a_machine_that_holds_ports_beyond_the_makespan_can_be_drawn(repeated: i
     path = tmp_path / "chart.png"
     machine = Machine("held", (UnitClass("C", 2, 9, Latency(1, 5)), UnitClass("L", 1, 7)))
     instance, schedule = slow("CL" * repeated, 3, machine)
-    draw_gantt(instance, schedule, path, title="t")
+    draw_gantt(instance, schedule, path, View("t"))
     assert pixels(path)[0] <= 2400
 
 
@@ -301,7 +301,7 @@ def test_lines_at_the_ticks_lie_below_whatever_is_drawn(letters: str, warps: int
 
 def test_classes_that_nobody_uses_have_no_lane_and_are_named(tmp_path: Path) -> None:
     path = tmp_path / "chart.svg"
-    draw_gantt(*scheduled("SSCSSC", 4, C=1, S=1, L=1, D=1, T=1), path, title="t")
+    draw_gantt(*scheduled("SSCSSC", 4, C=1, S=1, L=1, D=1, T=1), path, View("t"))
     text = path.read_text("utf-8")
     assert "no instruction uses D, L, T" in text
     assert ">S0<" in text
@@ -336,7 +336,7 @@ def test_an_image_has_the_hatches_of_its_legend(pixels: int) -> None:
 def test_a_window_shows_its_cycles_and_says_so(tmp_path: Path) -> None:
     path = tmp_path / "chart.svg"
     instance, schedule = scheduled(STRING, 8)
-    draw_gantt(instance, schedule, path, title="t", subtitle="8 warps", window=Window(40, 60))
+    draw_gantt(instance, schedule, path, View("t", "8 warps", window=Window(40, 60)))
     text = path.read_text("utf-8")
     assert f"8 warps; cycles 40 to 59 of {schedule.makespan}" in text
     ticks = text.split('<g id="matplotlib.axis_', 1)[1].split(">cycle<")[0].rsplit('<g id="xtick_1"', 1)[1]
@@ -357,7 +357,7 @@ def test_a_long_schedule_has_excerpts_of_its_beginning_its_end_and_where_warps_w
     for excerpt in chart.excerpts:
         assert excerpt.scale.cycles == 1
         assert excerpt.scale.pixels >= 8
-    draw_gantt(instance, schedule, tmp_path / "chart.svg", title="t")
+    draw_gantt(instance, schedule, tmp_path / "chart.svg", View("t"))
     text = (tmp_path / "chart.svg").read_text("utf-8")
     for words in ("a: the beginning", "b: where warps wait most", "c: the end"):
         assert words in text
@@ -367,7 +367,7 @@ def test_a_long_schedule_has_excerpts_of_its_beginning_its_end_and_where_warps_w
 
 def test_a_picture_tells_screen_readers_what_it_is(tmp_path: Path) -> None:
     path = tmp_path / "chart.svg"
-    draw_gantt(*scheduled("CLLCLL", 2), path, title="exact: <9> & more\x00", subtitle="2 x CLLCLL")
+    draw_gantt(*scheduled("CLLCLL", 2), path, View("exact: <9> & more\x00", "2 x CLLCLL"))
     root = ElementTree.fromstring(path.read_text("utf-8"))
     said = {tag: root.findtext(f"{{http://www.w3.org/2000/svg}}{tag}") for tag in ("title", "desc")}
     assert said["title"] == "exact: <9> & more\ufffd"
@@ -381,7 +381,7 @@ def test_the_warp_that_finishes_last_always_has_its_name(warps: int, tmp_path: P
     last = explain(instance, schedule).warp
     path = tmp_path / "chart.svg"
     for window in (None, Window(200, 400)):
-        draw_gantt(instance, schedule, path, title="t", window=window)
+        draw_gantt(instance, schedule, path, View("t", window=window))
         assert f">warp {last}<" in path.read_text("utf-8")
 
 
