@@ -1,32 +1,28 @@
 """`makespan compare`: the worst case against the pessimistic bound, over the number of warps and a quantity."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from makespan.cli.output import quiet_option, refuse_twice
+from makespan.cli.output import all_written, quiet_option, refuse_twice
 from makespan.cli.parameters import Memory, Seconds, examples
 from makespan.cli.running import DONE, INTERRUPTED, UNDECIDED, interruptible, progress
 from makespan.cli.source import instances, source_options
 from makespan.engines import Limits
 from makespan.errors import InputError
 from makespan.instance import Instance
-from makespan.report.files import check_writable, write_whole
 from makespan.report.lines import assumptions, terminal_width, wrapped
-from makespan.report.pictures import PICTURES
-from makespan.report.study.comparison import as_csv, as_json, counts, subject, summary, table
+from makespan.report.study.comparison import counts, subject, summary, table
+from makespan.report.study.comparison_file import DATA, check_comparison_path, write_comparison
 from makespan.stopwatch import within
 from makespan.strings import SUFFIXES
-from makespan.study.comparison import Axis, Comparison, Quantity, computed, planned
-
-if TYPE_CHECKING:
-    from makespan.study.comparison import Point
+from makespan.study.comparison import Axis, Comparison, Point, Quantity, computed, planned
 
 MAX_POINTS = 10_000
-_DATA = {".csv": as_csv, ".json": as_json}
 _DIGITS = 7  # longer numbers are refused before they are converted
 
 
@@ -108,12 +104,12 @@ def command(
         found.extend(computed(points, seconds=time_limit, whole=whole, best_case=best_case))
     name = source["source"] or "--string"
     comparison = Comparison(str(name), asked[0].machine, vary, tuple(found), whole.interrupted)
-    failed = list(_written(comparison, outputs))
-    click.echo(_verdict(comparison) if quiet else _report(comparison))
-    if failed:
-        raise failed[0]
+    try:
+        all_written(partial(write_comparison, comparison, path) for path in outputs)
+    finally:  # a file that fails costs nobody the answer
+        click.echo(_verdict(comparison) if quiet else _report(comparison))
     for path in outputs if not quiet else ():
-        click.echo(f"{'data' if path.suffix.lower() in _DATA else 'picture'}: {path}")
+        click.echo(f"{'data' if path.suffix.lower() in DATA else 'picture'}: {path}")
     if comparison.interrupted:
         return INTERRUPTED
     return DONE if comparison.all_exact else UNDECIDED
@@ -122,9 +118,7 @@ def command(
 def _check_outputs(outputs: Sequence[Path]) -> None:
     """Refuse before the work what would fail after it."""
     for path in outputs:
-        if path.suffix.lower() not in (*PICTURES, *_DATA):
-            raise InputError(f"{path}: the name of an output must end in .png, .svg, .pdf, .csv or .json")
-        check_writable(path, "the comparison")
+        check_comparison_path(path)
     refuse_twice(outputs)
 
 
@@ -149,22 +143,3 @@ def _report(comparison: Comparison) -> str:
 
 def _verdict(comparison: Comparison) -> str:
     return f"{counts(comparison)}\n{summary(comparison)}"
-
-
-def _written(comparison: Comparison, outputs: Sequence[Path]) -> Iterator[InputError]:
-    """What went wrong; neither a file that fails nor a reader of the table that leaves costs the other files."""
-    for path in outputs:
-        try:
-            _write(comparison, path)
-        except InputError as error:
-            yield error
-
-
-def _write(comparison: Comparison, path: Path) -> None:
-    suffix = path.suffix.lower()
-    if suffix in _DATA:
-        write_whole(path, _DATA[suffix](comparison).encode("utf-8"), "the comparison")
-        return
-    from makespan.report.study.comparison_picture import draw_comparison
-
-    draw_comparison(comparison, path)

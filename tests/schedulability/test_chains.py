@@ -9,10 +9,10 @@ from makespan.errors import InputError
 from makespan.schedulability.analysis import SAMPLED, TRIGGERED, analyse
 from makespan.schedulability.chains import predecessors, sampled_latency
 from makespan.schedulability.courses import drawn
-from makespan.schedulability.latency import latency
 from makespan.schedulability.simulation import simulate
 from makespan.schedulability.task import Activation, Chain, Partition, Policy, Task, TaskSet
 from makespan.schedulability.verdict import Answer, ChainVerdict
+from tests.schedulability.latency import latency
 from tests.schedulability.sets import kernel, partition_of
 
 A, B, C = kernel("a", 2, 20, 3), kernel("b", 3, 20, 2), kernel("c", 1, 20, 1)

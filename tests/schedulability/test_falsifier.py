@@ -17,10 +17,10 @@ import pytest
 from benchmarks.task_sets import deadline_monotonic, rate_monotonic, uunifast
 from makespan.schedulability.analysis import analyse
 from makespan.schedulability.evidence import search
-from makespan.schedulability.latency import latency
 from makespan.schedulability.simulation import Run
 from makespan.schedulability.task import Activation, Chain, Partition, Policy, Task, TaskSet
 from makespan.schedulability.verdict import Answer, Verdict
+from tests.schedulability.latency import latency
 
 QUICK, LONG = 150, 20_000
 TRIES, MOST_JOBS = 12, 40

@@ -1,8 +1,8 @@
 """Reaction and age of chains, against schedules made by hand."""
 
-from makespan.schedulability.latency import Latency, latency
 from makespan.schedulability.simulation import Job, Run, Scenario, simulate
 from makespan.schedulability.task import Activation, Chain, Partition, Policy, Task, TaskSet
+from tests.schedulability.latency import Latency, latency
 
 TASKS = (
     Task("a", 2, 10, 10, offset=0, priority=2, partition="gpu"),
