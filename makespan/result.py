@@ -67,6 +67,15 @@ class Bounds:
         """Whether the interval is a single value."""
         return Status.EXACT if self.lower == self.upper else Status.BOUNDED
 
+    def exceeded_by(self, bound: int) -> tuple[float, float]:
+        """How far a bound is above the value, in percent of it: proven at least, and at most.
+
+        >>> Bounds(40, 50).exceeded_by(60)
+        (20.0, 50.0)
+        """
+        least, most = (100 * (bound - value) / value for value in (self.upper, self.lower))
+        return least, most
+
     def __and__(self, other: "Bounds") -> "Bounds":
         """Keep what both prove; two proofs that contradict each other raise `BrokenPromiseError`."""
         return Bounds(max(self.lower, other.lower), min(self.upper, other.upper))

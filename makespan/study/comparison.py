@@ -132,8 +132,7 @@ class Found:
     @property
     def excess(self) -> tuple[float, float]:
         """How far M^L + M^C is above the worst case, in percent of it: proven at least, and at most."""
-        least, most = (100 * (self.pessimistic - worst) / worst for worst in (self.worst.upper, self.worst.lower))
-        return least, most
+        return self.worst.exceeded_by(self.pessimistic)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,15 +1,14 @@
 """The JSON of an assessment, schema `makespan.schedulability/1`."""
 
-import platform
 from fractions import Fraction
 from typing import Any
 
+from makespan.report.provenance import versions
 from makespan.schedulability.assessment import Assessment
 from makespan.schedulability.sensitivity import Margin
 from makespan.schedulability.task import Task
 from makespan.schedulability.verdict import ChainVerdict, Load, Miss, TaskVerdict
 from makespan.schedulability.wcet import Wcet
-from makespan.version import __version__
 
 SCHEMA = "makespan.schedulability/1"
 
@@ -39,7 +38,7 @@ def document(assessment: Assessment) -> dict[str, Any]:
         },
         "margins": [_margin(margin) for margin in assessment.margins],
         "assumptions": list(assessment.notes),
-        "versions": {"makespan": __version__, "python": platform.python_version()},
+        "versions": versions(),
     }  # fmt: skip
 
 

@@ -1,14 +1,13 @@
 """The JSON of a result, schema `makespan.result/1`."""
 
-import platform
 from typing import Any
 
 from makespan.bounds import any_units
 from makespan.instance import Instance
 from makespan.machine import Machine
+from makespan.report.provenance import versions
 from makespan.result import Bounds, Result
 from makespan.schedulability.gate import Deadline
-from makespan.version import __version__
 
 SCHEMA = "makespan.result/1"
 
@@ -48,7 +47,7 @@ def claim(result: Result) -> dict[str, Any]:
         "interrupted": result.interrupted,
         "history": [{**step._asdict(), "evidence": str(step.evidence)} for step in result.history],
         "assumptions": list(result.assumptions),
-        "versions": {"makespan": __version__, "python": platform.python_version()},
+        "versions": versions(),
     }
 
 

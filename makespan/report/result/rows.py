@@ -10,8 +10,8 @@ from makespan.wording import scope
 
 def excess(worst: Bounds, pessimistic: int) -> str:
     """How far the pessimistic bound is above the worst case in percent; `>=`: at least, of what is only bounded."""
-    percent = 100 * (pessimistic - worst.upper) / worst.upper
-    return f"{'>=' if worst.status is Status.BOUNDED else ''}{percent:.1f}"
+    least, _ = worst.exceeded_by(pessimistic)
+    return f"{'>=' if worst.status is Status.BOUNDED else ''}{least:.1f}"
 
 
 def counts(what: str, states: Iterable[str], caveats: Iterable[str] = ()) -> str:

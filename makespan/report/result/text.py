@@ -94,8 +94,8 @@ def deadline(gate: Deadline, bounds: Bounds, caveats: Iterable[str] = ()) -> str
 
 def excess(result: Result) -> str:
     """How far the pessimistic bound is above the proven one, in words."""
-    excess = 100 * (result.pessimistic - result.bounds.upper) / result.bounds.upper
-    return f"{excess:.1f} % above" if excess else "the same"
+    least, _ = result.bounds.exceeded_by(result.pessimistic)
+    return f"{least:.1f} % above" if least else "the same"
 
 
 def interval(bounds: Bounds) -> str:

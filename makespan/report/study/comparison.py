@@ -3,16 +3,15 @@
 import csv
 import io
 import json
-import platform
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from makespan.report.provenance import versions
 from makespan.report.result import rows
 from makespan.report.result.document import of_machine
 from makespan.report.result.text import interval
 from makespan.result import Bounds, Status, Upper
 from makespan.study.comparison import NOT_COMPUTED, Comparison, Found, Point
-from makespan.version import __version__
 from makespan.wording import pessimistic_name
 
 SCHEMA = "makespan.comparison/1"
@@ -119,7 +118,7 @@ def as_json(comparison: Comparison) -> str:
         "caveats": comparison.caveats,
         "assumptions": comparison.assumptions,
         "points": [_point(point, comparison.assumptions) for point in comparison.points],
-        "versions": {"makespan": __version__, "python": platform.python_version()},
+        "versions": versions(),
     }
     return json.dumps(document, indent=1) + "\n"
 

@@ -1,13 +1,12 @@
 """One run of a policy in the words of a terminal and as data."""
 
-import platform
 from collections.abc import Iterator
 from typing import Any
 
 from makespan.instance import Instance
+from makespan.report.provenance import versions
 from makespan.simulate import Choices
 from makespan.simulate.statistics import Statistics
-from makespan.version import __version__
 from makespan.wording import caveats, cycles, scope
 
 _RULES = {
@@ -77,7 +76,7 @@ def document(name: str | None, instance: Instance, policy: str, choices: Choices
             "barrier": ways.barrier,
             "finished": ways.finished,
         },
-        "versions": {"makespan": __version__, "python": platform.python_version()},
+        "versions": versions(),
     }
 
 
