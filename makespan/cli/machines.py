@@ -7,6 +7,7 @@ import click
 from makespan.cli.output import format_option, rendered
 from makespan.engines import ENGINES
 from makespan.machine import Latency, Machine, MachineFile, UnitClass, find, shipped
+from makespan.report.lines import columns
 
 _HEADER = ("name", "architecture", "capability", "classes", "issue", "unverified")
 _LEGEND = (
@@ -30,10 +31,7 @@ def command(machine: str | None, output: str) -> None:
 
 
 def _table(files: Sequence[MachineFile]) -> Iterator[str]:
-    rows = [_HEADER, *map(_row, files)]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+    yield from columns([_HEADER, *map(_row, files)])
     yield ""
     yield from _LEGEND
 

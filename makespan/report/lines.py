@@ -1,8 +1,8 @@
-"""Lines of text as wide as the terminal."""
+"""Lines of text: as wide as the terminal, and in columns."""
 
 import shutil
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 WIDTH = 110
 """Columns of text where no terminal says how many it has."""
@@ -33,6 +33,18 @@ def wrapped(line: str, width: int = WIDTH, *, hang: int = 2) -> list[str]:
         break_long_words=False,
     )
     return [line.replace(_HELD, ": ") for line in lines]
+
+
+def columns(rows: Sequence[Sequence[str]], *, right: Sequence[int] = ()) -> list[str]:
+    """Rows as lines whose columns stand below each other, those in `right` to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(
+            cell.rjust(width) if number in right else cell.ljust(width)
+            for number, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]
 
 
 def assumptions(notes: Iterable[str], width: int = WIDTH) -> list[str]:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from math import ceil, floor
 
-from makespan.report.lines import WIDTH, wrapped
+from makespan.report.lines import WIDTH, columns, wrapped
 from makespan.schedulability.assessment import Assessment
 from makespan.schedulability.sensitivity import Margin
 from makespan.schedulability.units import shown_frequency, shown_time
@@ -60,7 +60,7 @@ def report(assessment: Assessment, *, width: int = WIDTH) -> str:
         width: columns of text; the table has the width that it needs.
     """
     lines = [*wrapped(verdict(assessment), width), *wrapped(subject(assessment), width)]
-    lines += ["", *table(list(_rows(assessment)), right=(2, 4, 5, 6, 7))]
+    lines += ["", *columns(list(_rows(assessment)), right=(2, 4, 5, 6, 7))]
     sections = {
         "misses": _misses(assessment),
         "responses": _parts(assessment),
@@ -82,18 +82,6 @@ def subject(assessment: Assessment) -> str:
     clock = "" if assessment.clock is None else f", SM clock {shown_frequency(assessment.clock)}"
     on = _listed([f"{p.name} ({p.policy})" for p in assessment.task_set.partitions])
     return f"{assessment.where}: {_many(tasks, 'task')} on {_many(partitions, 'partition')}, {on}{clock}"
-
-
-def table(rows: Sequence[Sequence[str]], *, right: Sequence[int] = ()) -> list[str]:
-    """Columns that stand below each other."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return [
-        "  ".join(
-            cell.rjust(width) if number in right else cell.ljust(width)
-            for number, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    ]
 
 
 def _rows(assessment: Assessment) -> Iterator[tuple[str, ...]]:

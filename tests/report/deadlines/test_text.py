@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from makespan.report.deadlines.text import margin_line, percent, table
+from makespan.report.deadlines.text import margin_line, percent
 from makespan.schedulability.sensitivity import Margin
 from makespan.schedulability.verdict import Load
 
@@ -48,7 +48,3 @@ def test_a_load_is_shown_no_smaller_than_it_is_and_overload_as_such(numerator: i
     number = Fraction(shown.split(" ")[0])
     assert number >= Fraction(100 * numerator, denominator)
     assert (number > 100) == shown.endswith("more than there is") == (numerator > denominator)
-
-
-def test_columns_stand_below_each_other() -> None:
-    assert table([("a", "bb"), ("ccc", "d")], right=(1,)) == ["a    bb", "ccc   d"]
