@@ -12,7 +12,7 @@ from makespan.engines.portfolio import fastest_known
 from makespan.errors import InputError
 from makespan.instance import Instance
 from makespan.machine import Latency, Machine, UnitClass
-from makespan.result import Bounds, Result, Status, Upper
+from makespan.result import Bounds, Result, Status
 from makespan.wording import caveats
 
 NOT_COMPUTED = "not computed"
