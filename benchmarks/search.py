@@ -14,12 +14,9 @@ import sys
 import time
 
 from makespan.engines import Limits
-from makespan.engines.certificate import improve as certify
-from makespan.engines.search import choose as packed
-from makespan.engines.search import remaining as packed_bounds
-from makespan.engines.search import states as packed_states
-from makespan.engines.search import states_compiled as kernel
-from makespan.engines.search import table as packed_dense
+from makespan.engines.certificate import improve
+from makespan.engines.search import choose, remaining, states, table
+from makespan.engines.search import states_compiled as loops
 from makespan.instance import Instance
 from makespan.machine import Machine
 from makespan.program import Place, Program
@@ -52,13 +49,13 @@ def measure(
 ) -> dict[str, object]:
     """Visit every reachable state: no certificate, no incumbent, floor 0."""
     instance = Instance.of(program, warps, Machine.of({"C": units, "L": 1}))
-    problem = packed_states.Problem.of(instance)
+    problem = states.Problem.of(instance)
     assert problem.words == words
-    task = packed_states.Task(problem, 1, packed_bounds.worst_case(instance, None), Limits(seconds=600))
+    task = states.Task(problem, 1, remaining.worst_case(instance, None), Limits(seconds=600))
     best = None
     for _ in range(3):
         began = time.process_time()
-        run = packed_states.Run(task, 0)
+        run = states.Run(task, 0)
         value = run.search()
         seconds = time.process_time() - began
         assert value == expected, (value, expected)
@@ -66,35 +63,35 @@ def measure(
     witness = run.witness()
     assert witness is not None
     assert replay(instance, witness) == expected
-    states, leaves = int(run.cursor[kernel.EXPANDED]), int(run.cursor[kernel.LEAVES])
+    expanded, leaves = int(run.cursor[loops.EXPANDED]), int(run.cursor[loops.LEAVES])
     assert best is not None
     return {
         "what": label,
-        "compiled": hasattr(kernel.advance, "py_func"),
+        "compiled": hasattr(loops.advance, "py_func"),
         "program": str(program),
         "warps": warps,
         "C": units,
         "L": 1,
         "words": words,
         "seconds": round(best, 3),
-        "states": states,
+        "states": expanded,
         "leaves": leaves,
         "leaves_per_second": round(leaves / best),
-        "states_per_second": round(states / best),
+        "states_per_second": round(expanded / best),
     }
 
 
 def tabulate(warps: int, units: int, expected: int) -> dict[str, object]:
     """Fill in the table of all count states."""
     instance = Instance.of(STRING, warps, Machine.of({"C": units, "L": 1}))
-    table = packed_dense.Table(instance, 1)
-    forecast = table.seconds()
+    filled = table.Table(instance, 1)
+    forecast = filled.seconds()
     began = time.process_time()
-    value = table.fill(Limits(seconds=600))
+    value = filled.fill(Limits(seconds=600))
     seconds = time.process_time() - began
     assert value == expected, (value, expected)
-    assert replay(instance, table.witness()) == expected
-    states = packed_dense.count_states(instance)
+    assert replay(instance, filled.witness()) == expected
+    number = table.count_states(instance)
     return {
         "what": "table",
         "program": STRING,
@@ -103,8 +100,8 @@ def tabulate(warps: int, units: int, expected: int) -> dict[str, object]:
         "L": 1,
         "seconds": round(seconds, 3),
         "forecast_seconds": round(forecast, 3),
-        "states": states,
-        "states_per_second": round(states / seconds),
+        "states": number,
+        "states_per_second": round(number / seconds),
     }
 
 
@@ -112,13 +109,13 @@ def prove(warps: int, units: int, expected: int) -> dict[str, object]:
     """Close the gap between the first certificate and a beam's witness."""
     instance = Instance.of(STRING, warps, Machine.of({"C": units, "L": 1}))
     proof, incumbent = None, 0
-    for found in certify.improve(instance, Limits(seconds=600)):
+    for found in improve.improve(instance, Limits(seconds=600)):
         proof = proof or found.certificate
         if found.witness is not None:
             incumbent = found.witness.makespan
             break
     began = time.process_time()
-    answer = packed_states.solve(instance, Limits(seconds=600), certificate=proof, incumbent=incumbent)
+    answer = states.solve(instance, Limits(seconds=600), certificate=proof, incumbent=incumbent)
     seconds = time.process_time() - began
     assert answer.upper == expected
     assert proof is not None
@@ -143,7 +140,7 @@ def main() -> None:
     if given.plain:
         print(json.dumps(measure("every state, not compiled", STRING, 3, 1, WORST[1, 3])), flush=True)
         return
-    packed.solve(Instance.of("CL", 2), Limits(seconds=600), certificate=None, incumbent=0)
+    choose.solve(Instance.of("CL", 2), Limits(seconds=600), certificate=None, incumbent=0)
     quick = measure("every state", STRING, 8, 1, WORST[1, 8])
     print(json.dumps(quick), flush=True)
     print(json.dumps(measure("every state, 128 bits", forked(), 5, 1, FORKED, words=2)), flush=True)

@@ -12,7 +12,7 @@ from itertools import islice
 from pathlib import Path
 
 from makespan import Limits, strings
-from makespan.engines.certificate import improve as certify
+from makespan.engines.certificate import improve
 
 REFERENCE = Path(__file__).parent.parent / "instruction_strings" / "reference.jsonl"
 
@@ -26,7 +26,7 @@ def main() -> None:
     ratios: dict[str, list[float]] = defaultdict(list)
     for named in strings.read_instances(given.file)[:: given.every]:
         if named.instance.warps >= 3 and named.makespan is not None:
-            findings = certify.improve(named.instance, Limits(seconds=600))
+            findings = improve.improve(named.instance, Limits(seconds=600))
             uppers = [found.upper for found in islice((f for f in findings if f.upper is not None), 2)]
             upper = min(bound for bound in uppers if bound is not None)
             assert upper >= named.makespan, named

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from makespan.bounds.kinds import DELAYED, END, Abstraction, Crossing, Transition
+from makespan.bounds.abstraction import DELAYED, END, Abstraction, Crossing, Transition
 from makespan.bounds.repetition import Interpolation, interpolation
 from makespan.certificate import Node
 from makespan.feature import DELAYS, PROGRAMS, Feature

@@ -11,9 +11,9 @@ from functools import cache
 
 import numpy as np
 
+from makespan.bounds.abstraction import Abstraction, Crossing
 from makespan.bounds.conditions import Conditions, Edges, Pairs, Ports, Question, Slot, Stopped, conditions
 from makespan.bounds.front import Front, State
-from makespan.bounds.kinds import Abstraction, Crossing
 from makespan.bounds.linear import Programme, Term
 from makespan.bounds.tables import Arrays, Mode, Tables
 from makespan.certificate import Kind, Node, Potential, Table

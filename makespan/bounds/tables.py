@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from makespan.bounds.abstraction import DELAYED, END, Abstraction, Crossing
 from makespan.bounds.conditions import Conditions, Question
-from makespan.bounds.kinds import DELAYED, END, Abstraction, Crossing
 from makespan.bounds.linear import Programme, Term
 from makespan.bounds.repetition import Interpolation
 from makespan.certificate import Node

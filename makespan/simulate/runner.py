@@ -12,7 +12,7 @@ from makespan.simulate.choices import Choices, Routes, draws_of_policy, routes
 from makespan.simulate.policies import POLICIES, simulated
 
 if TYPE_CHECKING:
-    from makespan.simulate import kernel
+    from makespan.simulate import runner_compiled as loops
 
 SMALL = 20_000
 """Up to so many warps times cycles of all warps one after another, runs do without compiled code."""
@@ -116,7 +116,7 @@ class Runner:
     def __init__(self, instance: Instance, chosen: Routes | None = None) -> None:
         import numpy as np
 
-        from makespan.simulate import kernel
+        from makespan.simulate import runner_compiled as loops
 
         self._instance, self._routes = instance, chosen or routes(instance, _DEFAULT)
         machine = instance.machine
@@ -131,14 +131,14 @@ class Runner:
                 letters += [*(codes[unit] for unit in units), len(machine.units) + 1]
                 latencies += [*(0 if unit == BARRIER else next(coming) for unit in units), 0]
             first.append(rows[key])
-        self._work = kernel.Work(*map(_ints, (letters, latencies, first, instance.block_of_warp())))
-        self._units = kernel.Units(
+        self._work = loops.Work(*map(_ints, (letters, latencies, first, instance.block_of_warp())))
+        self._units = loops.Units(
             _ints([unit.capacity for unit in machine.units]),
             _ints([unit.interval for unit in machine.units]),
             machine.issue_width or instance.warps,
         )
         self._longest = max(latencies)
-        self._none = kernel.Log(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
+        self._none = loops.Log(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
 
     def makespan(self, policy: str, choices: Choices = _DEFAULT) -> int:
         """Cycles that the run of a policy takes; of `choices` only what concerns policies counts here."""
@@ -164,40 +164,40 @@ class Runner:
         log = self._log()
         return self._logged(log, self._ranked(order, log), order)
 
-    def _run(self, policy: str, choices: Choices, log: "kernel.Log") -> int:
-        from makespan.simulate import kernel
+    def _run(self, policy: str, choices: Choices, log: "loops.Log") -> int:
+        from makespan.simulate import runner_compiled as loops
 
         warps = self._instance.warps
         kinds = {
-            "lrr": kernel.ROUND_ROBIN,
-            "gto": kernel.GREEDY,
-            "oldest": kernel.OLDEST,
-            "two-level": kernel.TWO_LEVEL,
-            "random": kernel.RANDOM,
+            "lrr": loops.ROUND_ROBIN,
+            "gto": loops.GREEDY,
+            "oldest": loops.OLDEST,
+            "two-level": loops.TWO_LEVEL,
+            "random": loops.RANDOM,
         }
         if policy == "youngest":
             return self._ranked(range(warps - 1, -1, -1), log)
         size = min(choices.group_size, warps)
         return self._execute(kinds[policy], size, draws_of_policy(choices.seed).state, self._work, log)
 
-    def _ranked(self, order: Sequence[int], log: "kernel.Log") -> int:
+    def _ranked(self, order: Sequence[int], log: "loops.Log") -> int:
         import numpy as np
 
-        from makespan.simulate import kernel
+        from makespan.simulate import runner_compiled as loops
 
         warps, chosen = self._instance.warps, np.asarray(order, dtype=np.int64)
         if chosen.shape != (warps,) or not np.array_equal(np.sort(chosen), np.arange(warps)):
             raise InputError(f"an order of {warps} warps has each of 0..{warps - 1} once")
         work = self._work._replace(first=self._work.first[chosen], block=self._work.block[chosen])
-        return self._execute(kernel.OLDEST, warps, 0, work, log)
+        return self._execute(loops.OLDEST, warps, 0, work, log)
 
-    def _execute(self, kind: int, size: int, seed: int, work: "kernel.Work", log: "kernel.Log") -> int:
+    def _execute(self, kind: int, size: int, seed: int, work: "loops.Work", log: "loops.Log") -> int:
         import numpy as np
 
-        from makespan.simulate import kernel
+        from makespan.simulate import runner_compiled as loops
 
-        turn = 0 if kind in (kernel.OLDEST, kernel.TWO_LEVEL) else kernel.NONE
-        policy = kernel.Policy(
+        turn = 0 if kind in (loops.OLDEST, loops.TWO_LEVEL) else loops.NONE
+        policy = loops.Policy(
             kind,
             size,
             np.array([turn, 0], dtype=np.int64),
@@ -205,18 +205,18 @@ class Runner:
             np.array([seed % 2**64], dtype=np.uint64),
         )
         with np.errstate(over="ignore"):  # without a compiler: random numbers and bits wrap around on purpose
-            state = kernel.prepared(work, self._units, self._instance.blocks, self._longest)
-            return int(kernel.run(policy, work, self._units, state, log))
+            state = loops.prepared(work, self._units, self._instance.blocks, self._longest)
+            return int(loops.run(policy, work, self._units, state, log))
 
-    def _log(self) -> "kernel.Log":
+    def _log(self) -> "loops.Log":
         import numpy as np
 
-        from makespan.simulate import kernel
+        from makespan.simulate import runner_compiled as loops
 
         size = sum(map(len, self._routes.latencies))
-        return kernel.Log(np.empty(size, dtype=np.int64), np.empty(size, dtype=np.int64))
+        return loops.Log(np.empty(size, dtype=np.int64), np.empty(size, dtype=np.int64))
 
-    def _logged(self, log: "kernel.Log", makespan: int, order: Sequence[int] | None) -> Schedule:
+    def _logged(self, log: "loops.Log", makespan: int, order: Sequence[int] | None) -> Schedule:
         """A log as a schedule; its slots are the warps, or places in `order`."""
         import numpy as np
 
@@ -232,7 +232,7 @@ class Runner:
         return Schedule(tuple(cycles), self._routes.paths, () if fixed else self._routes.latencies)
 
 
-def _ints(values: Iterable[int]) -> "kernel.Ints":
+def _ints(values: Iterable[int]) -> "loops.Ints":
     import numpy as np
 
     return np.fromiter(values, dtype=np.int64)

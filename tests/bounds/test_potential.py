@@ -19,7 +19,7 @@ from makespan.bounds.potential import LARGEST, least_decrease
 from makespan.bounds.tables import SCALE, Arrays, Mode, Tables
 from makespan.certificate import FINISHED, Certificate, Node, Potential
 from makespan.engines import Limits, solve
-from makespan.engines.certificate import improve as certify
+from makespan.engines.certificate import improve
 from makespan.instance import Instance
 from makespan.machine import DELAY, PAPER, Latency, Machine, UnitClass
 from makespan.program import Place, Program
@@ -38,7 +38,7 @@ LEVELS = {
     "front": (1, 200, False, False, False),
     "few tables with a front": (0, 30, True, False, True),
 }
-"""Thresholds above the capacities, and what else distinguishes a level of `certify`."""
+"""Thresholds above the capacities, and what else distinguishes a level of `improve`."""
 
 crowded = machines(most_units=4).flatmap(lambda machine: instances(machine=machine, most_warps=5, most=4))
 everything = st.one_of(crowded, general_instances())
@@ -56,8 +56,8 @@ def certificate(instance: Instance, level: str) -> Certificate | None:
     whole = with_delays(instance).instance
     states = front(whole, most_states)
     assert states is not None
-    shape = certify._Level((extra,) * len(Question(whole, 0).classes), most_states, *others)
-    return certify._certificate(whole, shape, states, Limits(60))
+    shape = improve._Level((extra,) * len(Question(whole, 0).classes), most_states, *others)
+    return improve._certificate(whole, shape, states, Limits(60))
 
 
 def upper(instance: Instance, level: str) -> int:

@@ -10,7 +10,7 @@ import pytest
 from makespan.engines import Limits, portfolio, solve
 from makespan.engines.certificate.engine import Certificates
 from makespan.engines.finding import Finding
-from makespan.engines.search import choose as packed
+from makespan.engines.search import choose
 from makespan.instance import Instance
 from makespan.machine import Machine
 from makespan.report.result.bundle import bundle
@@ -44,7 +44,7 @@ def slow_best_case(monkeypatch: pytest.MonkeyPatch) -> Clock:
         clock.now += 40
         return None
 
-    monkeypatch.setattr(packed, "best_case", best_case)
+    monkeypatch.setattr(choose, "best_case", best_case)
     return clock
 
 

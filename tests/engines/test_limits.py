@@ -8,8 +8,8 @@ import pytest
 
 from makespan.engines import Limits
 from makespan.engines.finding import Finding
-from makespan.engines.search import choose as packed
-from makespan.engines.search import states as packed_states
+from makespan.engines.search import choose
+from makespan.engines.search import states as by_states
 from makespan.engines.two_warps import events as two_warps_events
 from makespan.instance import Instance
 from makespan.machine import Machine, UnitClass
@@ -57,7 +57,7 @@ def test_what_depends_on_the_installation_alone_does_not_count() -> None:
 
 
 def by_search(limits: Limits) -> Finding:
-    return packed.solve(Instance.of("CLC", 3), limits, certificate=None, incumbent=0)
+    return choose.solve(Instance.of("CLC", 3), limits, certificate=None, incumbent=0)
 
 
 def by_events(limits: Limits) -> Finding:
@@ -66,7 +66,7 @@ def by_events(limits: Limits) -> Finding:
     )
 
 
-@pytest.mark.parametrize(("engine", "find"), [(packed_states, by_search), (two_warps_events, by_events)])
+@pytest.mark.parametrize(("engine", "find"), [(by_states, by_search), (two_warps_events, by_events)])
 def test_an_engine_is_loaded_before_its_clock_starts(
     engine: ModuleType, find: Callable[[Limits], Finding], monkeypatch: pytest.MonkeyPatch
 ) -> None:

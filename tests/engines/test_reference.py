@@ -8,7 +8,7 @@ import pytest
 
 from makespan.bounds import pessimistic
 from makespan.engines import Limits, solve
-from makespan.engines.certificate import improve as certify
+from makespan.engines.certificate import improve
 from makespan.engines.construct import greedy
 from makespan.engines.search import plain as search
 from makespan.result import Bounds
@@ -84,7 +84,7 @@ def test_all_reference_values_are_found(finds: Callable[[Sequence[NamedInstance]
 def test_quick_bounds_enclose_the_worst_cases_of_longer_strings() -> None:
     for named in LONG:
         assert named.makespan is not None
-        found = list(islice(certify.improve(named.instance, Limits(seconds=600)), 1))
+        found = list(islice(improve.improve(named.instance, Limits(seconds=600)), 1))
         witness = max(schedule.makespan for schedule in greedy.schedules(named.instance, Limits()))
         assert found[0].upper is not None
         assert witness <= named.makespan <= found[0].upper <= pessimistic(named.instance), named.where
@@ -104,7 +104,7 @@ def test_a_sample_says_its_name_its_worst_case_and_how_that_is_known(named: Name
     assert named.name
     assert named.source
     assert named.makespan is not None
-    quick = next(certify.improve(named.instance, Limits(seconds=600)))
+    quick = next(improve.improve(named.instance, Limits(seconds=600)))
     assert quick.upper is not None
     assert quick.upper >= named.makespan
     assert max(schedule.makespan for schedule in greedy.schedules(named.instance, Limits())) <= named.makespan

@@ -20,7 +20,7 @@ from makespan.bounds import least_possible, pessimistic
 from makespan.bounds import phases as engine_phases
 from makespan.certificate import FINISHED, Certificate, Kind, Node, Potential, Table
 from makespan.engines import Limits
-from makespan.engines.certificate import improve as certify
+from makespan.engines.certificate import improve
 from makespan.engines.search import plain as search
 from makespan.errors import InvalidScheduleError
 from makespan.instance import Instance
@@ -447,7 +447,7 @@ def test_forged_certificates_of_general_machines_in_a_long_campaign() -> None:
     @settings(max_examples=400, deadline=None)
     def campaign(instance: Instance) -> None:
         nonlocal tried, kept
-        made = next((found.certificate for found in certify.improve(instance, Limits(20)) if found.certificate), None)
+        made = next((found.certificate for found in improve.improve(instance, Limits(20)) if found.certificate), None)
         assume(made is not None)
         assert made is not None
         largest = max(abs(value) for item in made.potentials for _, table in item.nodes for value in table.last)
@@ -557,7 +557,7 @@ def test_absurd_machines_are_refused_quickly(monkeypatch: pytest.MonkeyPatch) ->
 def test_what_the_engine_certifies_is_proven_again(instance: Instance, number: int) -> None:
     """Or less, as only what can be reached is checked."""
     truth = brute_force(instance).upper
-    for _, finding in zip(range(number), certify.improve(instance, Limits(20)), strict=False):
+    for _, finding in zip(range(number), improve.improve(instance, Limits(20)), strict=False):
         if finding.certificate is not None:
             assert truth <= potential.bound(instance, finding.certificate) <= finding.certificate.upper
 

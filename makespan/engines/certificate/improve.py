@@ -3,10 +3,10 @@
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
+from makespan.bounds.abstraction import Abstraction
 from makespan.bounds.conditions import Question
 from makespan.bounds.delays import expanded
 from makespan.bounds.front import Front, front
-from makespan.bounds.kinds import Abstraction
 from makespan.bounds.potential import Proof, synthesise
 from makespan.bounds.tables import Mode
 from makespan.certificate import Certificate, Node

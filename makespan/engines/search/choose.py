@@ -11,8 +11,7 @@ from makespan.bounds.delays import Expansion, contracted, expanded
 from makespan.certificate import Certificate
 from makespan.engines.finding import Finding
 from makespan.engines.limits import Limits
-from makespan.engines.search import states as packed_states
-from makespan.engines.search import table as packed_dense
+from makespan.engines.search import states, table
 from makespan.errors import BrokenPromiseError, UnsupportedError
 from makespan.feature import PROGRAMS, Feature
 from makespan.instance import Instance
@@ -42,7 +41,7 @@ def _obstacle(instance: Instance) -> str | None:
     if beyond := instance.beyond(KNOWS):
         return f"it does not know {', '.join(beyond)}"
     expansion = expanded(instance)
-    return "its latencies are too long" if expansion is None else packed_states.obstacle(expansion.instance)
+    return "its latencies are too long" if expansion is None else states.obstacle(expansion.instance)
 
 
 def is_quick(instance: Instance, limits: Limits) -> bool:
@@ -52,7 +51,7 @@ def is_quick(instance: Instance, limits: Limits) -> bool:
 
 
 def _is_quick(instance: Instance, limits: Limits) -> bool:
-    return packed_dense.applies(instance, limits.memory_bytes) and packed_dense.count_states(instance) <= QUICK_STATES
+    return table.applies(instance, limits.memory_bytes) and table.count_states(instance) <= QUICK_STATES
 
 
 def solve(instance: Instance, limits: Limits, *, certificate: Certificate | None, incumbent: int) -> Finding:
@@ -68,11 +67,11 @@ def solve(instance: Instance, limits: Limits, *, certificate: Certificate | None
     """
     expansion = _expanded(instance)
     whole, found = expansion.instance, Finding()
-    states, table = _shares(whole, limits)
-    if states is not None:
-        found = packed_states.solve(whole, states, certificate=certificate, incumbent=incumbent)
+    share, tabulates = _shares(whole, limits)
+    if share is not None:
+        found = states.solve(whole, share, certificate=certificate, incumbent=incumbent)
     longest = incumbent if found.witness is None else found.witness.makespan
-    if table and not limits.expired and (found.upper is None or found.upper > longest):
+    if tabulates and not limits.expired and (found.upper is None or found.upper > longest):
         found = _tabulated(whole, limits, found, incumbent)
     return found if found.witness is None else replace(found, witness=contracted(expansion, found.witness))
 
@@ -84,11 +83,11 @@ def best_case(instance: Instance, limits: Limits) -> Bounds | None:
         UnsupportedError: a state does not fit into a key.
     """
     whole = _expanded(instance).instance
-    states, table = _shares(whole, limits)
-    found = None if states is None else packed_states.best_case(whole, states)
-    if table and not limits.expired and (found is None or found.status is Status.BOUNDED):
+    share, tabulates = _shares(whole, limits)
+    found = None if share is None else states.best_case(whole, share)
+    if tabulates and not limits.expired and (found is None or found.status is Status.BOUNDED):
         limits.progress(_progress(whole))
-        least = packed_dense.Table(whole, -1).fill(limits)
+        least = table.Table(whole, -1).fill(limits)
         return found if least is None else Bounds(-least, -least)
     return found
 
@@ -103,8 +102,8 @@ def _expanded(instance: Instance) -> Expansion:
 def _shares(instance: Instance, limits: Limits) -> tuple[Limits | None, bool]:
     """The budget of the search over states, if that begins, and whether the table follows."""
     with limits.preparing():
-        packed_states.load()
-        packed_dense.load()
+        states.load()
+        table.load()
     if _is_quick(instance, limits):
         return None, True
     seconds, remaining = _seconds(instance, limits), limits.remaining
@@ -116,24 +115,24 @@ def _shares(instance: Instance, limits: Limits) -> tuple[Limits | None, bool]:
 
 def _seconds(instance: Instance, limits: Limits) -> float:
     """How long the table takes; infinity where there is none, or it is clearly too large."""
-    if not packed_dense.applies(instance, limits.memory_bytes):
+    if not table.applies(instance, limits.memory_bytes):
         return inf
-    if packed_dense.count_states(instance) > limits.remaining * _STATES_PER_SECOND:
+    if table.count_states(instance) > limits.remaining * _STATES_PER_SECOND:
         return inf
-    return packed_dense.Table(instance, 1).seconds()
+    return table.Table(instance, 1).seconds()
 
 
 def _tabulated(instance: Instance, limits: Limits, found: Finding, incumbent: int) -> Finding:
     """What the table says or, where a limit comes first, what was found before."""
     limits.progress(_progress(instance))
-    table = packed_dense.Table(instance, 1)
-    most = table.fill(limits)
+    filled = table.Table(instance, 1)
+    most = filled.fill(limits)
     if most is None:
         return found
     if most < incumbent:
         raise BrokenPromiseError(f"a table says {most} cycles, but there is a schedule of {incumbent}")
-    return Finding(table.witness() if most > incumbent else None, most, Upper.SEARCH)
+    return Finding(filled.witness() if most > incumbent else None, most, Upper.SEARCH)
 
 
 def _progress(instance: Instance) -> str:
-    return f"search: a table of {packed_dense.count_states(instance)} states"
+    return f"search: a table of {table.count_states(instance)} states"

@@ -8,10 +8,9 @@ from makespan.bounds.conditions import Question
 from makespan.bounds.delays import expanded
 from makespan.bounds.linear import Programme, Values
 from makespan.engines import Limits, solve
-from makespan.engines.certificate import beam
-from makespan.engines.certificate import improve as certify
+from makespan.engines.certificate import beam, improve
 from makespan.engines.finding import Finding
-from makespan.engines.search import choose as packed
+from makespan.engines.search import choose
 from makespan.engines.search import plain as search
 from makespan.instance import Instance
 from makespan.machine import Latency, Machine, UnitClass
@@ -57,8 +56,8 @@ def never(*_: object, **__: object) -> Finding:
 def test_the_certificate_backend_encloses_the_truth_without_a_search(instance: Instance) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(search, "solve", never)
-        patch.setattr(packed, "solve", never)
-        patch.setattr(certify, "WIDE_BEAMS", ((256, 2),))
+        patch.setattr(choose, "solve", never)
+        patch.setattr(improve, "WIDE_BEAMS", ((256, 2),))
         result = solve(instance, backend="certificate")
     assert valid(result)
     assert encloses(result, brute_force(instance).upper)
@@ -80,7 +79,7 @@ def test_there_is_no_certificate_where_a_formula_proves_the_bound(string: str) -
 
 
 def test_progress_says_what_is_proven(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(certify, "WIDE_BEAMS", ())
+    monkeypatch.setattr(improve, "WIDE_BEAMS", ())
     said: list[str] = []
     solve(loose(), backend="certificate", limits=Limits(progress=said.append))
     assert any(line.startswith("certificate: at most ") for line in said)
@@ -105,9 +104,9 @@ def test_an_interrupt_before_the_start_still_gives_a_proven_interval() -> None:
 
 
 def test_an_interrupt_keeps_the_certificate_that_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(certify, "SMALL_PLACES", 0)
-    monkeypatch.setattr(certify, "WIDE_BEAMS", ())
-    uppers = [found.upper for found in certify.improve(loose(), Limits()) if found.upper is not None]
+    monkeypatch.setattr(improve, "SMALL_PLACES", 0)
+    monkeypatch.setattr(improve, "WIDE_BEAMS", ())
+    uppers = [found.upper for found in improve.improve(loose(), Limits()) if found.upper is not None]
 
     def stop(line: str) -> None:
         if line.startswith("certificate"):
@@ -148,13 +147,13 @@ def test_more_levels_never_loosen_the_result(
     string: str, capacity: dict[str, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     instance = Instance.of(string, 9, Machine.of(capacity))
-    monkeypatch.setattr(certify, "WIDE_BEAMS", ())
-    monkeypatch.setattr(certify, "SMALL_PLACES", 0)
-    levels = certify._levels(instance)
+    monkeypatch.setattr(improve, "WIDE_BEAMS", ())
+    monkeypatch.setattr(improve, "SMALL_PLACES", 0)
+    levels = improve._levels(instance)
     assert len(levels) == 4
     uppers = []
     for count in range(len(levels) + 1):
-        monkeypatch.setattr(certify, "_levels", lambda _, count=count: levels[:count])
+        monkeypatch.setattr(improve, "_levels", lambda _, count=count: levels[:count])
         result = solve(instance, backend="certificate")
         assert valid(result)
         uppers.append(result.bounds.upper)
@@ -163,11 +162,11 @@ def test_more_levels_never_loosen_the_result(
 
 
 def test_a_certificate_that_is_worse_than_the_last_one_is_not_believed_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(certify, "SMALL_PLACES", 0)
-    monkeypatch.setattr(certify, "WIDE_BEAMS", ())
-    levels = certify._levels(loose())[1:]
-    monkeypatch.setattr(certify, "_levels", lambda _: levels[::-1])
-    found = [finding for finding in certify.improve(loose(), Limits()) if finding.upper is not None]
+    monkeypatch.setattr(improve, "SMALL_PLACES", 0)
+    monkeypatch.setattr(improve, "WIDE_BEAMS", ())
+    levels = improve._levels(loose())[1:]
+    monkeypatch.setattr(improve, "_levels", lambda _: levels[::-1])
+    found = [finding for finding in improve.improve(loose(), Limits()) if finding.upper is not None]
     uppers = [finding.upper for finding in found if finding.upper is not None]
     assert uppers[-1] > uppers[0]
     result = solve(loose(), backend="certificate")
@@ -176,13 +175,13 @@ def test_a_certificate_that_is_worse_than_the_last_one_is_not_believed_more(monk
 
 
 def test_a_quick_certificate_comes_first_and_large_programs_get_several() -> None:
-    quick, fine = certify._levels(Instance.of("CL" * 20, 4, WIDE))
+    quick, fine = improve._levels(Instance.of("CL" * 20, 4, WIDE))
     assert quick.few_tables
     assert fine.extra == (1, 1)
     assert fine.front_states > 1
-    *_, many = certify._levels(Instance.of("CL" * 20, 48, WIDE))
+    *_, many = improve._levels(Instance.of("CL" * 20, 48, WIDE))
     assert many.front_states == 1  # useless among so many warps
-    coarse, *several, finest = certify._levels(Instance.of("CL" * 81, 4, WIDE))
+    coarse, *several, finest = improve._levels(Instance.of("CL" * 81, 4, WIDE))
     assert coarse.few_tables
     assert coarse.extra == (0, 0)
     assert len(several) == 2
@@ -207,7 +206,7 @@ SLOW = Machine("slow", (UnitClass("C", 2, latency=Latency(2, 2)), UnitClass("L",
 @settings(max_examples=25, deadline=None)
 def test_certificates_of_general_machines_enclose_the_truth(instance: Instance) -> None:
     truth = brute_force(instance).upper
-    for found in certify.improve(instance, Limits(60)):
+    for found in improve.improve(instance, Limits(60)):
         assert found.upper is None or found.upper >= truth
         assert found.witness is None or replay(instance, found.witness) <= truth
         assert found.certificate is None or checker.bound(instance, found.certificate) == found.upper
@@ -223,14 +222,14 @@ def test_a_general_machine_gets_a_certificate_that_the_checker_confirms() -> Non
 
 def test_no_beam_starts_on_a_machine_that_it_does_not_know(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(beam, "search", never)
-    found = list(certify.improve(Instance.of("CLC", 3, SLOW), Limits()))
+    found = list(improve.improve(Instance.of("CLC", 3, SLOW), Limits()))
     assert [finding.witness for finding in found] == [None] * 4
 
 
 def test_levels_of_a_general_machine_begin_with_the_ports() -> None:
     expansion = expanded(Instance.of("CLC", 3, SLOW))
     assert expansion is not None
-    quick, *several, finest = certify._levels(expansion.instance)
+    quick, *several, finest = improve._levels(expansion.instance)
     assert quick.few_tables
     assert [level.extra for level in several] == [(0, 0), (0, 0)]
     assert finest.extra == (1, 1)
@@ -240,13 +239,13 @@ def test_levels_of_a_general_machine_begin_with_the_ports() -> None:
 def test_latencies_that_are_too_many_places_leave_no_certificate() -> None:
     machine = Machine("slow", (UnitClass("C", 1, latency=Latency(10_000, 10_000)),))
     said: list[str] = []
-    assert list(certify.improve(Instance.of("C" * 200, 1, machine), Limits(progress=said.append))) == []
+    assert list(improve.improve(Instance.of("C" * 200, 1, machine), Limits(progress=said.append))) == []
     assert said == ["no certificate: the latencies are more places than an instance may have"]
 
 
 def test_too_large_an_abstraction_is_not_enumerated(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(certify, "MOST_CYCLES", 10)
-    assert list(certify.improve(loose(), Limits())) == []
+    monkeypatch.setattr(improve, "MOST_CYCLES", 10)
+    assert list(improve.improve(loose(), Limits())) == []
     result = solve(loose(), backend="certificate")
     assert valid(result)
     assert result.upper_evidence is Upper.PESSIMISTIC
@@ -254,17 +253,17 @@ def test_too_large_an_abstraction_is_not_enumerated(monkeypatch: pytest.MonkeyPa
 
 def test_many_units_are_answered_without_a_certificate() -> None:
     machine = Machine.of({"C": 128, "L": 128, "S": 128})
-    assert list(certify.improve(Instance.of("CLSCLS", 200, machine), Limits())) == []
+    assert list(improve.improve(Instance.of("CLSCLS", 200, machine), Limits())) == []
 
 
 def test_many_ports_held_for_long_are_answered_without_a_certificate() -> None:
     machine = Machine("many", tuple(UnitClass(name, 32, interval=8) for name in "CLS"), issue_width=4)
-    assert list(certify.improve(Instance.of("CLSCLS", 200, machine), Limits())) == []
+    assert list(improve.improve(Instance.of("CLSCLS", 200, machine), Limits())) == []
 
 
 def test_few_tables_are_those_of_the_first_class_that_is_saturated() -> None:
     shape = Question(Instance.of("CL", 5, WIDE), 0).abstraction(0)
-    mode = certify._saturated(shape)
+    mode = improve._saturated(shape)
     modes = {node: mode(node) for kind in shape.kinds for node in shape.nodes_of(kind)}
     assert {node.kind: one for node, one in modes.items() if node.label is None} == {
         (0, 1): 1,
@@ -288,7 +287,7 @@ def test_auto_searches_where_the_certificate_leaves_a_gap() -> None:
 
 def test_groups_have_a_certificate_each() -> None:
     instance = Instance.merged([(Program.chain("CCLLC"), 10), (Program.chain("LCCL"), 7)], WIDE)
-    (first, *_) = [found for found in certify.improve(instance, Limits()) if found.certificate is not None]
+    (first, *_) = [found for found in improve.improve(instance, Limits()) if found.certificate is not None]
     assert first.certificate is not None
     assert [potential.last_group for potential in first.certificate.potentials] == [0, 1]
     assert first.evidence is Upper.POTENTIAL

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from makespan.bounds.abstraction import DELAYED, END, Abstraction, Crossing, Transition
 from makespan.bounds.conditions import Decrease, Descent, Dominance, Ports, Question, Slot, _extreme, conditions
 from makespan.bounds.delays import expanded
-from makespan.bounds.kinds import DELAYED, END, Abstraction, Crossing, Transition
 from makespan.certificate import FINISHED, Kind, Node
 from makespan.errors import UnsupportedError
 from makespan.instance import Instance

@@ -11,13 +11,12 @@ from hypothesis import given
 
 from makespan.certificate import Certificate
 from makespan.engines import Limits
-from makespan.engines.certificate import improve as certify
+from makespan.engines.certificate import improve
 from makespan.engines.finding import Finding
-from makespan.engines.search import choose as packed
+from makespan.engines.search import choose, table_compiled
 from makespan.engines.search import plain as search
-from makespan.engines.search import states as packed_states
-from makespan.engines.search import table as packed_dense
-from makespan.engines.search import table_compiled as packed_dense_kernel
+from makespan.engines.search import states as by_states
+from makespan.engines.search import table as by_table
 from makespan.errors import BrokenPromiseError, UnsupportedError
 from makespan.instance import Instance
 from makespan.machine import Machine
@@ -34,11 +33,11 @@ FORK = Program((Place("C", (1, 2)), Place("L", (3,)), Place("C", (3, 4)), Place(
 
 
 def certificate(instance: Instance) -> Certificate:
-    return next(found.certificate for found in certify.improve(instance, Limits()) if found.certificate)
+    return next(found.certificate for found in improve.improve(instance, Limits()) if found.certificate)
 
 
-def filled(instance: Instance, sense: int = 1) -> packed_dense.Table:
-    table = packed_dense.Table(instance, sense)
+def filled(instance: Instance, sense: int = 1) -> by_table.Table:
+    table = by_table.Table(instance, sense)
     assert table.fill(Limits()) is not None
     return table
 
@@ -48,7 +47,7 @@ def test_the_table_agrees_with_plain_search_on_worst_and_best_case(instance: Ins
     plain = search.solve(instance, Limits())
     assert plain.best_case is not None
     for sense, truth in ((1, plain.upper), (-1, plain.best_case.lower)):
-        table = packed_dense.Table(instance, sense)
+        table = by_table.Table(instance, sense)
         assert table.fill(Limits()) == sense * (truth or 0)
         witness = table.witness()
         assert obeys(instance, witness)
@@ -57,7 +56,7 @@ def test_the_table_agrees_with_plain_search_on_worst_and_best_case(instance: Ins
 
 @given(instances(choices=False, most_warps=5))
 def test_a_sample_leaves_no_trace(instance: Instance) -> None:
-    table = packed_dense.Table(instance, 1)
+    table = by_table.Table(instance, 1)
     assert table.seconds() > 0
     table.fill(Limits())
     assert np.array_equal(table._values, filled(instance)._values)
@@ -65,7 +64,7 @@ def test_a_sample_leaves_no_trace(instance: Instance) -> None:
 
 @given(instances(choices=False, most_warps=5, most=3))
 def test_ranks_number_the_states_in_an_order_that_every_cycle_keeps(instance: Instance) -> None:
-    table = packed_dense.Table(instance, 1)
+    table = by_table.Table(instance, 1)
     standing = table._standing(len(table._values) - 1)
     seen = set()
     for rank in range(len(table._values) - 1, -1, -1):
@@ -80,8 +79,8 @@ def test_ranks_number_the_states_in_an_order_that_every_cycle_keeps(instance: In
                 continue
             after = rank + int(table._ladder.gain[warp, standing[warp]])
             assert np.array_equal(table._standing(after), moved)
-        packed_dense_kernel.step_back(standing, table._ladder)
-    assert len(seen) == packed_dense.count_states(instance)
+        table_compiled.step_back(standing, table._ladder)
+    assert len(seen) == by_table.count_states(instance)
 
 
 @pytest.mark.parametrize(
@@ -90,39 +89,39 @@ def test_ranks_number_the_states_in_an_order_that_every_cycle_keeps(instance: In
 )
 def test_the_paper_s_string(units: int, loads: int, warps: int, makespan: int) -> None:
     instance = Instance.of(LONG, warps, Machine.of({"C": units, "L": loads}))
-    table = packed_dense.Table(instance, 1)
+    table = by_table.Table(instance, 1)
     assert table.fill(Limits()) == makespan
     assert replay(instance, table.witness()) == makespan
 
 
 def test_only_strings_without_barriers_that_fit_have_a_table() -> None:
     most = 1 << 33
-    assert packed_dense.applies(Instance.of("CLC", 8), most)
-    assert packed_dense.count_states(Instance.merged([(Program.chain("CL"), 3), (Program.chain("L"), 2)])) == 10 * 3
+    assert by_table.applies(Instance.of("CLC", 8), most)
+    assert by_table.count_states(Instance.merged([(Program.chain("CL"), 3), (Program.chain("L"), 2)])) == 10 * 3
     needed = 2 * comb(11, 3) + 48 * 2  # two bytes a state, and up to two choices of a warp that moves
-    assert packed_dense.applies(Instance.of("CLC", 8), needed)
-    assert not packed_dense.applies(Instance.of("CLC", 8), needed - 1)
-    assert not packed_dense.applies(Instance.of(FORK, 2), most)
-    assert not packed_dense.applies(Instance.of("C" * 32768, 1), most)  # values have 16 bits
-    assert packed_dense.applies(Instance.of("C" * 32767, 1), most)
-    assert not packed_dense.applies(Instance.of("CL" * 12, 24, Machine.of({"C": 12, "L": 12})), 1 << 60)
+    assert by_table.applies(Instance.of("CLC", 8), needed)
+    assert not by_table.applies(Instance.of("CLC", 8), needed - 1)
+    assert not by_table.applies(Instance.of(FORK, 2), most)
+    assert not by_table.applies(Instance.of("C" * 32768, 1), most)  # values have 16 bits
+    assert by_table.applies(Instance.of("C" * 32767, 1), most)
+    assert not by_table.applies(Instance.of("CL" * 12, 24, Machine.of({"C": 12, "L": 12})), 1 << 60)
     barrier = Program.chain(f"C{BARRIER}L")
-    assert not packed_dense.applies(Instance.of(barrier, 2), most)
-    assert not packed.applies(Instance.of(barrier, 2))
+    assert not by_table.applies(Instance.of(barrier, 2), most)
+    assert not choose.applies(Instance.of(barrier, 2))
     with pytest.raises(UnsupportedError, match="barrier"):
-        packed.solve(Instance.of(barrier, 2), Limits(), certificate=None, incumbent=0)
+        choose.solve(Instance.of(barrier, 2), Limits(), certificate=None, incumbent=0)
 
 
 def test_a_full_range_of_values_is_kept() -> None:
     instance = Instance.of("C" * 32767, 1)
-    assert packed_dense.Table(instance, 1).fill(Limits()) == 32767
-    assert packed_dense.Table(instance, -1).fill(Limits()) == -32767
+    assert by_table.Table(instance, 1).fill(Limits()) == 32767
+    assert by_table.Table(instance, -1).fill(Limits()) == -32767
 
 
 def test_a_table_that_is_not_full_says_nothing() -> None:
     limits = Limits()
     limits.interrupt()
-    table = packed_dense.Table(Instance.of("CLC", 3), 1)
+    table = by_table.Table(Instance.of("CLC", 3), 1)
     assert table.fill(limits) is None
     table._values[:] = 3
     with pytest.raises(BrokenPromiseError, match="no cycle gives"):
@@ -131,7 +130,7 @@ def test_a_table_that_is_not_full_says_nothing() -> None:
 
 def test_blocks_make_no_difference_without_barriers() -> None:
     one, two = Instance.of("CLLCCL", 4), Instance.of("CLLCCL", 4, blocks=2)
-    for solve in (packed.solve, packed_states.solve):
+    for solve in (choose.solve, by_states.solve):
         found = [solve(instance, Limits(), certificate=None, incumbent=0) for instance in (one, two)]
         assert found[0].upper == found[1].upper
         assert found[1].witness is not None
@@ -141,10 +140,10 @@ def test_blocks_make_no_difference_without_barriers() -> None:
 @pytest.mark.parametrize("quick", [0, 1 << 30])
 @pytest.mark.parametrize("lead", [-2, -1, 0])
 def test_whichever_comes_first_the_answer_is_the_same(quick: int, lead: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(packed, "QUICK_STATES", quick)
+    monkeypatch.setattr(choose, "QUICK_STATES", quick)
     instance = Instance.of("LLLCCCCLC", 5, Machine.of({"C": 2, "L": 1}))
     for proof in (None, certificate(instance)):
-        found = both(packed, instance, certificate=proof, incumbent=27 + lead)
+        found = both(choose, instance, certificate=proof, incumbent=27 + lead)
         assert (found.upper, found.evidence, found.best_case) == (27, Upper.SEARCH, Bounds(21, 21))
         if lead:
             assert found.witness is not None
@@ -154,20 +153,20 @@ def test_whichever_comes_first_the_answer_is_the_same(quick: int, lead: int, mon
 def test_where_there_is_no_table_the_search_over_states_has_all_the_time() -> None:
     instance = Instance.merged([(FORK, 4), (Program.chain("LC"), 2)], Machine.of({"C": 2, "L": 1}))
     plain = search.solve(instance, Limits())
-    found = both(packed, instance, certificate=None, incumbent=0)
+    found = both(choose, instance, certificate=None, incumbent=0)
     assert (found.upper, found.best_case) == (plain.upper, plain.best_case)
 
 
 def test_a_table_for_which_time_does_not_suffice_is_not_begun(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(packed_dense.Table, "fill", lambda *_: pytest.fail("begun"))
+    monkeypatch.setattr(by_table.Table, "fill", lambda *_: pytest.fail("begun"))
     instance = Instance.of("CLLCLCLLCCLCLLLCLCCC", 10, Machine.of({"C": 2, "L": 1}))  # 30 million states
-    found = packed.solve(instance, Limits(seconds=1.0), certificate=None, incumbent=0)
+    found = choose.solve(instance, Limits(seconds=1.0), certificate=None, incumbent=0)
     assert found.upper is not None
 
 
 def test_without_a_compiler_the_tables_are_the_same() -> None:
     questions = [("CLLCLL", 3, 1, 1), ("CCLLCC", 3, 2, 1), ("CCL", 7, 2, 2), ("LLLCCCCLC", 3, 4, 2), ("CCCL", 6, 3, 1)]
-    check_without_a_compiler(packed, questions)
+    check_without_a_compiler(choose, questions)
 
 
 def true_whenever_it_stops(number: int, monkeypatch: pytest.MonkeyPatch) -> str:
@@ -175,8 +174,8 @@ def true_whenever_it_stops(number: int, monkeypatch: pytest.MonkeyPatch) -> str:
     rng = random.Random(number)
     units, truth, least = rng.choice([(2, 77, 54), (1, 117, 100)])
     instance = Instance.of(LONG, 6, Machine.of({"C": units, "L": 1}))
-    monkeypatch.setattr(packed, "QUICK_STATES", rng.choice([0, 1 << 30]))
-    monkeypatch.setattr(packed_dense, "applies", rng.choice([packed_dense.applies, lambda *_: False]))
+    monkeypatch.setattr(choose, "QUICK_STATES", rng.choice([0, 1 << 30]))
+    monkeypatch.setattr(by_table, "applies", rng.choice([by_table.applies, lambda *_: False]))
     incumbent = truth - rng.choice([0, 1, 5, truth])
     proof = certificate(instance) if rng.random() < 0.5 else None
     way = rng.choice(["time", "memory", "interrupt"])
@@ -188,9 +187,9 @@ def true_whenever_it_stops(number: int, monkeypatch: pytest.MonkeyPatch) -> str:
     alarm = threading.Timer(moment, limits.interrupt)
     if way == "interrupt":
         alarm.start()
-    found = packed.solve(instance, limits, certificate=proof, incumbent=incumbent)
+    found = choose.solve(instance, limits, certificate=proof, incumbent=incumbent)
     if rng.random() < 0.3:
-        found = replace(found, best_case=packed.best_case(instance, limits))
+        found = replace(found, best_case=choose.best_case(instance, limits))
     alarm.cancel()
     assert found.upper is None or found.upper >= truth
     assert found.witness is None or replay(instance, found.witness) == truth == found.upper

@@ -13,12 +13,11 @@ from hypothesis import strategies as st
 from makespan.bounds import pessimistic
 from makespan.certificate import Certificate, Potential, Table
 from makespan.engines import Limits
-from makespan.engines.certificate import improve as certify
+from makespan.engines.certificate import improve
 from makespan.engines.finding import Finding
-from makespan.engines.search import choose as packed
+from makespan.engines.search import choose, remaining
 from makespan.engines.search import plain as search
-from makespan.engines.search import remaining as packed_bounds
-from makespan.engines.search import states as packed_states
+from makespan.engines.search import states as by_states
 from makespan.engines.search import states_compiled as kernel
 from makespan.errors import BrokenPromiseError, UnsupportedError
 from makespan.instance import Instance
@@ -40,7 +39,7 @@ REFERENCE = read_instances(Path(__file__).parents[2] / "instruction_strings" / "
 @pytest.fixture(autouse=True, scope="module")
 def _compiled() -> None:
     """So that no limit of a test counts what numba takes."""
-    packed_states.load()
+    by_states.load()
 
 
 PARTS = 24
@@ -61,13 +60,13 @@ class Stopping(Limits):
 
 def certificate(instance: Instance) -> Certificate | None:
     """The certificate that follows the quick one."""
-    found = (finding.certificate for finding in certify.improve(instance, Limits()))
+    found = (finding.certificate for finding in improve.improve(instance, Limits()))
     *_, fine = islice((one for one in found if one is not None), 2)  # after the quick one
     return fine
 
 
 def exhaust(instance: Instance, incumbent: int = 0, *, proof: Certificate | None = None) -> Finding:
-    return packed_states.solve(instance, Limits(), certificate=proof, incumbent=incumbent)
+    return by_states.solve(instance, Limits(), certificate=proof, incumbent=incumbent)
 
 
 def check(instance: Instance, found: Finding, truth: int) -> None:
@@ -81,7 +80,7 @@ def check(instance: Instance, found: Finding, truth: int) -> None:
 @given(instances(most_warps=5))
 def test_packed_agrees_with_plain_search_on_worst_and_best_case(instance: Instance) -> None:
     plain = search.solve(instance, Limits())
-    found = both(packed_states, instance, certificate=None, incumbent=0)
+    found = both(by_states, instance, certificate=None, incumbent=0)
     assert plain.upper is not None
     check(instance, found, plain.upper)
     assert found.best_case == plain.best_case
@@ -147,9 +146,9 @@ def shortest(instance: Instance) -> Iterator[tuple[dict[int, int], int]]:
         yield {code: places.count(code) for code in places}, cycles
 
 
-def prospect(problem: packed_states.Problem, rest: kernel.Rest, state: dict[int, int], sense: int) -> int:
+def prospect(problem: by_states.Problem, rest: kernel.Rest, state: dict[int, int], sense: int) -> int:
     """What the kernel says of a state."""
-    choice = packed_states._choice(problem, rest)
+    choice = by_states._choice(problem, rest)
     for row, (code, warps) in enumerate(sorted(state.items())):
         choice.pairs[row, :2] = code, warps
         choice.units[kernel.READY, problem.automaton.unit[code]] += warps
@@ -158,11 +157,11 @@ def prospect(problem: packed_states.Problem, rest: kernel.Rest, state: dict[int,
 
 @given(instances(most_warps=4, most=4))
 def test_no_state_takes_longer_than_its_bound_says_nor_less(instance: Instance) -> None:
-    problem = packed_states.Problem.of(instance)
+    problem = by_states.Problem.of(instance)
     for proof in (None, certificate(instance)):
-        rest = packed_bounds.worst_case(instance, proof)
+        rest = remaining.worst_case(instance, proof)
         assert all(cycles <= prospect(problem, rest, state, 1) for state, cycles in longest(instance))
-    rest = packed_bounds.best_case(instance)
+    rest = remaining.best_case(instance)
     assert all(cycles >= -prospect(problem, rest, state, -1) for state, cycles in shortest(instance))
 
 
@@ -186,9 +185,9 @@ def listed(number: int, choice: kernel.Choice) -> Iterator[tuple[list[int], int]
 @pytest.mark.filterwarnings("ignore:overflow")
 @given(instances(most_warps=5, most=4))
 def test_all_leaves_at_once_are_the_leaves_one_after_another(instance: Instance) -> None:
-    problem = packed_states.Problem.of(instance)
-    task = packed_states.Task(problem, 1, packed_bounds.worst_case(instance, None), Limits())
-    run = packed_states.Run(task, 0)
+    problem = by_states.Problem.of(instance)
+    task = by_states.Task(problem, 1, remaining.worst_case(instance, None), Limits())
+    run = by_states.Run(task, 0)
     run.search()
     for state in range(run.cursor[kernel.USED]):
         size = kernel.decode(run.store.keys, state, problem.automaton, run.choice)
@@ -200,7 +199,7 @@ def test_all_leaves_at_once_are_the_leaves_one_after_another(instance: Instance)
 def test_where_choices_are_too_many_to_list_leaves_are_made_one_after_another(monkeypatch: pytest.MonkeyPatch) -> None:
     instance = Instance.of("LLLCCCCLC", 5, Machine.of({"C": 2, "L": 1}))
     listed = exhaust(instance)
-    monkeypatch.setattr(packed_states, "_MOST_SUMS", 2)
+    monkeypatch.setattr(by_states, "_MOST_SUMS", 2)
     assert exhaust(instance) == listed
     check(instance, listed, 27)
 
@@ -208,8 +207,8 @@ def test_where_choices_are_too_many_to_list_leaves_are_made_one_after_another(mo
 def test_bounds_are_attained_so_that_one_less_would_be_wrong() -> None:
     """After the first cycles theorem B has nothing to spare at (1,1): states of every length attain their bound."""
     instance = Instance.of("CLLCLL", 3)
-    problem = packed_states.Problem.of(instance)
-    rest = packed_bounds.worst_case(instance, certificate(instance))
+    problem = by_states.Problem.of(instance)
+    rest = remaining.worst_case(instance, certificate(instance))
     states = list(longest(instance))
     assert ({0: 3}, 14) in states
     tight = [cycles for state, cycles in states if prospect(problem, rest, state, 1) == cycles]
@@ -224,10 +223,10 @@ def test_wherever_it_stops_what_it_says_is_true(instance: Instance, data: st.Dat
     limits = Stopping(looks=data.draw(st.integers(0, 60)))
     proof = certificate(instance) if data.draw(st.booleans()) else None
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(packed_states, "_FIRST_BUDGET", 1)
-        patch.setattr(packed_states, "_CALL_SECONDS", 0.0)
+        patch.setattr(by_states, "_FIRST_BUDGET", 1)
+        patch.setattr(by_states, "_CALL_SECONDS", 0.0)
         known = truth.upper - data.draw(st.integers(0, 2))
-        found = both(packed_states, instance, limits, certificate=proof, incumbent=known)
+        found = both(by_states, instance, limits, certificate=proof, incumbent=known)
     assert found.upper is None or found.upper >= truth.upper
     assert found.witness is None or replay(instance, found.witness) == truth.upper == found.upper
     assert found.best_case is not None
@@ -235,13 +234,13 @@ def test_wherever_it_stops_what_it_says_is_true(instance: Instance, data: st.Dat
 
 
 def test_the_longer_it_runs_the_better_is_what_it_proves(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(packed_states, "_FIRST_BUDGET", 100)
-    monkeypatch.setattr(packed_states, "_CALL_SECONDS", 0.0)
+    monkeypatch.setattr(by_states, "_FIRST_BUDGET", 100)
+    monkeypatch.setattr(by_states, "_CALL_SECONDS", 0.0)
     instance = Instance.of("LLLCCCCLC", 4, Machine.of({"C": 2, "L": 1}))
     uppers = []
     for looks in (0, 2, 10, 100, 1000, 100_000):
         limits = Stopping(looks=looks)
-        uppers.append(packed_states.solve(instance, limits, certificate=None, incumbent=0).upper or 10**6)
+        uppers.append(by_states.solve(instance, limits, certificate=None, incumbent=0).upper or 10**6)
     assert uppers[0] == 10**6
     assert uppers[-1] == 22
     assert all(later <= earlier for earlier, later in pairwise(uppers))
@@ -250,20 +249,20 @@ def test_the_longer_it_runs_the_better_is_what_it_proves(monkeypatch: pytest.Mon
 
 @pytest.mark.parametrize("string", ["CLLCLC", "LLLCCCCLC"])
 def test_at_any_memory_limit_what_it_says_is_true(string: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(packed_states, "_FEWEST_STATES", 8)
+    monkeypatch.setattr(by_states, "_FEWEST_STATES", 8)
     instance = Instance.of(string, 4)
     truth = search.solve(instance, Limits()).upper
     again = []
-    plain = packed_states._remembered
+    plain = by_states._remembered
 
-    def remembered(task: packed_states.Task, value: int) -> Schedule | None:
+    def remembered(task: by_states.Task, value: int) -> Schedule | None:
         again.append(value)
         return plain(task, value)
 
-    monkeypatch.setattr(packed_states, "_remembered", remembered)
+    monkeypatch.setattr(by_states, "_remembered", remembered)
     outcomes = set()
     for memory in range(1 << 10, 1 << 17, 1 << 11):
-        found = packed_states.solve(instance, Limits(memory_bytes=memory), certificate=None, incumbent=0)
+        found = by_states.solve(instance, Limits(memory_bytes=memory), certificate=None, incumbent=0)
         assert found.upper is None or found.upper >= (truth or 0)
         outcomes.add((found.upper == truth, found.witness is not None))
         if found.witness is not None:
@@ -313,7 +312,7 @@ def fork(branch: int) -> Program:
     ],
 )
 def test_fields_are_as_narrow_as_warps_and_places_allow(instance: Instance, words: int) -> None:
-    assert packed_states.Problem.of(instance).words == words == packed_states._word_count(instance)
+    assert by_states.Problem.of(instance).words == words == by_states._word_count(instance)
 
 
 @pytest.mark.parametrize("instance", [Instance.of(fork(40), 2), Instance.of("CCL", 7), Instance.of("CL" * 70, 2)])
@@ -325,7 +324,7 @@ def test_wide_and_narrow_keys_give_the_same(instance: Instance) -> None:
 
 def test_keys_that_are_too_wide_are_refused_with_the_reason() -> None:
     instance = Instance.of(Program.chain("CL" * 500), 400)
-    assert not packed.applies(instance)
+    assert not choose.applies(instance)
     with pytest.raises(UnsupportedError, match="a state takes 63 words of 64 bits, more than 16"):
         exhaust(instance)
     wide = Instance.of(fork(60), 1024, Machine.of({"C": 1024, "L": 1024}))
@@ -356,7 +355,7 @@ def test_a_time_limit_holds_and_leaves_a_proven_bound() -> None:
     instance = Instance.of("CLLCLCLLCCLCLLLCLCCCLCLCLCLLC", 12, Machine.of({"C": 2, "L": 1}))
     exhaust(Instance.of("CL", 2))  # compiled
     limits = Looks(10)
-    found = both(packed_states, instance, limits, certificate=None, incumbent=0)
+    found = both(by_states, instance, limits, certificate=None, incumbent=0)
     assert 10 < limits.looked < 30
     assert found.witness is None
     assert found.upper is not None
@@ -367,19 +366,19 @@ def test_a_time_limit_holds_and_leaves_a_proven_bound() -> None:
 def test_the_time_limit_holds_where_one_state_has_billions_of_successors(string: str) -> None:
     exhaust(Instance.of("CL", 2))
     instance, limits = Instance.of(string, 48, Machine.of({"C": 12, "L": 16})), Looks(10)
-    packed_states.solve(instance, limits, certificate=None, incumbent=0)
+    by_states.solve(instance, limits, certificate=None, incumbent=0)
     assert limits.looked < 30
 
 
 def test_an_interrupt_is_an_empty_finding() -> None:
     limits = Limits()
     limits.interrupt()
-    assert packed_states.solve(Instance.of("CLC", 3), limits, certificate=None, incumbent=0) == Finding()
+    assert by_states.solve(Instance.of("CLC", 3), limits, certificate=None, incumbent=0) == Finding()
 
 
 def test_without_a_compiler_the_answers_are_the_same() -> None:
     questions = [("CLLCLL", 3, 1, 1), ("CCLLCC", 3, 2, 1), ("CCL", 7, 2, 2), ("LLLCCCCLC", 2, 4, 2)]
-    check_without_a_compiler(packed_states, questions)
+    check_without_a_compiler(by_states, questions)
 
 
 @pytest.mark.parametrize(("capacity", "makespan"), [({"C": 1, "L": 1}, 117), ({"C": 2, "L": 1}, 77)])
@@ -388,9 +387,9 @@ def test_six_warps_of_the_paper_s_string_with_and_without_pruning(capacity: dict
     proof = certificate(instance)
     check(instance, exhaust(instance, proof=proof), makespan)
     assert exhaust(instance, makespan, proof=proof).upper == makespan
-    problem = packed_states.Problem.of(instance)
-    task = packed_states.Task(problem, 1, packed_bounds.worst_case(instance, None), Limits())
-    run = packed_states.Run(task, 0)
+    problem = by_states.Problem.of(instance)
+    task = by_states.Task(problem, 1, remaining.worst_case(instance, None), Limits())
+    run = by_states.Run(task, 0)
     assert run.search() == makespan
     assert run.cursor[kernel.BURIED] == 0
     witness = run.witness()
@@ -400,14 +399,12 @@ def test_six_warps_of_the_paper_s_string_with_and_without_pruning(capacity: dict
 
 def test_pruning_leaves_little_to_do() -> None:
     instance = Instance.of(LONG, 5, Machine.of({"C": 2, "L": 1}))
-    problem, proof = packed_states.Problem.of(instance), certificate(instance)
+    problem, proof = by_states.Problem.of(instance), certificate(instance)
     truth = exhaust(instance).upper
     assert truth is not None
     expanded = []
     for one in (None, proof):
-        run = packed_states.Run(
-            packed_states.Task(problem, 1, packed_bounds.worst_case(instance, one), Limits()), truth
-        )
+        run = by_states.Run(by_states.Task(problem, 1, remaining.worst_case(instance, one), Limits()), truth)
         assert run.search() == truth
         expanded.append(int(run.cursor[kernel.EXPANDED]))
     assert expanded[1] * 2 < expanded[0]
@@ -417,7 +414,7 @@ def test_worst_and_best_case_of_an_automaton_with_many_starts() -> None:
     program = Program((Place("C", (1, 2)), Place("L", (3,)), Place("C", (3, 4)), Place("L", (4,))), (0, 1, 2))
     instance = Instance.merged([(program, 4), (Program.chain("LC"), 2)], Machine.of({"C": 2, "L": 1}))
     truth = brute_force(instance)
-    found = both(packed_states, instance, certificate=certificate(instance), incumbent=0)
+    found = both(by_states, instance, certificate=certificate(instance), incumbent=0)
     check(instance, found, truth.upper)
     assert found.best_case == Bounds(truth.lower, truth.lower)
 
@@ -425,14 +422,14 @@ def test_worst_and_best_case_of_an_automaton_with_many_starts() -> None:
 def test_scratch_space_is_zero_where_nothing_is_taken() -> None:
     """`delta[o, 0]` stands for no warp and must stay zero, or keys would drift."""
     instance = Instance.of("CLLCLC", 5)
-    problem = packed_states.Problem.of(instance)
-    run = packed_states.Run(packed_states.Task(problem, 1, packed_bounds.worst_case(instance, None), Limits()), 0)
+    problem = by_states.Problem.of(instance)
+    run = by_states.Run(by_states.Task(problem, 1, remaining.worst_case(instance, None), Limits()), 0)
     run.search()
     assert not np.any(run.choice.delta[:, 0])
 
 
 def test_the_store_grows_while_the_starts_are_put_in(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(packed_states, "_FEWEST_STATES", 2)
+    monkeypatch.setattr(by_states, "_FEWEST_STATES", 2)
     program = Program((Place("C", (1, 2)), Place("L", (3,)), Place("C", (3, 4)), Place("L", (4,))), (0, 1, 2))
     instance = Instance.of(program, 6)
     check(instance, exhaust(instance), search.solve(instance, Limits()).upper or 0)
