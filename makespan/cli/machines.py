@@ -51,7 +51,7 @@ def _issue(file: MachineFile) -> str:
 
 
 def _doubt(file: MachineFile) -> str:
-    return f"{len(file.unverified)} of {len(file.figures)}"
+    return f"{len(file.unverified)} of {len(file.data)}"
 
 
 def _page(file: MachineFile) -> Iterator[str]:
@@ -73,11 +73,11 @@ def _page(file: MachineFile) -> Iterator[str]:
     yield from _bullets("not what the GPU does", file.caveats)
     yield from _bullets("notes", file.notes)
     yield "numbers"
-    keys = max(len(figure.key) for figure in file.figures)
-    values = max(len(str(figure.value)) for figure in file.figures)
-    for figure in file.figures:
-        doubt = "" if figure.verified else "UNVERIFIED: "
-        yield f"  {figure.key:<{keys}}  {figure.value!s:>{values}}  {doubt}{figure.source or 'no source'}"
+    keys = max(len(datum.key) for datum in file.data)
+    values = max(len(str(datum.value)) for datum in file.data)
+    for datum in file.data:
+        doubt = "" if datum.verified else "UNVERIFIED: "
+        yield f"  {datum.key:<{keys}}  {datum.value!s:>{values}}  {doubt}{datum.source or 'no source'}"
 
 
 def _described(unit: UnitClass) -> str:
@@ -119,12 +119,12 @@ def _document(file: MachineFile) -> dict[str, object]:
         "notes": list(file.notes),
         "figures": [
             {
-                "key": figure.key,
-                "value": _range(figure.value) if isinstance(figure.value, Latency) else figure.value,
-                "source": figure.source,
-                "verified": figure.verified,
+                "key": datum.key,
+                "value": _range(datum.value) if isinstance(datum.value, Latency) else datum.value,
+                "source": datum.source,
+                "verified": datum.verified,
             }
-            for figure in file.figures
+            for datum in file.data
         ],
     }
 

@@ -1,6 +1,6 @@
 """The machine: classes of execution units on one streaming multiprocessor, and machine files."""
 
-from makespan.machine.files import Figure, MachineFile, find, read, shipped
+from makespan.machine.files import Datum, MachineFile, find, read, shipped
 from makespan.machine.values import (
     DELAY,
     MAX_CAPACITY,
@@ -25,7 +25,7 @@ __all__ = [
     "ONE_CYCLE",
     "PAPER",
     "UNTIMED",
-    "Figure",
+    "Datum",
     "Latency",
     "Machine",
     "MachineFile",

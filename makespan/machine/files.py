@@ -50,7 +50,7 @@ _FIGURES = {"issue": ISSUE, "residency": RESIDENCY, "throughput": THROUGHPUT}
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
+class Datum:
     """One number of a machine file; `key` says which, and nobody can verify one without a source."""
 
     key: str
@@ -65,7 +65,7 @@ class MachineFile:
 
     Args:
         clock: which clock counts the cycles.
-        figures: every number of the file; a key that is not there is not known.
+        data: every number of the file; a key that is not there is not known.
     """
 
     machine: Machine
@@ -75,20 +75,20 @@ class MachineFile:
     clock: str | None
     source: str | None
     notes: tuple[str, ...]
-    figures: tuple[Figure, ...]
+    data: tuple[Datum, ...]
 
     def values(self, table: str) -> dict[str, int]:
         """The numbers of one of the tables issue, residency and throughput (results per cycle)."""
         return {
-            figure.key.removeprefix(f"{table}."): figure.value
-            for figure in self.figures
-            if figure.key.startswith(f"{table}.") and isinstance(figure.value, int)
+            datum.key.removeprefix(f"{table}."): datum.value
+            for datum in self.data
+            if datum.key.startswith(f"{table}.") and isinstance(datum.value, int)
         }
 
     @property
-    def unverified(self) -> tuple[Figure, ...]:
+    def unverified(self) -> tuple[Datum, ...]:
         """The numbers that nobody has confirmed."""
-        return tuple(figure for figure in self.figures if not figure.verified)
+        return tuple(datum for datum in self.data if not datum.verified)
 
     @property
     def caveats(self) -> tuple[str, ...]:
@@ -96,7 +96,7 @@ class MachineFile:
         return tuple(self._caveats())
 
     def _caveats(self) -> Iterator[str]:
-        timed = {figure.key.split(".")[1] for figure in self.figures if figure.key.endswith(".latency")}
+        timed = {datum.key.split(".")[1] for datum in self.data if datum.key.endswith(".latency")}
         if untimed := [unit.name for unit in self.machine.units if self.architecture and unit.name not in timed]:
             yield f"{UNTIMED}{', '.join(untimed)}: 1 cycle, the least there is, stands in its place"
         schedulers = self.values("issue").get("schedulers", 1)
@@ -149,14 +149,14 @@ def _machine_file(document: Mapping[str, object], stem: str) -> MachineFile:
     units = document.get("units")
     if not isinstance(units, dict):
         raise InputError("needs a table [units] such as C = { capacity = 1 }")
-    classes, figures = [], []
+    classes, data = [], []
     for name, given in units.items():
-        unit, its_figures = _unit(name, given)
+        unit, its_data = _unit(name, given)
         classes.append(unit)
-        figures += its_figures
+        data += its_data
     for table, known in _FIGURES.items():
-        figures += _figures(table, document.get(table, {}), known)
-    width = next((figure.value for figure in figures if figure.key == "issue.width"), None)
+        data += _data(table, document.get(table, {}), known)
+    width = next((datum.value for datum in data if datum.key == "issue.width"), None)
     assert not isinstance(width, Latency)  # noqa: S101 - only units have one
     return MachineFile(
         machine=Machine(texts["name"] or stem, tuple(classes), width),
@@ -166,11 +166,11 @@ def _machine_file(document: Mapping[str, object], stem: str) -> MachineFile:
         clock=texts["clock"],
         source=texts["source"],
         notes=_texts(document, "notes"),
-        figures=tuple(figures),
+        data=tuple(data),
     )
 
 
-def _unit(name: str, given: object) -> tuple[UnitClass, list[Figure]]:
+def _unit(name: str, given: object) -> tuple[UnitClass, list[Datum]]:
     where = f"units.{name}"
     if isinstance(given, dict):
         _only(given, {"capacity", "interval", "latency", "source", "verified"}, where)
@@ -183,11 +183,11 @@ def _unit(name: str, given: object) -> tuple[UnitClass, list[Figure]]:
     unit = UnitClass(class_name(name), given["capacity"], given.get("interval", 1), cycles)
     source, verified = _origin(given, where)
     keys = [key for key in ("capacity", "interval") if key in given]
-    figures = [Figure(f"{where}.{key}", given[key], source, verified) for key in keys]
+    data = [Datum(f"{where}.{key}", given[key], source, verified) for key in keys]
     if latency is not None:
         own = _origin(table, f"{where}.latency") if isinstance(latency, dict) else (source, verified)
-        figures.append(Figure(f"{where}.latency", cycles, *own))
-    return unit, figures
+        data.append(Datum(f"{where}.latency", cycles, *own))
+    return unit, data
 
 
 def _latency(given: object, where: str) -> Latency:
@@ -200,7 +200,7 @@ def _latency(given: object, where: str) -> Latency:
         raise InputError(f"{where}: {error}") from None
 
 
-def _figures(table: str, given: object, known: Mapping[str, str]) -> Iterator[Figure]:
+def _data(table: str, given: object, known: Mapping[str, str]) -> Iterator[Datum]:
     if not isinstance(given, dict):
         raise InputError(f"{table} is a table of numbers, not {shown(given)}")
     _only(given, set(known), table)
@@ -209,7 +209,7 @@ def _figures(table: str, given: object, known: Mapping[str, str]) -> Iterator[Fi
         origin = number if isinstance(number, dict) else {"value": number}
         _only(origin, {"value", "source", "verified"}, where)
         check_whole(origin.get("value"), where, MAX_FIGURE)
-        yield Figure(where, origin["value"], *_origin(origin, where))
+        yield Datum(where, origin["value"], *_origin(origin, where))
 
 
 def _origin(table: Mapping[str, object], where: str) -> tuple[str | None, bool]:

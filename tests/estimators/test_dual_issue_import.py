@@ -188,7 +188,7 @@ def test_the_machine_file_of_a_table_is_valid_and_verified(tmp_path: Path) -> No
     assert found.machine.capacities == {"C": 6}
     assert str(found.machine.units[0].latency) == "1..9"
     assert found.values("issue") == {"width": 4, "schedulers": 4, "dispatch": 2}
-    assert all(figure.source for figure in found.figures)
+    assert all(figure.source for figure in found.data)
     assert not found.unverified
     assert any("bank of register r: (r & 1) | ((r >> 2) & 1) << 1" in note for note in found.notes)
 
@@ -199,6 +199,6 @@ def test_the_machine_file_of_few_measurements_says_no_more_than_they_do(tmp_path
     path.write_text(machine_file.text(measurements.parse(f"{table}latency,FFMA,,,9\n", 'a"\n\\.csv', GK110)))
     found = machine.find(str(path))
     keys = ["units.C.capacity", "units.C.latency", "issue.width", "issue.schedulers"]
-    assert [figure.key for figure in found.figures] == keys
+    assert [figure.key for figure in found.data] == keys
     with pytest.raises(InputError, match="x: a machine file needs the latency of FFMA"):
         machine_file.text(measurements.parse(table, "x.csv", GK110))

@@ -9,7 +9,7 @@ import pytest
 
 from makespan import cli
 from makespan.errors import InputError
-from makespan.machine import PAPER, Figure, Latency, Machine, MachineFile, UnitClass, find, read, shipped
+from makespan.machine import PAPER, Datum, Latency, Machine, MachineFile, UnitClass, find, read, shipped
 from makespan.machine.files import MAX_FILE_BYTES, WARP
 from tests.test_docs import Shell, blocks
 
@@ -32,7 +32,7 @@ def test_only_the_paper_machine_is_basic() -> None:
 
 
 def test_every_shipped_number_has_a_source() -> None:
-    assert [figure for file in SHIPPED.values() for figure in file.figures if figure.source is None] == []
+    assert [datum for file in SHIPPED.values() for datum in file.data if datum.source is None] == []
 
 
 @pytest.mark.parametrize("file", GPUS.values(), ids=GPUS)
@@ -42,7 +42,7 @@ def test_capacities_are_throughputs_in_warps(file: MachineFile) -> None:
     basis = {"C": "fp32", "L": "ldst", "S": "sfu", "D": "fp64"}
     assert units == {unit: Fraction(rates[key], WARP) for unit, key in basis.items()}
     assert all(Fraction(u.capacity, u.interval).denominator == u.interval for u in file.machine.units)
-    confirmed = {figure.key: figure.verified for figure in file.figures}
+    confirmed = {datum.key: datum.verified for datum in file.data}
     for unit, key in basis.items():
         assert confirmed[f"units.{unit}.capacity"] == confirmed[f"throughput.{key}"]
 
@@ -93,7 +93,7 @@ def test_the_shipped_numbers_are_these(name: str, classes: str, width: int, warp
 
 
 def test_what_is_unverified_is_what_the_page_says() -> None:
-    doubtful = {name: {figure.key for figure in file.unverified} for name, file in SHIPPED.items()}
+    doubtful = {name: {datum.key for datum in file.unverified} for name, file in SHIPPED.items()}
     lanes = {"units.L.capacity", "throughput.ldst"}
     half = {*lanes, "units.L.interval"}
     assert {name for name, keys in doubtful.items() if keys} == {
@@ -104,7 +104,7 @@ def test_what_is_unverified_is_what_the_page_says() -> None:
     assert doubtful["fermi-gf104"] == {*half, "throughput.logic", "issue.width"}
     assert doubtful["ampere-ga100"] == doubtful["hopper"] == lanes
     assert doubtful["ampere-ga10x"] == doubtful["ada"] == half
-    sure = {figure.key for figure in SHIPPED["blackwell-gb100"].figures} - doubtful["blackwell-gb100"]
+    sure = {datum.key for datum in SHIPPED["blackwell-gb100"].data} - doubtful["blackwell-gb100"]
     rates = {f"throughput.{key}" for key in ("fp32", "fp64", "int_add", "int_mul", "cmp_minmax")}
     assert sure == {"units.C.capacity", "units.D.capacity", "residency.warps", "residency.blocks", *rates}
     assert doubtful["blackwell-gb20x"] == {
@@ -140,16 +140,16 @@ def test_a_file_gives_the_machine_and_a_source_for_each_number(tmp_path: Path) -
     )
     units = UnitClass("C", 2), UnitClass("L", 1, 2, Latency(4, 400)), UnitClass("S", 1, 1, Latency(9, 9))
     assert file.machine == Machine("wide", units, 2)
-    assert set(file.figures) == {
-        Figure("units.C.capacity", 2, "p. 3", True),
-        Figure("units.L.capacity", 1, "p. 4", True),
-        Figure("units.L.interval", 2, "p. 4", True),
-        Figure("units.L.latency", Latency(4, 400), "p. 5", True),
-        Figure("units.S.capacity", 1, None, False),
-        Figure("units.S.latency", Latency(9, 9), None, False),
-        Figure("issue.width", 2, None, False),
-        Figure("issue.schedulers", 2, "p. 1", True),
-        Figure("residency.warps", 48, "p. 2", False),
+    assert set(file.data) == {
+        Datum("units.C.capacity", 2, "p. 3", True),
+        Datum("units.L.capacity", 1, "p. 4", True),
+        Datum("units.L.interval", 2, "p. 4", True),
+        Datum("units.L.latency", Latency(4, 400), "p. 5", True),
+        Datum("units.S.capacity", 1, None, False),
+        Datum("units.S.latency", Latency(9, 9), None, False),
+        Datum("issue.width", 2, None, False),
+        Datum("issue.schedulers", 2, "p. 1", True),
+        Datum("residency.warps", 48, "p. 2", False),
     }
     assert len(file.unverified) == 4
     assert file.values("residency") == {"warps": 48}
@@ -266,10 +266,10 @@ def test_a_page_shows_every_number_with_its_source(capsys: pytest.CaptureFixture
         assert cli.run(["machines", name]) == 0
         page = capsys.readouterr().out
         assert page.startswith(f"machine {name}\n")
-        for figure in file.figures:
-            doubt = "" if figure.verified else "UNVERIFIED: "
-            line = rf"^  {re.escape(figure.key)} +{figure.value}  {doubt}{re.escape(str(figure.source))}$"
-            assert re.search(line, page, re.MULTILINE), (name, figure)
+        for datum in file.data:
+            doubt = "" if datum.verified else "UNVERIFIED: "
+            line = rf"^  {re.escape(datum.key)} +{datum.value}  {doubt}{re.escape(str(datum.source))}$"
+            assert re.search(line, page, re.MULTILINE), (name, datum)
         assert all(f"  - {text}\n" in page for text in (*file.caveats, *file.notes))
 
 
@@ -297,8 +297,8 @@ def test_json_has_one_object_a_machine(capsys: pytest.CaptureFixture[str]) -> No
         assert document["schema"] == "makespan.machine/1"
         assert document["issue_width"] == file.machine.issue_width
         assert document["basic"] is file.machine.is_basic
-        assert len(document["figures"]) == len(file.figures)
-        assert all(set(figure) == {"key", "value", "source", "verified"} for figure in document["figures"])
+        assert len(document["figures"]) == len(file.data)
+        assert all(set(datum) == {"key", "value", "source", "verified"} for datum in document["figures"])
 
 
 def test_json_of_one_machine(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -350,6 +350,6 @@ def test_the_machine_file_of_the_page_is_one_and_every_key_is_explained(tmp_path
     units = UnitClass("C", 2), UnitClass("L", 1, 2, Latency(20, 400))
     assert file.machine == Machine("mine", units, 2)
     explained = re.sub(r"`\.(\w+)`", r"`residency.\1` `throughput.\1`", PAGE.read_text())
-    keys = {figure.key for gpu in GPUS.values() for figure in gpu.figures}
+    keys = {datum.key for gpu in GPUS.values() for datum in gpu.data}
     assert [key for key in keys if f"`{re.sub('units..', 'units.X', key)}`" not in explained] == []
     assert [name for name in SHIPPED if f"`{name}`" not in explained] == []

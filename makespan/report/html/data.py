@@ -190,12 +190,12 @@ def _machine(instance: Instance, file: MachineFile | None) -> dict[str, Any]:
         "source": None if file is None or file.source is None else visible(file.source),
         "figures": None if file is None else [
             {
-                "key": visible(figure.key),
-                "value": str(figure.value),
-                "source": None if figure.source is None else visible(figure.source),
-                "verified": figure.verified,
+                "key": visible(datum.key),
+                "value": str(datum.value),
+                "source": None if datum.source is None else visible(datum.source),
+                "verified": datum.verified,
             }
-            for figure in file.figures
+            for datum in file.data
         ],
     }  # fmt: skip
 
