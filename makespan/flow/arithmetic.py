@@ -91,7 +91,11 @@ def capped(a: Any, most: int) -> Any:
 
 
 def as_signed(a: int, w: int) -> int:
-    """The number whose two's complement `a` is."""
+    """The number whose two's complement `a` is.
+
+    >>> as_signed(255, 8), as_signed(255, 16)
+    (-1, 255)
+    """
     return a - (1 << w) if a >> (w - 1) else a
 
 
@@ -152,13 +156,21 @@ def extracted(a: int, position: int, length: int, w: int, signed: bool) -> int:
 
 
 def inserted(a: int, b: int, position: int, length: int, w: int) -> int:
-    """`b` with the lowest `length` bits of `a` put at `position`."""
+    """`b` with the lowest `length` bits of `a` put at `position`.
+
+    >>> hex(inserted(0xAB, 0x12345678, 8, 8, 32))
+    '0x1234ab78'
+    """
     hole = ones(length) << position
     return (b & ~hole | (a << position) & hole) & ones(w)
 
 
 def looked_up(a: int, b: int, c: int, table: int) -> int:
-    """Bit by bit, the entry of the table that the bits of a, b and c number."""
+    """Bit by bit, the entry of the table that the bits of a, b and c number.
+
+    >>> looked_up(0b1100, 0b1010, 0, 0b11000000)  # a and b
+    8
+    """
     found = 0
     for entry in range(8):
         if table >> entry & 1:

@@ -67,6 +67,9 @@ def controlled(flow: Flow, nest: Nest, block: int) -> Iterator[int]:
 def takes(texts: Iterable[str]) -> dict[str, str]:
     """What follows `--take`: LABEL=taken, :LINE=fall.
 
+    >>> takes(["Loop=taken", ":12=fall"])
+    {'Loop': 'taken', ':12': 'fall'}
+
     Raises:
         InputError: anything else, or two that contradict each other.
     """

@@ -111,6 +111,9 @@ class Launch:
 def launch(block: str | None = None, grid: str | None = None, parameters: Iterable[str] = ()) -> Launch:
     """Read what follows `--block` (256 or 16x16), `--grid` (64 or 8x8x2) and `--param` (NAME=VALUE).
 
+    >>> str(launch("16x16", parameters=["n=0x400"]))
+    'block 16x16x1, n=1024'
+
     Raises:
         InputError: anything else, or an extent out of range.
     """

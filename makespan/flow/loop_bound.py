@@ -70,6 +70,10 @@ def iterations(how: str, count: int) -> str:
 def given_bound(text: str) -> GivenBound:
     """Read `LABEL=N` (at most N iterations) or `LABEL==N` (exactly N); LABEL may be FILE:LINE.
 
+    >>> bound = given_bound("saxpy.cu:12==16")
+    >>> bound.key, bound.maximum, bound.exact
+    ('saxpy.cu:12', 16, True)
+
     Raises:
         InputError: anything else, or an N out of range.
     """

@@ -29,9 +29,14 @@ def program(
 
     One path stands for a kernel only where nothing is left to choose: the longest path need not be the worst case.
 
+    >>> from makespan import ptx
+    >>> text = ".version 8.0 .target sm_80 .entry k() { ld.global.u32 %r1, [%rd1]; add.u32 %r1, %r1, 1; ret; }"
+    >>> ptx.program(ptx.parse(text, "k.ptx").kernel()).letters
+    'LC'
+
     Args:
         kernel: an entry or function with a body, or its flow, which keeps what was found out of it.
-        profile: which unit classes there are, see `isa.PROFILES`.
+        profile: which unit classes there are, see `ptx.PROFILES`.
         loop_bounds: bounds that win over those in comments of the kernel.
         classes: own unit classes by opcode prefix, see `Classes`.
         unknown: the class of opcodes that nothing classifies.
