@@ -37,7 +37,11 @@ class Flow:
     Args:
         code: the instructions as messages show them.
         effects: what each of them does.
+        blocks: which hold every instruction, in text order.
         memo: what was found out of it before, such as `runs.Runs` by launch.
+
+    Raises:
+        ValueError: blocks that leave out code or lead to nowhere, or effects of other code.
     """
 
     kernel: Routine
@@ -46,6 +50,18 @@ class Flow:
     blocks: tuple[Block, ...]
     semantics: Semantics = field(compare=False, repr=False)
     memo: dict[str, object] = field(default_factory=dict, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        stops = [0, *(block.stop for block in self.blocks)]
+        if stops != [*(block.first for block in self.blocks), len(self.code)]:
+            raise ValueError(f"{self.kernel.name}: the blocks do not hold every instruction in order")
+        if any(
+            not block.successors or min(block.successors) < 0 or max(block.successors) > self.exit
+            for block in self.blocks
+        ):
+            raise ValueError(f"{self.kernel.name}: a block leads to nowhere")
+        if len(self.effects) != len(self.code):
+            raise ValueError(f"{self.kernel.name}: {len(self.effects)} effects of {len(self.code)} instructions")
 
     @property
     def exit(self) -> int:

@@ -94,6 +94,8 @@ class SourceLine(NamedTuple):
 class Effect:
     """What one instruction does to the way of a warp and to registers, each by a name of its own in the whole kernel.
 
+    An instruction of which nothing is known writes every register that it mentions, and reads it, too.
+
     Args:
         writes: what it may write. With a guard, it may also leave them as they are.
         reads: what it may read, guard included; names of variables and labels may be among them.
@@ -155,7 +157,11 @@ class InstructionSet:
 
 
 class Semantics(Protocol):
-    """What a language says of one kernel beyond its effects; instructions are given by number."""
+    """What a language says of one kernel beyond its effects; instructions are given by number.
+
+    Whatever it says is believed, so what is not sure is None. What it computes from is among what the effect of the
+    instruction reads, and what it computes among what that writes.
+    """
 
     @property
     def instruction_set(self) -> InstructionSet:

@@ -1,13 +1,15 @@
 """The wall between languages and control flow: another language comes through it, and no word of PTX is behind it."""
 
 import re
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import makespan.flow
 from makespan.errors import InputError, UnsupportedError
-from makespan.flow import GivenBound, Launch, LoopInfo, branch_infos, loop_infos, nest, uniform_branches
+from makespan.flow import Flow, GivenBound, Launch, LoopInfo, branch_infos, loop_infos, nest, uniform_branches
 from makespan.program import BARRIER, Program
 from makespan.ptx.isa import opcodes
 from tests.flow import toy
@@ -98,6 +100,21 @@ def test_refusals_are_in_the_words_of_the_language(text: str, message: str) -> N
     with pytest.raises(UnsupportedError) as caught:
         toy.warps(text, None, *[GivenBound("top", 2)] * ("top" in text)).program()
     assert str(caught.value).startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda found: {"blocks": found.blocks[1:]}, "drum: the blocks do not hold every instruction in order"),
+        (lambda found: {"blocks": (found.blocks[0]._replace(successors=(9,)), *found.blocks[1:])}, "leads to nowhere"),
+        (lambda found: {"blocks": (found.blocks[0]._replace(successors=()), *found.blocks[1:])}, "leads to nowhere"),
+        (lambda found: {"effects": found.effects[1:]}, "drum: 3 effects of 4 instructions"),
+    ],
+)
+def test_a_flow_that_is_none_is_refused(change: Callable[[Flow], dict[str, object]], message: str) -> None:
+    found = toy.flow("top: fetch\nhop top if p\nwork\nrest")
+    with pytest.raises(ValueError, match=message):
+        replace(found, **change(found))  # type: ignore[arg-type]
 
 
 EVERYDAY = {"abs", "add", "and", "barrier", "call", "exit", "match", "max", "min", "not", "or", "set"}
