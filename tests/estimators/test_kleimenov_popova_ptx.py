@@ -13,7 +13,9 @@ from makespan.estimators import kleimenov_popova as model
 from makespan.estimators.instruction_classes import Kind
 from makespan.estimators.kleimenov_popova import Device, HitRates, LoopRule, PtxModel, Rules, estimate, from_ptx
 from makespan.estimators.kleimenov_popova.device import PREFIX
+from makespan.estimators.kleimenov_popova.from_ptx import singles
 from makespan.estimators.kleimenov_popova.sequence import Repeat, Sequence
+from makespan.estimators.profile.launched import Launched
 from makespan.estimators.settings import with_settings
 from makespan.flow import given_bound, launch
 from tests.command import Outcome, Runner
@@ -182,6 +184,13 @@ def test_traffic_barriers_and_uncoalesced_bytes_are_counted() -> None:
     (warp, *_) = modelled(body, block="40").kernel.warps(0)
     assert (warp.bytes, warp.l1_bytes, warp.l2_bytes, warp.uncoalesced_bytes) == (32 * 12, 32 * 6, 32 * 3, 32 * 8)
     assert modelled(body, block="40").kernel.warps(0)[1].bytes == 8 * 12
+
+
+def test_a_function_of_the_file_is_modelled_with_its_call() -> None:
+    text = ".version 8.0 .target sm_80 .func f(.reg .b32 a) { add.u32 a, a, 1; ret; } .entry k() { call f, (1); ret; }"
+    found = singles(Launched.of(ptx.parse(text, "k.ptx").kernel(), launch("64", "20")))
+    assert [single.number for single in found] == [0, 1, 2, 3]
+    assert "a@1" in found[1].writes
 
 
 def test_a_loop_that_nests_too_many_steps_is_refused_in_exact_mode_only() -> None:
