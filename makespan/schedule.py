@@ -104,6 +104,7 @@ class Schedule:
 
         executing = []
         for moves in cycles:
+            # who issues leaves before anybody arrives, so that no warp moves twice; barriers let on whoever came
             passes: list[Move] = []
             arrived: list[tuple[Move, list[int]]] = []
             for move in moves:

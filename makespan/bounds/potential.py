@@ -209,6 +209,8 @@ def least_decrease(question: Question, required: Conditions, nodes: dict[Node, A
     """The smallest decrease of the potential in one cycle, over all requirements; exact."""
     nothing = _nothing(question)
 
+    # a requirement names nodes and counts only; the least over all places that fit it, warp by warp, bounds any cycle
+
     @cache
     def others_least(before: Node, after: Node | None, slot: Slot) -> int:
         own, then = nodes[before].others, (nodes[after] if after else nothing).others

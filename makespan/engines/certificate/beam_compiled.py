@@ -232,6 +232,7 @@ def advance(
             if not apply(layer, state, choice, number, after, kept):
                 continue
             if after.sizes[kept] == 0 and after.laggards[kept] < 0:
+                # the last such leaf is as good as any: all states of a layer are equally old
                 finished = True
                 after.parent[room], after.leaf[room] = state, leaf
                 continue
@@ -241,6 +242,7 @@ def advance(
             after.parent[kept], after.leaf[kept] = state, leaf
             after.mark[kept] = fingerprint(after, kept)
             kept += 1
+            # the array is a multiple of the width: what is crowded out now could not come back later
             if kept == room:
                 kept = select(after, kept, width, per_place, seen)
     return select(after, kept, width, per_place, seen), finished
@@ -261,6 +263,7 @@ def select(layer: Layer, kept: int, width: int, per_place: int, seen: Ints) -> i
         if number == width:
             break
         new = seen[layer.laggards[at]] < per_place
+        # equal states have equal scores, so they stand side by side in this order
         for before in chosen[:number][::-1]:
             if layer.score[before] != layer.score[at]:
                 break

@@ -166,13 +166,13 @@ def extend_by_some(
         made = 0
         for at in range(count):
             total, had = sums[old, at], taken[old, at]
-            least = quota - had - left
+            least = quota - had - left  # what the runs behind could not take any more
             if least <= 0:
                 sums[new, made] = total
                 taken[new, made] = had
                 made += 1
             for take in range(1, min(warps, quota - had) + 1):
-                total += gain[last - take + 1, place]
+                total += gain[last - take + 1, place]  # the last warp of the run moves first, so ranks stay sorted
                 if take >= least:
                     sums[new, made] = total
                     taken[new, made] = had + take

@@ -127,6 +127,7 @@ def event(
     unit, unit_of_other = mover.next[a], other.next[b]
     free = port(unit, other.last[b], age, holding, ports)
     free_for_other = port(unit_of_other, mover.last[a], NIL, holding, ports)
+    # a warp may issue once its latency has passed, and must not stay idle after the largest one with a free port
     soonest, latest = max(1, other.least[b] - age), max(1, other.most[b] - age)
     may = max(mover.least[a], free) <= cycle <= max(mover.most[a], free)
     other_may = max(soonest, free_for_other) <= cycle <= max(latest, free_for_other)
@@ -134,6 +135,7 @@ def event(
     now = ports.after[min(cycle, ports.span), holding]
     found, kind, to, to_of_other = NONE, OTHER_IS_LATER, a, b
     if may:
+        # the other one does not issue in this cycle: its latency passes still, or it finds no port
         later = other.most[b] - age > cycle
         waits = soonest <= cycle and (free_for_other > cycle or (clashing and other_may))
         found, waiting, to = issue(a, b, ports.taken[unit, now], age + cycle, later, waits, mover, other)
@@ -145,7 +147,7 @@ def event(
         if value > found:
             found, to_of_other = value, leg
             kind = MOVER_WAITS if waiting else MOVER_IS_LATER
-    if may and other_may and not clashing:
+    if may and other_may and not clashing:  # work conservation: both must
         both = ports.taken[unit_of_other, ports.taken[unit, now]]
         for leg in range(mover.first[a], mover.beyond[a]):
             for leg_of_other in range(other.first[b], other.beyond[b]):
@@ -235,6 +237,8 @@ def fill_far(a: int, b: int, mover: Warp, other: Warp, ports: Ports, sense: int,
     least, most, least_of_other, most_of_other = mover.least[a], mover.most[a], other.least[b], other.most[b]
     far, rise, best = scratch.far, scratch.rise, scratch.best
     until, aging = held_until(a, b, mover, other, ports)
+    # first window: the mover issues again, in a cycle of its range of latencies, while the other one is still late;
+    # `rise` is free of the age, so one sliding maximum serves all ages
     after = ports.taken[unit, 0]
     after_other = ports.taken[unit_of_other, 0]
     for age in range(most_of_other):
@@ -246,6 +250,7 @@ def fill_far(a: int, b: int, mover: Warp, other: Warp, ports: Ports, sense: int,
     slide(rise, max(least, until + 1), aging + 1, most, most_of_other - 1, most_of_other + 1, best, scratch.queue)
     for age in range(most_of_other + 1):
         far[age] = best[age] - sense * age
+    # second window: the other one issues while the mover is still late
     for age in range(most):
         rise[age] = NONE
     for leg in range(other.first[b], other.beyond[b]):
@@ -254,6 +259,7 @@ def fill_far(a: int, b: int, mover: Warp, other: Warp, ports: Ports, sense: int,
             rise[age] = max(rise[age], other.table[at + age] + sense * age)
     low = max(least_of_other, aging + 1) - most_of_other
     slide(rise, low, until + 1, 0, most - 1, most_of_other + 1, best, scratch.queue)
+    # third window: both issue in the same cycle, the latest or soonest of those that both ranges allow
     meeting = best_meeting(a, b, mover, other, ports)
     for age in range(most_of_other + 1):
         far[age] = max(far[age], best[most_of_other - age])
