@@ -1,1 +1,3 @@
 """A constraint programme of the worst case, for CP-SAT."""
+
+NAME = "cpsat"

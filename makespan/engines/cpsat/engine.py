@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from makespan.engines.cpsat import NAME
 from makespan.engines.engine import Known
 from makespan.engines.finding import Finding
 from makespan.engines.limits import Limits
@@ -12,7 +13,7 @@ from makespan.instance import Instance
 class CpSat:
     """OR-Tools CP-SAT on a declarative model; of what is known it takes the horizon and a schedule to start from."""
 
-    name = backend = "cpsat"
+    name = backend = NAME
     about = "CP-SAT, one boolean per warp, place and cycle"
     knows = PROGRAMS | TIMES
 

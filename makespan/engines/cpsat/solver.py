@@ -4,7 +4,7 @@ import math
 from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any
 
-from makespan.engines.cpsat.engine import CpSat
+from makespan.engines.cpsat import NAME
 from makespan.engines.cpsat.model import KNOWS, Model, Stopped, booleans, build
 from makespan.engines.finding import Finding
 from makespan.engines.limits import Limits
@@ -78,9 +78,9 @@ def _run(model: Model, limits: Limits, workers: int, seed: int) -> Finding:
     if witness.makespan < claim or (status == cp_model.OPTIMAL and witness.makespan > claim):
         raise BrokenPromiseError(f"CP-SAT claims {claim} cycles with a schedule of {witness.makespan}")
     if status == cp_model.OPTIMAL:
-        return Finding(witness, witness.makespan, CpSat.name)
+        return Finding(witness, witness.makespan, NAME)
     upper = math.floor(solver.best_objective_bound + _TOLERANCE)
-    return Finding(witness, upper, CpSat.name) if upper < model.horizon else Finding(witness)
+    return Finding(witness, upper, NAME) if upper < model.horizon else Finding(witness)
 
 
 def _watched(solver: Any, model: Model, limits: Limits) -> Any:

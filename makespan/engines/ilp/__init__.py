@@ -1,1 +1,3 @@
 """The published integer programme and its tightened form, for CBC and HiGHS."""
+
+NAME = "ilp"

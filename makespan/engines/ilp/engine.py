@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from makespan.engines.engine import Known
 from makespan.engines.finding import Finding
+from makespan.engines.ilp import NAME
 from makespan.engines.limits import Limits
 from makespan.feature import Features
 from makespan.instance import Instance
@@ -12,7 +13,7 @@ from makespan.instance import Instance
 class Ilp:
     """The programme in its tightened form, by CBC; of what is known it takes the horizon."""
 
-    name = backend = "ilp"
+    name = backend = NAME
     about = "the published integer programme in a tightened form, by CBC"
     knows: Features = frozenset()  # see `model.KNOWS`
 

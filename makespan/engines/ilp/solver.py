@@ -22,7 +22,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 from makespan.engines.finding import Finding
-from makespan.engines.ilp.engine import Ilp
+from makespan.engines.ilp import NAME
 from makespan.engines.ilp.model import FORMS, Model, Values, build, pulp, shape
 from makespan.engines.limits import Limits
 from makespan.errors import BrokenPromiseError, InputError, UnsupportedError
@@ -86,11 +86,11 @@ def _finding(model: Model, answer: _Answer, horizon: int) -> Finding:
         raise BrokenPromiseError(f"no schedule ends within {horizon} cycles: the horizon is not an upper bound")
     witness = None if answer.values is None else model.schedule(answer.values)
     if answer.optimal and witness is not None:
-        return Finding(witness, witness.makespan, Ilp.name)
+        return Finding(witness, witness.makespan, NAME)
     upper = None if answer.least is None else math.floor(_TOLERANCE - answer.least)
     if upper is None or upper >= horizon:
         return Finding(witness)
-    return Finding(witness, upper, Ilp.name)
+    return Finding(witness, upper, NAME)
 
 
 # --- CBC ------------------------------------------------------------------------------------------------------
