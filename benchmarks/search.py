@@ -15,7 +15,7 @@ import time
 
 from makespan.engines import Limits
 from makespan.engines.certificate import improve
-from makespan.engines.search import choose, remaining, states, table
+from makespan.engines.search import choose, packing, remaining, states, table
 from makespan.engines.search import states_compiled as loops
 from makespan.instance import Instance
 from makespan.machine import Machine
@@ -49,7 +49,7 @@ def measure(
 ) -> dict[str, object]:
     """Visit every reachable state: no certificate, no incumbent, floor 0."""
     instance = Instance.of(program, warps, Machine.of({"C": units, "L": 1}))
-    problem = states.Problem.of(instance)
+    problem = packing.Problem.of(instance)
     assert problem.words == words
     task = states.Task(problem, 1, remaining.worst_case(instance, None), Limits(seconds=600))
     best = None

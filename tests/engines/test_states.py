@@ -15,10 +15,10 @@ from makespan.certificate import Certificate, Potential, Table
 from makespan.engines import Limits
 from makespan.engines.certificate import improve
 from makespan.engines.finding import Finding
-from makespan.engines.search import choose, remaining
+from makespan.engines.search import choose, packing, remaining
 from makespan.engines.search import plain as search
 from makespan.engines.search import states as by_states
-from makespan.engines.search import states_compiled as kernel
+from makespan.engines.search import states_compiled as loops
 from makespan.errors import BrokenPromiseError, UnsupportedError
 from makespan.instance import Instance
 from makespan.machine import Machine
@@ -146,18 +146,18 @@ def shortest(instance: Instance) -> Iterator[tuple[dict[int, int], int]]:
         yield {code: places.count(code) for code in places}, cycles
 
 
-def prospect(problem: by_states.Problem, rest: kernel.Rest, state: dict[int, int], sense: int) -> int:
+def prospect(problem: packing.Problem, rest: loops.Rest, state: dict[int, int], sense: int) -> int:
     """What the kernel says of a state."""
     choice = by_states._choice(problem, rest)
     for row, (code, warps) in enumerate(sorted(state.items())):
         choice.pairs[row, :2] = code, warps
-        choice.units[kernel.READY, problem.automaton.unit[code]] += warps
-    return kernel.prospect(0, len(state), kernel.UNBOUNDED, sense, problem.automaton, rest, choice)
+        choice.units[loops.READY, problem.automaton.unit[code]] += warps
+    return loops.prospect(0, len(state), loops.UNBOUNDED, sense, problem.automaton, rest, choice)
 
 
 @given(instances(most_warps=4, most=4))
 def test_no_state_takes_longer_than_its_bound_says_nor_less(instance: Instance) -> None:
-    problem = by_states.Problem.of(instance)
+    problem = packing.Problem.of(instance)
     for proof in (None, certificate(instance)):
         rest = remaining.worst_case(instance, proof)
         assert all(cycles <= prospect(problem, rest, state, 1) for state, cycles in longest(instance))
@@ -165,34 +165,34 @@ def test_no_state_takes_longer_than_its_bound_says_nor_less(instance: Instance) 
     assert all(cycles >= -prospect(problem, rest, state, -1) for state, cycles in shortest(instance))
 
 
-def leaves(number: int, choice: kernel.Choice) -> Iterator[tuple[list[int], int]]:
+def leaves(number: int, choice: loops.Choice) -> Iterator[tuple[list[int], int]]:
     """Key and fall of every leaf of an open state, one after another."""
-    kernel.first_leaf(number, choice)
+    loops.first_leaf(number, choice)
     more = True
     while more:
-        yield choice.part[number].tolist(), int(choice.options[number, kernel.FALLEN])
-        more = kernel.next_leaf(number, choice.pairs, choice.units, choice.options, choice.delta, choice.part)
+        yield choice.part[number].tolist(), int(choice.options[number, loops.FALLEN])
+        more = loops.next_leaf(number, choice.pairs, choice.units, choice.options, choice.delta, choice.part)
 
 
-def listed(number: int, choice: kernel.Choice) -> Iterator[tuple[list[int], int]]:
+def listed(number: int, choice: loops.Choice) -> Iterator[tuple[list[int], int]]:
     """The same, of all leaves at once."""
-    own, others = kernel.list_choices(number, choice)
+    own, others = loops.list_choices(number, choice)
     for other, at in product(range(others), range(own)):
         key = (choice.sums[1, other] + choice.sums[0, at]).tolist()
-        yield key, int(choice.tally[1, other, kernel.SUM_FALL] + choice.tally[0, at, kernel.SUM_FALL])
+        yield key, int(choice.tally[1, other, loops.SUM_FALL] + choice.tally[0, at, loops.SUM_FALL])
 
 
 @pytest.mark.filterwarnings("ignore:overflow")
 @given(instances(most_warps=5, most=4))
 def test_all_leaves_at_once_are_the_leaves_one_after_another(instance: Instance) -> None:
-    problem = by_states.Problem.of(instance)
+    problem = packing.Problem.of(instance)
     task = by_states.Task(problem, 1, remaining.worst_case(instance, None), Limits())
     run = by_states.Run(task, 0)
     run.search()
-    for state in range(run.cursor[kernel.USED]):
-        size = kernel.decode(run.store.keys, state, problem.automaton, run.choice)
+    for state in range(run.cursor[loops.USED]):
+        size = loops.decode(run.store.keys, state, problem.automaton, run.choice)
         if size:
-            number = kernel.open_state(run.store.keys, state, size, problem.automaton, run.choice)
+            number = loops.open_state(run.store.keys, state, size, problem.automaton, run.choice)
             assert list(listed(number, run.choice)) == list(leaves(number, run.choice))
 
 
@@ -207,7 +207,7 @@ def test_where_choices_are_too_many_to_list_leaves_are_made_one_after_another(mo
 def test_bounds_are_attained_so_that_one_less_would_be_wrong() -> None:
     """After the first cycles theorem B has nothing to spare at (1,1): states of every length attain their bound."""
     instance = Instance.of("CLLCLL", 3)
-    problem = by_states.Problem.of(instance)
+    problem = packing.Problem.of(instance)
     rest = remaining.worst_case(instance, certificate(instance))
     states = list(longest(instance))
     assert ({0: 3}, 14) in states
@@ -312,7 +312,7 @@ def fork(branch: int) -> Program:
     ],
 )
 def test_fields_are_as_narrow_as_warps_and_places_allow(instance: Instance, words: int) -> None:
-    assert by_states.Problem.of(instance).words == words == by_states._word_count(instance)
+    assert packing.Problem.of(instance).words == words == packing._word_count(instance)
 
 
 @pytest.mark.parametrize("instance", [Instance.of(fork(40), 2), Instance.of("CCL", 7), Instance.of("CL" * 70, 2)])
@@ -387,11 +387,11 @@ def test_six_warps_of_the_paper_s_string_with_and_without_pruning(capacity: dict
     proof = certificate(instance)
     check(instance, exhaust(instance, proof=proof), makespan)
     assert exhaust(instance, makespan, proof=proof).upper == makespan
-    problem = by_states.Problem.of(instance)
+    problem = packing.Problem.of(instance)
     task = by_states.Task(problem, 1, remaining.worst_case(instance, None), Limits())
     run = by_states.Run(task, 0)
     assert run.search() == makespan
-    assert run.cursor[kernel.BURIED] == 0
+    assert run.cursor[loops.BURIED] == 0
     witness = run.witness()
     assert witness is not None
     assert replay(instance, witness) == makespan
@@ -399,14 +399,14 @@ def test_six_warps_of_the_paper_s_string_with_and_without_pruning(capacity: dict
 
 def test_pruning_leaves_little_to_do() -> None:
     instance = Instance.of(LONG, 5, Machine.of({"C": 2, "L": 1}))
-    problem, proof = by_states.Problem.of(instance), certificate(instance)
+    problem, proof = packing.Problem.of(instance), certificate(instance)
     truth = exhaust(instance).upper
     assert truth is not None
     expanded = []
     for one in (None, proof):
         run = by_states.Run(by_states.Task(problem, 1, remaining.worst_case(instance, one), Limits()), truth)
         assert run.search() == truth
-        expanded.append(int(run.cursor[kernel.EXPANDED]))
+        expanded.append(int(run.cursor[loops.EXPANDED]))
     assert expanded[1] * 2 < expanded[0]
 
 
@@ -422,7 +422,7 @@ def test_worst_and_best_case_of_an_automaton_with_many_starts() -> None:
 def test_scratch_space_is_zero_where_nothing_is_taken() -> None:
     """`delta[o, 0]` stands for no warp and must stay zero, or keys would drift."""
     instance = Instance.of("CLLCLC", 5)
-    problem = by_states.Problem.of(instance)
+    problem = packing.Problem.of(instance)
     run = by_states.Run(by_states.Task(problem, 1, remaining.worst_case(instance, None), Limits()), 0)
     run.search()
     assert not np.any(run.choice.delta[:, 0])

@@ -11,7 +11,7 @@ from makespan.bounds.delays import Expansion, contracted, expanded
 from makespan.certificate import Certificate
 from makespan.engines.finding import Finding
 from makespan.engines.limits import Limits
-from makespan.engines.search import states, table
+from makespan.engines.search import packing, states, table
 from makespan.errors import BrokenPromiseError, UnsupportedError
 from makespan.feature import PROGRAMS, Feature
 from makespan.instance import Instance
@@ -41,7 +41,7 @@ def _obstacle(instance: Instance) -> str | None:
     if beyond := instance.beyond(KNOWS):
         return f"it does not know {', '.join(beyond)}"
     expansion = expanded(instance)
-    return "its latencies are too long" if expansion is None else states.obstacle(expansion.instance)
+    return "its latencies are too long" if expansion is None else packing.obstacle(expansion.instance)
 
 
 def is_quick(instance: Instance, limits: Limits) -> bool:

@@ -33,11 +33,7 @@ above; with tight bounds the early searches are small and often suffice.
 """
 
 import time
-from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
-from itertools import accumulate, chain, combinations_with_replacement, product
 from math import inf
 from typing import NamedTuple
 
@@ -48,27 +44,17 @@ from makespan.bounds.conditions import Stopped
 from makespan.certificate import Certificate
 from makespan.engines.finding import Finding
 from makespan.engines.limits import Limits
-from makespan.engines.search import remaining
+from makespan.engines.search import packing, remaining
 from makespan.engines.search import states_compiled as loops
+from makespan.engines.search.packing import Problem, sizes
 from makespan.errors import BrokenPromiseError, UnsupportedError
-from makespan.feature import PROGRAMS
-from makespan.instance import Group, Instance
+from makespan.instance import Instance
 from makespan.result import Bounds, Upper
-from makespan.schedule import Move, Schedule
+from makespan.schedule import Schedule
 from makespan.simulate import shortest
 
-KNOWS = PROGRAMS
-
-MOST_WORDS = 16
-"""Keys of more words are refused: there would be far too many states anyway."""
-
-MOST_CELLS = 1 << 22
-"""Entries of the largest scratch table."""
-
-MOST_LAYERS = 1 << 26
 _MOST_STATES = (1 << 31) - 2
 _FEWEST_STATES = 1 << 10
-_WORD_BITS = 64
 _FIRST_BUDGET = 64
 """States and leaves of the first call of an inner loop; later calls are to take between a quarter and all of
 `_CALL_SECONDS`."""
@@ -107,13 +93,13 @@ def best_case(instance: Instance, limits: Limits) -> Bounds:
     return _shortest(_problem(instance), limits)
 
 
-def _problem(instance: Instance) -> "Problem":
-    if (reason := obstacle(instance)) is not None:
+def _problem(instance: Instance) -> Problem:
+    if (reason := packing.obstacle(instance)) is not None:
         raise UnsupportedError(f"the packed search cannot take this: {reason}; use backend certificate")
     return Problem.of(instance)
 
 
-def _worst(problem: "Problem", certificate: Certificate | None, incumbent: int, limits: Limits) -> "_Answer":
+def _worst(problem: Problem, certificate: Certificate | None, incumbent: int, limits: Limits) -> "_Answer":
     instance = problem.instance
     try:
         rest = remaining.worst_case(instance, certificate, lambda: limits.expired)
@@ -121,30 +107,6 @@ def _worst(problem: "Problem", certificate: Certificate | None, incumbent: int, 
         return _Answer()
     ceiling = pessimistic(instance) if certificate is None else certificate.upper
     return _largest(Task(problem, 1, rest, limits), incumbent, ceiling)
-
-
-def obstacle(instance: Instance) -> str | None:
-    """Why the instance cannot be searched, if so."""
-    if beyond := instance.beyond(KNOWS):
-        return f"it does not know {', '.join(beyond)}"
-    words = _word_count(instance)
-    if words > MOST_WORDS:
-        return f"a state takes {words} words of 64 bits, more than {MOST_WORDS}"
-    layers = sum(group.warps * group.program.most() for group in instance.groups)
-    if layers > MOST_LAYERS:
-        return f"{layers} instructions in all, more than {MOST_LAYERS}"
-    _, options, most = _sizes(instance)
-    if options * (most + 1) * words > MOST_CELLS:
-        return f"{options} choices for up to {most} warps in one cycle"
-    return None
-
-
-def _sizes(instance: Instance) -> tuple[int, int, int]:
-    """The most pairs and options of a state, and the most warps that use one option."""
-    places = [place for group in instance.groups for place in group.program.places]
-    pairs = min(instance.warps, len(places))
-    degree = max(len(place.successors) for place in places)
-    return pairs, pairs * degree, min(instance.warps, max(instance.machine.capacities.values()))
 
 
 @cache
@@ -157,147 +119,6 @@ def load() -> None:
     run.grow_store()
     run.grow()
     run.frontier()
-
-
-class _Field(NamedTuple):
-    """Part of a key: `bits` wide; for warp fields `end` is the number of instructions of the string, else 0."""
-
-    bits: int
-    base: int
-    end: int
-
-
-def _fields(instance: Instance) -> Iterator[_Field]:
-    """Every group in the shorter way: one field per warp, which only strings can have, or one per place."""
-    base = 0
-    for group in instance.groups:
-        places, warps = group.program.end, group.warps
-        if _by_warp(group):
-            yield from (_Field(places.bit_length(), base, places) for _ in range(warps))
-        else:
-            yield from (_Field(warps.bit_length(), base + place, 0) for place in range(places))
-        base += places
-
-
-def _by_warp(group: Group) -> bool:
-    places, warps = group.program.end, group.warps
-    return group.program.is_chain and warps * places.bit_length() <= places * warps.bit_length()
-
-
-def _word_count(instance: Instance) -> int:
-    """How many words a key has; counted without listing the fields, of which there may be millions."""
-    bits = sum(
-        min(warps * places.bit_length(), places * warps.bit_length())
-        if group.program.is_chain
-        else places * warps.bit_length()
-        for group in instance.groups
-        for places, warps in [(group.program.end, group.warps)]
-    )
-    if bits > _WORD_BITS * MOST_WORDS:
-        return -(-bits // _WORD_BITS)
-    return _placed(instance)[-1][0] + 1
-
-
-def _placed(instance: Instance) -> list[tuple[int, int]]:
-    """Word and shift of every field; no field lies in two words."""
-    found, word, shift = [], 0, 0
-    for field in _fields(instance):
-        if shift + field.bits > _WORD_BITS:
-            word, shift = word + 1, 0
-        found.append((word, shift))
-        shift += field.bits
-    return found
-
-
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """The instance as the inner loops want it; the codes of group g begin at `begin[g]`."""
-
-    instance: Instance
-    begin: tuple[int, ...]
-    automaton: loops.Automaton
-    words: int
-
-    @classmethod
-    def of(cls, instance: Instance) -> "Problem":
-        """Number the places, and lay out the key."""
-        begin = tuple(accumulate((group.program.end for group in instance.groups), initial=0))
-        fields, placed = list(_fields(instance)), _placed(instance)
-        counter = [-1] * begin[-1]
-        for number, one in enumerate(fields):
-            if not one.end:
-                counter[one.base] = number
-        rows = [
-            [word, shift, (1 << one.bits) - 1, one.base, one.end]
-            for one, (word, shift) in zip(fields, placed, strict=True)
-        ]
-        automaton = _automaton(instance, begin)._replace(fields=np.array(rows), counter=_ints(counter))
-        return cls(instance, begin, automaton, placed[-1][0] + 1)
-
-    def starts(self) -> Iterator[Counter[int]]:
-        """Every state in which the warps can begin."""
-        ways = (
-            combinations_with_replacement([base + start for start in group.program.starts], group.warps)
-            for base, group in zip(self.begin, self.instance.groups, strict=False)
-        )
-        return (Counter(chain.from_iterable(codes)) for codes in product(*ways))
-
-    def key(self, state: Counter[int]) -> loops.Words:
-        """The key of a start."""
-        words = [0] * self.words
-        for code, count in state.items():
-            field = int(self.automaton.counter[code])
-            if field >= 0:  # the one start of a string is place 0, where fields of warps are 0 too
-                word, shift = self.automaton.fields[field, : loops.MASK].tolist()
-                words[word] |= count << shift
-        return np.array(words, dtype=np.uint64)
-
-    def layer(self, state: Counter[int]) -> int:
-        """The most instructions that are left."""
-        return sum(count * int(self.automaton.height[code]) for code, count in state.items())
-
-    def place(self, code: int) -> tuple[int, int]:
-        """Group and place of a code."""
-        group = int(np.searchsorted(self.begin, code, side="right")) - 1
-        return group, code - self.begin[group]
-
-    def moves(self, choice: loops.Choice, number: int) -> list[Move]:
-        """The cycle that a leaf stands for."""
-        moves = []
-        for option in choice.options[:number].tolist():
-            group, place = self.place(int(choice.pairs[option[loops.PAIR], loops.PAIR_CODE]))
-            target, warps = option[loops.TARGET], option[loops.TAKE]
-            successor = self.instance.groups[group].program.end if target < 0 else self.place(target)[1]
-            if warps:
-                moves.append(Move(group, place, successor, warps))
-        return moves
-
-    def begun(self, size: int, choice: loops.Choice) -> list[dict[int, int]]:
-        """How many warps stand where, per group, in the state whose pairs are filled in."""
-        begun: list[dict[int, int]] = [{} for _ in self.instance.groups]
-        for code, warps, _ in choice.pairs[:size].tolist():
-            group, place = self.place(code)
-            begun[group][place] = warps
-        return begun
-
-
-def _automaton(instance: Instance, begin: tuple[int, ...]) -> loops.Automaton:
-    programs = [group.program for group in instance.groups]
-    number = {unit: at for at, unit in enumerate(remaining.classes(instance))}
-    edges = [
-        [base + s if s < program.end else -1 for s in place.successors]
-        for base, program in zip(begin, programs, strict=False)
-        for place in program.places
-    ]
-    return loops.Automaton(
-        unit=_ints([number[place.unit] for program in programs for place in program.places]),
-        sigma=_ints([min(instance.warps, instance.machine.capacities[unit]) for unit in number]),
-        first=_ints(list(accumulate(map(len, edges), initial=0))),
-        successors=_ints([code for targets in edges for code in targets]),
-        height=_ints([h for program in programs for h in program.counts(None, max)[:-1]]),
-        fields=_ints([]),
-        counter=_ints([]),
-    )
 
 
 class Task(NamedTuple):
@@ -512,7 +333,7 @@ def _store(room: int, words: int) -> loops.Store:
 
 
 def _choice(problem: Problem, rest: loops.Rest) -> loops.Choice:
-    pairs, options, most = _sizes(problem.instance)
+    pairs, options, most = sizes(problem.instance)
     nodes = int(np.diff(rest.node_first).max(initial=0))
     return loops.Choice(
         pairs=np.zeros((pairs + 1, 3), dtype=np.int64),
@@ -525,7 +346,3 @@ def _choice(problem: Problem, rest: loops.Rest) -> loops.Choice:
         tally=np.zeros((3, _MOST_SUMS, 3), dtype=np.int64),
         leaf=np.zeros((1, problem.words), dtype=np.uint64),
     )
-
-
-def _ints(values: list[int]) -> loops.Ints:
-    return np.array(values, dtype=np.int64)
