@@ -4,9 +4,10 @@
 programmer. Printed is what one iteration more of each costs, and how large the first may be before a deadline.
 """
 
+from dataclasses import replace
 from pathlib import Path
 
-from makespan import Instance, Status, flow, ptx, solve
+from makespan import KernelQuestion, Status, flow, read_kernel, solve
 
 KERNEL = Path(__file__).parents[1] / "ptx" / "nbody.ptx"
 UNROLLED, REMAINDER = "$L__BB0_3", "$L__BB0_6"
@@ -14,10 +15,10 @@ WARPS = 8
 DEADLINE = 3000  # cycles
 
 
-def worst_case(kernel: ptx.Kernel, unrolled: int, remainder: int) -> int:
+def worst_case(kernel: KernelQuestion, unrolled: int, remainder: int) -> int:
     """The worst case in cycles, exact, over all paths on which the loops run at most so often."""
     bounds = flow.given_bound(f"{UNROLLED}={unrolled}"), flow.given_bound(f"{REMAINDER}={remainder}")
-    result = solve(Instance.of(ptx.program(kernel, loop_bounds=bounds), WARPS))
+    result = solve(replace(kernel, loop_bounds=bounds).instance())
     if result.status is not Status.EXACT:
         raise SystemExit(f"not exact within the time limit: {result.bounds}")
     return result.bounds.upper
@@ -27,7 +28,7 @@ def main() -> None:
     """Print the table of worst cases, the cost of an iteration, and the largest bound that is in time."""
     print(f"nbody, {WARPS} warps, one unit of each class: worst case in cycles")
     print("unrolled loop at most  remainder 1      2      3")
-    kernel = ptx.read(KERNEL).kernel("nbody")
+    kernel = read_kernel(KERNEL, warps=WARPS)
     cycles = {(u, r): worst_case(kernel, u, r) for u in (2, 3) for r in (1, 2, 3)}
     for u in (2, 3):
         print(f"{u:21}  {cycles[u, 1]:11}{cycles[u, 2]:7}{cycles[u, 3]:7}")

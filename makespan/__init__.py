@@ -14,7 +14,8 @@ from makespan.schedule import Schedule
 from makespan.version import __version__
 
 if TYPE_CHECKING:
-    from makespan.ptx import parse as parse_ptx
+    from makespan.flow import Launch
+    from makespan.question import KernelQuestion, read_kernel
     from makespan.simulate import replay
 
 __all__ = [
@@ -25,7 +26,9 @@ __all__ = [
     "InputError",
     "Instance",
     "InvalidScheduleError",
+    "KernelQuestion",
     "Latency",
+    "Launch",
     "Limits",
     "Machine",
     "MakespanError",
@@ -36,15 +39,17 @@ __all__ = [
     "Status",
     "UnitClass",
     "__version__",
-    "parse_ptx",
+    "read_kernel",
     "replay",
     "solve",
 ]
 
 _LAZY = {
-    "load_ipython_extension": ("makespan.report.jupyter", "load_ipython_extension"),
-    "parse_ptx": ("makespan.ptx", "parse"),
-    "replay": ("makespan.simulate", "replay"),
+    "KernelQuestion": "makespan.question",
+    "Launch": "makespan.flow",
+    "load_ipython_extension": "makespan.report.jupyter",
+    "read_kernel": "makespan.question",
+    "replay": "makespan.simulate",
 }
 """What needs a heavy library comes when it is used."""
 
@@ -52,5 +57,4 @@ _LAZY = {
 def __getattr__(name: str) -> Any:
     if name not in _LAZY:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module, attribute = _LAZY[name]
-    return getattr(import_module(module), attribute)
+    return getattr(import_module(_LAZY[name]), name)

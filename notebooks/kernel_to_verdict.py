@@ -19,7 +19,7 @@ from fractions import Fraction
 from math import ceil
 from pathlib import Path
 
-from makespan import Instance, Status, flow, ptx, replay, solve
+from makespan import Instance, Launch, Status, read_kernel, replay, solve
 from makespan.machine import find
 from makespan.report.jupyter import gantt
 
@@ -37,9 +37,8 @@ print((FOLDER / "polynomial.cu").read_text().partition("\n\n")[2])
 # lead back to the lines of the PTX.
 
 # %%
-kernel = ptx.read(FOLDER / "polynomial.ptx").kernel("polynomial")
-program = ptx.program(kernel, launch=flow.launch("128", None, ()))
-warps = flow.launch("128", None, ()).warps_per_block
+(group,) = read_kernel(FOLDER / "polynomial.ptx", Launch(block=(128, 1, 1))).instance().groups
+program, warps = group.program, group.warps
 assert warps == 4
 assert program.letters == "LLLLCCCCCCCCCLCCCLCCCLCCLCCLCCLCCLCCLCCLCCL"
 assert (len(program.letters), program.letters.count("L")) == (43, 14)

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from IPython.display import SVG
 
-from makespan import Instance, Limits, Status, flow, ptx, solve
+from makespan import Launch, Limits, Status, read_kernel, solve
 from makespan.report.deadlines.picture import draw_window
 from makespan.report.deadlines.text import report
 from makespan.schedulability.analysis import analyse
@@ -41,9 +41,8 @@ print(FILE.read_text())
 # scheduler. `filter` runs two blocks of four warps, both on the SM at once: 930 cycles, exactly.
 
 # %%
-kernel = ptx.read(Path("../ptx/fir.ptx")).kernel("fir")
-program = ptx.program(kernel, launch=flow.launch("128", "2", ()))
-result = solve(Instance.of(program, 8))
+kernel = read_kernel("../ptx/fir.ptx", Launch(block=(128, 1, 1), grid=(2, 1, 1)))
+result = solve(replace(kernel, blocks_per_sm=2).instance())
 assert result.status is Status.EXACT
 assert result.bounds.upper == 930
 result

@@ -30,3 +30,10 @@ def test_the_package_loads_no_heavy_library() -> None:
     code = f"import makespan, sys; print(*sorted({heavy} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert done.stdout.split() == []
+
+
+def test_commands_load_the_front_end_of_kernels_only_for_a_kernel() -> None:
+    modules = "makespan.cli.solve, makespan.cli.schedulability, makespan.cli.estimate.question"
+    code = f"import {modules}, sys; print(*sorted({{'makespan.ptx', 'makespan.question'}} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert done.stdout.split() == []

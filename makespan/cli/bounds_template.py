@@ -1,11 +1,10 @@
 """`makespan bounds-template`: a loop-bounds file to fill in."""
 
-from pathlib import Path
+from typing import Any
 
 import click
 
-from makespan.cli.source import cuda_options, launch_options, read_module
-from makespan.errors import InputError
+from makespan.cli.source import chosen_kernels, cuda_options, kernel_question, launch_options
 
 
 @click.command("bounds-template")
@@ -15,22 +14,10 @@ from makespan.errors import InputError
 @click.option("--loop-bound", "loop_bounds", multiple=True, metavar="LABEL=N|FILE", help="bounds already known")
 @launch_options
 @cuda_options
-def command(
-    source: str,
-    input_format: str | None,
-    kernel: str | None,
-    loop_bounds: tuple[str, ...],
-    param: tuple[str, ...],
-    block: str | None,
-    grid: str | None,
-    arch: str | None,
-    keep_ptx: Path | None,
-) -> None:
+def command(source: str, input_format: str | None, kernel: str | None, **options: Any) -> None:
     """Print a bounds file for the loops of SOURCE; fill in the numbers and pass it as --loop-bound FILE."""
-    from makespan import flow, ptx
+    from makespan import ptx
 
-    module = read_module(source, input_format, arch=arch, keep_ptx=keep_ptx)
-    kernels = module.kernels if kernel is None else (module.kernel(kernel),)
-    if not kernels:
-        raise InputError(f"{source}: no kernel in this file: it has no .entry with a body")
-    click.echo(ptx.bounds_template(kernels, flow.loop_bounds(loop_bounds), flow.launch(block, grid, param)), nl=False)
+    asked = kernel_question(source, input_format, **options)
+    kernels = chosen_kernels(asked.module(), kernel)
+    click.echo(ptx.bounds_template(kernels, asked.loop_bounds, asked.launch), nl=False)

@@ -13,18 +13,15 @@ import click
 from makespan.cli.parameters import Warps, examples
 from makespan.cli.running import INTERRUPTED, exit_code, interruptible, progress
 from makespan.cli.source import (
-    KERNEL_FORMATS,
-    KernelOptions,
     engine_options,
-    given_bounds,
     instances,
-    launched,
-    read_module,
+    kernel_question,
     source_options,
 )
 from makespan.engines import Limits, solve
 from makespan.errors import BrokenPromiseError, InputError
 from makespan.instance import Instance
+from makespan.kernel_file import is_kernel
 from makespan.machine import MachineFile, find
 from makespan.report.files import check_writable, write_whole
 from makespan.report.html import Command, Context, Input, page_data, render
@@ -44,6 +41,7 @@ if TYPE_CHECKING:
 
 _EVIDENCE = "evidence.json"
 _FOR_PAGE = ("output", "curve", "bundle", "check")
+_NOT_OF_KERNELS = ("letters", "capacity", "machine", "keep_ptx")
 _FOR_SOLVE = ("backend", "memory_limit", "threads", "seed")
 
 
@@ -162,15 +160,14 @@ def _read(what: str, path: Path) -> Input:
 
 def _loops(source: dict[str, Any]) -> "tuple[LoopInfo, ...] | None":
     """The loops of the kernel with their bounds; None where the source is no kernel."""
-    if source["source"] is None or Path(source["source"]).suffix.removeprefix(".") not in KERNEL_FORMATS:
+    if source["source"] is None or not is_kernel(source["source"]):
         return None
     from makespan import ptx
+    from makespan.question import launched
 
-    names = KernelOptions.__dataclass_fields__
-    options = KernelOptions(**{name: value for name, value in source.items() if name in names})
-    module = read_module(source["source"], arch=options.arch)
-    kernel = module.kernel(options.kernel)
-    return ptx.loops(kernel, given_bounds(module, kernel, options), ptx.fitted(launched(options), kernel))
+    about = {name: value for name, value in source.items() if name not in _NOT_OF_KERNELS}
+    found = launched(kernel_question(**about))
+    return ptx.loops(found.kernel, found.loop_bounds, found.launch)
 
 
 def _machine_file(source: dict[str, Any]) -> MachineFile | None:

@@ -1,32 +1,30 @@
 """From a SOURCE argument and its options to instances."""
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from math import prod
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from makespan import strings
+from makespan import kernel_file, strings
 from makespan.cli.output import Decorator
 from makespan.cli.parameters import Capacity, Memory, Seconds, Warps
 from makespan.engines import BACKENDS
-from makespan.errors import InputError, ParseError
+from makespan.errors import InputError
 from makespan.instance import MAX_WARPS, Instance
 from makespan.machine import PAPER, Machine, find
-from makespan.program import Program
 from makespan.strings import NamedInstance
 from makespan.text_file import claim_input, decoded, read_stream
 
 if TYPE_CHECKING:
-    from makespan.flow import GivenBound, Launch
     from makespan.ptx import Kernel, Module
+    from makespan.question import KernelQuestion
 
 FORMATS = ("ptx", "toml", "jsonl")
-KERNEL_FORMATS = ("ptx", "cu")
+PROFILE = "paper"
 MAX_STDIN_BYTES = strings.MAX_FILE_BYTES
 
 
@@ -57,7 +55,7 @@ kernel_options = stack(
     click.option(
         "--profile",
         type=click.Choice(["paper", "fermi", "modern"]),
-        default="paper",
+        default=PROFILE,
         show_default=True,
         help="how opcodes map to unit classes",
     ),
@@ -116,36 +114,6 @@ engine_options = stack(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class KernelOptions:
-    """How a kernel becomes a program; the fields are the options of the same names."""
-
-    kernel: str | None = None
-    profile: str = "paper"
-    classes: Path | None = None
-    unknown: str | None = None
-    loop_bounds: tuple[str, ...] = ()
-    trust_bounds: bool = False
-    param: tuple[str, ...] = ()
-    block: str | None = None
-    grid: str | None = None
-    take: tuple[str, ...] = ()
-    trace: Path | None = None
-    paths: Literal["automaton", "single"] | None = None
-    blocks_per_sm: int = 1
-    arch: str | None = None
-    keep_ptx: Path | None = None
-
-    def files(self) -> tuple[Path, ...]:
-        """What is read beside the kernel."""
-        return (*filter(None, (self.classes, self.trace)), *bounds_files(self.loop_bounds))
-
-
-def bounds_files(loop_bounds: Sequence[str]) -> tuple[Path, ...]:
-    """The files among the values of `--loop-bound`."""
-    return tuple(Path(given) for given in loop_bounds if "=" not in given)
-
-
 def instances(
     source: str | None,
     letters: str | None,
@@ -155,37 +123,38 @@ def instances(
     machine: str | None,
     **options: Any,
 ) -> tuple[NamedInstance, ...]:
-    """The instances that `source_options` ask for, the rest of which are `KernelOptions`; all are checked first.
+    """The instances that `source_options` ask for, the rest of which are for `kernel_question`; all are checked first.
 
     Raises:
         InputError: options that contradict each other or lack something, or a source that is no input.
     """
-    kernel = KernelOptions(**options)
+    unsaid = signature(kernel_question).parameters
+    given = {name for name, value in options.items() if value != unsaid[name].default}
     if source is None and letters is None:
         raise _usage("what is to be solved? give SOURCE, a kernel or a file of instances, or --string LETTERS")
     if source is not None and letters is not None:
         raise _usage(f"SOURCE ({source}) and --string exclude each other: give one of them")
     if capacity is not None and machine is not None:
         raise InputError("--capacity and --machine exclude each other")
-    if source is not None and _format(source, input_format) not in KERNEL_FORMATS:
+    if source is not None and (suffix := _suffix(source, input_format)) not in kernel_file.KINDS:
         if warps is not None or capacity is not None or machine is not None:
             raise InputError(
                 "an instance file says warps and capacity itself: no --warps, --capacity, --machine beside it"
             )
-        if kernel != KernelOptions():
+        if given:
             raise InputError("an instance file takes no options for kernels (--kernel, --profile, --loop-bound, ...)")
-        return _instance_file(source, _format(source, input_format))
+        return _instance_file(source, suffix)
     chosen = capacity or _machine(machine)
-    blocks = kernel.blocks_per_sm
     if letters is None:
-        groups = _kernel_groups(str(source), input_format, kernel, warps)
-        several = [[(program, count * blocks) for program, count in block] for block in groups]
-        return tuple(NamedInstance(Instance.merged(g, chosen, blocks=blocks), str(source)) for g in several)
-    if replace(kernel, blocks_per_sm=1) != KernelOptions():
+        from makespan import question
+
+        asked = kernel_question(str(source), input_format, warps=warps, **options)
+        return tuple(NamedInstance(instance, str(source)) for instance in question.instances(asked, chosen))
+    if given - {"blocks_per_sm"}:
         raise InputError("--string takes no options for kernels (--kernel, --profile, --loop-bound, --take, ...)")
     if warps is None:
         raise InputError("--warps is missing: how many warps run?")
-    program = strings.parse_string(letters, chosen)
+    program, blocks = strings.parse_string(letters, chosen), options.get("blocks_per_sm", 1)
     found = (Instance.of(program, count * blocks, chosen, blocks=blocks) for count in warps)
     return tuple(NamedInstance(instance, "--string") for instance in found)
 
@@ -195,106 +164,70 @@ def _usage(message: str) -> click.UsageError:
     return click.UsageError(message, click.get_current_context(silent=True))
 
 
-def read_module(
+def kernel_question(
     source: str,
     input_format: str | None = None,
     *,
+    warps: range | None = None,
+    blocks_per_sm: int = 1,
+    kernel: str | None = None,
+    profile: str = PROFILE,
+    classes: Path | None = None,
+    unknown: str | None = None,
+    loop_bounds: Sequence[str] = (),
+    trust_bounds: bool = False,
+    param: Sequence[str] = (),
+    block: str | None = None,
+    grid: str | None = None,
+    take: Sequence[str] = (),
+    trace: Path | None = None,
+    paths: Literal["automaton", "single"] | None = None,
     arch: str | None = None,
     keep_ptx: Path | None = None,
-    beside: Sequence[Path] = (),
-) -> "Module":
-    """The PTX module named on the command line; files that are read later are not written to."""
-    from makespan import ptx
+) -> "KernelQuestion":
+    """What the options of these names ask; files that they name are read, and the standard input, but no kernel file.
 
-    for path in beside:
-        claim_input(path)
-    kind = _format(source, input_format)
-    if kind == "cu":
-        from makespan.ptx import cuda
-
-        return cuda.read(Path(source), arch=arch, keep=keep_ptx)
-    if arch is not None or keep_ptx is not None:
-        raise InputError(f"{source}: --arch and --keep-ptx are for CUDA source (.cu)")
-    if kind != "ptx":
-        raise InputError(f"{source}: not a kernel file; expected .ptx or .cu")
-    return ptx.parse(ptx.decode(_stdin("PTX file"), "<stdin>"), "<stdin>") if source == "-" else ptx.read(Path(source))
-
-
-@contextmanager
-def telling_how_to_keep(module: "Module") -> Iterator[None]:
-    """Errors about PTX that was made on the way say so, and how to look at it."""
-    from makespan.ptx import KEEP_HINT
-
-    try:
-        yield
-    except InputError as error:
-        if module.compilation is None or f"PTX of {module.compilation.source}:" not in str(error):
-            raise
-        if isinstance(error, ParseError):
-            raise error.adding(KEEP_HINT) from None
-        raise type(error)(f"{error}\n({KEEP_HINT})") from None
-
-
-def _kernel_groups(
-    source: str, input_format: str | None, options: KernelOptions, warps: range | None
-) -> Iterator[tuple[tuple[Program, int], ...]]:
-    """For every asked number of warps of a block, the programs of the chosen kernel and how many warps run each."""
-    from makespan import ptx
-
-    module = read_module(source, input_format, arch=options.arch, keep_ptx=options.keep_ptx, beside=options.files())
-    kernel = module.kernel(options.kernel)
-    launch = ptx.fitted(launched(options), kernel)
-    if launch.grid is not None and options.blocks_per_sm > prod(launch.grid):
-        raise InputError(f"--blocks-per-sm {options.blocks_per_sm}: the grid has only {prod(launch.grid)} blocks")
-    known = launch.warps_per_block
-    if warps is None and known is None:
-        raise InputError("--warps is missing: how many warps run? (or --block, the threads of a block)")
-    if warps is not None and known is not None and warps != range(known, known + 1):
-        given = "--block" if options.block is not None else f"{source}: .reqntid of kernel {kernel.name}"
-        raise InputError(f"{given} means {known} warps for each block, and --warps says otherwise: leave --warps out")
-    with telling_how_to_keep(module):
-        if known is not None:
-            yield ptx.programs(kernel, **program_options(module, kernel, options))
-        else:
-            program = ptx.program(kernel, **program_options(module, kernel, options))
-            yield from (((program, count),) for count in warps or ())
-
-
-def launched(options: KernelOptions) -> "Launch":
-    """What the options say of the launch."""
-    from makespan import flow
-
-    return flow.launch(options.block, options.grid, options.param)
-
-
-def program_options(module: "Module", kernel: "Kernel", options: KernelOptions) -> dict[str, Any]:
-    """The options that make programs of a kernel."""
-    from makespan import flow
-
-    return {
-        "loop_bounds": given_bounds(module, kernel, options),
-        "take": flow.takes(options.take),
-        "trace": None if options.trace is None else flow.read_trace(options.trace),
-        "paths": options.paths,
-        "launch": launched(options),
-        **classification(options),
-    }
-
-
-def given_bounds(module: "Module", kernel: "Kernel", options: KernelOptions) -> "tuple[GivenBound, ...]":
-    """What the options say of the loops of a kernel, one of those in a module."""
+    Raises:
+        InputError: an option or a file that is not understood, or a source that is no kernel file.
+    """
     from makespan import flow, ptx
+    from makespan.question import KernelQuestion
 
-    given = flow.loop_bounds(options.loop_bounds, trusted=options.trust_bounds)
-    return ptx.bounds_for(kernel, given, module.kernels)
+    _suffix(source, input_format)
+    own = {} if classes is None else ptx.read_classes(classes)
+    return KernelQuestion(
+        ptx.parse(ptx.decode(_stdin("PTX file"), "<stdin>"), "<stdin>") if source == "-" else Path(source),
+        entry=kernel,
+        launch=flow.launch(block, grid, param),
+        warps=warps,
+        blocks_per_sm=blocks_per_sm,
+        loop_bounds=flow.loop_bounds(loop_bounds, trusted=trust_bounds),
+        classes=ptx.Classes(profile, own, unknown),
+        take=flow.takes(take),
+        trace=None if trace is None else flow.read_trace(trace),
+        paths=paths,
+        arch=arch,
+        keep_ptx=keep_ptx,
+        named=option_name,
+    )
 
 
-def classification(options: KernelOptions) -> dict[str, Any]:
-    """The options that say which opcode needs which unit class."""
-    from makespan import ptx
+def chosen_kernels(module: "Module", name: str | None) -> "tuple[Kernel, ...]":
+    """The kernel of this name, or all, of which there is at least one.
 
-    classes = None if options.classes is None else ptx.read_classes(options.classes)
-    return {"profile": options.profile, "classes": classes, "unknown": options.unknown}
+    Raises:
+        InputError: there is none.
+    """
+    return (module.kernel(name),) if name is not None or not module.kernels else module.kernels
+
+
+def option_name(name: str) -> str:
+    """What a field is called on the command line.
+
+    >>> option_name("blocks_per_sm")
+    '--blocks-per-sm'
+    """
+    return "--loop-bound" if name == "loop_bounds" else f"--{name.replace('_', '-')}"
 
 
 def _machine(name: str | None) -> Machine:
@@ -304,24 +237,25 @@ def _machine(name: str | None) -> Machine:
     return replace(file.machine, caveats=file.caveats)
 
 
-def _format(source: str, input_format: str | None) -> str:
-    """The format of SOURCE, by its suffix or, for '-', as stated."""
+def _suffix(source: str, input_format: str | None) -> str:
+    """The suffix of SOURCE or, for '-', the one of the format that is stated."""
     if source == "-":
         if input_format is None:
             raise InputError(f"SOURCE '-' needs --input-format {'|'.join(FORMATS)}")
-        return input_format
+        return f".{input_format}"
     if input_format is not None:
         raise InputError("--input-format is for SOURCE '-'; a file is known by its suffix")
-    kind = Path(source).suffix.removeprefix(".")
-    if kind not in (*FORMATS, *KERNEL_FORMATS):
-        raise InputError(f"{source}: unknown kind of file; expected .ptx, .cu, .toml or .jsonl (or give --string)")
-    return kind
+    suffix, known = Path(source).suffix, (*kernel_file.KINDS, *strings.SUFFIXES)
+    if suffix not in known:
+        expected = f"{', '.join(known[:-1])} or {known[-1]}"
+        raise InputError(f"{source}: unknown kind of file; expected {expected} (or give --string)")
+    return suffix
 
 
-def _instance_file(source: str, kind: str) -> tuple[NamedInstance, ...]:
+def _instance_file(source: str, suffix: str) -> tuple[NamedInstance, ...]:
     if source == "-":
         text = decoded(_stdin("file of instances"), "file of instances", "<stdin>")
-        return strings.parse_instances(text, "<stdin>", f".{kind}")
+        return strings.parse_instances(text, "<stdin>", suffix)
     return strings.read_instances(Path(source))
 
 

@@ -8,21 +8,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from makespan.cli.output import TEXT, format_option, rendered
-from makespan.cli.source import (
-    KernelOptions,
-    classification,
-    kernel_options,
-    launched,
-    program_options,
-    read_module,
-    telling_how_to_keep,
-)
+from makespan.cli.source import chosen_kernels, kernel_options, kernel_question
 from makespan.errors import InputError
 from makespan.program import BARRIER, Program
 
 if TYPE_CHECKING:
     from makespan.flow import LoopInfo
-    from makespan.ptx import Kernel, Module
+    from makespan.ptx import Kernel
+    from makespan.question import KernelQuestion, LaunchedKernel
 
 _MOST_PATHS = 10**15
 _MOST_ROWS = 40
@@ -39,18 +32,19 @@ def command(source: str, input_format: str | None, listing: bool, dot: bool, out
     """Show for each kernel of SOURCE its letters, its loops with their bounds, and the choices left open."""
     if listing and dot:
         raise InputError("--listing and --dot exclude each other")
-    chosen = KernelOptions(**options)
-    module = read_module(source, input_format, arch=chosen.arch, keep_ptx=chosen.keep_ptx, beside=chosen.files())
-    kernels = module.kernels if chosen.kernel is None else (module.kernel(chosen.kernel),)
-    if not kernels:
-        raise InputError(f"{source}: no kernel in this file: it has no .entry with a body")
+    from makespan.question import LaunchedKernel
+
+    asked = kernel_question(source, input_format, **options)
+    module = asked.module()
+    kernels = chosen_kernels(module, asked.entry)
     if dot:
         for kernel in kernels:
             click.echo(_dot(kernel, alone=len(kernels) == 1))
         return
     alone = len(kernels) == 1
     described = [
-        _listing(kernel, chosen) if listing else _description(module, kernel, chosen, alone=alone) for kernel in kernels
+        _listing(kernel, asked) if listing else _description(LaunchedKernel(asked, module, kernel), alone=alone)
+        for kernel in kernels
     ]
     lines = _listing_lines if listing else _lines
     for number, shown in enumerate(described):
@@ -63,10 +57,11 @@ def _printed(shown: dict[str, Any], lines: Callable[[dict[str, Any]], list[str]]
     return rendered(output, text=lambda: "\n".join(lines(shown)), data=lambda: shown)
 
 
-def _listing(kernel: "Kernel", options: KernelOptions) -> dict[str, Any]:
+def _listing(kernel: "Kernel", asked: "KernelQuestion") -> dict[str, Any]:
     from makespan import ptx
 
-    rows = ptx.listing(kernel, **classification(options))
+    classes = asked.classes
+    rows = ptx.listing(kernel, profile=classes.profile, classes=classes.overrides, unknown=classes.unknown)
     return {
         "kernel": kernel.name,
         "letters": "".join(row.unit or "" for row in rows),
@@ -79,7 +74,7 @@ def _listing_lines(kernel: dict[str, Any]) -> list[str]:
     return [f"kernel {kernel['kernel']}", *rows, f"letters: {kernel['letters']} ({len(kernel['letters'])})"]
 
 
-def _description(module: "Module", kernel: "Kernel", options: KernelOptions, *, alone: bool) -> dict[str, Any]:
+def _description(launched: "LaunchedKernel", *, alone: bool) -> dict[str, Any]:
     """Letters, or the reason why there are none; loops and branches wherever the control flow is understood.
 
     Raises:
@@ -87,26 +82,24 @@ def _description(module: "Module", kernel: "Kernel", options: KernelOptions, *, 
     """
     from makespan import ptx
 
-    found: dict[str, Any] = {"kernel": kernel.name, "profile": options.profile, "loops": [], "branches": []}
-    launch = launched(options)
+    asked = launched.question
+    found: dict[str, Any] = {
+        "kernel": launched.kernel.name,
+        "profile": asked.classes.profile,
+        "loops": [],
+        "branches": [],
+    }
     try:
-        flow = ptx.flow(kernel)
-        found["branches"] = [branch._asdict() for branch in ptx.branches(flow)]
+        found["branches"] = [branch._asdict() for branch in ptx.branches(launched.flow)]
     except InputError as refusal:
         if alone:
             raise
         return {**found, "string": None, "programs": [], "refused": str(refusal)}
-    asked = program_options(module, kernel, options)
-    found["loops"] = [_loop(loop) for loop in ptx.loops(flow, asked["loop_bounds"], launch)]
+    found["loops"] = [_loop(loop) for loop in ptx.loops(launched.flow, launched.loop_bounds, asked.launch)]
     try:
-        with telling_how_to_keep(module):
-            if ptx.fitted(launch, kernel).block is None:
-                groups: Any = ((ptx.program(flow, **asked), None),)
-            else:
-                groups = ptx.programs(flow, **asked)
+        programs = [_program(program, warps) for program, warps in launched.programs()]
     except InputError as refusal:
         return {**found, "string": None, "programs": [], "refused": str(refusal)}
-    programs = [_program(program, warps) for program, warps in groups]
     return {**found, **(programs[0] if len(programs) == 1 else {"string": None}), "programs": programs}
 
 

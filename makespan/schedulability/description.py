@@ -9,12 +9,15 @@ from enum import StrEnum
 from fractions import Fraction
 from math import gcd, lcm
 from pathlib import Path
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from makespan.errors import InputError
 from makespan.machine import Machine
 from makespan.schedulability.task import MAX_TICKS, Activation, Chain, Partition, Policy, Task, TaskSet
 from makespan.schedulability.units import PICOSECOND, shown_time, ticks_up
+
+if TYPE_CHECKING:
+    from makespan.question import KernelQuestion
 
 
 class Priorities(StrEnum):
@@ -61,33 +64,16 @@ class BundleFile:
 
 @dataclass(frozen=True, slots=True)
 class KernelLaunch:
-    """A kernel to be solved; what is not explained here is as in the options of `makespan solve`.
+    """A kernel to be solved for a machine.
 
     Args:
-        path: PTX, or CUDA source.
-        entry: which kernel of the module; None where there is only one.
-        warps: of a block, where `block` does not tell.
-        grid: the blocks of the launch; None only beside `warps`, for one block.
-        blocks_per_sm: blocks of the launch that fit on one SM at the same time: neither more nor fewer.
-        param: `NAME=VALUE`, as `loop_bounds` and `take` with LABEL for NAME.
+        question: `launch.grid` has all blocks, and is None only beside `warps`, for one block; `blocks_per_sm` says how
+            many of them fit on one SM at the same time: neither more nor fewer.
         evidence: why the path that `take` or `trace` fixes is the only one.
     """
 
-    path: Path
+    question: "KernelQuestion"
     machine: Machine
-    entry: str | None = None
-    block: str | None = None
-    grid: str | None = None
-    warps: int | None = None
-    blocks_per_sm: int | None = None
-    param: tuple[str, ...] = ()
-    loop_bounds: tuple[str, ...] = ()
-    take: tuple[str, ...] = ()
-    trace: Path | None = None
-    profile: str = "paper"
-    classes: Path | None = None
-    unknown: str | None = None
-    arch: str | None = None
     evidence: str | None = None
 
 

@@ -1,11 +1,11 @@
 """Tables of a task file as entries of a description: every key is known, every value has its type, unit and range."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from makespan.errors import InputError
 from makespan.instance import MAX_WARPS
@@ -23,6 +23,9 @@ from makespan.schedulability.description import (
 )
 from makespan.schedulability.task import Activation, Partition, Policy, check_name
 from makespan.schedulability.units import duration
+
+if TYPE_CHECKING:
+    from makespan.question import KernelQuestion
 
 MAX_TEXT = 500
 MAX_SMS = 1024
@@ -43,9 +46,9 @@ _LAUNCH = (
     "entry", "block", "grid", "warps", "blocks_per_sm", "param", "loop_bound", "take", "trace", "profile", "classes",
     "unknown", "machine", "capacity", "arch",
 )  # fmt: skip
-_PROFILES = ("paper", "fermi", "modern")
 
 Choice = TypeVar("Choice", bound=StrEnum)
+Value = TypeVar("Value")
 
 
 def task(table: Mapping[str, object], folder: Path, *, vouched: str = 'evidence = "..."') -> TaskEntry:
@@ -180,41 +183,52 @@ def _given_time(table: Mapping[str, object], evidence: str, where: str) -> Given
 
 
 def _launch(table: Mapping[str, object], path: Path, folder: Path, evidence: str | None, where: str) -> KernelLaunch:
-    files = {key: folder / text(table[key], f"{where}: {key}") for key in ("trace", "classes") if key in table}
-    texts = {key: text(table[key], f"{where}: {key}") for key in ("entry", "unknown", "arch") if key in table}
-    extents = {key: _extent(table[key], f"{where}: {key}") for key in ("block", "grid") if key in table}
-    counts = {
-        key: count(table[key], f"{where}: {key}", MAX_WARPS) for key in ("warps", "blocks_per_sm") if key in table
-    }
-    profile = text(table.get("profile", "paper"), f"{where}: profile")
-    if profile not in _PROFILES:
-        raise InputError(f"{where}: profile must be one of {', '.join(_PROFILES)}, not {shown(profile)}")
-    bounds = _texts(table.get("loop_bound", []), f"{where}: loop_bound")
-    found: dict[str, Any] = {**files, **texts, **extents, **counts}
-    return KernelLaunch(
-        path=path,
-        machine=_machine(table, folder, where),
-        param=_params(table.get("param", []), f"{where}: param"),
-        loop_bounds=tuple(item if "=" in item else str(folder / item) for item in bounds),
-        take=_texts(table.get("take", []), f"{where}: take"),
-        profile=profile,
-        evidence=evidence,
-        **found,
+    try:
+        return KernelLaunch(_question(table, path, folder), _machine(table, folder), evidence)
+    except InputError as error:
+        raise InputError(f"{where}: {error}") from None
+
+
+def _question(table: Mapping[str, object], path: Path, folder: Path) -> "KernelQuestion":
+    from makespan import flow, ptx
+    from makespan.question import KernelQuestion
+
+    def given(key: str, read: Callable[[object, str], Value]) -> Value | None:
+        return read(table[key], key) if key in table else None
+
+    def file(value: object, what: str) -> Path:
+        return folder / text(value, what)
+
+    def warps(value: object, what: str) -> int:
+        return count(value, what, MAX_WARPS)
+
+    profile, classes, trace = given("profile", text) or "paper", given("classes", file), given("trace", file)
+    if profile not in ptx.PROFILES:
+        raise InputError(f"profile must be one of {', '.join(ptx.PROFILES)}, not {shown(profile)}")
+    bounds = given("loop_bound", _texts) or ()
+    return KernelQuestion(
+        path,
+        entry=given("entry", text),
+        launch=flow.launch(given("block", _extent), given("grid", _extent), given("param", _params) or ()),
+        warps=given("warps", warps),
+        blocks_per_sm=given("blocks_per_sm", warps),
+        loop_bounds=flow.loop_bounds(item if "=" in item else str(folder / item) for item in bounds),
+        classes=ptx.Classes(profile, {} if classes is None else ptx.read_classes(classes), given("unknown", text)),
+        take=flow.takes(given("take", _texts) or ()),
+        trace=None if trace is None else flow.read_trace(trace),
+        arch=given("arch", text),
     )
 
 
-def _machine(table: Mapping[str, object], folder: Path, where: str) -> Machine:
+def _machine(table: Mapping[str, object], folder: Path) -> Machine:
     if "machine" in table and "capacity" in table:
-        raise InputError(f"{where}: machine and capacity exclude each other")
-    try:
-        if "capacity" in table:
-            return Machine.of(_capacities(table["capacity"]))
-        if "machine" not in table:
-            return PAPER
-        name = text(table["machine"], "machine")
-        file = find(str(folder / name) if name.endswith(".toml") else name)
-    except InputError as error:
-        raise InputError(f"{where}: {error}") from None
+        raise InputError("machine and capacity exclude each other")
+    if "capacity" in table:
+        return Machine.of(_capacities(table["capacity"]))
+    if "machine" not in table:
+        return PAPER
+    name = text(table["machine"], "machine")
+    file = find(str(folder / name) if name.endswith(".toml") else name)
     return replace(file.machine, caveats=file.caveats)
 
 

@@ -11,16 +11,11 @@ More blocks than S B are refused: some would start when others end, and no insta
 """
 
 from math import prod
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from makespan.errors import InputError
 from makespan.instance import Instance
-from makespan.program import Program
+from makespan.question import LaunchedKernel, launched, resident
 from makespan.schedulability.description import KernelLaunch
-
-if TYPE_CHECKING:
-    from makespan.ptx import Module
 
 MAX_QUESTIONS = 64
 
@@ -32,7 +27,9 @@ def instances(launch: KernelLaunch, sms: int) -> tuple[Instance, ...]:
         InputError: a kernel that cannot be read or made a program; a launch that lacks something, or has more blocks
             than can be resident at once.
     """
-    block, blocks = _block(launch)
+    found = launched(launch.question)
+    blocks = _blocks(found)
+    (block,) = found.blocks()
     most = _resident(launch, blocks, sms)
     fewest = max(1, blocks - (sms - 1) * most)
     least = most if all(unit.interval == 1 for unit in launch.machine.units) else fewest
@@ -40,58 +37,21 @@ def instances(launch: KernelLaunch, sms: int) -> tuple[Instance, ...]:
         raise InputError(
             f"{most} blocks on an SM whose ports are held for longer than a cycle; the limit is {MAX_QUESTIONS}"
         )
-    return tuple(
-        Instance.merged([(program, warps * count) for program, warps in block], launch.machine, blocks=count)
-        for count in range(least, most + 1)
-    )
+    return tuple(resident(block, count, launch.machine) for count in range(least, most + 1))
 
 
-def _block(options: KernelLaunch) -> tuple[tuple[tuple[Program, int], ...], int]:
-    """The programs of the warps of a block with their numbers, and the blocks of the grid."""
-    from makespan import flow, ptx
-
-    module = _module(options.path, options.arch)
-    kernel = module.kernel(options.entry)
-    launch = ptx.fitted(flow.launch(options.block, options.grid, options.param), kernel)
-    known, warps = launch.warps_per_block, options.warps
-    if launch.grid is None and (known is not None or warps is None):
+def _blocks(kernel: LaunchedKernel) -> int:
+    """How many blocks the grid has."""
+    if kernel.launch.grid is not None:
+        return prod(kernel.launch.grid)
+    if kernel.launch.block is not None or kernel.question.warps is None:
         raise InputError("the number of blocks is not known: give grid, such as grid = 1 (or warps = N for one block)")
-    if known is None and warps is None:
-        raise InputError("the number of warps is not known: give block, the threads of a block (or warps)")
-    if known is not None and warps not in (None, known):
-        raise InputError(f"block means {known} warps for each block, and warps says {warps}: leave it out")
-    programs: dict[str, Any] = {
-        "loop_bounds": ptx.bounds_for(kernel, flow.loop_bounds(options.loop_bounds), module.kernels),
-        "take": flow.takes(options.take),
-        "trace": None if options.trace is None else flow.read_trace(options.trace),
-        "launch": launch,
-        "profile": options.profile,
-        "classes": None if options.classes is None else ptx.read_classes(options.classes),
-        "unknown": options.unknown,
-    }
-    blocks = 1 if launch.grid is None else prod(launch.grid)
-    if known is not None:
-        return ptx.programs(kernel, **programs), blocks
-    return ((ptx.program(kernel, **programs), warps or 0),), blocks
-
-
-def _module(path: Path, arch: str | None) -> "Module":
-    from makespan import ptx
-
-    if path.suffix == ".cu":
-        from makespan.ptx import cuda
-
-        return cuda.read(path, arch=arch)
-    if path.suffix != ".ptx":
-        raise InputError(f"{path}: not a kernel file; expected .ptx or .cu")
-    if arch is not None:
-        raise InputError(f"{path}: arch is for CUDA source (.cu)")
-    return ptx.read(path)
+    return 1
 
 
 def _resident(launch: KernelLaunch, blocks: int, sms: int) -> int:
     """How many blocks of the launch can be on one SM: no more than fit, and no more than there are."""
-    most = launch.blocks_per_sm
+    most = launch.question.blocks_per_sm
     if most is None:
         if blocks > 1:
             raise InputError(

@@ -24,7 +24,6 @@ from makespan.schedulability.description import (
     KernelLaunch,
     TaskEntry,
 )
-from makespan.schedulability.kernels import instances
 from makespan.stopwatch import within
 from makespan.text_file import read_bytes
 from makespan.verify import Outcome, Refused, parse, reading, verify
@@ -183,9 +182,9 @@ def execution_times(description: Description, solver: Solver) -> dict[str, Wcet]
 
 def each_execution_time(description: Description, solver: Solver) -> Iterator[tuple[str, Wcet]]:
     """The same one by one, as they become known."""
-    found: dict[tuple[object, tuple[int, ...]], Wcet] = {}
+    found: dict[tuple[str, tuple[int, ...]], Wcet] = {}
     for entry in description.tasks:
-        key = (entry.source, description.sms_of(entry))
+        key = (repr(entry.source), description.sms_of(entry))  # as text: 0.0 == -0.0, which are two parameters
         try:
             if key not in found:
                 found[key] = _execution_time(entry, description, solver)
@@ -256,7 +255,7 @@ def _execution_time(entry: TaskEntry, description: Description, solver: Solver) 
     if isinstance(source, BundleFile):
         claim, name = of_bundle(source.path), f"bundle {source.path.name}"
     else:
-        claim, name = _solved(source, description.sms_of(entry), solver), f"kernel {source.path.name}"
+        claim, name = _solved(source, description.sms_of(entry), solver), f"kernel {source.question.name}"
     return Wcet.of_claim(claim, description.clock, f"{name}: {claim}{_reason(claim, source.evidence)}")
 
 
@@ -277,16 +276,17 @@ def _reason(claim: Claim, evidence: str | None) -> str:
 
 def _solved(launch: KernelLaunch, sizes: Sequence[int], solver: Solver) -> Claim:
     """The worst of the worst cases of what may run on one SM, of partitions with so many."""
+    from makespan.schedulability.kernels import instances
+
     with within(solver.limits().seconds):
         questions = dict.fromkeys(instance for sms in sizes for instance in instances(launch, sms))
     claims = [solver.claim(instance) for instance in questions]
     worst = max(claims, key=lambda claim: claim.upper)
     notes = dict.fromkeys(note for claim in claims for note in claim.assumptions)
-    if launch.blocks_per_sm is not None:
-        notes[
-            f"{launch.blocks_per_sm} blocks of {launch.path.name} fit on one SM at the same time, and no more: none of"
-            " the launch waits for room"
-        ] = None
+    if (fit := launch.question.blocks_per_sm) is not None:
+        name = launch.question.name
+        note = f"{fit} blocks of {name} fit on one SM at the same time, and no more: none of the launch waits for room"
+        notes[note] = None
     lower = max(claim.lower for claim in claims)
     about = together(caveat for claim in claims for caveat in claim.caveats)
     one_path = all(claim.is_one_path for claim in claims)

@@ -9,7 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from makespan import KernelQuestion, Launch, Machine
 from makespan.errors import InputError
+from makespan.flow import GivenBound, Step
+from makespan.ptx import Classes
 from makespan.schedulability import files
 from makespan.schedulability.description import (
     BundleFile,
@@ -336,17 +339,25 @@ capacity = "C=2,L=1,S=1,D=1,T=1"
 arch = "compute_80"
 evidence = "why"
 """
+    (tmp_path / "bounds.csv").write_text("N,==7,k")
+    (tmp_path / "t.txt").write_text("O taken")
+    (tmp_path / "c.toml").write_text('ld = "L"')
     (entry,) = files.read(written(tmp_path, KERNEL + more)).tasks
-    launch = entry.source
-    assert isinstance(launch, KernelLaunch)
-    assert (launch.path, launch.entry) == (tmp_path / "k.ptx", "k")
-    assert (launch.block, launch.grid, launch.blocks_per_sm) == ("16x16", "8", 2)
-    assert launch.param == ("n=1024", "x=0.5")
-    assert launch.loop_bounds == ("L=4", str(tmp_path / "bounds.csv"))
-    assert (launch.trace, launch.classes) == (tmp_path / "t.txt", tmp_path / "c.toml")
-    assert launch.machine.capacities == {"C": 2, "L": 1, "S": 1, "D": 1, "T": 1}
-    assert (launch.take, launch.unknown, launch.profile, launch.arch) == (("M=fall",), "C", "modern", "compute_80")
-    assert launch.evidence == "why"
+    assert entry.source == KernelLaunch(
+        KernelQuestion(
+            tmp_path / "k.ptx",
+            entry="k",
+            launch=Launch((16, 16, 1), (8, 1, 1), {"n": 1024, "x": 0.5}),
+            blocks_per_sm=2,
+            loop_bounds=(GivenBound("L", 4), GivenBound("N", 7, True, f"{tmp_path / 'bounds.csv'}:1", "k")),
+            classes=Classes("modern", {"ld": "L"}, "C"),
+            take={"M": "fall"},
+            trace=(Step("O", 0, f"{tmp_path / 't.txt'}:1"),),
+            arch="compute_80",
+        ),
+        Machine.of({"C": 2, "L": 1, "S": 1, "D": 1, "T": 1}),
+        "why",
+    )
 
 
 def test_a_bundle_is_found_beside_the_file(tmp_path: Path) -> None:
@@ -400,7 +411,8 @@ def test_lists_in_a_csv_file_are_parted_by_semicolons(tmp_path: Path) -> None:
     text += 'a,k.ptx,8,n=1024; m=2,"C=2,L=1",1ms,1ms,gpu,fifo\n'
     (entry,) = files.read(written(tmp_path, text, "tasks.csv")).tasks
     assert isinstance(entry.source, KernelLaunch)
-    assert (entry.source.warps, entry.source.param) == (8, ("n=1024", "m=2"))
+    question = entry.source.question
+    assert (question.warps, question.launch.parameters) == (8, {"n": 1024, "m": 2})
     assert entry.source.machine.capacities == {"C": 2, "L": 1}
 
 

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from makespan import Instance, Limits, Machine, Result, solve
+from makespan import Instance, KernelQuestion, Launch, Limits, Machine, Result, solve
 from makespan.errors import InputError
 from makespan.estimators.estimate import Estimate
 from makespan.machine import PAPER, UnitClass
@@ -101,6 +101,19 @@ def test_a_kernel_is_solved(folder: Path) -> None:
     assert found.is_exact
     assert any("the hardware executes the PTX as it is written" in note for note in found.assumptions)
     assert one(folder, 'kernel = "vecadd.ptx"\nwarps = 8').cycles == 140
+
+
+def test_kernels_that_differ_in_the_sign_of_a_zero_are_two(folder: Path) -> None:
+    """The number 0.0 equals -0.0, but the bits of a parameter do not, and a branch may see them."""
+    body = ".reg .pred p; .reg .b32 a; ld.param.b32 a, [x]; setp.eq.u32 p, a, 0; @p bra E; add.u32 a, a, 1; E: ret;"
+    (folder / "k.ptx").write_text(f".version 8.0\n.target sm_75\n.entry k(.param .f32 x) {{ {body} }}")
+    head, task = FILE.split("[[task]]")
+    ours = task.format(source='kernel = "k.ptx"\nwarps = 1\nparam = { x = 0.0 }')
+    other = ours.replace('"a"', '"b"').replace("0.0", "-0.0")
+    path = folder / "tasks.toml"
+    path.write_text("[[task]]".join([head.format(sms=1), ours, other]))
+    found = execution_times(files.read(path), Solver(lambda: Limits(20)))
+    assert {name: wcet.cycles for name, wcet in found.items()} == {"a": 3, "b": 4}
 
 
 def test_a_bundle_is_verified_and_shown(folder: Path) -> None:
@@ -291,10 +304,11 @@ def test_a_bundle_cannot_write_lines_of_the_report(folder: Path) -> None:
             "the number of blocks is not known: give grid, such as grid = 1 (or warps",
         ),
         ('kernel = "vecadd.ptx"', "the number of blocks is not known: give grid, such as grid = 1 (or warps"),
-        ('kernel = "vecadd.ptx"\ngrid = 1', "the number of warps is not known: give block, the threads of a block"),
+        ('kernel = "vecadd.ptx"\nblock = 256\nwarps = 8', "the number of blocks is not known: give grid, such as grid"),
+        ('kernel = "vecadd.ptx"\ngrid = 1', "warps is missing: how many warps run? (or block, the threads of a block)"),
         (
             'kernel = "vecadd.ptx"\nblock = 256\ngrid = 1\nwarps = 3',
-            "block means 8 warps for each block, and warps says 3: leave it out",
+            "block means 8 warps for each block, and warps says otherwise: leave warps out",
         ),
         ('kernel = "vecadd.ptx"\nwarps = 2\nparam = ["x=1"]', "--param x: no such parameter of kernel vecadd"),
         ('kernel = "vecadd.ptx"\nwarps = 2\nloop_bound = ["L=1"]', "L"),
@@ -322,8 +336,8 @@ def test_a_grid_of_several_blocks_says_how_many_are_resident(folder: Path) -> No
 
 
 def one_block(folder: Path) -> Program:
-    launch = KernelLaunch(folder / "vecadd.ptx", PAPER, block="128", grid="4", blocks_per_sm=4)
-    return instances(launch, 1)[0].groups[0].program
+    question = KernelQuestion(folder / "vecadd.ptx", launch=Launch((128, 1, 1), (4, 1, 1)), blocks_per_sm=4)
+    return instances(KernelLaunch(question, PAPER), 1)[0].groups[0].program
 
 
 @pytest.mark.parametrize(("sms", "resident"), [(1, 3), (3, 1), (2, 1)])
@@ -336,7 +350,8 @@ def test_a_grid_that_needs_a_second_wave_is_refused(folder: Path, sms: int, resi
 
 def test_with_ports_held_for_longer_every_number_of_blocks_is_a_question(folder: Path) -> None:
     slow = Machine("slow", (UnitClass("C", 2, interval=2), UnitClass("L", 1)))
-    launch = KernelLaunch(folder / "vecadd.ptx", slow, block="32", grid="5", blocks_per_sm=3)
+    question = KernelQuestion(folder / "vecadd.ptx", launch=Launch((32, 1, 1), (5, 1, 1)), blocks_per_sm=3)
+    launch = KernelLaunch(question, slow)
     assert [instance.warps for instance in instances(launch, 2)] == [2, 3]
     assert [instance.warps for instance in instances(launch, 5)] == [1, 2, 3]
     assert [instance.warps for instance in instances(replace(launch, machine=PAPER), 5)] == [3]

@@ -13,8 +13,9 @@ from makespan.cli.estimate.question import Asked, Question, described, gpu_optio
 from makespan.cli.output import format_option, rendered
 from makespan.cli.parameters import Seconds
 from makespan.cli.running import exit_code, interruptible, progress
-from makespan.cli.source import KERNEL_FORMATS, instances, source_options
+from makespan.cli.source import instances, source_options
 from makespan.errors import InputError
+from makespan.kernel_file import is_kernel
 from makespan.stopwatch import within
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ def _question(asked: Asked, gpu: "Gpu") -> Question:
         InputError: no kernel, or a launch without block or grid.
     """
     path = asked.source
-    if path is None or (path != "-" and Path(path).suffix.removeprefix(".") not in KERNEL_FORMATS):
+    if path is None or (path != "-" and not is_kernel(path)):
         raise InputError("a comparison of estimates needs a kernel: a .ptx or .cu file")
     if path == "-":
         raise InputError("a comparison reads its kernel twice: give a file instead of '-'")

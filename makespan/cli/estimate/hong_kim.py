@@ -95,15 +95,15 @@ def _of_counts(text: str, asked: Asked, gpu: "Gpu", active_blocks: int | None, v
     from makespan.estimators.hong_kim.explained import estimate_launch
 
     asked.refuse("--counts says what a thread executes", "block", "grid", "regs", "smem")
-    launch = flow.launch(asked.block, asked.grid)
+    launch = flow.launch(asked.kernel["block"], asked.kernel["grid"])
     if launch.block is None or launch.grid is None:
         raise InputError(f"--{'grid' if launch.block else 'block'} is missing: how large is the launch?")
     found: dict[str, Any] = {"comp_insts": 0, **given.counts(text, "--counts")}
     kernel = HongKimKernel(
         threads_per_block=prod(launch.block),
         blocks=prod(launch.grid),
-        regs_per_thread=asked.regs,
-        smem_per_block=asked.smem,
+        regs_per_thread=asked.resources["regs"],
+        smem_per_block=asked.resources["smem"],
         active_blocks_per_sm=active_blocks,
         **found,
     )

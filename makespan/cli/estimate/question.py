@@ -1,14 +1,16 @@
 """What the methods are asked about: a kernel, its launch and a GPU; the options that say so, and the report."""
 
-from dataclasses import dataclass, field, fields
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from makespan.cli.output import format_option, rendered
-from makespan.cli.source import bounds_files, cuda_options, launch_options, read_module, stack, telling_how_to_keep
+from makespan.cli.source import cuda_options, kernel_question, launch_options, option_name, stack
 from makespan.errors import InputError
+from makespan.text_file import claim_input
 
 if TYPE_CHECKING:
     from makespan.estimators import Estimate
@@ -48,26 +50,28 @@ report_options = stack(
 )
 
 
+_KERNEL = ("kernel", "block", "grid", "param", "loop_bounds", "arch", "keep_ptx")
+_RESOURCES = ("regs", "ptxas", "smem")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """The options of a kernel, of its launch and of its resources, by their names."""
+    """The options of a kernel, of its launch and of its resources, by their names.
+
+    Args:
+        kernel: those of `kernel_options`, as `kernel_question` takes them.
+        resources: those of `resource_options`.
+    """
 
     source: str | None
-    kernel: str | None = None
-    block: str | None = None
-    grid: str | None = None
-    param: tuple[str, ...] = ()
-    loop_bounds: tuple[str, ...] = ()
-    arch: str | None = None
-    keep_ptx: Path | None = None
-    regs: int | None = None
-    ptxas: Path | None = None
-    smem: int | None = None
+    kernel: Mapping[str, Any]
+    resources: Mapping[str, Any]
 
     @classmethod
     def taken(cls, options: dict[str, Any]) -> "Asked":
         """Those of some options; they are removed there."""
-        return cls(**{each.name: options.pop(each.name) for each in fields(cls) if each.name in options})
+        kernel, resources = ({name: options.pop(name, None) for name in names} for names in (_KERNEL, _RESOURCES))
+        return cls(source=options.pop("source"), kernel=kernel, resources=resources)
 
     def refuse(self, instead: str, *allowed: str) -> None:
         """Refuse options for kernels beside what says the same otherwise.
@@ -75,10 +79,9 @@ class Asked:
         Raises:
             InputError: names the first that is not allowed.
         """
-        for each in fields(self):
-            if getattr(self, each.name) and each.name not in allowed:
-                option = each.name.removesuffix("s") if each.name == "loop_bounds" else each.name
-                raise InputError(f"--{option.replace('_', '-')} is for a kernel file; {instead}")
+        for name, value in (*self.kernel.items(), *self.resources.items()):
+            if value and name not in allowed:
+                raise InputError(f"{option_name(name)} is for a kernel file; {instead}")
 
     def question(self, gpu: "Gpu | None" = None) -> "Question":
         """The kernel with its launch.
@@ -86,24 +89,24 @@ class Asked:
         Raises:
             InputError: no such kernel, or a launch, a bound or a file that is none.
         """
-        from makespan import flow, ptx
         from makespan.estimators.profile import read_resources
+        from makespan.question import launched
 
-        beside = (*filter(None, (self.ptxas,)), *bounds_files(self.loop_bounds))
-        module = read_module(str(self.source), arch=self.arch, keep_ptx=self.keep_ptx, beside=beside)
-        kernel = module.kernel(self.kernel)
-        with telling_how_to_keep(module):
-            return Question(
-                kernel=kernel,
-                launch=ptx.fitted(flow.launch(self.block, self.grid, self.param), kernel),
-                gpu=gpu,
-                loop_bounds=ptx.bounds_for(kernel, flow.loop_bounds(self.loop_bounds), module.kernels),
-                resources={
-                    "registers": self.regs,
-                    "resources": None if self.ptxas is None else read_resources(self.ptxas, kernel.name),
-                    "dynamic_shared_bytes": self.smem or 0,
-                },
-            )
+        ptxas = self.resources["ptxas"]
+        if ptxas is not None:
+            claim_input(ptxas)
+        found = launched(kernel_question(str(self.source), **self.kernel))
+        return Question(
+            kernel=found.kernel,
+            launch=found.launch,
+            gpu=gpu,
+            loop_bounds=found.loop_bounds,
+            resources={
+                "registers": self.resources["regs"],
+                "resources": None if ptxas is None else read_resources(ptxas, found.kernel.name),
+                "dynamic_shared_bytes": self.resources["smem"] or 0,
+            },
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
