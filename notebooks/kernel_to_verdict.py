@@ -14,7 +14,6 @@
 
 # %%
 # %load_ext makespan
-from dataclasses import replace
 from fractions import Fraction
 from math import ceil
 from pathlib import Path
@@ -67,8 +66,7 @@ for caveat in file.caveats:
 # is 295.
 
 # %%
-machine = replace(file.machine, caveats=file.caveats)
-result = solve(Instance.of(program, warps, machine))
+result = solve(Instance.of(program, warps, file.machine))
 assert result.status is Status.EXACT
 assert replay(result.instance, result.witness) == result.bounds.upper == 187
 assert result.pessimistic == 295

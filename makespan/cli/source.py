@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -144,7 +143,7 @@ def instances(
         if given:
             raise InputError("an instance file takes no options for kernels (--kernel, --profile, --loop-bound, ...)")
         return _instance_file(source, suffix)
-    chosen = capacity or _machine(machine)
+    chosen = capacity or (PAPER if machine is None else find(machine).machine)
     if letters is None:
         from makespan import question
 
@@ -228,13 +227,6 @@ def option_name(name: str) -> str:
     '--blocks-per-sm'
     """
     return "--loop-bound" if name == "loop_bounds" else f"--{name.replace('_', '-')}"
-
-
-def _machine(name: str | None) -> Machine:
-    if name is None:
-        return PAPER
-    file = find(name)
-    return replace(file.machine, caveats=file.caveats)
 
 
 def _suffix(source: str, input_format: str | None) -> str:

@@ -1,7 +1,7 @@
 """Machine files: TOML with a source beside each number."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources.abc import Traversable
 from pathlib import Path
 
@@ -158,7 +158,7 @@ def _machine_file(document: Mapping[str, object], stem: str) -> MachineFile:
         data += _data(table, document.get(table, {}), known)
     width = next((datum.value for datum in data if datum.key == "issue.width"), None)
     assert not isinstance(width, Latency)  # noqa: S101 - only units have one
-    return MachineFile(
+    found = MachineFile(
         machine=Machine(texts["name"] or stem, tuple(classes), width),
         architecture=texts["architecture"],
         compute_capability=_texts(document, "compute_capability"),
@@ -168,6 +168,7 @@ def _machine_file(document: Mapping[str, object], stem: str) -> MachineFile:
         notes=_texts(document, "notes"),
         data=tuple(data),
     )
+    return replace(found, machine=replace(found.machine, caveats=found.caveats))
 
 
 def _unit(name: str, given: object) -> tuple[UnitClass, list[Datum]]:

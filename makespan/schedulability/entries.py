@@ -1,7 +1,6 @@
 """Tables of a task file as entries of a description: every key is known, every value has its type, unit and range."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from enum import StrEnum
 from fractions import Fraction
 from pathlib import Path
@@ -228,8 +227,7 @@ def _machine(table: Mapping[str, object], folder: Path) -> Machine:
     if "machine" not in table:
         return PAPER
     name = text(table["machine"], "machine")
-    file = find(str(folder / name) if name.endswith(".toml") else name)
-    return replace(file.machine, caveats=file.caveats)
+    return find(str(folder / name) if name.endswith(".toml") else name).machine
 
 
 def _capacities(value: object) -> dict[str, int]:

@@ -62,6 +62,7 @@ def test_a_gpu_says_what_it_is_and_what_its_model_leaves_out(file: MachineFile) 
     assert file.clock
     assert set(file.values("residency")) == {"warps", "blocks"}
     assert file.caveats[0].startswith("no latency is known for C, L, S, D")
+    assert file.machine.caveats == file.caveats
     assert all(any(word in caveat for caveat in file.caveats) for word in ("schedulers", "lowest terms", "fp32"))
 
 
