@@ -30,8 +30,8 @@ from makespan.estimators.opencl_cost_table.prediction import Work, estimate, pre
 from makespan.estimators.opencl_cost_table.samples import iterations
 from makespan.estimators.opencl_cost_table.suite import measure, tabulate
 from makespan.estimators.opencl_cost_table.virtual_device import VirtualDevice
-from makespan.report import cost_prediction
-from makespan.report.prediction_quality import figure_of
+from makespan.report.estimates import cost_prediction
+from makespan.report.estimates.prediction_quality import figure_of
 
 # %% [markdown]
 # ## The published example

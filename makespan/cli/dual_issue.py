@@ -35,7 +35,7 @@ def check(listing: Path, banks: str, pattern: str | None, no_cache: bool, output
     from makespan.estimators.dual_issue import checker
     from makespan.estimators.dual_issue import listing as listings
     from makespan.estimators.dual_issue.arbiter import parse_pattern
-    from makespan.report import dual_issue as report
+    from makespan.report.estimates import dual_issue as report
 
     read = listings.read(listing)
     if pattern is not None:

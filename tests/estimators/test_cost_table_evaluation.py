@@ -13,7 +13,7 @@ from makespan.estimators.opencl_cost_table.evaluation import Quality, Sample, ev
 from makespan.estimators.opencl_cost_table.expression import Array, Type
 from makespan.estimators.opencl_cost_table.samples import iterations
 from makespan.estimators.opencl_cost_table.virtual_device import VirtualDevice
-from makespan.report import prediction_quality
+from makespan.report.estimates import prediction_quality
 
 PUBLISHED = tables.find("rmbp-gt650m")
 ARRAY = Array("matrix", Type.FLOAT, (64, 32))

@@ -17,7 +17,7 @@ from makespan.estimators.opencl_cost_table.expression import Array, Type
 from makespan.estimators.opencl_cost_table.language import iteration
 from makespan.estimators.opencl_cost_table.prediction import Prediction, Work, estimate, predict
 from makespan.estimators.opencl_cost_table.table import Line, Operation, Saturation
-from makespan.report import cost_prediction
+from makespan.report.estimates import cost_prediction
 
 MATRIX = Array("matrix", Type.FLOAT, (4096, 4096))
 PUBLISHED = tables.find("rmbp-gt650m")

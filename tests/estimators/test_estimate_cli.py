@@ -11,7 +11,7 @@ import pytest
 from makespan.cli.running import BAD_INPUT
 from makespan.errors import InputError
 from makespan.estimators import Estimate, Origin, Quantity, Term, gpu
-from makespan.report import estimate as report
+from makespan.report.estimates import estimate as report
 from tests.command import Runner
 
 SCHEMA = json.loads((Path(__file__).parents[2] / "docs" / "schema" / "estimate-1.schema.json").read_text())

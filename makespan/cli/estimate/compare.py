@@ -57,7 +57,7 @@ def command(
     something says what. Exit code 3: the worst case is bounded, but not exact.
     """
     from makespan.cli.estimate import hong_kim, kleimenov_popova
-    from makespan.report import estimates as report
+    from makespan.report.estimates import comparison as report
 
     card = described(gpu, settings)
     question = _question(Asked.taken(dict(options)), card)

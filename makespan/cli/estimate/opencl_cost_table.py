@@ -61,7 +61,7 @@ def command(
     from makespan.estimators.opencl_cost_table import opencl_code
     from makespan.estimators.opencl_cost_table.prediction import predict
     from makespan.estimators.opencl_cost_table.table import find
-    from makespan.report import cost_prediction
+    from makespan.report.estimates import cost_prediction
 
     asked = Asked.taken(options)
     if (asked.source is None) == (expr is None):

@@ -142,7 +142,7 @@ def described(name: str, settings: tuple[str, ...], model: str | None = None) ->
 
 def show(found: "Estimate", *, explain: bool, output: str, **more: Any) -> None:
     """Print an estimate; `more` are keys of its document."""
-    from makespan.report import estimate as report
+    from makespan.report.estimates import estimate as report
 
     said = rendered(
         output, text=lambda: report.text(found, explain=explain), data=lambda: {**report.document(found), **more}

@@ -41,7 +41,7 @@ def command(
     """
     from makespan.estimators.dual_issue import machine_file
     from makespan.estimators.dual_issue.arbiter import parse_pattern
-    from makespan.report import dual_issue as report
+    from makespan.report.estimates import dual_issue as report
     from makespan.report.files import check_writable, write_whole
 
     if emit is not None:

@@ -64,7 +64,7 @@ def command(
     from makespan.estimators.opencl_cost_table.experiments import Plan
     from makespan.estimators.opencl_cost_table.suite import measure, points, tabulate
     from makespan.estimators.opencl_cost_table.table import written
-    from makespan.report.cost_prediction import measured as shown
+    from makespan.report.estimates.cost_prediction import measured as shown
     from makespan.report.files import check_writable, write_whole
 
     if output.suffix != ".json":

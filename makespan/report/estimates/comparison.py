@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from makespan.estimators import Estimate
-from makespan.report import estimate as single
+from makespan.report.estimates import estimate as single
 from makespan.report.result import text
 from makespan.report.result.document import document as result_document
 from makespan.report.study import policy_gap

@@ -5,7 +5,7 @@ from typing import Any
 
 from makespan.estimators.opencl_cost_table.prediction import METHOD, TOTAL, Prediction, estimate
 from makespan.estimators.opencl_cost_table.table import CostTable
-from makespan.report import estimate as estimates
+from makespan.report.estimates import estimate as estimates
 
 _HEADINGS = ("cost type", "number in kernel", "time (us)")
 

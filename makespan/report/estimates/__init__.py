@@ -1,0 +1,1 @@
+"""Estimates, and how good they are, in words, as documents and as pictures; each says that it is no bound."""
