@@ -22,13 +22,11 @@ from itertools import islice
 from makespan import Bounds, Instance, solve
 from makespan.estimators.opencl_cost_table import opencl_code, table
 from makespan.estimators.opencl_cost_table.counting import count
-from makespan.estimators.opencl_cost_table.evaluation import evaluate
-from makespan.estimators.opencl_cost_table.experiments import Plan
+from makespan.estimators.opencl_cost_table.evaluation import evaluate, iterations
 from makespan.estimators.opencl_cost_table.expression import Array, Type
 from makespan.estimators.opencl_cost_table.language import iteration
 from makespan.estimators.opencl_cost_table.prediction import Work, estimate, predict
-from makespan.estimators.opencl_cost_table.samples import iterations
-from makespan.estimators.opencl_cost_table.suite import measure, tabulate
+from makespan.estimators.opencl_cost_table.suite import Plan, measure, tabulate
 from makespan.estimators.opencl_cost_table.virtual_device import VirtualDevice
 from makespan.report.estimates import cost_prediction
 from makespan.report.estimates.prediction_quality import figure_of

@@ -23,7 +23,7 @@ import matplotlib.pyplot as plt
 
 from makespan import Instance, machine, solve
 from makespan.estimators import dual_issue
-from makespan.estimators.dual_issue import Instruction, Opcode, machine_file, parse_device
+from makespan.estimators.dual_issue import Instruction, Opcode, method, parse_device
 
 device = parse_device("vgk110:noise=0.001,seed=5")
 
@@ -107,7 +107,7 @@ print(f"{estimate.cycles:.0f} cycles, {1e6 * estimate.seconds:.0f} us")
 # %%
 with tempfile.TemporaryDirectory() as folder:
     path = Path(folder) / "vgk110.toml"
-    path.write_text(machine_file.text(found))
+    path.write_text(method.machine_file(found))
     measured = machine.find(str(path)).machine
 assert measured.capacities == {"C": 6}
 assert measured.issue_width == 4

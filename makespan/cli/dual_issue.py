@@ -32,7 +32,6 @@ def check(listing: Path, banks: str, pattern: str | None, no_cache: bool, output
     """Per issue cycle: reads, banks, what the operand cache has, and conflicts. Exit 1 if there is a conflict."""
     from dataclasses import replace
 
-    from makespan.estimators.dual_issue import checker
     from makespan.estimators.dual_issue import listing as listings
     from makespan.estimators.dual_issue.arbiter import parse_pattern
     from makespan.report.estimates import dual_issue as report
@@ -41,7 +40,7 @@ def check(listing: Path, banks: str, pattern: str | None, no_cache: bool, output
     if pattern is not None:
         read = replace(read, pattern=parse_pattern(pattern))
     try:
-        reports = checker.check(read, _bank_bits(banks), cache=not no_cache)
+        reports = listings.check(read, _bank_bits(banks), cache=not no_cache)
     except InputError as error:
         raise InputError(f"{listing}: {error}") from None
     said = rendered(output, text=lambda: report.cycles_text(reports), data=lambda: report.cycles_document(reports))
@@ -54,12 +53,14 @@ def check(listing: Path, banks: str, pattern: str | None, no_cache: bool, output
 @format_option()
 def decode(word: str, output: str) -> None:
     """The seven control codes of a scheduling word."""
-    from makespan.estimators.dual_issue import codec
+    from makespan.estimators.dual_issue import control_codes
 
-    codes = codec.decode(_hex(word, "a scheduling word", 16))
+    codes = control_codes.decode(_hex(word, "a scheduling word", 16))
     said = rendered(
         output,
-        text=lambda: "\n".join(f"{number}  {code:02x}  {codec.spelled(code)}" for number, code in enumerate(codes)),
+        text=lambda: "\n".join(
+            f"{number}  {code:02x}  {control_codes.spelled(code)}" for number, code in enumerate(codes)
+        ),
         data=lambda: {"word": word.lower(), "codes": list(codes)},
     )
     click.echo(said)
@@ -70,9 +71,9 @@ def decode(word: str, output: str) -> None:
 @format_option()
 def encode(codes: tuple[str, ...], output: str) -> None:
     """The scheduling word of seven control codes, in hexadecimal."""
-    from makespan.estimators.dual_issue import codec
+    from makespan.estimators.dual_issue import control_codes
 
-    word = codec.encode(_codes(codes))
+    word = control_codes.encode(_codes(codes))
     click.echo(rendered(output, text=lambda: f"{word:#018x}", data=lambda: {"word": f"{word:#018x}"}))
 
 
@@ -84,7 +85,7 @@ def _hex(text: str, what: str, digits: int) -> int:
 
 
 def _codes(texts: list[str] | tuple[str, ...]) -> tuple[int, ...]:
-    from makespan.estimators.dual_issue.codec import check_code
+    from makespan.estimators.dual_issue.control_codes import check_code
 
     return tuple(check_code(_hex(text.strip(), "a control code", 8)) for text in texts)
 

@@ -112,9 +112,8 @@ def _quality(
 ) -> "Quality":
     import sys
 
-    from makespan.estimators.opencl_cost_table.evaluation import evaluate
+    from makespan.estimators.opencl_cost_table.evaluation import evaluate, iterations
     from makespan.estimators.opencl_cost_table.expression import Array, Type
-    from makespan.estimators.opencl_cost_table.samples import iterations
 
     if not 0 < rel_tol < 1:
         raise InputError(f"--rel-tol {rel_tol}: a part of the mean, above 0 and below 1")

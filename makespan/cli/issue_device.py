@@ -1,7 +1,6 @@
 """Options that name an SM for the dual-issue tests, and its measurement."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,52 +25,42 @@ device_options = stack(
                  help="a bank conflict: by the largest gap of throughputs, or below 99.5 % of theory"),
     click.option("--fast", is_flag=True, help="compare each register with one of each bank, not with all"),
 )  # fmt: skip
-"""The fields of `IssueDeviceOptions`."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IssueDeviceOptions:
-    """An SM that is measured, or was; the fields are the options of the same names."""
-
-    device: str | None = None
-    table: Path | None = None
-    lanes: int | None = None
-    schedulers: int | None = None
-    threshold: str = "auto"
-    fast: bool = False
-
-    def __post_init__(self) -> None:
-        if self.table is not None and (self.device is not None or self.fast):
-            raise InputError("--import is a finished measurement: no --device, --fast or --single-code beside it")
-        if self.table is None and (self.lanes is not None or self.schedulers is not None):
-            raise InputError("--lanes and --schedulers describe the SM of --import; a device knows its own")
+"""The first arguments of `measured`."""
 
 
 def measured(
-    asked: IssueDeviceOptions,
     *,
+    device: str | None = None,
+    table: Path | None = None,
+    lanes: int | None = None,
+    schedulers: int | None = None,
+    threshold: str = "auto",
+    fast: bool = False,
     registers: int = REGISTERS,
     single_code: bool = False,
-    only: "Sequence[Pattern] | None" = None,
+    only: "Sequence[Pattern]" = (),
 ) -> "Characteristics":
-    """What the options' device or table is found to be.
+    """What a device or a table of measurements is found to be.
 
     Args:
-        only: the patterns to measure; None: the six of the ranking.
+        only: the patterns to measure; none: the six of the ranking.
 
     Raises:
-        InputError: see `characterise` and `measurements.read`.
-        MeasurementError: a result that would be a guess.
+        InputError: options that contradict each other, or that name no device and no table.
+        MeasurementError: a test whose result would be a guess.
     """
     from makespan.estimators.dual_issue import Sm, Threshold, characterise, measurements, parse_device
     from makespan.estimators.dual_issue.arbiter import PATTERNS
 
-    limit = Threshold(asked.threshold)
-    if asked.table is not None:
-        given = {"lanes": asked.lanes, "schedulers": asked.schedulers}
-        sm = Sm(**{name: number for name, number in given.items() if number is not None})
-        return measurements.read(asked.table, sm, limit)
-    name = asked.device or "vgk110"
+    limit = Threshold(threshold)
+    given = {name: number for name, number in (("lanes", lanes), ("schedulers", schedulers)) if number is not None}
+    if table is not None:
+        if device is not None or fast or single_code:
+            raise InputError("--import is a finished measurement: no --device, --fast or --single-code beside it")
+        return measurements.read(table, Sm(**given), limit)
+    if given:
+        raise InputError("--lanes and --schedulers describe the SM of --import; a device knows its own")
+    name = device or "vgk110"
     return characterise(
         parse_device(name),
         range(registers),
@@ -79,7 +68,7 @@ def measured(
         name=name,
         origin=f"makespan microbench dual-issue on the virtual device {name}",
         is_virtual=True,
-        fast=asked.fast,
+        fast=fast,
         single_code=single_code,
         only=only or PATTERNS,
     )

@@ -2,6 +2,8 @@
 
 import math
 import re
+from collections.abc import Callable
+from typing import Any
 
 import click
 
@@ -16,6 +18,18 @@ _DIGITS = 12  # longer numbers are refused before they are converted
 def examples(*lines: str) -> str:
     """Commands that stand below the help of a command, as they are."""
     return "\b\n" + "\n".join(["Examples:", *(f"  {line}" for line in lines)])
+
+
+def choice(name: str, among: str, help: str, *, default: bool = True) -> Callable[[Any], Any]:
+    """An option that takes one word of `among`, which has spaces between; the first is the default, if there is one.
+
+    >>> choice("--rep", "real ceil", "fillings of an SM")(click.command("x")(lambda rep: None)).params[0].default
+    'real'
+    """
+    words = among.split()
+    return click.option(
+        name, type=click.Choice(words), default=words[0] if default else None, show_default=default, help=help
+    )
 
 
 class Capacity(click.ParamType[Machine]):

@@ -1,13 +1,14 @@
-"""Descriptions of whole GPUs: one TOML file each, with a source and a status beside every number.
+"""Descriptions of whole GPUs: one TOML file each, with a source and a status beside every number, or `KEY=VALUE`.
 
 A number that is not in the file is not known: whoever asks for it is told how to measure it. Nothing is assumed.
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from importlib.resources.abc import Traversable
+from math import isfinite
 from pathlib import Path
 from types import MappingProxyType
 from typing import TypeAlias
@@ -15,11 +16,27 @@ from typing import TypeAlias
 from makespan.errors import InputError
 from makespan.estimators.estimate import Origin, Quantity
 from makespan.estimators.gpu_keys import KEYS, Key, Range, alternatives
-from makespan.machine.values import shown
+from makespan.machine.values import printable, shown
 from makespan.text_file import claim_output, named_file, parse_toml, read_text, shipped_files
 
+_DIGITS = 40  # longer numbers are refused
+
+
+def number(text: str) -> float | None:
+    """The number, possibly infinite or NaN; None if it is none in ASCII, without underscores, of at most 40 characters.
+
+    >>> number("1.5e-6"), number("1_000"), number("٣")
+    (1.5e-06, None, None)
+    """
+    if len(text) > _DIGITS or not text.isascii() or "_" in text:
+        return None
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
 MAX_FILE_BYTES = 64 << 10  # tomllib takes quadratic time for a long dotted key
-MAX_TEXT = 500
 MAX_VALUE = 1e15
 _SUFFIX = ".toml"
 _TEXTS = ("name", "architecture", "compute_capability")
@@ -221,7 +238,7 @@ def _read(file: Path | Traversable, where: str, *, rewritten: bool = False) -> G
 
 
 def _gpu(document: Mapping[str, object], stem: str) -> Gpu:
-    texts = {key: _text(document[key], key) if key in document else None for key in _TEXTS}
+    texts = {key: printable(document[key], key) if key in document else None for key in _TEXTS}
     notes = document.get("notes", [])
     if not isinstance(notes, list):
         raise InputError(f"notes must be a list of texts, not {shown(notes)}")
@@ -231,7 +248,7 @@ def _gpu(document: Mapping[str, object], stem: str) -> Gpu:
         data=dict(_data(tables, "")),
         architecture=texts["architecture"],
         compute_capability=texts["compute_capability"],
-        notes=tuple(_text(note, "notes") for note in notes),
+        notes=tuple(printable(note, "notes") for note in notes),
     )
 
 
@@ -252,7 +269,7 @@ def _datum(key: str, given: object) -> Datum:
     statuses = [status.value for status in Status]
     if given["status"] not in statuses:
         raise InputError(f"{key}: status {shown(given['status'])}; there are: {'; '.join(statuses)}")
-    source = _text(given["source"], f"{key}: source")
+    source = printable(given["source"], f"{key}: source")
     return datum(key, given["value"], source=source, status=Status(given["status"]))
 
 
@@ -281,14 +298,35 @@ def _check(known: Key, key: str, value: object) -> None:
         raise InputError(f"{key} must be {known.range}, at most {MAX_VALUE:g}, not {shown(value)}")
 
 
-def _text(given: object, what: str) -> str:
-    """Printable text: it will be shown on a terminal."""
-    if not isinstance(given, str):
-        raise InputError(f"{what} must be a text, not {shown(given)}")
-    if not given.isprintable() or not 1 <= len(given) <= MAX_TEXT:
-        raise InputError(f"{what} must be 1..{MAX_TEXT} printable characters on one line, not {shown(given)}")
-    return given
-
-
 def _quoted(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
+
+
+def with_settings(gpu: Gpu, settings: Iterable[str], source: str, *, model: str | None = None) -> Gpu:
+    """The GPU with these data in place of its own.
+
+    Args:
+        source: of the data, as it stands in reports and messages.
+        model: whose keys may leave out its name: `mem_ld=420` for `hong_kim.mem_ld=420`.
+
+    Raises:
+        InputError: an unknown key, one that is given twice, or no value that it may have.
+    """
+    given: dict[str, Datum] = {}
+    for setting in settings:
+        name, _, text = (part.strip() for part in setting.partition("="))
+        key = f"{model}.{name}" if f"{model}.{name}" in KEYS else name
+        if key in given:
+            raise InputError(f"{source} {name}: given twice")
+        given[key] = datum(key, _value(key, text, f"{source} {name}"), source=source)
+    return gpu.with_data(given)
+
+
+def _value(key: str, text: str, what: str) -> Value:
+    if key in KEYS and KEYS[key].choices:
+        return text
+    value = number(text)
+    if value is None or not isfinite(value):
+        raise InputError(f"{what} must be a number, not {shown(text)}")
+    is_whole = key in KEYS and KEYS[key].range is Range.WHOLE and value.is_integer()
+    return int(value) if is_whole else value

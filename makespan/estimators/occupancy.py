@@ -43,23 +43,10 @@ class Limits:
         Raises:
             InputError: its warp size is not known.
         """
-
-        def known(name: str) -> int | None:
-            value = gpu.get(f"limits.{name}")
-            return None if value is None else int(value)
-
-        return cls(
-            warp_size=gpu.whole("warp_size"),
-            registers=known("registers"),
-            shared_bytes=known("shared_bytes"),
-            block_shared_bytes=known("block_shared_bytes"),
-            warps=known("warps"),
-            blocks=known("blocks"),
-            block_threads=known("block_threads"),
-            register_unit=known("register_unit"),
-            register_scope=_SCOPES.get(gpu.text("limits.register_scope")),
-            shared_unit=known("shared_unit"),
-        )
+        numbers = [name for name in cls.__slots__ if name not in ("warp_size", "register_scope")]
+        known = {name: gpu.whole(key) for name in numbers if not gpu.missing(key := f"limits.{name}")}
+        scope = _SCOPES.get(gpu.text("limits.register_scope"))
+        return cls(warp_size=gpu.whole("warp_size"), register_scope=scope, **known)
 
     def warps_of(self, threads: int) -> int:
         """The warps of a block of so many threads.

@@ -6,11 +6,20 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 
 from makespan.errors import InputError, did_you_mean
-from makespan.machine.values import ONE_CYCLE, UNTIMED, Latency, Machine, UnitClass, check_whole, class_name, shown
+from makespan.machine.values import (
+    ONE_CYCLE,
+    UNTIMED,
+    Latency,
+    Machine,
+    UnitClass,
+    check_whole,
+    class_name,
+    printable,
+    shown,
+)
 from makespan.text_file import named_file, parse_toml, read_text, shipped_files
 
 MAX_FILE_BYTES = 16 << 10  # tomllib takes quadratic time for a long dotted key
-MAX_TEXT = 500
 MAX_FIGURE = 10**9
 WARP = 32
 
@@ -145,7 +154,7 @@ def _read(file: Path | Traversable, where: str) -> MachineFile:
 
 def _machine_file(document: Mapping[str, object], stem: str) -> MachineFile:
     _only(document, _TEXTS | _LISTS | {"units"} | set(_FIGURES), "")
-    texts = {key: _text(document[key], key) if key in document else None for key in _TEXTS}
+    texts = {key: printable(document[key], key) if key in document else None for key in _TEXTS}
     units = document.get("units")
     if not isinstance(units, dict):
         raise InputError("needs a table [units] such as C = { capacity = 1 }")
@@ -214,7 +223,7 @@ def _data(table: str, given: object, known: Mapping[str, str]) -> Iterator[Datum
 
 
 def _origin(table: Mapping[str, object], where: str) -> tuple[str | None, bool]:
-    source = _text(table["source"], f"{where}: source") if "source" in table else None
+    source = printable(table["source"], f"{where}: source") if "source" in table else None
     verified = table.get("verified", source is not None)
     if not isinstance(verified, bool):
         raise InputError(f"{where}: verified must be true or false, not {shown(verified)}")
@@ -227,16 +236,7 @@ def _texts(document: Mapping[str, object], key: str) -> tuple[str, ...]:
     given = document.get(key, [])
     if not isinstance(given, list):
         raise InputError(f"{key} must be a list of texts, not {shown(given)}")
-    return tuple(_text(item, key) for item in given)
-
-
-def _text(given: object, what: str) -> str:
-    """Printable text: it will be shown on a terminal."""
-    if not isinstance(given, str):
-        raise InputError(f"{what} must be a text, not {shown(given)}")
-    if not given.isprintable() or not 1 <= len(given) <= MAX_TEXT:
-        raise InputError(f"{what} must be 1..{MAX_TEXT} printable characters on one line, not {shown(given)}")
-    return given
+    return tuple(printable(item, key) for item in given)
 
 
 def _only(table: Mapping[str, object], known: set[str], where: str) -> None:

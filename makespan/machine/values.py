@@ -11,6 +11,7 @@ MAX_CAPACITY = 1024
 MAX_INTERVAL = 1024
 MAX_LATENCY = 100_000
 MAX_ISSUE_WIDTH = 1024
+MAX_TEXT = 500
 _MOST_BITS = 64
 _MAX_WARPS = 65_536
 
@@ -38,6 +39,15 @@ def check_whole(value: object, what: str, most: int) -> None:
         raise InputError(f"{what} must be a whole number, not {shown(value)}")
     if not 1 <= value <= most:
         raise InputError(f"{what} must be 1..{most}, not {shown(value)}")
+
+
+def printable(given: object, what: str) -> str:
+    """Printable text: it will be shown on a terminal."""
+    if not isinstance(given, str):
+        raise InputError(f"{what} must be a text, not {shown(given)}")
+    if not given.isprintable() or not 1 <= len(given) <= MAX_TEXT:
+        raise InputError(f"{what} must be 1..{MAX_TEXT} printable characters on one line, not {shown(given)}")
+    return given
 
 
 def class_name(value: str) -> str:

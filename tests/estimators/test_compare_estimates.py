@@ -12,18 +12,13 @@ from makespan.cli.running import BAD_INPUT
 from makespan.flow import Launch
 from makespan.simulate.policies import POLICIES
 from tests.command import Outcome, Runner
-from tests.estimators.kleimenov_popova_inputs import PASCAL
+from tests.estimators.kleimenov_popova.inputs import PASCAL
 
 ROOT = Path(__file__).parents[2]
 VECADD = ("--compare", ROOT / "ptx" / "vecadd.ptx", "--block", 128, "--grid", 80, "--param", "3=10240")
 SM = ("--capacity", "C=1,L=1")
 FX5600 = ("--gpu", "quadro-fx5600", "--regs", 10)
 GTX1050 = ("--gpu", "gtx1050", "--regs", 10, *PASCAL)
-
-
-@pytest.fixture
-def estimate(capsys: pytest.CaptureFixture[str]) -> Runner:
-    return Runner("estimate", capsys)
 
 
 def parted(done: Outcome) -> tuple[str, str]:

@@ -82,11 +82,6 @@ def test_seconds_alone_are_fine_and_nothing_at_all_is_refused() -> None:
         Estimate("m", math.nan, None, (), "", ())
 
 
-@pytest.fixture
-def estimate(capsys: pytest.CaptureFixture[str]) -> Runner:
-    return Runner("estimate", capsys)
-
-
 def test_help_lists_the_methods_without_importing_them(estimate: Runner) -> None:
     shown = estimate("--help")
     assert shown.code == 0

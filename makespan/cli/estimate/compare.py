@@ -124,15 +124,15 @@ def _opencl_cost_table(question: Question, table: str | None) -> "Estimate":
 
 
 def _dual_issue(question: Question, gpu: "Gpu", device: str | None) -> "Estimate":
-    from makespan.cli.issue_device import IssueDeviceOptions, measured
+    from makespan.cli.issue_device import measured
     from makespan.estimators.dual_issue import Work, estimate
 
     if device is None:
         raise InputError("--ffma-device is missing: measurements of dual issue (.csv), or the virtual SM vgk110")
     work = Work.of(question.profile())
     table = Path(device) if device.endswith(".csv") else None
-    asked = IssueDeviceOptions(table=table) if table else IssueDeviceOptions(device=device, fast=True)
-    return estimate(measured(asked), work, sms=gpu.whole("sms"), clock_ghz=gpu.number("clock_ghz"), gpu=gpu)
+    found = measured(table=table) if table else measured(device=device, fast=True)
+    return estimate(found, work, sms=gpu.whole("sms"), clock_ghz=gpu.number("clock_ghz"), gpu=gpu)
 
 
 def _proven(instance: "Instance", seconds: float) -> "tuple[PolicyGap, str]":

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from makespan.cli.estimate.question import Asked, kernel_options, report_options, show
-from makespan.cli.issue_device import IssueDeviceOptions, device_options, measured
+from makespan.cli.issue_device import device_options, measured
 from makespan.errors import InputError
 
 if TYPE_CHECKING:
@@ -45,10 +45,9 @@ def command(
     if ffma is not None:
         asked.refuse("--ffma says how many there are")
     work = Work.of(asked.question().profile()) if ffma is None else Work(ffma)
-    device = IssueDeviceOptions(**options)
     card = None if gpu is None else gpus.find(gpu)
-    sms, clock_ghz = _size(card, sms, clock_ghz, is_virtual=device.table is None)
-    found = estimate(measured(device), work, sms=sms, clock_ghz=clock_ghz, gpu=card)
+    sms, clock_ghz = _size(card, sms, clock_ghz, is_virtual=options["table"] is None)
+    found = estimate(measured(**options), work, sms=sms, clock_ghz=clock_ghz, gpu=card)
     show(found, explain=explain, output=output)
 
 

@@ -15,6 +15,7 @@ from makespan.cli.estimate.question import (
     resource_options,
     show,
 )
+from makespan.cli.parameters import choice
 from makespan.errors import InputError
 
 if TYPE_CHECKING:
@@ -33,24 +34,13 @@ active_blocks_option = click.option(
 @kernel_options
 @resource_options
 @active_blocks_option
-@click.option(
-    "--variant",
-    type=click.Choice(["isca09", "issue-bounded"]),
-    default="isca09",
-    show_default=True,
-    help="as published, or at least the time to issue all instructions",
-)
-@click.option(
-    "--rep",
-    type=click.Choice(["real", "ceil"]),
-    default="real",
-    show_default=True,
-    help="fillings of an SM: a real number as published, or whole waves",
-)
-@click.option(
+@choice("--variant", "isca09 issue-bounded", "as published, or at least the time to issue all instructions")
+@choice("--rep", "real ceil", "fillings of an SM: a real number as published, or whole waves")
+@choice(
     "--comp-model",
-    type=click.Choice(["uniform", "throughput"]),
-    help="all instructions alike, or by the table of throughputs [default: the table if it has one of the kernel's]",
+    "uniform throughput",
+    "all instructions alike, or by the table of throughputs [default: the table if it has one of the kernel's]",
+    default=False,
 )
 @report_options
 def command(
@@ -91,14 +81,15 @@ def estimated(question: Question, gpu: "Gpu", active_blocks: int | None, **varia
 
 def _of_counts(text: str, asked: Asked, gpu: "Gpu", active_blocks: int | None, variant: dict[str, Any]) -> "Estimate":
     from makespan import flow
-    from makespan.estimators.hong_kim import HongKimKernel, given
+    from makespan.estimators.hong_kim import HongKimKernel
     from makespan.estimators.hong_kim.explained import estimate_launch
+    from makespan.estimators.hong_kim.inputs import counts
 
     asked.refuse("--counts says what a thread executes", "block", "grid", "regs", "smem")
     launch = flow.launch(asked.kernel["block"], asked.kernel["grid"])
     if launch.block is None or launch.grid is None:
         raise InputError(f"--{'grid' if launch.block else 'block'} is missing: how large is the launch?")
-    found: dict[str, Any] = {"comp_insts": 0, **given.counts(text, "--counts")}
+    found: dict[str, Any] = {"comp_insts": 0, **counts(text, "--counts")}
     kernel = HongKimKernel(
         threads_per_block=prod(launch.block),
         blocks=prod(launch.grid),

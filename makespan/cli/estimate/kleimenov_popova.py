@@ -15,6 +15,7 @@ from makespan.cli.estimate.question import (
     show,
 )
 from makespan.cli.output import TEXT
+from makespan.cli.parameters import choice
 from makespan.cli.source import stack
 from makespan.errors import InputError
 
@@ -48,13 +49,7 @@ cache_options = stack(
 )
 @click.option("--eps", type=float, default=1e-6, show_default=True, help="cycles at which a fixed point is found")
 @click.option("--as-printed", is_flag=True, help="the fixed points as the paper prints them, without corrections")
-@click.option(
-    "--sync-unit",
-    type=click.Choice(["warps", "threads"]),
-    default="warps",
-    show_default=True,
-    help="what the size of a block means in the cost of a barrier",
-)
+@choice("--sync-unit", "warps threads", "what the size of a block means in the cost of a barrier")
 @click.option("--measured", type=float, metavar="SECONDS", help="a measured time, for the relative error")
 @click.option("--expr", "with_expressions", is_flag=True, help="the time of a thread as an expression")
 @report_options

@@ -135,7 +135,7 @@ class Question:
 def described(name: str, settings: tuple[str, ...], model: str | None = None) -> "Gpu":
     """The GPU of the options; keys of `model` may leave out its name."""
     from makespan.estimators import gpu as gpus
-    from makespan.estimators.settings import with_settings
+    from makespan.estimators.gpu import with_settings
 
     return with_settings(gpus.find(name), settings, "--set", model=model)
 

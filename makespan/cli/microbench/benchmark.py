@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from makespan.cli.output import TEXT, format_option, rendered
-from makespan.cli.source import stack
+from makespan.cli.parameters import choice
+from makespan.cli.source import read_module, stack
 from makespan.errors import InputError
 from makespan.machine.values import shown
 
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from makespan.estimators.microbench.parameter import Parameter
     from makespan.estimators.microbench.samples import Sample, Table
     from makespan.estimators.opencl import Opened
+
+_PATH = click.Path(path_type=Path)
 
 
 def _description(context: click.Context, parameter: click.Parameter, path: Path | None) -> Path | None:
@@ -28,24 +31,11 @@ def _description(context: click.Context, parameter: click.Parameter, path: Path 
 
 
 options = stack(
-    click.option("--emit", type=click.Choice(["cuda", "opencl", "ptx"]), help="write the programs that measure"),
-    click.option(
-        "-o",
-        "--output",
-        "target",
-        type=click.Path(path_type=Path),
-        metavar="DIR|FILE",
-        help="folder, or file of samples",
-    ),
-    click.option("--fit", type=click.Path(path_type=Path), metavar="SAMPLES.csv", help="parameters from samples"),
+    choice("--emit", "cuda opencl ptx", "write the programs that measure", default=False),
+    click.option("-o", "--output", "target", type=_PATH, metavar="DIR|FILE", help="folder, or file of samples"),
+    click.option("--fit", type=_PATH, metavar="SAMPLES.csv", help="parameters from samples"),
     click.option("--gpu", metavar="NAME|FILE.toml", help="the description that the fit completes"),
-    click.option(
-        "--gpu-out",
-        type=click.Path(path_type=Path),
-        callback=_description,
-        metavar="FILE.toml",
-        help="write it, completed",
-    ),
+    click.option("--gpu-out", type=_PATH, callback=_description, metavar="FILE.toml", help="write it, completed"),
     format_option(what="of the fit"),
     click.option("--force", is_flag=True, help="take times that are on no line"),
 )
@@ -81,6 +71,11 @@ class Asked:
         if self.fit is not None and self.target is not None:
             raise InputError("-o is for --emit and --run; a fit is written with --gpu-out FILE.toml")
 
+    def needs_gpu(self, of_what: str) -> None:
+        """Refuse a fit without the description of what was measured."""
+        if self.fit is not None and self.gpu is None:
+            raise InputError(f"--gpu is missing: the description of what was measured ({of_what})")
+
 
 def benchmark(
     asked: Asked,
@@ -94,13 +89,18 @@ def benchmark(
 
     Args:
         table: of the samples.
-        programs: the files, by name, in a language.
+        programs: the files, by name, in CUDA or OpenCL; PTX is what a compiler makes of the former.
         fit: what samples tell of a GPU, and the name of their source.
         measured: samples of an OpenCL device.
     """
     if asked.emit is not None:
-        for name, text in programs(asked.emit).items():
-            click.echo(f"written: {written(asked.target, name, text)}")
+        is_ptx = asked.emit == "ptx"
+        for name, text in programs("cuda" if is_ptx else asked.emit).items():
+            path = written(asked.target, name, text)
+            click.echo(f"written: {path}")
+            if is_ptx:
+                read_module(str(path), keep_ptx=path.with_suffix(".ptx"))
+                click.echo(f"written: {path.with_suffix('.ptx')}")
     elif asked.fit is not None:
         _fit(asked, asked.fit, table, fit)
     elif measured is not None:
@@ -121,7 +121,7 @@ def _fit(asked: Asked, path: Path, table: "Table", fit: Any) -> None:
     said = rendered(
         asked.output,
         text=lambda: "\n".join(_lines(parameters)),
-        data=lambda: {"schema": "makespan.microbench/1", "parameters": [_document(found) for found in parameters]},
+        data=lambda: {"schema": "makespan.microbench/1", "parameters": [found.document() for found in parameters]},
     )
     click.echo(said)
     if asked.gpu_out is not None and asked.output == TEXT:
@@ -135,19 +135,6 @@ def _lines(parameters: "Sequence[Parameter]") -> Iterator[str]:
         line = "" if found.r_squared is None else f"  R^2 {float(found.r_squared):.6f}"
         yield f"{found.key:<{width}}  {float(found.value):>12.6g} {found.datum().unit}{sure}{line}  {found.note}"
         yield from (f"warning: {found.key}: {doubt}" for doubt in found.doubts)
-
-
-def _document(found: "Parameter") -> dict[str, Any]:
-    return {
-        "key": found.key,
-        "value": float(found.value),
-        "unit": found.datum().unit,
-        "standard_error": found.error,
-        "r_squared": None if found.r_squared is None else float(found.r_squared),
-        "bandwidth_limited": found.bandwidth_limited,
-        "note": found.note,
-        "doubts": list(found.doubts),
-    }
 
 
 def _run(asked: Asked, table: "Table", measured: Any) -> None:

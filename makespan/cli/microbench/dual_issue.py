@@ -5,9 +5,10 @@ from typing import Any
 
 import click
 
-from makespan.cli.issue_device import REGISTERS, IssueDeviceOptions, device_options, measured
+from makespan.cli.issue_device import REGISTERS, device_options, measured
 from makespan.cli.microbench.benchmark import written
 from makespan.cli.output import format_option, rendered
+from makespan.cli.parameters import choice
 from makespan.errors import InputError
 
 
@@ -19,8 +20,7 @@ from makespan.errors import InputError
 @click.option("--single-code", is_flag=True, help="code 0x20 instead of 0x05 for FFMAs of a pattern that issue alone")
 @click.option("--pattern", "only", multiple=True, metavar="1-2-2-1", help="measure this one; others than the six, too")
 @click.option("--machine-out", type=click.Path(path_type=Path), metavar="FILE.toml", help="write a machine file")
-@click.option("--emit", type=click.Choice(["kepleras", "portable"]), help="write programs instead of measuring")
-@click.option("--test", type=click.Choice(["bank", "code", "pattern", "latency"]), help="whose programs to write")
+@choice("--emit", "portable", "write programs instead of measuring", default=False)
 @click.option("-o", "--output", "folder", type=click.Path(path_type=Path), metavar="DIR", help="where to write them")
 @format_option()
 def command(
@@ -29,47 +29,31 @@ def command(
     only: tuple[str, ...],
     machine_out: Path | None,
     emit: str | None,
-    test: str | None,
     folder: Path | None,
     output: str,
     **device: Any,
 ) -> None:
     """Measure latency, register banks, control codes and the best order of single and dual issues.
 
-    The device is virtual, or a CSV table of measurements. With --emit, kernels are written instead: listings for
-    KeplerAs (GK110), or the latency and throughput test for any CUDA GPU.
+    The device is virtual, or a CSV table of measurements. With --emit, kernels are written instead: the latency and
+    throughput test for any CUDA GPU.
     """
-    from makespan.estimators.dual_issue import machine_file
+    from makespan.estimators.dual_issue import method
     from makespan.estimators.dual_issue.arbiter import parse_pattern
+    from makespan.estimators.microbench.programs import ffma_source
     from makespan.report.estimates import dual_issue as report
     from makespan.report.files import check_writable, write_whole
 
     if emit is not None:
-        _emit(emit, test, folder, registers)
+        paths = [written(folder, name, content) for name, content in ffma_source().items()]
+        click.echo(f"{len(paths)} files in {folder}")
         return
-    if test is not None or folder is not None:
-        raise InputError("--test and -o say what to write with --emit; add --emit kepleras or --emit portable")
+    if folder is not None:
+        raise InputError("-o says where to write programs; add --emit portable")
     if machine_out is not None:
         check_writable(machine_out, "the machine file")
-    asked = IssueDeviceOptions(**device)
-    if asked.table is not None and single_code:
-        raise InputError("--import is a finished measurement: no --single-code beside it")
     patterns = tuple(map(parse_pattern, only))
-    found = measured(asked, registers=registers, single_code=single_code, only=patterns)
+    found = measured(**device, registers=registers, single_code=single_code, only=patterns)
     if machine_out is not None:
-        write_whole(machine_out, machine_file.text(found).encode(), "the machine file")
+        write_whole(machine_out, method.machine_file(found).encode(), "the machine file")
     click.echo(rendered(output, text=lambda: report.text(found), data=lambda: report.document(found)))
-
-
-def _emit(kind: str, test: str | None, folder: Path | None, registers: int) -> None:
-    """Write the programs of a test into a folder."""
-    from makespan.estimators.dual_issue import kepler
-    from makespan.estimators.microbench.programs import ffma_source
-
-    if kind == "kepleras" and test is None:
-        raise InputError("--test is missing: bank, code, pattern or latency?")
-    if kind == "portable" and test not in (None, "latency"):
-        raise InputError(f"--emit portable writes the latency and throughput test; {test} needs registers and codes")
-    programs = ffma_source().items() if kind == "portable" else kepler.listings(str(test), range(registers))
-    paths = [written(folder, name, content) for name, content in programs]
-    click.echo(f"{len(paths)} files in {folder}")

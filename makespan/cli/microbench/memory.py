@@ -5,34 +5,25 @@ from typing import Any
 import click
 
 from makespan.cli.microbench.benchmark import Asked, benchmark, options, run_options, warp_size_option
-from makespan.errors import InputError
+from makespan.cli.parameters import choice
 
 
 @click.command("memory")
 @options
 @run_options
 @warp_size_option
-@click.option(
-    "--latency",
-    type=click.Choice(["chase", "sum"]),
-    default="chase",
-    show_default=True,
-    help="loads whose addresses were loaded, or the sum of the slides",
-)
-@click.option(
+@choice("--latency", "chase sum", "loads whose addresses were loaded, or the sum of the slides")
+@choice(
     "--method",
-    type=click.Choice(["slope", "single", "whole-gpu"]),
-    default="slope",
-    show_default=True,
-    help="slopes; one walk over its length for the latency; full grids for the departure delays",
+    "slope single whole-gpu",
+    "slopes; one walk over its length for the latency; full grids for the departure delays",
 )
 def command(warp_size: int, latency: Any, method: Any, **given: Any) -> None:
     """Measure the memory parameters of hong-kim: write the programs, run them, or fit what they measured."""
     from makespan.estimators.microbench import fit, programs, samples
 
     asked, plan = Asked(**given), programs.MemoryPlan(warp_size, latency=latency)
-    if asked.fit is not None and asked.gpu is None:
-        raise InputError("--gpu is missing: the description of what was measured (warp size, clock)")
+    asked.needs_gpu("warp size, clock")
 
     def measured(device: Any) -> Any:
         from makespan.estimators.microbench.on_opencl import measure_memory

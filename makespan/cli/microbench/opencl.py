@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from makespan.cli.opencl_device import device_options, opened
-from makespan.cli.parameters import Seconds
+from makespan.cli.parameters import Seconds, choice
 from makespan.cli.running import DONE, INTERRUPTED
 from makespan.errors import InputError
 
 if TYPE_CHECKING:
-    from makespan.estimators.opencl_cost_table.device import Device
-    from makespan.estimators.opencl_cost_table.experiments import Plan
-    from makespan.estimators.opencl_cost_table.repetition import Measurement
+    from makespan.estimators.opencl_cost_table.device import Device, Measurement
+    from makespan.estimators.opencl_cost_table.suite import Plan
     from makespan.estimators.opencl_cost_table.table import CostTable
 
 _SECONDS_PER_SAVE = 2.0
@@ -32,12 +31,10 @@ _SHOWN = 10
 @click.option("--quick", is_flag=True, help="16 sizes instead of 128")
 @click.option("--full", is_flag=True, help="chains of all lengths from 1 to 128, instead of powers of two")
 @click.option("--rel-tol", type=float, default=0.01, show_default=True, help="standard error of a point, relative")
-@click.option(
+@choice(
     "--int-chain",
-    type=click.Choice(["mixed", "fold"]),
-    default="mixed",
-    show_default=True,
-    help="chains of integers mixed with exclusive or, or as they are, which compilers fold into one operation",
+    "mixed fold",
+    "chains of integers mixed with exclusive or, or as they are, which compilers fold into one operation",
 )
 @click.option("--double", is_flag=True, help="measure floats of 64 bits, too")
 @click.option("--time-limit", type=Seconds(), help="for all points; each has 5 runs [default: 480, with --quick 60]")
@@ -61,8 +58,7 @@ def command(
     when the same command is given again.
     """
     from makespan.estimators.opencl_cost_table import points_file
-    from makespan.estimators.opencl_cost_table.experiments import Plan
-    from makespan.estimators.opencl_cost_table.suite import measure, points, tabulate
+    from makespan.estimators.opencl_cost_table.suite import Plan, measure, points, tabulate
     from makespan.estimators.opencl_cost_table.table import written
     from makespan.report.estimates.cost_prediction import measured as shown
     from makespan.report.files import check_writable, write_whole

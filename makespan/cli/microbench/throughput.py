@@ -5,7 +5,6 @@ from typing import Any
 import click
 
 from makespan.cli.microbench.benchmark import Asked, benchmark, options, run_options
-from makespan.errors import InputError
 
 
 @click.command("throughput")
@@ -16,8 +15,7 @@ def command(**given: Any) -> None:
     from makespan.estimators.microbench import fit, programs, samples
 
     asked = Asked(**given)
-    if asked.fit is not None and asked.gpu is None:
-        raise InputError("--gpu is missing: the description of what was measured (SMs and clock)")
+    asked.needs_gpu("SMs and clock")
 
     def measured(device: Any) -> Any:
         from makespan.estimators.microbench.on_opencl import measure_throughput

@@ -10,13 +10,12 @@ Source: a patent on the throughput test for FFMA in dual-issue mode, and Zhang, 
 """
 
 from makespan.estimators.dual_issue.bank_relation import BankResult, Threshold, banks
-from makespan.estimators.dual_issue.checker import CycleReport, check
 from makespan.estimators.dual_issue.code_meaning import CodeResult, codes
-from makespan.estimators.dual_issue.device import IssueDevice, Run, Sm
+from makespan.estimators.dual_issue.device import Instruction, IssueDevice, Opcode, Program, Run, Sm
 from makespan.estimators.dual_issue.ffma_bound import Work, estimate
+from makespan.estimators.dual_issue.listing import CycleReport, check
 from makespan.estimators.dual_issue.method import Characteristics, characterise
 from makespan.estimators.dual_issue.pattern_ranking import PatternResult, codes_for, patterns
-from makespan.estimators.dual_issue.program import Instruction, Opcode, Program
 from makespan.estimators.dual_issue.timing import latency, throughput
 from makespan.estimators.dual_issue.truth import Truth
 from makespan.estimators.dual_issue.virtual import VirtualSm, parse_device

@@ -7,9 +7,8 @@ from itertools import combinations, pairwise
 from statistics import fmean, median, pstdev
 
 from makespan.errors import InputError, MeasurementError
-from makespan.estimators.dual_issue.codec import SINGLE_ISSUE
-from makespan.estimators.dual_issue.device import IssueDevice
-from makespan.estimators.dual_issue.program import Instruction, Opcode
+from makespan.estimators.dual_issue.control_codes import SINGLE_ISSUE
+from makespan.estimators.dual_issue.device import Instruction, IssueDevice, Opcode
 from makespan.estimators.dual_issue.registers import MAX_REGISTERS, ZERO, BankFunction, function_of
 from makespan.estimators.dual_issue.timing import Reference, reference, throughput
 

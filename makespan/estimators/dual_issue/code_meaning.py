@@ -5,10 +5,8 @@ from dataclasses import dataclass
 from itertools import product
 
 from makespan.errors import MeasurementError
-from makespan.estimators.dual_issue.codec import CODES, SINGLE_ISSUE
-from makespan.estimators.dual_issue.device import IssueDevice
-from makespan.estimators.dual_issue.gaps import StallField
-from makespan.estimators.dual_issue.program import Instruction, Opcode
+from makespan.estimators.dual_issue.control_codes import CODES, SINGLE_ISSUE, StallField
+from makespan.estimators.dual_issue.device import Instruction, IssueDevice, Opcode
 from makespan.estimators.dual_issue.timing import clean_instruction, latency, reference, runs_for, throughput, timed
 
 TOLERANCE = 0.25

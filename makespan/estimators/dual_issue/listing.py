@@ -1,21 +1,21 @@
-"""Listings of machine code with control codes, in the syntax of KeplerAs: read, written, and cut into blocks.
+"""Listings of machine code with control codes, in the syntax of KeplerAs, and what they do cycle by cycle.
 
-A line is `T:G:D:S:nn [@P0] MNEMONIC operands;`, with `#` and `//` for comments and `NAME:` for labels. Three comments
-mean something: `# Kernel: NAME`, `# pattern: 1-2-2-1`, and `# block N[: 0xWORD]` in front of seven instructions.
-Without block comments a block is every seven instructions.
+A line is `T:G:D:S:nn [@P0] MNEMONIC operands;`, with `#` and `//` for comments and `NAME:` for labels. Two comments
+mean something: `# pattern: 1-2-2-1`, and `# block N[: 0xWORD]` in front of seven instructions. Without block comments a
+block is every seven instructions.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
 from makespan.errors import InputError, ParseError, UnsupportedError
 from makespan.estimators.dual_issue.arbiter import Pattern, parse_pattern, spell
-from makespan.estimators.dual_issue.codec import PER_BLOCK, decode, encode, parsed, spelled
-from makespan.estimators.dual_issue.program import OPERANDS, Instruction, Opcode
-from makespan.estimators.dual_issue.registers import ZERO
+from makespan.estimators.dual_issue.control_codes import GK110_DUAL, PER_BLOCK, decode, parsed
+from makespan.estimators.dual_issue.device import OPERANDS, Opcode
+from makespan.estimators.dual_issue.registers import ZERO, Banks, ways
 from makespan.text_file import read_text
 
 MAX_BYTES = 4 << 20
@@ -23,13 +23,11 @@ _ARITHMETIC = {"FFMA", "FMUL", "FADD"}
 _NO_RESULT = ("ST", "BRA", "EXIT", "NOP", "BAR", "ISETP", "FSETP", "RED", "TEXDEPBAR", "RET", "MEMBAR")
 _WIDE = {"64": 2, "128": 4}
 _INSTRUCTION = re.compile(r"(\S+)\s+(@!?P[0-7T]\s+)?([A-Z][A-Z0-9]*(?:\.[A-Za-z0-9]+)*)\s*([^;]*?)\s*;?")
-_LABEL = re.compile(r"([A-Za-z_]\w*):")
+_LABEL = re.compile(r"[A-Za-z_]\w*:")
 _REGISTER = re.compile(r"(?<![\w.])R(\d+|Z)(?!\w)")
-_KERNEL = re.compile(r"#\s*Kernel:\s*([A-Za-z_]\w*)\s*")
 _PATTERN = re.compile(r"#\s*pattern:\s*(\S+)\s*")
 _BLOCK = re.compile(r"#\s*block\s+(\d{1,6})\s*(?::\s*(0[xX][0-9a-fA-F]{1,16}))?\s*")
 _OPERAND = re.compile(r"[\w\s.\-+|~!\[\]*]+")
-_KERNEL_NAME = "listing"
 _MOST_DIGITS = 9
 
 
@@ -41,7 +39,6 @@ class Line:
         code: the control code.
         mnemonic: with its modifiers, such as `LDS.64`.
         guard: `@P0`, `@!P0` or nothing.
-        label: of the place before it.
         number: in the file, for messages.
     """
 
@@ -49,7 +46,6 @@ class Line:
     mnemonic: str
     operands: tuple[str, ...] = ()
     guard: str = ""
-    label: str = ""
     number: int = field(default=0, compare=False)
 
     @property
@@ -101,7 +97,6 @@ class Listing:
         pattern: of single and dual issues that the listing says it has.
     """
 
-    name: str
     blocks: tuple[Block, ...]
     pattern: Pattern | None = None
 
@@ -109,36 +104,6 @@ class Listing:
     def lines(self) -> tuple[Line, ...]:
         """All instructions in order."""
         return tuple(line for block in self.blocks for line in block)
-
-
-def line_of(instruction: Instruction) -> Line:
-    """An instruction of a measurement as a line."""
-    named = [] if instruction.destination is None else [_name(instruction.destination)]
-    named += ["SR_CLOCKLO"] if instruction.opcode is Opcode.S2R else [_name(one) for one in instruction.sources]
-    return Line(instruction.code, instruction.opcode.value, tuple(named))
-
-
-def text(listing: Listing) -> str:
-    """The listing as a file, each block with its scheduling word."""
-    return "\n".join([*_written(listing), ""])
-
-
-def _written(listing: Listing) -> Iterator[str]:
-    yield f"# Kernel: {listing.name}"
-    if listing.pattern is not None:
-        yield f"# pattern: {spell(listing.pattern)}"
-    for number, block in enumerate(listing.blocks):
-        word = f": {encode([line.code for line in block]):#018x}" if len(block) == PER_BLOCK else ""
-        yield f"# block {number}{word}"
-        for line in block:
-            if line.label:
-                yield f"{line.label}:"
-            yield f"{spelled(line.code)} {line};"
-
-
-def blocked(lines: Sequence[Line]) -> tuple[Block, ...]:
-    """Lines in blocks of seven."""
-    return tuple(tuple(lines[at : at + PER_BLOCK]) for at in range(0, len(lines), PER_BLOCK))
 
 
 def read(path: Path) -> Listing:
@@ -157,39 +122,24 @@ def parse(content: str, where: str) -> Listing:
         ParseError: the first line that is not understood, a block of more or fewer than seven instructions, or a
             scheduling word that is none or does not fit the codes below it.
     """
-    name, pattern = _KERNEL_NAME, None
-    label = ""
+    pattern = None
     marks: list[tuple[int, int, int | None]] = []  # line number, instructions before it, scheduling word
     lines: list[Line] = []
     for number, raw in enumerate(content.split("\n"), start=1):
         try:
             line = raw.strip()
             if line.startswith("#"):
-                if match := _KERNEL.fullmatch(line):
-                    name = match[1]
-                elif match := _PATTERN.fullmatch(line):
+                if match := _PATTERN.fullmatch(line):
                     pattern = parse_pattern(match[1])
                 elif match := _BLOCK.fullmatch(line):
                     marks.append((number, len(lines), int(match[2], 16) if match[2] else None))
-            elif match := _LABEL.fullmatch(_code(line)):
-                label = match[1]
-            elif _code(line):
-                lines.append(_line(_code(line), label, number))
-                label = ""
+            elif (code := re.split(r"//|#", line, maxsplit=1)[0].strip()) and not _LABEL.fullmatch(code):
+                lines.append(Line(*_fields(code), number))
         except InputError as error:
             raise ParseError(where, number, 1, str(error), raw[:200]) from None
     if not lines:
         raise ParseError(where, 1, 1, "no instruction in the listing")
-    return Listing(name, _blocks(lines, marks, where), pattern)
-
-
-def _code(line: str) -> str:
-    """A line without its comment."""
-    return re.split(r"//|#", line, maxsplit=1)[0].strip()
-
-
-def _line(line: str, label: str, number: int) -> Line:
-    return Line(*_fields(line), label, number)
+    return Listing(_blocks(lines, marks, where), pattern)
 
 
 @lru_cache(maxsize=4096)
@@ -219,14 +169,10 @@ def _registers(operand: str) -> tuple[int, ...]:
     return tuple(ZERO if name == "Z" else int(name) for name in named)
 
 
-def _name(register: int) -> str:
-    return "RZ" if register == ZERO else f"R{register}"
-
-
 def _blocks(lines: Sequence[Line], marks: Sequence[tuple[int, int, int | None]], where: str) -> tuple[Block, ...]:
     """Blocks as the comments cut them, or of seven."""
     if not marks:
-        return blocked(lines)
+        return tuple(tuple(lines[at : at + PER_BLOCK]) for at in range(0, len(lines), PER_BLOCK))
     if marks[0][1]:
         raise ParseError(where, lines[0].number, 1, "instructions in front of the first block comment")
     ends = [*[before for _, before, _ in marks[1:]], len(lines)]
@@ -250,3 +196,109 @@ def _check_word(word: int, block: Block, where: str, number: int) -> None:
         raise ParseError(where, number, 1, str(error)) from None
     if stated[: len(block)] != tuple(line.code for line in block):
         raise ParseError(where, number, 1, f"the codes below are not those of the scheduling word {word:#018x}")
+
+
+_WHOLE = [1, 1, 2, 2]
+
+
+@dataclass(frozen=True, slots=True)
+class CycleReport:
+    """An issue cycle. Only arithmetic instructions count: addresses are not read through the ports of the banks.
+
+    Args:
+        block: which block the instructions are of, from 0.
+        reads: registers that the banks have to deliver, rising.
+        banks: the bank of each of them.
+        cached: registers that the operand cache still has from the issue cycle before.
+        shared: registers that both instructions need.
+        ways: the most reads of one bank; 0 or 1 is free of conflicts.
+    """
+
+    block: int
+    lines: tuple[Line, ...]
+    reads: tuple[int, ...]
+    banks: tuple[int, ...]
+    cached: tuple[int, ...]
+    shared: tuple[int, ...]
+    ways: int
+
+    @property
+    def issued(self) -> int:
+        """Arithmetic instructions."""
+        return sum(line.is_arithmetic for line in self.lines)
+
+
+def check(
+    listing: Listing, banks: Banks, *, dual: Collection[int] = (GK110_DUAL,), cache: bool = True
+) -> tuple[CycleReport, ...]:
+    """Go through a listing.
+
+    Args:
+        dual: control codes that open a dual issue.
+        cache: whether there is an operand cache.
+
+    Raises:
+        InputError: a dual issue that no hardware does (over the end of a block, of dependent instructions), or a
+            pattern of single and dual issues that does not fit its block.
+    """
+    reports: list[CycleReport] = []
+    before: frozenset[int] = frozenset()
+    for number, block in enumerate(listing.blocks):
+        for lines in _cycles(block, number, dual):
+            needed = [frozenset(line.sources) for line in lines if line.is_arithmetic]
+            need = frozenset().union(*needed)
+            cached = need & before if cache else frozenset()
+            reads = tuple(sorted(need - cached))
+            shared = needed[0] & needed[1] if len(needed) > 1 else frozenset()
+            reports.append(
+                CycleReport(
+                    number, lines, reads, tuple(map(banks, reads)), tuple(sorted(cached)), tuple(sorted(shared)),
+                    ways(reads, banks),
+                )
+            )  # fmt: skip
+            before = need
+    for number in range(len(listing.blocks)):
+        _check_pattern(pattern_of(reports, number), listing.pattern, number)
+    return tuple(reports)
+
+
+def pattern_of(reports: Collection[CycleReport], block: int) -> Pattern:
+    """How many arithmetic instructions each issue cycle of a block has, those without any left out."""
+    return tuple(report.issued for report in reports if report.block == block and report.issued)
+
+
+def _cycles(block: Block, number: int, dual: Collection[int]) -> Iterator[tuple[Line, ...]]:
+    """Instructions of a block by issue cycle."""
+    if len(block) == PER_BLOCK and block[-1].code in dual:
+        raise InputError(
+            f"line {block[-1].number}: a dual code on the last slot of block {number}: nothing can issue with"
+            f" {block[-1]}"
+        )
+    at = 0
+    while at < len(block):
+        first = block[at]
+        if first.code not in dual:
+            yield (first,)
+            at += 1
+            continue
+        if at + 1 == len(block):
+            raise InputError(f"line {first.number}: a dual code on the last instruction of the listing")
+        second = block[at + 1]
+        if hazard := set(first.written) & {*second.sources, *second.written}:
+            raise InputError(
+                f"line {second.number}: {second} depends on {first} by R{min(hazard)}: they cannot issue together"
+            )
+        yield (first, second)
+        at += 2
+
+
+def _check_pattern(found: Pattern, stated: Pattern | None, block: int) -> None:
+    """A block with dual issues of arithmetic has a whole pattern; one that the listing states has that one."""
+    if 2 not in found and stated is None:
+        return
+    if (stated is None and sorted(found) != _WHOLE) or (stated is not None and found and found != stated):
+        wanted = "two single and two dual issues" if stated is None else spell(stated)
+        raise InputError(
+            f"block {block} has the FFMA pattern {spell(found)} instead of {wanted}: a pattern must not cross the"
+            " boundary of an 8-word block; align it, six FFMAs and a free slot to a block"
+        )

@@ -6,7 +6,7 @@ have stay empty; tests may be left out, but not be incomplete.
 """
 
 import csv
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from itertools import islice
 from math import isfinite
 from pathlib import Path
@@ -25,7 +25,7 @@ from makespan.estimators.dual_issue.bank_relation import (
     classify,
 )
 from makespan.estimators.dual_issue.code_meaning import CodeResult, interpret
-from makespan.estimators.dual_issue.codec import CODES, SINGLE_ISSUE
+from makespan.estimators.dual_issue.control_codes import CODES, SINGLE_ISSUE
 from makespan.estimators.dual_issue.device import Sm
 from makespan.estimators.dual_issue.method import Characteristics
 from makespan.estimators.dual_issue.pattern_ranking import PatternResult, ranked
@@ -89,15 +89,6 @@ def parse(content: str, where: str, sm: Sm, threshold: Threshold = Threshold.AUT
         codes=meaning,
         patterns=ranked(reached),
     )
-
-
-def template(registers: Iterable[int]) -> str:
-    """A table to fill in: all keys, no numbers."""
-    keys = [("latency", "FFMA"), ("throughput", "FMUL")]
-    keys += [("bank", f"R{a}:R{b}") for a, b in all_pairs(list(registers))]
-    keys += [("code", f"{code:#04x}") for code in range(CODES)]
-    keys += [("pattern", name) for name in ("1-1-2-2", "1-2-1-2", "1-2-2-1", "2-1-1-2", "2-1-2-1", "2-2-1-1")]
-    return "\n".join([",".join(COLUMNS), *(f"{test},{key},,," for test, key in keys), ""])
 
 
 def _tests(content: str, sm: Sm) -> dict[str, dict[str, _Row]]:

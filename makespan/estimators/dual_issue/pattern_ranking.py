@@ -7,11 +7,9 @@ from makespan.errors import InputError, MeasurementError
 from makespan.estimators.dual_issue.arbiter import PATTERNS, Pattern, spell
 from makespan.estimators.dual_issue.bank_relation import BankResult
 from makespan.estimators.dual_issue.code_meaning import CodeResult
-from makespan.estimators.dual_issue.codec import PER_BLOCK, SINGLE_ISSUE
-from makespan.estimators.dual_issue.device import IssueDevice
-from makespan.estimators.dual_issue.program import Instruction, Opcode, Program
+from makespan.estimators.dual_issue.control_codes import PER_BLOCK, SINGLE_ISSUE
+from makespan.estimators.dual_issue.device import Instruction, IssueDevice, Opcode, Program, check_unrolled
 from makespan.estimators.dual_issue.registers import ZERO
-from makespan.estimators.dual_issue.rules import check_unrolled
 from makespan.estimators.dual_issue.timing import LOOPS, UNROLLED, rate
 
 _BLOCKS = 3

@@ -7,10 +7,18 @@ from random import Random
 from statistics import fmean, pstdev
 
 from makespan.errors import MeasurementError
-from makespan.estimators.dual_issue.codec import SINGLE_ISSUE
-from makespan.estimators.dual_issue.device import IssueDevice
-from makespan.estimators.dual_issue.program import OPERANDS, Instruction, Opcode, Program
-from makespan.estimators.dual_issue.rules import CLOCK_STALL, TIMED_LOOPS, check_timed, check_unrolled
+from makespan.estimators.dual_issue.control_codes import SINGLE_ISSUE
+from makespan.estimators.dual_issue.device import (
+    CLOCK_STALL,
+    OPERANDS,
+    TIMED_LOOPS,
+    Instruction,
+    IssueDevice,
+    Opcode,
+    Program,
+    check_timed,
+    check_unrolled,
+)
 
 WARPS_PER_SCHEDULER = 4
 UNROLLED = 255
@@ -106,15 +114,9 @@ def timed(
     return fmean(spans)
 
 
-def clocked(tested: Sequence[Instruction], stall: int | None = None) -> Program:
-    """Instructions between two clock reads.
-
-    Args:
-        stall: control code of the first read, long enough; None puts fillers between the reads.
-    """
+def clocked(tested: Sequence[Instruction]) -> Program:
+    """Instructions between two clock reads, with fillers that the reads need."""
     first, last = (Instruction(Opcode.S2R, register) for register in CLOCKS)
-    if stall is not None:
-        return Program((Instruction(Opcode.S2R, CLOCKS[0], code=stall), *tested, last))
     return Program((first, *[Instruction(Opcode.NOP)] * CLOCK_STALL, *tested, last))
 
 

@@ -1,14 +1,12 @@
-"""What a virtual SM really is: the facts that the measurements have to find out."""
+"""What a virtual SM really is: the facts that the measurements have to find out, and what they give in a formula."""
 
 from dataclasses import dataclass, field
 from enum import StrEnum
 
 from makespan.errors import InputError
 from makespan.estimators.dual_issue.arbiter import Arbiter, Bubbles
-from makespan.estimators.dual_issue.codec import CODES, PER_BLOCK
-from makespan.estimators.dual_issue.device import Sm
-from makespan.estimators.dual_issue.gaps import GK110_DUAL, GK110_GAPS, GK110_PARTNERS
-from makespan.estimators.dual_issue.program import Instruction, Opcode
+from makespan.estimators.dual_issue.control_codes import CODES, GK110_DUAL, GK110_GAPS, GK110_PARTNERS, PER_BLOCK
+from makespan.estimators.dual_issue.device import Instruction, Opcode, Program, Sm
 from makespan.estimators.dual_issue.registers import GK110_BANKS, ZERO, ways
 
 CLEAN, TWO_WAY, THREE_WAY = 127.50, 119.18, 94.52
@@ -113,3 +111,34 @@ class Truth:
 def blocks(instructions: tuple[Instruction, ...]) -> list[tuple[Instruction, ...]]:
     """Instructions in blocks of seven, the last perhaps shorter."""
     return [instructions[at : at + PER_BLOCK] for at in range(0, len(instructions), PER_BLOCK)]
+
+
+def closed_form_cycles(truth: Truth, program: Program, warps: int, loops: int) -> float | None:
+    """Cycles of a noiseless execution; None for programs that the formula does not know.
+
+    An iteration of the warps of a scheduler takes the issue slots of them all, with what conflicts add, or the gaps of
+    one warp, whichever is more. That needs gaps of 1, which leave the scheduler no choice, or else equal gaps and
+    equal conflicts of whole cycles; and no dual issues, dependences and clock reads.
+    """
+    if not _is_free(truth, program):
+        return None
+    costs = [1 + (truth.penalty(frozenset(one.sources)) if one.is_arithmetic else 0.0) for one in program.body]
+    gaps = {truth.gaps[one.code] for one in program.body}
+    if gaps != {1} and (len(gaps) > 1 or len(set(costs)) > 1 or costs[0] % 1):
+        return None
+    slots, span = program.unroll * sum(costs), len(program) * max(gaps)
+    most = -(-warps // truth.sm.schedulers)
+    cold = -(-len(program) // PER_BLOCK) * truth.miss_cycles
+    return (loops * max(most * slots, span) + cold) / (1 - truth.overhead)
+
+
+def _is_free(truth: Truth, program: Program) -> bool:
+    """Whether nothing but gaps and conflicts delays an instruction."""
+    written = {one.destination for one in program.body}
+    return len(program) <= truth.sm.icache_instructions and not any(
+        truth.gaps[one.code] == 0
+        or one.code in truth.keeps
+        or one.opcode is Opcode.S2R
+        or any(register in written for register in one.sources)
+        for one in program.body
+    )

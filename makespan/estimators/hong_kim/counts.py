@@ -6,8 +6,8 @@ from fractions import Fraction
 from types import MappingProxyType
 
 from makespan.estimators.gpu import Gpu
+from makespan.estimators.gpu_keys import Kind
 from makespan.estimators.hong_kim.inputs import HongKimKernel
-from makespan.estimators.instruction_classes import Kind
 from makespan.estimators.profile import Coalescing, InstructionCount, KernelProfile, MemoryOperation, Rule
 
 _DENOMINATOR = 10**9

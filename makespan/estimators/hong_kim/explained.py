@@ -4,13 +4,11 @@ from collections.abc import Iterator, Mapping
 from fractions import Fraction
 
 from makespan.estimators.estimate import Estimate, Origin, Quantity, Term
-from makespan.estimators.gpu import Gpu
+from makespan.estimators.gpu import Gpu, Status
+from makespan.estimators.hong_kim.computation import CompModel, needed
 from makespan.estimators.hong_kim.counts import coalescing
-from makespan.estimators.hong_kim.description import KEYS, assumed, of_gpu, require
-from makespan.estimators.hong_kim.inputs import HongKimKernel
-from makespan.estimators.hong_kim.model import Bound, HongKimResult, Variant, estimate
-from makespan.estimators.hong_kim.residency import Rep
-from makespan.estimators.hong_kim.throughput import CompModel
+from makespan.estimators.hong_kim.inputs import DEVICE, KEYS, HongKimKernel, of_gpu, throughput_of
+from makespan.estimators.hong_kim.model import Bound, HongKimResult, Rep, Variant, estimate
 from makespan.estimators.profile import Rule
 
 METHOD = "hong-kim"
@@ -40,9 +38,13 @@ def estimate_launch(
         notes: what to know of a count, by its name in `HongKimKernel`.
         warnings: what is doubtful about the counts.
     """
-    require(gpu, kernel, comp_model)
+    gpu.require(*DEVICE, *(KEYS[name] for name in needed(kernel, throughput_of(gpu), comp_model)))
     result = estimate(of_gpu(gpu), kernel, variant=variant, rep=rep, comp_model=comp_model)
-    guessed = [f"{key} is assumed: {gpu.data[key].source}" for key in assumed(gpu)]
+    guessed = [
+        f"{key} is assumed: {gpu.data[key].source}"
+        for key in ("sms", "clock_ghz", "mem_bw_gbs", *KEYS.values())
+        if key in gpu.data and gpu.data[key].status is Status.ASSUMED
+    ]
     if origin is Origin.DERIVED and kernel.mem_insts:
         guessed += _guessed_coalescing(gpu)
     return Estimate(
@@ -98,12 +100,12 @@ def _of_gpu(gpu: Gpu) -> Iterator[Quantity]:
 
 def _of_result(result: HongKimResult, variant: Variant) -> Iterator[Quantity]:
     """The symbols in their order, and among them what is no number."""
-    for name, row in result.rows.items():
+    for name, quantity in result.symbols.items():
         if name == "published exec":
             yield Quantity("case", str(result.case), "", Origin.DERIVED)
             yield Quantity("bound", str(result.bound), "", Origin.DERIVED)
             yield Quantity("variant", variant, "", Origin.GIVEN)
-        yield row.quantity
+        yield quantity
         if name == "issue_bound":
             yield Quantity("below_issue_bound", str(result.below_issue_bound).lower(), "", Origin.DERIVED)
 

@@ -1,13 +1,54 @@
-"""What the model asks for: the GPU, with its measured memory parameters, and the kernel with its launch."""
+"""What the model asks for: the GPU with its measured memory parameters, the kernel with its launch; exact rationals."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
+from math import isfinite
 from types import MappingProxyType
+from typing import TypeAlias
 
 from makespan.errors import InputError
-from makespan.estimators.hong_kim.exact import Number, exact, whole
+from makespan.estimators.gpu import Gpu, number
 from makespan.estimators.occupancy import Limits
+from makespan.machine.values import shown
+
+Number: TypeAlias = int | float | Fraction
+
+LARGEST = 10**18
+"""Larger numbers, and positive ones below its inverse, are typing errors; within it no result overflows a float."""
+
+
+def exact(value: object, what: str, *, positive: bool = False) -> Fraction:
+    """The number, which must be finite and not negative; `what` names it in messages.
+
+    A float is the shortest decimal that prints like it: 1.35 is 27/20, as its writer meant.
+
+    Raises:
+        InputError: no number, or one out of range.
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float | Fraction):
+        raise InputError(f"{what} must be a number, not {shown(value)}")
+    if isinstance(value, float) and not isfinite(value):
+        raise InputError(f"{what} must be finite, not {value}")
+    if value < 0 or (positive and value == 0):
+        raise InputError(f"{what} must be {'above 0' if positive else 'at least 0'}, not {_said(value)}")
+    if value > LARGEST or 0 < value * LARGEST < 1:
+        raise InputError(f"{what} must be within 1e-18..1e18, not {_said(value)}")
+    return Fraction(repr(float(value))) if isinstance(value, float) else Fraction(value)
+
+
+def whole(value: object, what: str, *, least: int = 1) -> int:
+    """The whole number of at least `least`; raises as `exact` does."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise InputError(f"{what} must be a whole number, not {shown(value)}")
+    if not least <= value <= LARGEST:
+        raise InputError(f"{what} must be at least {least} and at most 1e18, not {shown(value)}")
+    return value
+
+
+def _said(value: int | float | Fraction) -> str:
+    return str(value) if isinstance(value, Fraction) else shown(value)
+
 
 LANE_BYTES = 4
 """Of a load whose width nobody gave: one float a lane, 128 bytes for a warp of 32."""
@@ -147,3 +188,81 @@ class HongKimKernel:
     def total_insts(self) -> Fraction:
         """All instructions but barriers."""
         return self.mem_insts + exact(self.comp_insts, "")
+
+
+COUNTS = {
+    "comp": "comp_insts",
+    "coal": "coal_mem_insts",
+    "uncoal": "uncoal_mem_insts",
+    "synch": "synch_insts",
+    "uncoal_per_mw": "uncoal_per_mw",
+    "load_bytes": "load_bytes_per_warp",
+}
+"""Fields of `HongKimKernel` by the names that a list of counts has."""
+
+
+def counts(text: str, what: str) -> dict[str, Fraction]:
+    """The numbers of `NAME=N,...`, by field.
+
+    >>> counts("comp=27,uncoal=6", "--counts")
+    {'comp_insts': Fraction(27, 1), 'uncoal_mem_insts': Fraction(6, 1)}
+
+    Raises:
+        InputError: an unknown name, one that is given twice, or no number.
+    """
+    found: dict[str, Fraction] = {}
+    for item in text.split(","):
+        name, _, value = (part.strip() for part in item.partition("="))
+        if name not in COUNTS:
+            raise InputError(f"{what}: unknown name {shown(name)}; known: {', '.join(COUNTS)}")
+        if COUNTS[name] in found:
+            raise InputError(f"{what}: {name} is given twice")
+        found[COUNTS[name]] = _exact(value, f"{what}: {name}")
+    return found
+
+
+def _exact(text: str, what: str) -> Fraction:
+    value = number(text)
+    if value is None:
+        raise InputError(f"{what} must be a number, not {shown(text)}")
+    return exact(int(value) if value.is_integer() else value, what)
+
+
+KEYS = {
+    "mem_ld": "hong_kim.mem_ld",
+    "departure_del_coal": "hong_kim.departure_del_coal",
+    "departure_del_uncoal": "hong_kim.departure_del_uncoal",
+    "issue_cycles": "hong_kim.issue_cycles",
+    "uncoal_per_mw": "hong_kim.uncoal_per_mw",
+}
+DEVICE = ("sms", "clock_ghz", "mem_bw_gbs", "warp_size")
+_TABLES = {"hong_kim.throughput.": "", "hong_kim.vector_throughput.": "4"}
+"""Prefix of the key, and suffix of the operation: `f32_add4` is an addition of vectors of four."""
+
+
+def of_gpu(gpu: Gpu) -> HongKimGPU:
+    """What the description says to the model; what it does not say is asked for when it is needed.
+
+    Raises:
+        InputError: no number of SMs, clock, bandwidth or warp size.
+    """
+    gpu.require(*DEVICE)
+    return HongKimGPU(
+        name=gpu.name,
+        limits=Limits.of(gpu),
+        sms=gpu.whole("sms"),
+        freq_ghz=gpu.number("clock_ghz"),
+        mem_bw_gbs=gpu.number("mem_bw_gbs"),
+        throughput=throughput_of(gpu),
+        **{name: gpu.get(key) for name, key in KEYS.items()},
+    )
+
+
+def throughput_of(gpu: Gpu) -> dict[str, float]:
+    """Operations per cycle, by operation."""
+    return {
+        key.removeprefix(prefix) + suffix: float(datum.value)
+        for prefix, suffix in _TABLES.items()
+        for key, datum in gpu.data.items()
+        if key.startswith(prefix)
+    }

@@ -4,16 +4,20 @@ Source: A. A. Kleimenov and N. N. Popova, A method for prediction execution time
 Nanotechnology 8(1), 2021, pp. 38-45.
 """
 
-from makespan.estimators.kleimenov_popova.delays import by_throughput, by_units
-from makespan.estimators.kleimenov_popova.demand import WORST_CASE_CACHE, HitRates, KernelModel, Thread, Warp
-from makespan.estimators.kleimenov_popova.device import Device, Levels
-from makespan.estimators.kleimenov_popova.fixpoint import Fixpoint, Rules, fixpoint
+from makespan.estimators.kleimenov_popova.demand import WORST_CASE_CACHE, HitRates, KernelModel, SyncUnit, Thread, Warp
+from makespan.estimators.kleimenov_popova.device import Device, LaunchLine, Levels, relative_error
 from makespan.estimators.kleimenov_popova.from_ptx import PtxModel, device_of, from_ptx
-from makespan.estimators.kleimenov_popova.launch_time import LaunchLine, relative_error
-from makespan.estimators.kleimenov_popova.prediction import StaticFixpointResult, WaveResult, estimate
+from makespan.estimators.kleimenov_popova.gpu_timing import Timing, by_throughput, by_units
+from makespan.estimators.kleimenov_popova.prediction import (
+    Fixpoint,
+    Rules,
+    StaticFixpointResult,
+    WaveResult,
+    estimate,
+    fixpoint,
+)
 from makespan.estimators.kleimenov_popova.recurrence import LoopRule
-from makespan.estimators.kleimenov_popova.thread_time import Timing, expressions, thread_time
-from makespan.estimators.kleimenov_popova.waves import SyncUnit
+from makespan.estimators.kleimenov_popova.thread_time import expressions, thread_time
 
 __all__ = [
     "WORST_CASE_CACHE",

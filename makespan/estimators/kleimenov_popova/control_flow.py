@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 
 from makespan.errors import UnsupportedError
-from makespan.estimators.kleimenov_popova.sequence import Repeat, Sequence, Single, Step
+from makespan.estimators.kleimenov_popova.recurrence import Repeat, Sequence, Single, Step
 from makespan.flow import Flow, Terrain, refuse_unbounded
 
 MAX_STEPS = 200_000

@@ -7,8 +7,35 @@ from typing import NamedTuple
 
 from makespan.errors import InputError
 from makespan.estimators.gpu import Gpu
-from makespan.estimators.kleimenov_popova.launch_time import LaunchLine
 from makespan.estimators.occupancy import Limits
+
+
+class LaunchLine(NamedTuple):
+    """`blocks * x1 + x2` seconds for a grid.
+
+    Args:
+        x1: seconds per block.
+        x2: seconds.
+    """
+
+    x1: float
+    x2: float
+
+    def seconds(self, blocks: int) -> float:
+        """The launch time of a grid."""
+        return blocks * self.x1 + self.x2
+
+
+def relative_error(measured: float, predicted: float) -> float:
+    """`|(measured - predicted) / measured|`, the error metric of the paper.
+
+    Raises:
+        InputError: a measured time that is not positive.
+    """
+    if not (isfinite(measured) and measured > 0):
+        raise InputError(f"the measured time must be positive and finite, not {measured:g} s")
+    return abs((measured - predicted) / measured)
+
 
 PREFIX = "kleimenov_popova"
 EXTRA_SECTORS = 32 - 4

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from makespan.estimators.estimate import Estimate, Origin, Quantity, Term
 from makespan.estimators.gpu import Gpu
-from makespan.estimators.kleimenov_popova import timing_of_gpu
+from makespan.estimators.kleimenov_popova import gpu_timing
 from makespan.estimators.kleimenov_popova.demand import HitRates
 from makespan.estimators.kleimenov_popova.device import NAMES, PREFIX, Device
 from makespan.estimators.kleimenov_popova.from_ptx import PtxModel, ThreadModel
@@ -32,7 +32,7 @@ def explained(gpu: Gpu, device: Device, model: PtxModel, hits: HitRates, result:
         quantities=(
             *_given(model, hits),
             *_of_gpu(gpu, device),
-            *timing_of_gpu.quantities(gpu, model.timing),
+            *gpu_timing.quantities(gpu, model.timing),
             *_of_kernel(model),
             *_of_launch(result),
             *(each for number, wave in enumerate(result.waves, 1) for each in _of_wave(number, wave)),

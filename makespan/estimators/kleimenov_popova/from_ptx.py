@@ -6,16 +6,16 @@ from typing import TypeAlias
 
 from makespan.errors import InputError
 from makespan.estimators.gpu import Gpu
-from makespan.estimators.instruction_classes import Kind
-from makespan.estimators.kleimenov_popova import timing_of_gpu
+from makespan.estimators.gpu_keys import Kind
+from makespan.estimators.kleimenov_popova import gpu_timing
 from makespan.estimators.kleimenov_popova.control_flow import ControlFlow
 from makespan.estimators.kleimenov_popova.demand import HitRates, KernelModel, Thread, Warp
 from makespan.estimators.kleimenov_popova.device import Device
+from makespan.estimators.kleimenov_popova.gpu_timing import Timing
 from makespan.estimators.kleimenov_popova.piecewise import exact
-from makespan.estimators.kleimenov_popova.recurrence import LoopRule
-from makespan.estimators.kleimenov_popova.sequence import Sequence as Steps
-from makespan.estimators.kleimenov_popova.sequence import Single
-from makespan.estimators.kleimenov_popova.thread_time import ThreadTime, Timing, thread_time
+from makespan.estimators.kleimenov_popova.recurrence import LoopRule, Single
+from makespan.estimators.kleimenov_popova.recurrence import Sequence as Steps
+from makespan.estimators.kleimenov_popova.thread_time import ThreadTime, thread_time
 from makespan.estimators.profile import KernelProfile, MemoryOperation, Resources, profile
 from makespan.estimators.profile.launched import Launched
 from makespan.estimators.profile.opcodes import DEVICE, kind, memory_access
@@ -100,7 +100,7 @@ def from_ptx(
         dynamic_shared_bytes=dynamic_shared_bytes,
     )
     source = _Source(launched, singles(launched))
-    timing = timing_of_gpu.timing(gpu, *_examples(launched.flow, source.singles))
+    timing = gpu_timing.timing(gpu, *_examples(launched.flow, source.singles))
     uncoalesced = _uncoalesced(profiled.device_memory)
     dram = exact(device.latency.dram)
 
@@ -121,8 +121,8 @@ def device_of(gpu: Gpu, kernel: Kernel, launch: Launch) -> Device:
     """
     launched = Launched.of(kernel, launch)
     example, where = _examples(launched.flow, singles(launched))
-    timing_of_gpu.check_delays(gpu)
-    gpu.require(*Device.keys(gpu), *timing_of_gpu.keys(gpu, example), where=timing_of_gpu.by_key(where))
+    gpu_timing.check_delays(gpu)
+    gpu.require(*Device.keys(gpu), *gpu_timing.keys(gpu, example), where=gpu_timing.by_key(where))
     return Device.of(gpu)
 
 

@@ -3,58 +3,17 @@
 `lat` is what every access to global memory takes; all other latencies, and all issue delays, are numbers of the GPU.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
 from typing import NamedTuple
 
-from makespan.errors import InputError, UnsupportedError
-from makespan.estimators.instruction_classes import Kind
-from makespan.estimators.kleimenov_popova.delays import checked
+from makespan.errors import UnsupportedError
+from makespan.estimators.kleimenov_popova.gpu_timing import VARIABLE, Timing
 from makespan.estimators.kleimenov_popova.maxplus import MAX_TERMS, MaxPlus, Order, TooManyTermsError
-from makespan.estimators.kleimenov_popova.piecewise import Number, PiecewiseLinear, exact
-from makespan.estimators.kleimenov_popova.recurrence import UNROLLED, LoopRule, Recurrence, State
-from makespan.estimators.kleimenov_popova.sequence import Repeat, Sequence
-
-VARIABLE = Kind.GLOBAL
-"""The class whose latency is the variable `lat`."""
-
-
-@dataclass(frozen=True, slots=True)
-class Timing:
-    """Latency and issue delay by class of instruction, in cycles; the latency of global memory is the variable.
-
-    Raises:
-        InputError: a latency below 0, a delay below 1, or no number.
-    """
-
-    latencies: Mapping[str, float]
-    delays: Mapping[str, float]
-
-    def __post_init__(self) -> None:
-        for kind, latency in self.latencies.items():
-            if not 0 <= latency < float("inf"):
-                raise InputError(f"latency of {kind} must be finite and at least 0 cycles, not {latency:g}")
-        for kind, delay in self.delays.items():
-            checked(delay, f"class {kind}")
-
-    def latency(self, kind: str) -> Number:
-        """The latency of a class other than global memory."""
-        return exact(_found(self.latencies, kind, "latency"))
-
-    def delay(self, kind: str) -> Number:
-        """The issue delay of a class."""
-        return exact(_found(self.delays, kind, "delay"))
-
-
-def _found(table: Mapping[str, float], kind: str, what: str) -> float:
-    if kind not in table:
-        raise InputError(
-            f"no {what} of {kind} instructions: give kleimenov_popova.{what}.{kind}, which"
-            " 'makespan microbench latency' measures"
-        )
-    return table[kind]
+from makespan.estimators.kleimenov_popova.piecewise import Number, PiecewiseLinear
+from makespan.estimators.kleimenov_popova.recurrence import UNROLLED, LoopRule, Recurrence, Repeat, Sequence, State
 
 
 @dataclass(frozen=True, slots=True)

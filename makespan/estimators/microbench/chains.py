@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from makespan.estimators.instruction_classes import Kind
+from makespan.estimators.gpu_keys import Kind
 from makespan.estimators.microbench.samples import DELAY, LATENCY
 
 STREAMS = 32

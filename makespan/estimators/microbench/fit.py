@@ -13,8 +13,8 @@ from typing import Literal
 from makespan.errors import InputError, MeasurementError
 from makespan.estimators.gpu import Gpu
 from makespan.estimators.gpu_keys import KEYS
-from makespan.estimators.hong_kim.exact import exact
-from makespan.estimators.hong_kim.throughput import operations_per_cycle
+from makespan.estimators.hong_kim.computation import operations_per_cycle
+from makespan.estimators.hong_kim.inputs import exact
 from makespan.estimators.line import Line, fit_line
 from makespan.estimators.microbench.parameter import BANDWIDTH_LIMITED, LEAST_R_SQUARED, TOO_FEW, Parameter
 from makespan.estimators.microbench.samples import (

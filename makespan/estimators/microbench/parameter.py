@@ -42,6 +42,19 @@ class Parameter:
         source = "; ".join([f"microbenchmark, {self.note}{sure}{fit}", *self.doubts])
         return datum(self.key, float(self.value), source=source, status=Status.MEASURED)
 
+    def document(self) -> dict[str, object]:
+        """The number as plain data."""
+        return {
+            "key": self.key,
+            "value": float(self.value),
+            "unit": self.datum().unit,
+            "standard_error": self.error,
+            "r_squared": None if self.r_squared is None else float(self.r_squared),
+            "bandwidth_limited": self.bandwidth_limited,
+            "note": self.note,
+            "doubts": list(self.doubts),
+        }
+
     def accepted(self, *, force: bool) -> "Parameter":
         """This, if the line that it was taken from fits.
 

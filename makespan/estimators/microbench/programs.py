@@ -5,7 +5,7 @@ the two departure kernels are interchanged: consecutive addresses are the coales
 stands in for the deck's sum, whose loads do not wait for each other; the sum remains as an option.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import resources
 from string import Template
@@ -16,10 +16,10 @@ from makespan.errors import InputError
 from makespan.estimators.gpu_keys import MAX_BLOCK_WARPS
 from makespan.estimators.microbench.chains import body, kernels
 
-Language = Literal["cuda", "opencl", "ptx"]
+Language = Literal["cuda", "opencl"]
 Chase = Literal["chase", "sum"]
 
-SUFFIXES: Mapping[Language, str] = MappingProxyType({"cuda": ".cu", "opencl": ".cl", "ptx": ".ptx"})
+SUFFIXES: Mapping[Language, str] = MappingProxyType({"cuda": ".cu", "opencl": ".cl"})
 SPREAD = 33
 """Elements between the addresses of neighbouring threads: odd, and 132 bytes, so that each has a segment of its own."""
 ROUNDS, UNROLLED = 20, 50
@@ -48,8 +48,6 @@ _STEP: Mapping[tuple[Language, Chase], str] = MappingProxyType(
         ("cuda", "sum"): "        sum += load(x + at);\n        at += h;",
         ("opencl", "chase"): "        at = x[at];",
         ("opencl", "sum"): "        sum += x[at];\n        at += h;",
-        ("ptx", "chase"): "    mov.u32 %at, %value;",
-        ("ptx", "sum"): "    add.u32 %sum, %sum, %value;\n    add.u32 %at, %at, %h;",
     }
 )
 """One step of the latency kernel."""
@@ -77,59 +75,53 @@ class MemoryPlan:
 
 
 def filled(file: str, /, **values: object) -> str:
-    """A template of the package with its places filled; `$cuda_check` needs no value."""
+    """A template of the package with its places filled; `$host`, what host programs share, needs no value."""
     folder = resources.files("makespan.estimators.microbench") / "templates"
-    check = (folder / "check.cu").read_text("utf-8") if file.endswith(".cu") else ""
-    return Template((folder / file).read_text("utf-8")).substitute(values, cuda_check=check)
+    host = (folder / "host.cu").read_text("utf-8") if file.endswith(".cu") else ""
+    return Template((folder / file).read_text("utf-8")).substitute(values, host=host)
 
 
 def memory_source(language: Language, plan: MemoryPlan) -> dict[str, str]:
     """The kernels `latency`, `coalesced` and `uncoalesced`; in CUDA with a host program that prints samples as CSV."""
-    common = {
-        "loads": plan.loads,
-        "spread": SPREAD,
-        "warp_size": plan.warp_size,
-        "latency": _STEP[language, plan.latency],
-    }
-    name = f"memory{SUFFIXES[language]}"
-    if language == "ptx":
-        departures = "".join(_ptx_departures(name, plan.loads) for name in ("coalesced", "uncoalesced"))
-        return {name: filled(name, **common, departures=departures)}
+    suffix = SUFFIXES[language]
     read = "load(x + {})" if language == "cuda" else "x[{}]"
+    departures = {
+        "coalesced": (
+            "{k} * h + i",
+            "All loads of a warp fall into one segment: consecutive threads, consecutive addresses.",
+        ),
+        "uncoalesced": (
+            f"({{k}} * h + i) * {SPREAD}",
+            f"Every thread has a segment of its own: addresses are {SPREAD} elements apart.",
+        ),
+    }
+    kernels = (
+        filled(
+            f"departure{suffix}",
+            name=name,
+            comment=comment,
+            loads="\n".join(f"    float v{k} = {read.format(index.format(k=k))};" for k in range(plan.loads)),
+            sum=" + ".join(f"v{k}" for k in range(plan.loads)),
+        )
+        for name, (index, comment) in departures.items()
+    )
     text = filled(
-        name,
-        **common,
-        coalesced=_loads(plan.loads, lambda k: read.format(f"{k} * h + i")),
-        uncoalesced=_loads(plan.loads, lambda k: read.format(f"({k} * h + i) * {SPREAD}")),
-        sum=" + ".join(f"v{k}" for k in range(plan.loads)),
+        f"memory{suffix}",
+        latency=_STEP[language, plan.latency],
+        departures="\n".join(kernels),
+        loads=plan.loads,
+        spread=SPREAD,
+        warp_size=plan.warp_size,
         warps=", ".join(map(str, plan.warps)),
         steps=", ".join(map(str, plan.steps)),
         repeats=plan.repeats,
         caches=plan.caches,
     )
-    return {name: text}
-
-
-def _loads(loads: int, read: Callable[[int], str]) -> str:
-    return "\n".join(f"    float v{k} = {read(k)};" for k in range(loads))
-
-
-def _ptx_departures(name: str, loads: int) -> str:
-    statements = []
-    for k in range(loads):
-        statements.append(f"    ld.global.cv.f32 %v{k}, [%address];")
-        statements.append("    add.u64 %address, %address, %step;")
-    statements += [f"    add.f32 %v0, %v0, %v{k};" for k in range(1, loads)]
-    bytes_apart = 4 if name == "coalesced" else 4 * SPREAD
-    return filled("departures.ptx", name=name, loads=loads, element_bytes=bytes_apart, statements="\n".join(statements))
+    return {f"memory{suffix}": text}
 
 
 def throughput_source(language: Language, *, rounds: int = ROUNDS) -> dict[str, str]:
-    """A kernel for every operation; in CUDA with a host program that prints samples as CSV.
-
-    Raises:
-        InputError: PTX, which has neither loops over vectors nor an exact sine.
-    """
+    """A kernel for every operation; in CUDA with a host program that prints samples as CSV."""
     expressions = operations(language)
     tests = (f'        {{"{name}", run_{name}, {len(_values(name))}}},' for name in expressions)
     text = filled(
@@ -145,7 +137,6 @@ def throughput_source(language: Language, *, rounds: int = ROUNDS) -> dict[str, 
 
 def operations(language: Language) -> dict[str, str]:
     """What each throughput kernel repeats, by its name; `{s}` stands for the value."""
-    _refuse(language, "throughput", "ptx")
     found = dict(_CUDA if language == "cuda" else _C)
     return {**found, **{f"{name}4": found[name] for name in VECTOR}}
 
@@ -172,31 +163,28 @@ def _throughput_kernel(language: Language, name: str, expression: str) -> str:
 
 
 def instructions_source(language: Language) -> dict[str, str]:
-    """Chains and streams of instructions; in CUDA walks through memory and reads of it, too.
+    """Chains and streams of instructions, walks through memory and reads of it.
 
     Raises:
         InputError: OpenCL, which has no clock of its own.
     """
-    _refuse(language, "latency", "opencl")
-    made = list(kernels())
-    quote = _quoted if language == "cuda" else _indented
-    suffix = SUFFIXES[language]
+    if language == "opencl":
+        raise InputError("the benchmark latency has no program in opencl; take --emit cuda")
+    made = [(form, kind, count, f"{form}_{kind}_{count}") for form, kind, count in kernels()]
     text = "".join(
-        filled(f"chain{suffix}", name=f"{form}_{kind}_{count}", body=quote(body(form, kind, count)))
-        for form, kind, count in made
+        filled("chain.cu", name=name, body=_quoted(body(form, kind, count))) for form, kind, count, name in made
     )
-    tests = "\n".join(f'        {{"{form}", "{kind}", {count}, {form}_{kind}_{count}}},' for form, kind, count in made)
+    tests = "\n".join(f'        {{"{form}", "{kind}", {count}, {name}}},' for form, kind, count, name in made)
     steps = ", ".join(f"{count}u" for count in STEPS)
-    return {f"latency{suffix}": filled(f"latency{suffix}", kernels=text, tests=tests, steps=steps, repeats=REPEATS)}
+    return {"latency.cu": filled("latency.cu", kernels=text, tests=tests, steps=steps, repeats=REPEATS)}
 
 
 def launch_source(language: Language, *, warp_size: int = 32, max_warps: int = MAX_WARPS) -> dict[str, str]:
     """An empty kernel with a host program that prints launch times as CSV.
 
     Raises:
-        InputError: PTX, which has no host, or blocks that no GPU has.
+        InputError: blocks that no GPU has.
     """
-    _refuse(language, "launch", "ptx")
     if warp_size < 1 or not 1 <= max_warps <= MAX_BLOCK_WARPS:
         raise InputError(f"blocks of 1..{max_warps} warps of {warp_size} threads: no such blocks; at most 64 warps")
     values = {"grids": ", ".join(map(str, GRIDS)), "warp_size": warp_size, "max_warps": max_warps, "repeats": REPEATS}
@@ -205,31 +193,14 @@ def launch_source(language: Language, *, warp_size: int = 32, max_warps: int = M
 
 
 def ffma_source() -> dict[str, str]:
-    """Latency and throughput of FFMA for any CUDA GPU: a pair of kernels in CUDA C++ and in PTX.
+    """Latency and throughput of FFMA for any CUDA GPU.
 
-    PTX says neither which registers nor which control codes the machine code has.
+    CUDA and PTX say neither which registers nor which control codes the machine code has.
     """
     chain, streams, rounds = 128, 8, 64
-    several = [f"%f{4 + stream}" for stream in range(streams)]
-    cuda = filled("ffma.cu", chain=chain, streams=streams, rounds=rounds, operations=streams * rounds)
-    ptx = filled(
-        "ffma.ptx",
-        registers=4 + streams,
-        chain=_indented(["fma.rn.f32 %f1, %f1, %f2, %f3;"] * chain),
-        statements=_indented([f"fma.rn.f32 {name}, {name}, %f2, %f3;" for name in several] * rounds),
-        start=_indented([f"mov.f32 {name}, %f2;" for name in several]),
-        sum=_indented([f"add.f32 %f1, %f1, {name};" for name in several]),
-    )
-    return {"ffma.cu": cuda, "ffma.ptx": ptx}
-
-
-def _refuse(language: Language, benchmark: str, without: Language) -> None:
-    if language == without:
-        raise InputError(f"the benchmark {benchmark} has no program in {language}; take --emit cuda")
-
-
-def _indented(lines: list[str]) -> str:
-    return "\n".join(f"    {line}" for line in lines)
+    return {
+        "ffma.cu": filled("ffma.cu", chain=chain, streams=streams, rounds=rounds, operations=streams * rounds),
+    }
 
 
 def _quoted(lines: list[str]) -> str:

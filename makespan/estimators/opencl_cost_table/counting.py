@@ -5,18 +5,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from makespan.errors import InputError
+from makespan.estimators.opencl_cost_table import expression as ex
 from makespan.estimators.opencl_cost_table.access import Access, classify
-from makespan.estimators.opencl_cost_table.expression import (
-    Expression,
-    Iteration,
-    Literal,
-    Negation,
-    Operation,
-    Read,
-    Type,
-    Variable,
-    parts,
-)
 
 BASE = "BASE_COST"
 DIVISION_BY_LITERAL = "INT_DIV_LITERAL"
@@ -50,12 +40,14 @@ class Counts:
         return self.rows.get(row, 0)
 
 
-def row_of(operator: str, kind: Type) -> str:
+def row_of(operator: str, kind: ex.Type) -> str:
     """`INT_DIV` for `%`, and so on."""
     return f"{kind.name}_{_NAMES[operator]}"
 
 
-def count(iteration: Iteration, *, interval_bytes: int, dedupe_reads: bool = False, classified: bool = True) -> Counts:
+def count(
+    iteration: ex.Iteration, *, interval_bytes: int, dedupe_reads: bool = False, classified: bool = True
+) -> Counts:
     """Count what one work-item of the generated kernel does.
 
     The base once; 2 INT_DIV per dimension and one INT_MUL less than dimensions to recover the variables; every read
@@ -79,34 +71,34 @@ def count(iteration: Iteration, *, interval_bytes: int, dedupe_reads: bool = Fal
 
 @dataclass(frozen=True, slots=True)
 class _Tally:
-    iteration: Iteration
+    iteration: ex.Iteration
     interval_bytes: int
     dedupe_reads: bool
     classified: bool
-    seen: set[Read] = field(default_factory=set)
+    seen: set[ex.Read] = field(default_factory=set)
 
-    def items(self, expression: Expression, *, as_value: bool) -> Iterator[str]:
+    def items(self, expression: ex.Expression, *, as_value: bool) -> Iterator[str]:
         """The rows that the expression needs, each as often as it needs it."""
         match expression:
-            case Variable() if as_value:
+            case ex.Variable() if as_value:
                 yield str(Access.PRIVATE)
-            case Operation():
+            case ex.Operation():
                 row = row_of(expression.operator, expression.type)
                 yield row
-                if row == "INT_DIV" and isinstance(expression.right, Literal):
+                if row == "INT_DIV" and isinstance(expression.right, ex.Literal):
                     yield DIVISION_BY_LITERAL
-            case Negation():
+            case ex.Negation():
                 yield row_of("-", expression.type)
-            case Read():
+            case ex.Read():
                 if self.dedupe_reads and expression in self.seen:
                     return
                 self.seen.add(expression)
                 yield from self._read(expression)
                 as_value = False
-        for part in parts(expression):
+        for part in ex.parts(expression):
             yield from self.items(part, as_value=as_value)
 
-    def _read(self, read: Read) -> Iterator[str]:
+    def _read(self, read: ex.Read) -> Iterator[str]:
         for _ in read.subscripts:
             yield from ("INT_MUL", "INT_ADD")
         yield str(classify(read, self.iteration, self.interval_bytes) if self.classified else Access.UNCLASSIFIED)

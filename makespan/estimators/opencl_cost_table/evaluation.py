@@ -1,24 +1,101 @@
-"""How good the predictions of a cost table are: q = predicted time / time of the device, over many kernels.
+"""How good the predictions of a cost table are: q = predicted time / time of the device, over many random kernels.
 
 The times of a real device are measured.
 """
 
+import random
+import typing
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import exp, floor, fsum, log, log2
 
 import numpy as np
 
 from makespan.errors import InputError, MeasurementError
+from makespan.estimators.opencl_cost_table import expression as ex
 from makespan.estimators.opencl_cost_table import opencl_code, reference
+from makespan.estimators.opencl_cost_table.access import overflows
 from makespan.estimators.opencl_cost_table.counting import count
-from makespan.estimators.opencl_cost_table.device import Device
-from makespan.estimators.opencl_cost_table.expression import Array, Iteration
+from makespan.estimators.opencl_cost_table.device import RELATIVE, Device, repeated
 from makespan.estimators.opencl_cost_table.prediction import Work, predict
 from makespan.estimators.opencl_cost_table.reference import Values
-from makespan.estimators.opencl_cost_table.repetition import RELATIVE, repeated
 from makespan.estimators.opencl_cost_table.table import CostTable
+
+DEPTH, MAX_DEPTH = 3, 6
+SAMPLES, MAX_SAMPLES = 1000, 100_000
+OPERATORS = {"random": "+-*/", "realistic": "+-*"}
+Set = typing.Literal["random", "realistic"]
+_LEAVES = {"own element": 50, "constant read": 15, "transposed read": 10, "literal": 15, "variable": 10}
+"""In percent."""
+_GROWTH = 0.5  # how often an operand is an operation again
+_LARGEST_LITERAL = 1000.0
+
+
+def iterations(array: ex.Array, *, kind: Set, seed: int, depth: int = DEPTH) -> Iterator[ex.Iteration]:
+    """Random iterations over an array of floats with two dimensions, without end; equal seeds give equal ones.
+
+    Leaves are the own element (50 %), an element that is the same for all (15 %), the transposed element (10 %), a
+    literal (15 %) and an iteration variable (10 %). Where an integer would be divided by another, the divisor is a
+    variable plus 1, so that none divides by zero. Expressions whose integers may leave 32 bits, and mere constants, are
+    drawn again.
+
+    Args:
+        kind: `random` has the operators + - * /, `realistic` no division.
+    """
+    if array.type is not ex.Type.FLOAT or len(array.shape) != 2 or min(array.shape) < 2:
+        raise InputError(f"samples read a float array of two dimensions of at least 2, not {array.name}: {array.shape}")
+    if not 1 <= depth <= MAX_DEPTH:
+        raise InputError(f"--depth {depth}: from 1 to {MAX_DEPTH}")
+    draw = _Draw(array, OPERATORS[kind], random.Random(f"{kind} {seed}"))  # noqa: S311 - no secret
+    while True:
+        try:
+            body = draw.tree(depth, is_root=True)
+        except InputError:  # constants that divide by zero or leave 32 bits
+            continue
+        if not isinstance(body, ex.Literal) and not overflows(body):
+            yield ex.Iteration(array, ("x", "y"), body)
+
+
+@dataclass(frozen=True, slots=True)
+class _Draw:
+    array: ex.Array
+    operators: str
+    random: random.Random
+
+    def tree(self, depth: int, *, is_root: bool = False) -> ex.Expression:
+        if depth == 0 or not (is_root or self.random.random() < _GROWTH):
+            return self._leaf()
+        sign = self.random.choice(self.operators)
+        left, right = self.tree(depth - 1), self.tree(depth - 1)
+        if sign == "/" and left.type is right.type is ex.Type.INT:
+            right = ex.operation("+", self._variable(), ex.literal(1))
+        return ex.operation(sign, left, right)
+
+    def _leaf(self) -> ex.Expression:
+        match self.random.choices(list(_LEAVES), list(_LEAVES.values()))[0]:
+            case "own element":
+                return ex.Read(self.array, tuple(self._variables()))
+            case "constant read":
+                return ex.Read(
+                    self.array, tuple(ex.operation("%", ex.literal(1), ex.literal(s)) for s in self.array.shape)
+                )
+            case "transposed read":
+                pairs = zip(reversed(self._variables()), self.array.shape, strict=True)
+                return ex.Read(self.array, tuple(ex.operation("%", variable, ex.literal(s)) for variable, s in pairs))
+            case "literal":
+                return ex.literal(self.random.uniform(-_LARGEST_LITERAL, _LARGEST_LITERAL))
+            case _:
+                return self._variable()
+
+    def _variable(self) -> ex.Variable:
+        return self.random.choice(self._variables())
+
+    def _variables(self) -> list[ex.Variable]:
+        return [
+            ex.Variable(name, at, extent) for at, (name, extent) in enumerate(zip("xy", self.array.shape, strict=True))
+        ]
+
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 WORST = 10
@@ -112,7 +189,7 @@ class Quality:
 def evaluate(
     device: Device,
     table: CostTable,
-    iterations: Sequence[Iteration],
+    iterations: Sequence[ex.Iteration],
     *,
     group: int,
     seed: int,
@@ -143,7 +220,7 @@ def evaluate(
     return Quality(tuple(samples), device.name, device.is_virtual)
 
 
-def values(arrays: Iterable[Array], seed: int) -> dict[str, Values]:
+def values(arrays: Iterable[ex.Array], seed: int) -> dict[str, Values]:
     """Random data for arrays: floats of 0.5..1.5 and integers of 0..99."""
     draw = np.random.default_rng(seed)
     return {
@@ -162,7 +239,7 @@ def agree(found: Values, expected: Values) -> bool:
 def _sample(
     device: Device,
     table: CostTable,
-    iteration: Iteration,
+    iteration: ex.Iteration,
     data: Mapping[str, Values],
     group: int,
     tolerance: float,

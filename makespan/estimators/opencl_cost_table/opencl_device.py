@@ -9,9 +9,9 @@ from makespan.errors import InputError
 from makespan.estimators.opencl import Opened, printable
 from makespan.estimators.opencl_cost_table import opencl_code
 from makespan.estimators.opencl_cost_table.device import Benchmark, Element, Executed, Run
-from makespan.estimators.opencl_cost_table.experiments import LARGEST, MOST_CHAINED
 from makespan.estimators.opencl_cost_table.expression import Iteration
 from makespan.estimators.opencl_cost_table.reference import DTYPES, Values
+from makespan.estimators.opencl_cost_table.suite import LARGEST, MOST_CHAINED
 
 _DTYPES: Mapping[Element, Any] = {"float": np.float32, "int": np.int32, "double": np.float64}
 _PERIOD = 997

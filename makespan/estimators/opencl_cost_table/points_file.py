@@ -9,9 +9,8 @@ from pathlib import Path
 import msgspec
 
 from makespan.errors import InputError
-from makespan.estimators.opencl_cost_table.device import Device
-from makespan.estimators.opencl_cost_table.experiments import Plan
-from makespan.estimators.opencl_cost_table.repetition import Measurement
+from makespan.estimators.opencl_cost_table.device import Device, Measurement
+from makespan.estimators.opencl_cost_table.suite import Plan
 from makespan.text_file import read_text
 
 SCHEMA = "makespan.opencl-points/1"

@@ -7,25 +7,15 @@ import numpy as np
 import numpy.typing as npt
 
 from makespan.errors import InputError
-from makespan.estimators.opencl_cost_table.expression import (
-    Array,
-    Expression,
-    Iteration,
-    Literal,
-    Negation,
-    Operation,
-    Read,
-    Type,
-    Variable,
-)
+from makespan.estimators.opencl_cost_table import expression as ex
 
 Values = npt.NDArray[Any]
 """Elements of int32 or float32."""
-DTYPES: Mapping[Type, type[np.int32] | type[np.float32]] = {Type.INT: np.int32, Type.FLOAT: np.float32}
+DTYPES: Mapping[ex.Type, type[np.int32] | type[np.float32]] = {ex.Type.INT: np.int32, ex.Type.FLOAT: np.float32}
 MAX_ELEMENTS = 1 << 26
 
 
-def evaluate(iteration: Iteration, data: Mapping[str, Values]) -> Values:
+def evaluate(iteration: ex.Iteration, data: Mapping[str, Values]) -> Values:
     """The result, in the shape of the array of the iteration.
 
     Args:
@@ -48,7 +38,7 @@ def evaluate(iteration: Iteration, data: Mapping[str, Values]) -> Values:
     return np.ascontiguousarray(whole, dtype=DTYPES[iteration.body.type])
 
 
-def _check(array: Array, given: Values | None) -> None:
+def _check(array: ex.Array, given: Values | None) -> None:
     if given is None:
         raise InputError(f"array {array.name} is read, and no data is given for it")
     if given.shape != array.shape or given.dtype != DTYPES[array.type]:
@@ -56,23 +46,23 @@ def _check(array: Array, given: Values | None) -> None:
         raise InputError(f"array {array.name} is {needed}, and the data {given.dtype} {given.shape}")
 
 
-def _evaluated(expression: Expression, variables: list[npt.NDArray[np.int32]], data: Mapping[str, Values]) -> Values:
+def _evaluated(expression: ex.Expression, variables: list[npt.NDArray[np.int32]], data: Mapping[str, Values]) -> Values:
     match expression:
-        case Literal(value):
+        case ex.Literal(value):
             return np.array(value, DTYPES[expression.type])
-        case Variable():
+        case ex.Variable():
             return variables[expression.position]
-        case Negation():
+        case ex.Negation():
             return -_evaluated(expression.operand, variables, data)
-        case Read():
+        case ex.Read():
             return _read(expression, variables, data)
-        case Operation():
+        case ex.Operation():
             left, right = (_evaluated(side, variables, data) for side in (expression.left, expression.right))
             kind = DTYPES[expression.type]
             return _computed(expression.operator, left.astype(kind), right.astype(kind))
 
 
-def _read(read: Read, variables: list[npt.NDArray[np.int32]], data: Mapping[str, Values]) -> Values:
+def _read(read: ex.Read, variables: list[npt.NDArray[np.int32]], data: Mapping[str, Values]) -> Values:
     index = np.zeros((), np.int64)
     for subscript, stride in zip(read.subscripts, read.array.strides, strict=True):
         index = index + _evaluated(subscript, variables, data).astype(np.int64) * stride

@@ -4,19 +4,71 @@ The sweep lets lanes that parted meet wherever their ways meet; hardware lets th
 Both count the same unless the two sides of a branch share a block before that, which is looked for.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from makespan.estimators.profile.coalescing import transactions
-from makespan.estimators.profile.following import Code, Following, Front, Threads, TooLongError, follow
 from makespan.estimators.profile.probes import Probe, Probed
 from makespan.estimators.profile.values import Coalescing, WarpClass
-from makespan.flow import WARP_LANES, Launch, closure, reconvergences
+from makespan.flow import (
+    WARP_LANES,
+    Code,
+    Detail,
+    Effort,
+    Execution,
+    Front,
+    Launch,
+    Threads,
+    TooLongError,
+    closure,
+    nest,
+    prepare,
+    reconvergences,
+    thread_groups,
+)
+
+__all__ = ["Code", "Following", "Front", "Threads", "TooLongError", "follow"]
+
+
+class Following(Execution):
+    """The execution of a group of threads; what it sees on its way is for those that inherit from it."""
+
+    def __init__(self, code: Code, group: Threads, steps: int) -> None:
+        super().__init__(code, Effort.ALL, group.size, steps)
+        self.group = group
+
+
+F = TypeVar("F", bound=Following)
+
+
+def follow(
+    found: Probed, launch: Launch, registers: Iterable[str], steps: int, make: Callable[[Code, Threads, int], F]
+) -> Iterator[F]:
+    """The executions of all groups of threads that differ, each once it has ended.
+
+    Args:
+        registers: whose values matter, beside those that decide branches.
+        steps: of all of them together.
+
+    Raises:
+        TooLongError: more steps.
+        UnsupportedError: control flow that has no natural loops.
+    """
+    code = prepare(found.flow, nest(found.flow), found.parameters, list(registers))
+    special = found.flow.semantics.instruction_set.registers
+    matter = code.registers | {special.lane, *special.thread}
+    detail = Detail.THREADS if matter.isdisjoint(special.block) else Detail.BLOCKS
+    for group in thread_groups(special, launch, matter, detail):
+        following = make(code, group, steps)
+        following.run(dict(group.state))
+        steps = following.steps_left
+        yield following
+
 
 MAX_WORK = 4_000_000
 """Units of work, of a quarter of a microsecond or so, that an execution may take; beyond it, the structure counts."""

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from makespan.estimators.instruction_classes import Kind
+from makespan.estimators.gpu_keys import Kind
 from makespan.estimators.profile.opcodes import DEVICE
 
 

@@ -1,7 +1,9 @@
 // Latency and throughput of FFMA. Build and run: nvcc -arch=native -o ffma ffma.cu && ./ffma
 // Prints rows of a table of measurements: test,key,ops_per_cycle,gap,latency
+#ifndef __CUDACC_RTC__
 #include <cstdio>
-#include <cuda_runtime.h>
+#include <cstdlib>
+#endif
 
 #define FMA(x) asm volatile("fma.rn.f32 %0, %0, %1, %2;" : "+f"(x) : "f"(a), "f"(b))
 
@@ -44,22 +46,19 @@ extern "C" __global__ void ffma_throughput(float a, float b, float *sink, long l
     if (threadIdx.x == 0) *cycles = end - begin;
 }
 
-static int failed(cudaError_t error) {
-    if (error != cudaSuccess) fprintf(stderr, "%s\n", cudaGetErrorString(error));
-    return error != cudaSuccess;
-}
-
+#ifndef __CUDACC_RTC__ // the host
+$host
 int main() {
     const int threads = 1024, loops = 1000;
-    float *sink;
-    long long *cycles, latency, time;
-    if (failed(cudaMalloc(&sink, threads * sizeof *sink)) || failed(cudaMalloc(&cycles, sizeof *cycles))) return 1;
+    float *sink = device<float>(threads);
+    long long *cycles = device<long long>(1), latency, time;
     ffma_latency<<<1, 1>>>(1.0f, 0.5f, sink, cycles);
-    if (failed(cudaMemcpy(&latency, cycles, sizeof latency, cudaMemcpyDeviceToHost))) return 1;
+    check(cudaMemcpy(&latency, cycles, sizeof latency, cudaMemcpyDeviceToHost), "latency");
     ffma_throughput<<<1, threads>>>(1.0f, 0.5f, sink, cycles, loops);
-    if (failed(cudaMemcpy(&time, cycles, sizeof time, cudaMemcpyDeviceToHost))) return 1;
+    check(cudaMemcpy(&time, cycles, sizeof time, cudaMemcpyDeviceToHost), "throughput");
     printf("test,key,ops_per_cycle,gap,latency\n");
     printf("latency,FFMA,,,%.4f\n", double(latency) / $chain);
     printf("throughput,FMUL,%.4f,,\n", double(threads) * loops * $operations / time);
     return 0;
 }
+#endif

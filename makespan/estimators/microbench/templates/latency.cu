@@ -6,16 +6,17 @@
 //     makespan microbench latency --fit latency.csv --gpu GPU --gpu-out my.toml
 //
 // One warp runs each kernel; its second pass is timed, when its instructions are in the cache.
+#ifndef __CUDACC_RTC__
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <vector>
+#endif
 
 typedef unsigned long long u64;
 constexpr int REPEATS = $repeats;
 constexpr size_t LINE = 4096 + 128; // bytes between two steps of a walk through memory
 
-$cuda_check
 struct Argument {
     u64 *clocks;
     unsigned *out;
@@ -65,6 +66,8 @@ WALK(cg, cg)
 READ(ca, ca)
 READ(cg, cg)
 
+#ifndef __CUDACC_RTC__ // the host
+$host
 static void row(const char *measure, const char *name, double count, double cycles)
 {
     std::printf("%s,%s,%.0f,%.0f\n", measure, name, count, cycles);
@@ -80,8 +83,7 @@ static void instructions(u64 *clocks, unsigned *out)
     const Test tests[] = {
 $tests
     };
-    void *memory = nullptr;
-    check(cudaMalloc(&memory, LINE), "cudaMalloc");
+    char *memory = device<char>(LINE);
     u64 words[4]; // each holds its own address
     for (int i = 0; i < 4; ++i)
         words[i] = (u64)memory + i * sizeof(u64);
@@ -100,12 +102,8 @@ $tests
 static void latency(const char *name, bool first_cache, size_t bytes, size_t line, int lanes, u64 *clocks, size_t flush)
 {
     size_t count = bytes / line / lanes * lanes;
-    char *ring = nullptr, *other = nullptr;
-    u64 *starts = nullptr, *out = nullptr;
-    check(cudaMalloc(&ring, count * line), "cudaMalloc");
-    check(cudaMalloc(&other, flush), "cudaMalloc");
-    check(cudaMalloc(&starts, 32 * sizeof(u64)), "cudaMalloc");
-    check(cudaMalloc(&out, 32 * sizeof(u64)), "cudaMalloc");
+    char *ring = device<char>(count * line), *other = device<char>(flush);
+    u64 *starts = device<u64>(32), *out = device<u64>(32);
     std::vector<char> host(count * line);
     for (size_t i = 0; i < count; ++i)
         *(u64 *)&host[i * line] = (u64)(ring + (i + lanes) % count * line);
@@ -130,12 +128,9 @@ static void latency(const char *name, bool first_cache, size_t bytes, size_t lin
 
 static void bandwidth(const char *name, bool first_cache, size_t bytes, size_t apart, int blocks, u64 *clocks)
 {
-    uint4 *data = nullptr;
-    unsigned *out = nullptr;
     constexpr int THREADS = 1024;
-    check(cudaMalloc(&data, bytes), "cudaMalloc");
-    check(cudaMemset(data, 1, bytes), "cudaMemset");
-    check(cudaMalloc(&out, sizeof(unsigned) * blocks * THREADS), "cudaMalloc");
+    uint4 *data = device<uint4>(bytes / sizeof(uint4));
+    unsigned *out = device<unsigned>(blocks * THREADS);
     auto kernel = first_cache ? read_ca : read_cg;
     for (unsigned rounds : {64u, 64u, 256u})
         for (int repeat = 0; repeat < REPEATS; ++repeat) {
@@ -156,10 +151,8 @@ int main()
     int sms = 0, last_cache = 0;
     check(cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, 0), "device");
     check(cudaDeviceGetAttribute(&last_cache, cudaDevAttrL2CacheSize, 0), "device");
-    u64 *clocks = nullptr;
-    unsigned *out = nullptr;
-    check(cudaMalloc(&clocks, sizeof(u64) * (sms + 2)), "cudaMalloc");
-    check(cudaMalloc(&out, sizeof(unsigned) * 32), "cudaMalloc");
+    u64 *clocks = device<u64>(sms + 2);
+    unsigned *out = device<unsigned>(32);
     std::printf("measure,name,count,cycles\n");
     instructions(clocks, out);
     size_t large = 4 * (size_t)last_cache;
@@ -173,3 +166,4 @@ int main()
     bandwidth("uncoal", false, 2 * large, 16 + 1, sms, clocks);
     return 0;
 }
+#endif

@@ -5,9 +5,11 @@
 //     makespan microbench launch --fit empty_kernels.csv --gpu GPU --gpu-out my.toml
 //
 // For blocks of every number of warps, grids of several sizes; the time is from the launch until the grid has ended.
+#ifndef __CUDACC_RTC__
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#endif
 
 constexpr int WARP_SIZE = $warp_size, MAX_WARPS = $max_warps, REPEATS = $repeats, LAUNCHES = 200;
 constexpr int GRIDS[] = {$grids};
@@ -16,7 +18,8 @@ extern "C" __global__ void empty()
 {
 }
 
-$cuda_check
+#ifndef __CUDACC_RTC__ // the host
+$host
 int main()
 {
     std::printf("blocks,warps_per_block,seconds\n");
@@ -34,3 +37,4 @@ int main()
             }
     return 0;
 }
+#endif

@@ -16,18 +16,4 @@ $latency
     *out = at + sum;
 }
 
-// All loads of a wavefront fall into as few segments as can be: consecutive work-items, consecutive addresses.
-__kernel void coalesced(__global const volatile float *x, ulong h, __global float *out)
-{
-    size_t i = get_global_id(0);
-$coalesced
-    out[i] = $sum;
-}
-
-// Every work-item has a segment of its own: addresses are $spread elements apart.
-__kernel void uncoalesced(__global const volatile float *x, ulong h, __global float *out)
-{
-    size_t i = get_global_id(0);
-$uncoalesced
-    out[i] = $sum;
-}
+$departures

@@ -6,11 +6,13 @@
 //     makespan microbench memory --fit samples.csv --gpu GPU [--method whole-gpu]
 //
 // Every load goes past the first cache (.cv), and the last one is overwritten before each run.
+#ifndef __CUDACC_RTC__
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <vector>
+#endif
 
 constexpr int LOADS = $loads;
 constexpr int WARPS[] = {$warps};
@@ -45,45 +47,15 @@ $latency
     clocks[1] = clock64();
 }
 
-// All loads of a warp fall into one segment: consecutive threads, consecutive addresses.
-extern "C" __global__ void coalesced(const float *x, size_t h, float *out, long long *clocks)
-{
-    size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x;
-    __syncthreads();
-    long long start = clock64();
-$coalesced
-    *(volatile float *)(out + i) = $sum;
-    clocks[2 * i] = start;
-    clocks[2 * i + 1] = clock64();
-}
-
-// Every thread has a segment of its own: addresses are $spread elements apart.
-extern "C" __global__ void uncoalesced(const float *x, size_t h, float *out, long long *clocks)
-{
-    size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x;
-    __syncthreads();
-    long long start = clock64();
-$uncoalesced
-    *(volatile float *)(out + i) = $sum;
-    clocks[2 * i] = start;
-    clocks[2 * i + 1] = clock64();
-}
-
+$departures
 extern "C" __global__ void link(unsigned *x, size_t elements, unsigned h)
 {
     for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < elements; i += gridDim.x * (size_t)blockDim.x)
         x[i] = (unsigned)((i + h) % elements);
 }
 
-$cuda_check
-template <typename T> static T *device(size_t elements)
-{
-    void *memory;
-    check(cudaMalloc(&memory, elements * sizeof(T)), "cudaMalloc");
-    check(cudaMemset(memory, 0, elements * sizeof(T)), "cudaMemset");
-    return static_cast<T *>(memory);
-}
-
+#ifndef __CUDACC_RTC__ // the host
+$host
 struct Device {
     int sms, cache, threads;
     char *flush;
@@ -96,21 +68,10 @@ struct Device {
 // Cycles from the first start to the last end of the threads of one block, or seconds of the whole launch.
 template <typename Launch> static double timed(const Device &gpu, size_t threads, bool in_seconds, Launch launch)
 {
-    cudaEvent_t first, last;
-    check(cudaEventCreate(&first), "cudaEventCreate");
-    check(cudaEventCreate(&last), "cudaEventCreate");
     check(cudaMemset(gpu.flush, 1, gpu.flush_bytes()), "cudaMemset");
-    check(cudaEventRecord(first), "cudaEventRecord");
-    launch();
-    check(cudaGetLastError(), "launch");
-    check(cudaEventRecord(last), "cudaEventRecord");
-    check(cudaEventSynchronize(last), "run");
-    float milliseconds = 0;
-    check(cudaEventElapsedTime(&milliseconds, first, last), "cudaEventElapsedTime");
-    cudaEventDestroy(first);
-    cudaEventDestroy(last);
+    double took = seconds(launch);
     if (in_seconds)
-        return milliseconds / 1e3;
+        return took;
     std::vector<long long> clocks(2 * threads);
     check(cudaMemcpy(clocks.data(), gpu.clocks, clocks.size() * sizeof(long long), cudaMemcpyDefault), "cudaMemcpy");
     long long start = clocks[0], end = clocks[1];
@@ -174,3 +135,4 @@ int main(int count, char **arguments)
     measure_departures(gpu, "uncoalesced", uncoalesced, whole ? gpu.sms : 1, whole);
     return 0;
 }
+#endif

@@ -5,13 +5,16 @@
 //     makespan microbench throughput --fit samples.csv --gpu GPU
 //
 // Every thread applies one operation $operations times; the operands come from outside, so that nothing is folded.
+#ifndef __CUDACC_RTC__
 #include <cstdio>
 #include <cstdlib>
+#endif
 
 constexpr int ROUNDS = $rounds, REPEATS = $repeats, THREADS = 256, BLOCKS_PER_SM = 32;
 $kernels
 
-$cuda_check
+#ifndef __CUDACC_RTC__ // the host
+$host
 int main()
 {
     struct Test {
@@ -25,23 +28,14 @@ $tests
     int sms = 0;
     check(cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, 0), "device");
     int blocks = BLOCKS_PER_SM * sms;
-    float *out = nullptr;
-    check(cudaMalloc(&out, sizeof(float) * blocks * THREADS), "cudaMalloc");
-    cudaEvent_t first, last;
-    check(cudaEventCreate(&first), "cudaEventCreate");
-    check(cudaEventCreate(&last), "cudaEventCreate");
+    float *out = device<float>(blocks * THREADS);
     std::printf("operation,operations,global_size,seconds\n");
     for (const Test &test : tests)
         for (int repeat = 0; repeat <= REPEATS; ++repeat) {
-            check(cudaEventRecord(first), "cudaEventRecord");
-            test.kernel<<<blocks, THREADS>>>(out, 0.5f, 1.0001f, ROUNDS);
-            check(cudaGetLastError(), "launch");
-            check(cudaEventRecord(last), "cudaEventRecord");
-            check(cudaEventSynchronize(last), "run");
-            float milliseconds = 0;
-            check(cudaEventElapsedTime(&milliseconds, first, last), "cudaEventElapsedTime");
+            double took = seconds([&] { test.kernel<<<blocks, THREADS>>>(out, 0.5f, 1.0001f, ROUNDS); });
             if (repeat) // the first run warms up
-                std::printf("%s,%d,%d,%.9g\n", test.name, $operations * test.components, blocks * THREADS, milliseconds / 1e3);
+                std::printf("%s,%d,%d,%.9g\n", test.name, $operations * test.components, blocks * THREADS, took);
         }
     return 0;
 }
+#endif
