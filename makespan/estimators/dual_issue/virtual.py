@@ -190,12 +190,12 @@ class _Scheduler:
     cached: frozenset[int] = frozenset()
 
     def choice(self, now: int) -> _Warp | None:
-        """The warp that issued last, or else the first that can."""
+        """The warp that issued last, or else the one that has been able to for longest."""
         if now < self.free:
             return None
         if self.last is not None and self.last.at <= now:
             return self.last
-        return next((warp for warp in self.warps if warp.at <= now), None)
+        return min((warp for warp in self.warps if warp.at <= now), key=lambda warp: warp.at, default=None)
 
     @property
     def next(self) -> int:

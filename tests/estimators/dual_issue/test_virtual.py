@@ -203,6 +203,13 @@ def test_cycle_level_and_closed_form_agree_within_half_a_percent(
     assert simulate(truth, program, warps, 100_000).cycles == pytest.approx(formula, rel=0.005)
 
 
+@pytest.mark.parametrize("warps", [4, 12, 13, 16])
+def test_no_warp_starves_behind_gaps_that_fewer_warps_fill(warps: int) -> None:
+    program = Program((Instruction(F, 200, (0, 1, 4), 0x22),), 240)
+    formula = closed_form_cycles(Truth(), program, warps, 1000)
+    assert simulate(Truth(), program, warps, 1000).cycles == pytest.approx(formula, rel=0.005)
+
+
 def test_what_the_formula_does_not_know_is_executed() -> None:
     unlike = Program((Instruction(M, 200, (0, 1), 0x21), Instruction(M, 200, (0, 2), 0x21)), 120)
     dependent = Program((Instruction(M, 200, (200, 1)),), 240)
