@@ -13,11 +13,11 @@ from makespan.estimators.opencl_cost_table.access import Access
 from makespan.estimators.opencl_cost_table.counting import BASE, DIVISION_BY_LITERAL, ROWS, Counts
 from makespan.estimators.opencl_cost_table.prediction import Work
 from makespan.estimators.profile import KernelProfile, profile
-from makespan.estimators.profile.exact import Code, Following, Front, Threads, TooLongError, follow
+from makespan.estimators.profile.exact import Following, follow
 from makespan.estimators.profile.launched import Launched
 from makespan.estimators.profile.opcodes import DEVICE, MemoryAccess, memory_access
 from makespan.estimators.profile.probes import Probe, probed
-from makespan.flow import GivenBound, Launch
+from makespan.flow import Code, Front, GivenBound, Launch, Threads, TooLongError
 from makespan.ptx import Instruction, Kernel
 
 MAX_STEPS = 4_000_000

@@ -32,8 +32,6 @@ from makespan.flow import (
     thread_groups,
 )
 
-__all__ = ["Code", "Following", "Front", "Threads", "TooLongError", "follow"]
-
 
 class Following(Execution):
     """The execution of a group of threads; what it sees on its way is for those that inherit from it."""
