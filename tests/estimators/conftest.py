@@ -1,7 +1,9 @@
-"""The commands of the estimators, as fixtures."""
+"""The commands of the estimators, and an OpenCL device, as fixtures."""
 
 import pytest
 
+from makespan.errors import InputError, MeasurementError
+from makespan.estimators.opencl import Opened
 from tests.command import Runner
 
 
@@ -23,3 +25,12 @@ def evaluate(capsys: pytest.CaptureFixture[str]) -> Runner:
 @pytest.fixture
 def listings(capsys: pytest.CaptureFixture[str]) -> Runner:
     return Runner("dual-issue", capsys)
+
+
+@pytest.fixture
+def opencl_device() -> Opened:
+    pytest.importorskip("pyopencl")
+    try:
+        return Opened()
+    except (MeasurementError, InputError) as error:
+        pytest.skip(str(error))

@@ -13,9 +13,11 @@ from makespan.errors import InputError, MeasurementError
 from makespan.estimators import gpu as gpus
 from makespan.estimators.microbench import programs, samples
 from makespan.estimators.microbench.fit import Method, bandwidth_departure, fit_memory
+from makespan.estimators.microbench.on_opencl import measure_memory
 from makespan.estimators.microbench.parameter import Parameter
 from makespan.estimators.microbench.programs import Chase, Language, MemoryPlan
 from makespan.estimators.microbench.samples import MEMORY, Sample
+from makespan.estimators.opencl import Opened
 from tests.command import Runner
 from tests.estimators.microbench.virtual_memory import DepartureQueue
 
@@ -346,16 +348,8 @@ def test_the_walk_reads_one_address_after_the_other(language: Language) -> None:
 SMALL = MemoryPlan(loads=4, warps=(1, 2, 3, 4), steps=(256, 1024), repeats=1, caches=1)
 
 
-def test_the_opencl_kernels_run_and_take_time() -> None:
-    pytest.importorskip("pyopencl")
-    from makespan.estimators.microbench.on_opencl import measure_memory
-    from makespan.estimators.opencl import Opened
-
-    try:
-        device = Opened()
-    except (MeasurementError, InputError) as error:
-        pytest.skip(str(error))
-    several = list(measure_memory(device, SMALL))
+def test_the_opencl_kernels_run_and_take_time(opencl_device: Opened) -> None:
+    several = list(measure_memory(opencl_device, SMALL))
     assert len(several) == len(SMALL.steps) + 2 * len(SMALL.warps)
     assert all(sample.in_seconds and 0 < sample.time < 60 for sample in several)
 

@@ -11,8 +11,10 @@ from makespan.errors import InputError, MeasurementError
 from makespan.estimators import gpu as gpus
 from makespan.estimators.microbench import samples
 from makespan.estimators.microbench.fit import fit_throughput
+from makespan.estimators.microbench.on_opencl import measure_throughput
 from makespan.estimators.microbench.programs import UNROLLED, operations, throughput_source
 from makespan.estimators.microbench.samples import THROUGHPUT, Sample
+from makespan.estimators.opencl import Opened
 from tests.command import Runner
 
 HD6970 = gpus.find("hd6970")
@@ -109,15 +111,7 @@ def test_the_cuda_program_compiles_and_keeps_every_operation(tmp_path: Path) -> 
     assert 4 * UNROLLED <= bodies["run_f32_mul4"].count("mul.") < 4 * UNROLLED + 8
 
 
-def test_the_opencl_kernels_run_and_take_time() -> None:
-    pytest.importorskip("pyopencl")
-    from makespan.estimators.microbench.on_opencl import measure_throughput
-    from makespan.estimators.opencl import Opened
-
-    try:
-        device = Opened()
-    except (MeasurementError, InputError) as error:
-        pytest.skip(str(error))
-    several = list(measure_throughput(device, rounds=2, repeats=1))
+def test_the_opencl_kernels_run_and_take_time(opencl_device: Opened) -> None:
+    several = list(measure_throughput(opencl_device, rounds=2, repeats=1))
     assert [sample.what for sample in several] == [(name,) for name in operations("opencl")]
     assert all(0 < sample.time < 60 for sample in several)
