@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from makespan import kernel_file
 from makespan.cli.output import TEXT, format_option, rendered
 from makespan.cli.parameters import choice
-from makespan.cli.source import read_module, stack
+from makespan.cli.source import stack
 from makespan.errors import InputError
 from makespan.machine.values import shown
 
@@ -99,7 +100,7 @@ def benchmark(
             path = written(asked.target, name, text)
             click.echo(f"written: {path}")
             if is_ptx:
-                read_module(str(path), keep_ptx=path.with_suffix(".ptx"))
+                kernel_file.read(path, keep_ptx=path.with_suffix(".ptx"))
                 click.echo(f"written: {path.with_suffix('.ptx')}")
     elif asked.fit is not None:
         _fit(asked, asked.fit, table, fit)
