@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from makespan import Instance, Limits, Machine, replay, solve, strings
-from makespan.bounds import pessimistic, theorem_a
+from makespan.bounds import pessimistic
+from makespan.engines.construct import convoy
 from makespan.engines.cpsat import solver as cpsat
 from makespan.engines.finding import Finding
 from makespan.engines.ilp import solver as ilp
@@ -125,8 +126,8 @@ class Referee:
 
     def _first(self, key: Key, instance: Instance) -> Bounds:
         worst = self.known.get(key)
-        if worst is None and instance.warps >= 3:
-            worst = theorem_a(instance)
+        if worst is None and convoy.applies(instance):
+            worst = replay(instance, convoy.schedule(instance))
         return Bounds(0, pessimistic(instance)) if worst is None else Bounds(worst, worst)
 
 

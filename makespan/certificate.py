@@ -1,4 +1,4 @@
-"""Potential certificates: what is written down so that others can re-check an upper bound exactly.
+"""What is written down so that others can re-check an upper bound exactly: potentials, or the weights of pairs.
 
 docs/theory.md (theorem B) says what a certificate proves and why. In short: a *kind* counts the ready warps of each
 class up to a threshold; a *node* is a kind, with a label where all classes are saturated; each node has a potential,
@@ -86,3 +86,22 @@ class Certificate:
     def __repr__(self) -> str:
         count = len(self.potentials)
         return f"Certificate(at most {self.upper} cycles, by {count} potential{'s' * (count != 1)})"
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """Theorem E for a set of classes: what each instruction has left for the next one, once the pair before it is paid.
+
+    An instruction has the mass interval / capacity, here in units of 1 / lcm of the capacities of `classes`; one of any
+    other class, or a barrier, has none. A warp comes to each place with one of its reserves: that much of the mass is
+    left to the pair before. From a place of mass m with the reserve r a pair could take min(m - r, mass of the next
+    place); the warp comes there with the least reserve that is enough for this, or with the largest, and the pair takes
+    no more than that. It begins with the least. Any numbers from 0 to the mass prove a bound (docs/theory.md, 9).
+
+    Args:
+        classes: those whose ports the theorem counts; each has one port, or an interval of one cycle.
+        reserves: for every group and place, what may be reserved there, increasing; in a string, one number.
+    """
+
+    classes: tuple[str, ...]
+    reserves: tuple[tuple[tuple[int, ...], ...], ...] = field(repr=False)

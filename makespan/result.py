@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
-from makespan.certificate import Certificate
+from makespan.certificate import Certificate, Weights
 from makespan.errors import BrokenPromiseError
 from makespan.instance import Instance
 from makespan.schedule import Schedule
@@ -26,7 +26,8 @@ class Upper(StrEnum):
 
     PHASES = "phases"
     PESSIMISTIC = "pessimistic"
-    THEOREM_A = "theorem-a"
+    THEOREM_E = "theorem-e"
+    THEOREM_A = "theorem-a"  # of bundles from before theorem E, which contains it
     POTENTIAL = "potential"
     TWO_WARP_DP = "two-warp-dp"
     SEARCH = "search"
@@ -88,6 +89,7 @@ class PhaseBound:
     upper: int
     evidence: str
     certificate: Certificate | None = None
+    weights: tuple[Weights, ...] = ()
 
 
 class Step(NamedTuple):
@@ -115,6 +117,7 @@ class Result:
         assumptions: what must hold for the number to be a worst case of the source.
         interrupted: whether the user stopped the solve; the interval is proven all the same.
         certificate: the sharpest potentials found; they prove `bounds.upper` where `upper_evidence` is `potential`.
+        weights: of pairs; they prove `bounds.upper` where `upper_evidence` is `theorem-e`, else there are none.
         phases: what is proven of each phase between barriers, different ones in order of appearance; their sum over
             all phases proves `bounds.upper` where `upper_evidence` is `phases`.
         history: how the interval became smaller; the last step is the final one.
@@ -132,6 +135,7 @@ class Result:
     assumptions: tuple[str, ...]
     interrupted: bool = False
     certificate: Certificate | None = None
+    weights: tuple[Weights, ...] = ()
     phases: tuple[PhaseBound, ...] = ()
     history: tuple[Step, ...] = ()
     best_case_seconds: float | None = None

@@ -47,7 +47,7 @@ def by_potential(instance: Instance) -> Result:
     witness = max(greedy.schedules(instance, Limits()), key=lambda schedule: replay(instance, schedule))
     bounds = Bounds(witness.makespan, proof.upper)
     found = replace(solve(instance), bounds=bounds, witness=witness, history=())
-    return replace(found, upper_evidence=Upper.POTENTIAL, certificate=proof)
+    return replace(found, upper_evidence=Upper.POTENTIAL, certificate=proof, weights=())
 
 
 def by_search(instance: Instance) -> Result:
@@ -60,6 +60,7 @@ def by_search(instance: Instance) -> Result:
         bounds=Bounds(found.upper, found.upper),
         witness=found.witness,
         upper_evidence=Upper.SEARCH,
+        weights=(),
         history=(),
     )
 

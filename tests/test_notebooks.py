@@ -89,7 +89,7 @@ def rows(result: Result) -> dict[str, tuple[str, str]]:
 def test_a_result_as_html_has_both_sides_and_their_evidence() -> None:
     assert rows(solve(Instance.of("CLLCLL", 2), best_case=True)) == {
         "at least": ("10", "a schedule that takes so long, replayed"),
-        "at most": ("10", "proven by theorem-a"),
+        "at most": ("10", "proven by theorem-e"),
         "ML + MC": ("12", "pessimistic: what each class needs alone, added up; 20.0 % above"),
         "robust": ("12", "holds even if warps run ahead, anything is shorter, ports more or warps fewer"),
         "best case": ("9", "the shortest work-conserving schedule"),

@@ -1,37 +1,22 @@
-"""Theorem A: with one unit of each of two classes, unequal neighbours force mixed cycles.
+"""Pairs of neighbours, for theorem E: what two instructions of different classes take of each other's mass.
 
-A *pair* is two neighbouring instructions of different classes; `k` is the largest number of disjoint
-pairs of a path, which a greedy scan from the left finds. Every work-conserving schedule has at least
-sum(k_w) - max(k_w) cycles that execute in both classes. The proof stands in docs/theory.md, 3; with barriers in 8.
+Every instruction has a mass, and a *pair* of neighbours of different classes takes the same of both, but of no
+instruction more than it has. A scan from the left lets each pair take what it can, min(what the pair before has left of
+the first, mass of the second), which is the most that all of them together can take: for masses of 1, disjoint pairs.
+
+On an automaton what is left depends on the path. So every place has *reserves*, what may be taken of it by the pair
+before: of those that are enough for the pair the least is taken, of which less need be used.
 """
 
-from itertools import zip_longest
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
-from makespan.bounds.phases import Segment, segments_of
-from makespan.feature import BARRIERS, PROGRAMS
-from makespan.instance import Instance
-from makespan.program import BARRIER, Program
+from makespan.program import Program
 
-KNOWS = BARRIERS | PROGRAMS
-
-
-def theorem_a(instance: Instance) -> int | None:
-    """Upper bound sum|s_w| - sum k_w + max k_w, in cycles; None where the theorem does not apply.
-
-    It applies where the warps use at most two classes, each with one unit. For automata every warp takes the path
-    that makes its own term largest, which covers all combinations of paths. With barriers no pair spans one, and the
-    last finisher is replaced by a chain: in each phase, a warp of the group that can execute the most pairs there.
-    """
-    units = set().union(*(group.program.units for group in instance.groups))
-    if instance.beyond(KNOWS) or len(units) > 2 or any(instance.machine.capacities[unit] != 1 for unit in units):
-        return None
-    unpaired = [_most_unpaired(group.program) for group in instance.groups]
-    total = sum(group.warps * count for group, count in zip(instance.groups, unpaired, strict=True))
-    if instance.has_barriers:
-        cut = [(group.program, segments_of(group.program)) for group in instance.groups]
-        phases = [[_most_pairs(program, segment) for segment in own] for program, own in cut if own is not None]
-        return total + sum(map(max, zip_longest(*phases, fillvalue=0))) if len(phases) == len(cut) else None
-    return max(total - count + group.program.most() for group, count in zip(instance.groups, unpaired, strict=True))
+MOST_RESERVES = 32
+"""Of a place; with more, some are rounded up to a larger one, which only leaves less for the pair behind."""
 
 
 def pairs(letters: str) -> int:
@@ -48,39 +33,73 @@ def pairs(letters: str) -> int:
     return count
 
 
-def _most_unpaired(program: Program) -> int:
-    """Largest |s| - k(s) over the paths s, by the greedy scan run backwards over the automaton.
+@dataclass(frozen=True, slots=True)
+class Pairing:
+    """A program with the mass of its instructions by class, and the reserves of each of its places, increasing."""
 
-    `closed[p]`: instructions less pairs from place p on when p begins afresh; `opened[p]`: the same when
-    p is the second half of a pair that the place before it began and counted.
-    """
-    closed = [0] * (program.end + 1)
-    opened = [0] * (program.end + 1)
-    for number in range(program.end - 1, -1, -1):
-        unit, successors = program.places[number]
-        opened[number] = max(closed[after] for after in successors)
-        if unit == BARRIER:
-            closed[number] = opened[number]
-        else:
-            closed[number] = 1 + max(
-                opened[after] if _is_pair(program, unit, after) else closed[after] for after in successors
-            )
-    return max(closed[start] for start in program.starts)
+    program: Program
+    masses: Mapping[str, int]
+    reserves: tuple[tuple[int, ...], ...]
+
+    @classmethod
+    def scan(cls, program: Program, masses: Mapping[str, int]) -> "Pairing":
+        """Each pair takes what it can on every path; classes without a mass, and barriers, take no part.
+
+        >>> Pairing.scan(Program.chain("CLLC"), {"C": 2, "L": 3}).reserves
+        ((0,), (2,), (0,), (2,))
+        """
+        coming: defaultdict[int, set[int]] = defaultdict(set)
+        for start in program.starts:
+            coming[start].add(0)
+        found = []
+        known: dict[tuple[int, ...], tuple[int, ...]] = {}
+        for at, (unit, successors) in enumerate(program.places):
+            kept = _thinned(sorted(coming.pop(at)))
+            found.append(known.setdefault(kept, kept))
+            own = masses.get(unit, 0)
+            for after in successors:
+                most = cls._partner(program, masses, unit, after)
+                coming[after].update(min(own - reserve, most) for reserve in kept)
+        return cls(program, masses, tuple(found))
+
+    def heaviest(
+        self, worth: Mapping[str, int], taken: int, places: Iterable[int] | None = None, entries: Iterable[int] = ()
+    ) -> int:
+        """The largest sum, on a path, of what instructions are worth by class, and `taken` times what pairs take.
+
+        Args:
+            worth: by class.
+            taken: 1, or -1 where what is taken is to be left out of the masses.
+            places: those of one phase between barriers, increasing, which may begin at `entries`; None: all.
+            entries: a barrier or the end means that there may be nothing to execute.
+        """
+        program, reserves = self.program, self.reserves
+        inside, begins = (range(program.end), program.starts) if places is None else (tuple(places), tuple(entries))
+        ahead: dict[int, list[int]] = {}
+        for at in reversed(inside):
+            unit, successors = program.places[at]
+            base, own = worth.get(unit, 0), self.masses.get(unit, 0)
+            on = [after for after in successors if after in ahead]
+            rest = [0] if len(on) < len(successors) else []
+            ways = [(self._partner(program, self.masses, unit, after), reserves[after], ahead[after]) for after in on]
+            sums = []
+            for reserve in reserves[at]:
+                found = rest.copy()
+                for most, theirs, values in ways:
+                    takes = min(own - reserve, most)
+                    found.append(taken * takes + values[bisect_left(theirs, takes)])
+                sums.append(base + max(found))
+            ahead[at] = sums
+        return max(ahead[begin][0] if begin in ahead else 0 for begin in begins)
+
+    @staticmethod
+    def _partner(program: Program, masses: Mapping[str, int], unit: str, after: int) -> int:
+        """The mass of the place `after`, if it may make a pair with an instruction of class `unit` before it."""
+        other = unit if after == program.end else program.places[after].unit
+        return 0 if other == unit else masses.get(other, 0)
 
 
-def _most_pairs(program: Program, segment: Segment) -> int:
-    """The largest number of pairs that the greedy scan finds on a path through one phase; the same scan backwards."""
-    closed: dict[int, int] = {}
-    opened: dict[int, int] = {}
-    for number in reversed(segment.places):
-        unit, successors = program.places[number]
-        opened[number] = max(closed.get(after, 0) for after in successors)
-        closed[number] = max(
-            1 + opened[after] if _is_pair(program, unit, after) else closed.get(after, 0) for after in successors
-        )
-    return max(closed.get(entry, 0) for entry in segment.entries)
-
-
-def _is_pair(program: Program, unit: str, after: int) -> bool:
-    """Whether an instruction of class `unit` and the place after it may be a pair."""
-    return after != program.end and program.places[after].unit not in (unit, BARRIER)
+def _thinned(reserves: list[int]) -> tuple[int, ...]:
+    """At most `MOST_RESERVES` of them, the largest one always."""
+    step = -(-len(reserves) // MOST_RESERVES)
+    return tuple(reserves[(len(reserves) - 1) % step :: step])

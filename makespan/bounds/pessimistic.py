@@ -37,22 +37,10 @@ def pessimistic(instance: Instance) -> int:
         return _with_barriers(instance)
     machine = instance.machine
     latencies = {unit.name: unit.latency.most for unit in machine.units}
-    most = [{unit.name: group.program.most(unit.name) for unit in machine.units} for group in instance.groups]
-
-    def with_last(last: int) -> int:
-        others = [group.warps - (number == last) for number, group in enumerate(instance.groups)]
-        rivals = {
-            name: Rivals(
-                sum(warps for warps, counts in zip(others, most, strict=True) if counts[name]),
-                sum(warps * counts[name] for warps, counts in zip(others, most, strict=True)),
-                most[last][name],
-                most[last][name] > 0,
-            )
-            for name in machine.capacities
-        }
-        return instance.groups[last].program.heaviest(latencies) + waiting(machine, rivals, sum(others))
-
-    return max(map(with_last, range(len(instance.groups))))
+    return max(
+        group.program.heaviest(latencies) + waiting(machine, rivals, instance.warps - 1)
+        for group, rivals in zip(instance.groups, rivals_by_group(instance), strict=True)
+    )
 
 
 class Rivals(NamedTuple):
@@ -62,6 +50,15 @@ class Rivals(NamedTuple):
     work: int
     own: int
     matters: bool
+
+
+def rivals_by_group(instance: Instance) -> list[dict[str, Rivals]]:
+    """The rivals of z by class, for every group to which z may belong."""
+    most = [{name: group.program.most(name) for name in instance.machine.capacities} for group in instance.groups]
+    counted = list(zip(instance.groups, most, strict=True))
+    users = {name: sum(group.warps for group, own in counted if own[name]) for name in instance.machine.capacities}
+    work = {name: sum(group.warps * own[name] for group, own in counted) for name in users}
+    return [{name: Rivals(users[name] - (n > 0), work[name] - n, n, n > 0) for name, n in own.items()} for own in most]
 
 
 def waiting(machine: Machine, rivals: Mapping[str, Rivals], others: int) -> int:
@@ -75,7 +72,7 @@ def waiting(machine: Machine, rivals: Mapping[str, Rivals], others: int) -> int:
     width = machine.issue_width
     for unit in machine.units:
         users, work, own, matters = rivals[unit.name]
-        if not matters or not _can_hold_all(unit, users):
+        if not matters or not can_hold_all(unit, users):
             slots += work
             continue
         held = _port_cycles(unit, work, own)
@@ -86,10 +83,10 @@ def waiting(machine: Machine, rivals: Mapping[str, Rivals], others: int) -> int:
 
 def cycles_without_port(unit: UnitClass, users: int, work: int, own: int) -> int:
     """Cycles for which all ports can be held against a warp with `own` instructions, by it and `users` others."""
-    return _port_cycles(unit, work, own) // unit.capacity if _can_hold_all(unit, users) else 0
+    return _port_cycles(unit, work, own) // unit.capacity if can_hold_all(unit, users) else 0
 
 
-def _can_hold_all(unit: UnitClass, users: int) -> bool:
+def can_hold_all(unit: UnitClass, users: int) -> bool:
     """Whether so many warps, and one that waits for a port, can hold all ports at the same time.
 
     A warp that goes on before its latency has passed issues in every cycle, and holds `interval` ports.
@@ -123,20 +120,20 @@ def _alone(instance: Instance) -> int:
     longest = {unit.name: unit.latency.most for unit in instance.machine.units}
     if not instance.has_barriers:
         return max(group.program.heaviest(longest) for group in instance.groups)
-    chain = _Chain.of(instance)
+    chain = Chain.of(instance)
     if chain is None:
         return sum(group.warps * group.program.heaviest(longest) for group in instance.groups)
     return chain.sum(longest, max)
 
 
 @dataclass(frozen=True, slots=True)
-class _Chain:
+class Chain:
     """The warps that keep each other waiting at barriers: z since its last one, before it who came to that one last."""
 
     cut: tuple[tuple[Program, tuple[Segment, ...]], ...]
 
     @classmethod
-    def of(cls, instance: Instance) -> "_Chain | None":
+    def of(cls, instance: Instance) -> "Chain | None":
         """None if there are too many phases."""
         segments = [(group.program, segments_of(group.program)) for group in instance.groups]
         cut = tuple((program, own) for program, own in segments if own is not None)
@@ -147,6 +144,17 @@ class _Chain:
         rows = [sums(program, own, weights, choose) for program, own in self.cut]
         return sum(map(choose, zip_longest(*rows, fillvalue=0)))
 
+    def rivals(self, instance: Instance) -> dict[str, Rivals]:
+        """Those of the chain by class; its own instructions are counted by their least number."""
+
+        def of(name: str) -> Rivals:
+            users = sum(group.warps for group in instance.groups if name in group.program.units)
+            work = sum(group.warps * group.program.most(name) for group in instance.groups)
+            own = self.sum({name: 1}, min)
+            return Rivals(max(0, users - 1), work - own, own, users > 0)
+
+        return {name: of(name) for name in instance.machine.capacities}
+
 
 def _with_barriers(instance: Instance) -> int:
     """The same along a chain of warps.
@@ -156,16 +164,8 @@ def _with_barriers(instance: Instance) -> int:
     other instructions are others'.
     """
     machine = instance.machine
-    chain = _Chain.of(instance)
+    chain = Chain.of(instance)
     if chain is None:  # too many phases: in each cycle a latency passes or a port is held
         longest = {unit.name: max(unit.interval, unit.latency.most) for unit in machine.units}
         return sum(group.warps * group.program.heaviest(longest) for group in instance.groups)
-
-    def rivals(name: str) -> Rivals:
-        users = sum(group.warps for group in instance.groups if name in group.program.units)
-        work = sum(group.warps * group.program.most(name) for group in instance.groups)
-        own = chain.sum({name: 1}, min)
-        return Rivals(max(0, users - 1), work - own, own, users > 0)
-
-    found = {name: rivals(name) for name in machine.capacities}
-    return _alone(instance) + waiting(machine, found, instance.warps - 1)
+    return _alone(instance) + waiting(machine, chain.rivals(instance), instance.warps - 1)

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from makespan.bounds import pessimistic, theorem_a
+from makespan.bounds import pessimistic, theorem_e
 from makespan.cli.source import instances, source_options
 from makespan.engines.cpsat.solver import MOST_BOOLEANS
 from makespan.engines.ilp.model import FORMS
@@ -62,7 +62,8 @@ def _refuse(instance: Instance, model: str) -> None:
 
 def _horizon(instance: Instance) -> int:
     """A proven upper bound that costs nothing; a model with less would under-report without any sign."""
-    return min(bound for bound in (pessimistic(instance), theorem_a(instance)) if bound is not None)
+    by_pairs = theorem_e(instance)
+    return pessimistic(instance) if by_pairs is None else min(pessimistic(instance), by_pairs.upper)
 
 
 def _integer_programme(instance: Instance, horizon: int, form: str, kind: str) -> str:

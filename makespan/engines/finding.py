@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from makespan.certificate import Certificate
+from makespan.certificate import Certificate, Weights
 from makespan.result import Bounds
 from makespan.schedule import Schedule
 
@@ -16,6 +16,7 @@ class Finding:
         upper: a proven upper bound on the worst case, in cycles.
         evidence: what proves `upper`: an `Upper`, or the name of the engine where nobody else can prove it again.
         certificate: the potentials that prove `upper`, where these do.
+        weights: of pairs, where these do.
         best_case: proven interval of the shortest schedule.
     """
 
@@ -23,4 +24,5 @@ class Finding:
     upper: int | None = None
     evidence: str | None = None
     certificate: Certificate | None = None
+    weights: tuple[Weights, ...] = ()
     best_case: Bounds | None = None

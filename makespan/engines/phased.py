@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Sequence
 from itertools import chain
 
-from makespan.bounds import Phase, pessimistic, phases, theorem_a
+from makespan.bounds import Phase, pessimistic, phases, theorem_e
 from makespan.engines import portfolio
 from makespan.engines.construct import greedy
 from makespan.engines.limits import Limits
@@ -62,7 +62,7 @@ def _by_phases(instance: Instance, cut: Sequence[Phase], backend: str, best_case
         result = portfolio.solve(question, backend=backend, best_case=best_case, budget=share)
         best_case_seconds += result.best_case_seconds or 0.0
         solved[question] = result
-        bounds[question] = PhaseBound(result.bounds.upper, result.upper_evidence, result.certificate)
+        bounds[question] = PhaseBound(result.bounds.upper, result.upper_evidence, result.certificate, result.weights)
     results = [solved[phase.instance] for phase in cut if phase.instance in solved]
     joined = None
     if len(results) == len(cut):
@@ -93,9 +93,10 @@ def _by_phases(instance: Instance, cut: Sequence[Phase], backend: str, best_case
 
 def _bounded(question: Instance) -> PhaseBound:
     """What is proven at once."""
-    known = [(pessimistic(question), Upper.PESSIMISTIC), (theorem_a(question), Upper.THEOREM_A)]
-    upper, evidence = min((bound, name) for bound, name in known if bound is not None)
-    return PhaseBound(upper, evidence)
+    worst_bound, by_pairs = pessimistic(question), theorem_e(question)
+    if by_pairs is None or by_pairs.upper >= worst_bound:
+        return PhaseBound(worst_bound, Upper.PESSIMISTIC)
+    return PhaseBound(by_pairs.upper, Upper.THEOREM_E, weights=by_pairs.weights)
 
 
 def _longest(instance: Instance, joined: Schedule | None, upper: int, budget: Limits) -> Schedule:

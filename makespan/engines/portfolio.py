@@ -4,8 +4,8 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
 from typing import NamedTuple, TypeAlias
 
-from makespan.bounds import least_possible, pessimistic, theorem_a
-from makespan.certificate import Certificate
+from makespan.bounds import least_possible, pessimistic, theorem_e
+from makespan.certificate import Certificate, Weights
 from makespan.engines.certificate.engine import Certificates
 from makespan.engines.cpsat.engine import CpSat
 from makespan.engines.engine import Engine, Known, refusal
@@ -64,6 +64,7 @@ class _Proof(NamedTuple):
     evidence: str
     backend: str
     certificate: Certificate | None = None
+    weights: tuple[Weights, ...] = ()
     best_case: Bounds | None = None
     history: tuple[Step, ...] = ()
 
@@ -98,6 +99,7 @@ def solve(instance: Instance, *, backend: str, best_case: bool, budget: Limits) 
         assumptions=instance.assumptions,
         interrupted=budget.interrupted,
         certificate=proof.certificate,
+        weights=proof.weights,
         history=proof.history,
         best_case_seconds=budget.elapsed - seconds if best_case else None,
     )
@@ -235,14 +237,18 @@ def _bounded(instance: Instance, limits: Limits) -> _Proof:
     """What costs next to nothing: a constructed schedule below, the closed-form bounds above."""
     from makespan.engines.construct import convoy, greedy
 
-    worst_bound, by_pairs = pessimistic(instance), theorem_a(instance)
+    worst_bound, by_pairs = pessimistic(instance), theorem_e(instance)
     if convoy.applies(instance):
         witness = convoy.schedule(instance)
     else:
-        witness = greedy.longest(instance, limits, worst_bound if by_pairs is None else min(worst_bound, by_pairs))
+        enough = worst_bound if by_pairs is None else min(worst_bound, by_pairs.upper)
+        witness = greedy.longest(instance, limits, enough)
     replay(instance, witness)
     proof = _Proof(witness, worst_bound, Upper.PESSIMISTIC, BOUNDS)
-    return _add(instance, proof, Finding(upper=by_pairs, evidence=Upper.THEOREM_A), BOUNDS)
+    if by_pairs is None:
+        return proof
+    found = Finding(upper=by_pairs.upper, evidence=Upper.THEOREM_E, weights=by_pairs.weights)
+    return _add(instance, proof, found, BOUNDS)
 
 
 def _add(instance: Instance, proof: _Proof, found: Finding, backend: str) -> _Proof:
@@ -252,7 +258,7 @@ def _add(instance: Instance, proof: _Proof, found: Finding, backend: str) -> _Pr
         replay(instance, found.witness)
         better = better._replace(witness=found.witness, backend=backend)
     if found.upper is not None and found.evidence is not None and found.upper < proof.upper:
-        better = better._replace(upper=found.upper, evidence=found.evidence, backend=backend)
+        better = better._replace(upper=found.upper, evidence=found.evidence, weights=found.weights, backend=backend)
     if found.certificate is not None and found.upper is not None and found.upper <= better.upper:
         better = better._replace(certificate=found.certificate)
     if found.best_case is not None:

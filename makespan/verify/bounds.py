@@ -1,12 +1,12 @@
 """Upper bounds that follow from the instance alone, and the exact value of two warps. docs/theory.md has the proofs."""
 
 from makespan.instance import Instance
-from makespan.program import BARRIER, Program
-from makespan.verify import phases
+from makespan.program import Program
+from makespan.verify import pairs, phases
 from makespan.verify.paths import Choose, instructions, total
 from makespan.verify.refusal import Effort, TooMuchWork
 from makespan.verify.two_warps import two_warps as beyond_basic
-from makespan.verify.waiting import Share, most_waiting
+from makespan.verify.waiting import most_waiting, shares
 
 MOST_PAIRS = 40_000_000
 
@@ -20,61 +20,21 @@ def pessimistic(instance: Instance) -> int:
         return phases.pessimistic(instance)
     machine = instance.machine
     longest = {unit.name: unit.latency.most for unit in machine.units}
-    most = [{unit: total(group.program, {unit: 1}) for unit in machine.capacities} for group in instance.groups]
-    counted = list(zip(instance.groups, most, strict=True))
-    users = {unit: sum(group.warps for group, own in counted if own[unit]) for unit in longest}
-    work = {unit: sum(group.warps * own[unit] for group, own in counted) for unit in longest}
-    others = instance.warps - 1
     return max(
-        total(group.program, longest)
-        + most_waiting(
-            machine,
-            others,
-            {
-                unit: Share(users[unit] - (count > 0), work[unit] - count, count, count > 0)
-                for unit, count in own.items()
-            },
-        )
-        for group, own in counted
+        total(group.program, longest) + most_waiting(machine, instance.warps - 1, own)
+        for group, own in zip(instance.groups, shares(instance), strict=True)
     )
 
 
 def theorem_a(instance: Instance) -> int | None:
     """Theorem A: at most sum |s_w| - sum k_w + max k_w cycles; None unless at most two classes of capacity 1 are used.
 
-    `k_w` counts disjoint adjacent unequal pairs on the path that warp w takes. Written as the maximum over z of
-    |s_z| + (sum over w != z of |s_w| - k_w), every warp's path can be chosen by itself: z's longest, and for each
-    other the one with the most |s| - k. With barriers a pair spans none, and max k_w is replaced by the sum over the
-    phases of the most pairs that a warp can execute in each.
+    Bundles from before theorem E name it. `k_w` counts disjoint adjacent unequal pairs on the path of warp w.
     """
     used = set().union(*(group.program.units for group in instance.groups))
     if not instance.machine.is_basic or len(used) > 2 or any(instance.machine.capacities[unit] > 1 for unit in used):
         return None
-    unpaired = [_most_unpaired(group.program) for group in instance.groups]
-    everybody = sum(group.warps * count for group, count in zip(instance.groups, unpaired, strict=True))
-    if instance.has_barriers:
-        chain = phases.most_pairs(instance)
-        return None if chain is None else everybody + chain
-    return everybody + max(instructions(g.program) - count for g, count in zip(instance.groups, unpaired, strict=True))
-
-
-def _most_unpaired(program: Program) -> int:
-    """The most |s| - k on a path.
-
-    The scan from left to right is deterministic, so it is carried along the path: `single` is the class of the
-    instruction just before, if no pair took it. Closing a pair adds nothing, any other instruction 1. (Theorem A holds
-    for any fixed pairing; that this one is the largest matters only for how sharp the bound is.)
-    """
-    singles = [None, *sorted(program.units)]
-    ahead: list[dict[str | None, int]] = [dict.fromkeys(singles, 0)] * (program.end + 1)
-    for number in range(program.end - 1, -1, -1):
-        unit, successors = program.places[number]
-        if unit == BARRIER:  # what stands before it is alone
-            ahead[number] = dict.fromkeys(singles, max(ahead[next_][None] for next_ in successors))
-            continue
-        after_pair, after_single = (max(ahead[next_][single] for next_ in successors) for single in (None, unit))
-        ahead[number] = {single: after_pair if single not in (None, unit) else 1 + after_single for single in singles}
-    return max(ahead[start][None] for start in program.starts)
+    return pairs.bound(instance, [pairs.disjoint(instance)])
 
 
 def two_warps(instance: Instance, choose: Choose = max, effort: Effort | None = None) -> int | None:

@@ -1,6 +1,6 @@
 """Barriers, for the checker: the phases of an instance, each a question of its own, and M^L + M^C with barriers."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import count, zip_longest
 
 from makespan.instance import Instance
@@ -11,7 +11,7 @@ from makespan.verify.waiting import Share, most_waiting
 
 MOST_VISITS = 8_000_000
 
-_Phase = tuple[tuple[int, ...], tuple[int, ...]]
+Phase = tuple[tuple[int, ...], tuple[int, ...]]
 """Where a warp may stand when the phase begins, and the instructions that it may execute in it."""
 
 
@@ -26,15 +26,15 @@ def questions(instance: Instance) -> list[Instance] | None:
     if instance.blocks != 1 or any(unit.interval > unit.latency.least for unit in instance.machine.units):
         return None
     try:
-        cut = _cut(instance)
+        cut = phases(instance)
     except TooMuchWork:
         return None
     found = []
     for number in range(max(map(len, cut))):
         crews: list[tuple[Program, int]] = []
-        for group, phases in zip(instance.groups, cut, strict=True):
-            if number < len(phases):
-                begins, inside = phases[number]
+        for group, own in zip(instance.groups, cut, strict=True):
+            if number < len(own):
+                begins, inside = own[number]
                 working = [at in inside for at in begins]
                 if any(working) and not all(working):
                     return None
@@ -53,62 +53,47 @@ def pessimistic(instance: Instance) -> int:
     share of any group in that phase.
     """
     machine = instance.machine
+    longest = {unit.name: unit.latency.most for unit in machine.units}
     try:
-        cut = _cut(instance)
+        cut = phases(instance)
     except TooMuchWork:  # in every cycle a latency passes, or a port is held
-        longest = {unit.name: max(unit.latency.most, unit.interval) for unit in machine.units}
-        return sum(group.warps * total(group.program, longest) for group in instance.groups)
+        either = {unit.name: max(unit.latency.most, unit.interval) for unit in machine.units}
+        return sum(group.warps * total(group.program, either) for group in instance.groups)
+    return _along(instance, cut, longest, max) + most_waiting(machine, instance.warps - 1, shares(instance, cut))
 
-    def along(weights: Mapping[str, int], choose: Choose) -> int:
-        """The sum over the phases of the largest or smallest share of a group."""
-        rows = [
-            [_share(group.program, phase, weights, choose) for phase in own]
-            for group, own in zip(instance.groups, cut, strict=True)
-        ]
-        return sum(map(choose, zip_longest(*rows, fillvalue=0)))
 
-    shares = {}
-    for unit in machine.capacities:
+def shares(instance: Instance, cut: Sequence[Sequence[Phase]]) -> dict[str, Share]:
+    """By class, for such a chain as the warp that waits."""
+    found = {}
+    for unit in instance.machine.capacities:
         one = {unit: 1}
         users = sum(group.warps for group in instance.groups if unit in group.program.units)
-        work, own = sum(group.warps * total(group.program, one) for group in instance.groups), along(one, min)
-        shares[unit] = Share(max(users - 1, 0), work - own, own, users > 0)
-    longest = {unit.name: unit.latency.most for unit in machine.units}
-    return along(longest, max) + most_waiting(machine, instance.warps - 1, shares)
+        work = sum(group.warps * total(group.program, one) for group in instance.groups)
+        own = _along(instance, cut, one, min)
+        found[unit] = Share(max(users - 1, 0), work - own, own, users > 0)
+    return found
 
 
-def most_pairs(instance: Instance) -> int | None:
-    """The most disjoint adjacent unequal pairs along such a chain; None where there are too many phases.
+def _along(instance: Instance, cut: Sequence[Sequence[Phase]], weights: Mapping[str, int], choose: Choose) -> int:
+    """The sum over the phases of the largest or smallest share of a group."""
+    rows = [
+        [_share(group.program, phase, weights, choose) for phase in own]
+        for group, own in zip(instance.groups, cut, strict=True)
+    ]
+    return sum(map(choose, zip_longest(*rows, fillvalue=0)))
 
-    A scan from left to right pairs an instruction with the one before if that is unpaired and of another class.
+
+def phases(instance: Instance) -> list[list[Phase]]:
+    """The phases of every group.
+
+    Raises:
+        TooMuchWork: there are too many.
     """
-    per_phase: list[int] = []
-    visits = Work(MOST_VISITS)
-    try:
-        for group in instance.groups:
-            for number, (begins, inside) in enumerate(_phases(group.program, visits)):
-                singles = (None, *sorted(group.program.units))
-                ahead: dict[tuple[int, str | None], int] = {}
-                for at in reversed(inside):
-                    unit, successors = group.program.places[at]
-                    for single in singles:
-                        closes = single not in (None, unit)
-                        left = None if closes else unit
-                        ahead[at, single] = closes + max(ahead.get((after, left), 0) for after in successors)
-                per_phase += [0] * (number + 1 - len(per_phase))
-                per_phase[number] = max(per_phase[number], *(ahead.get((at, None), 0) for at in begins))
-    except TooMuchWork:
-        return None
-    return sum(per_phase)
-
-
-def _cut(instance: Instance) -> list[list[_Phase]]:
-    """The phases of every group."""
     visits = Work(MOST_VISITS)
     return [list(_phases(group.program, visits)) for group in instance.groups]
 
 
-def _phases(program: Program, work: Work) -> Iterator[_Phase]:
+def _phases(program: Program, work: Work) -> Iterator[Phase]:
     """Phase by phase; a path may end while others go on, so the end is carried along."""
     begins = set(program.starts)
     while begins != {program.end}:
@@ -146,7 +131,7 @@ def _piece(program: Program, begins: Iterable[int], inside: Iterable[int]) -> Pr
     return Program(tuple(places), tuple(names[at] for at in begins))
 
 
-def _share(program: Program, phase: _Phase, weights: Mapping[str, int], choose: Choose) -> int:
+def _share(program: Program, phase: Phase, weights: Mapping[str, int], choose: Choose) -> int:
     """The largest or smallest sum of the weights of what a warp executes in a phase."""
     begins, inside = phase
     ahead = dict[int, int]()

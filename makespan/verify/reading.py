@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import chain, repeat
 from typing import Any, NoReturn
 
-from makespan.certificate import Certificate, Node, Potential, Table
+from makespan.certificate import Certificate, Node, Potential, Table, Weights
 from makespan.errors import InputError
 from makespan.instance import MAX_CYCLES, MAX_WARPS, Group, Instance
 from makespan.machine import MAX_ISSUE_WIDTH, MAX_LATENCY, Latency, Machine, UnitClass, class_name
@@ -61,6 +61,7 @@ class Bundle:
     claim: Claim
     witness: Schedule
     certificate: Certificate | None
+    weights: tuple[Weights, ...]
     phases: Phases
 
 
@@ -109,7 +110,8 @@ def bundle(document: object) -> Bundle:
     """
     if not isinstance(document, dict) or document.get("schema") != SCHEMA:
         _bad(f"schema is not {SCHEMA!r}")
-    parts = _table(document, "bundle", "schema", "instance", "result", "witness", "certificate", "phases", "sha256")
+    keys = ("schema", "instance", "result", "witness", "certificate", "phases", "sha256")
+    parts = _table(document, "bundle", *keys, later="weights")
     try:
         instance = _instance(parts["instance"])
     except InputError as error:
@@ -119,12 +121,13 @@ def bundle(document: object) -> Bundle:
     room = Work(MOST_COEFFICIENTS)
     try:
         certificate = None if parts["certificate"] is None else _certificate(parts["certificate"], instance, room)
+        weights = _weights(parts["weights"], instance, room)
         pieces = _phases(parts["phases"], instance, room)
     except TooMuchWork:
-        raise Refused(f"the certificate is too large for this checker: over {MOST_COEFFICIENTS} coefficients") from None
+        raise Refused(f"the evidence is too large for this checker: over {MOST_COEFFICIENTS} coefficients") from None
     if _text(parts["sha256"], "sha256") != digest(document):
         raise Refused("the digest does not match the content: the file was changed after it was written")
-    return Bundle(instance, claim, witness, certificate, pieces)
+    return Bundle(instance, claim, witness, certificate, weights, pieces)
 
 
 # Instance
@@ -346,9 +349,34 @@ def _phases(value: object, instance: Instance, room: Work) -> Phases:
 
 
 def _phase(value: object, question: Instance, room: Work) -> PhaseBound:
-    parts = _table(value, "phase", "upper", "evidence", "certificate")
+    parts = _table(value, "phase", "upper", "evidence", "certificate", later="weights")
     certificate = None if parts["certificate"] is None else _certificate(parts["certificate"], question, room)
-    return PhaseBound(_whole(parts["upper"], "upper", 1), _evidence(parts["evidence"]), certificate)
+    upper, evidence = _whole(parts["upper"], "upper", 1), _evidence(parts["evidence"])
+    return PhaseBound(upper, evidence, certificate, _weights(parts["weights"], question, room))
+
+
+def _weights(value: object, instance: Instance, room: Work) -> tuple[Weights, ...]:
+    return tuple(_set(item, instance, room) for item in _list(value, "weights", 0))
+
+
+def _set(value: object, instance: Instance, room: Work) -> Weights:
+    parts = _table(value, "weights", "classes", "groups")
+    classes = tuple(_text(name, "class") for name in _list(parts["classes"], "classes", 0))
+    rows = _list(parts["groups"], "groups", len(instance.groups), len(instance.groups))
+    room.spend(sum(group.program.end for group in instance.groups))
+    reserves = tuple(_row(row, group.program.end, room) for row, group in zip(rows, instance.groups, strict=True))
+    return Weights(classes, reserves)
+
+
+def _row(value: object, places: int, room: Work) -> tuple[tuple[int, ...], ...]:
+    """For every place of a group a number, or a list of them."""
+    found: list[tuple[int, ...]] = []
+    for item in _list(value, "weights", places, places):
+        numbers = item if type(item) is list else [item]
+        room.spend(len(numbers))
+        _check_coefficients("weights", *numbers)
+        found.append(tuple(numbers))
+    return tuple(found)
 
 
 def _certificate(value: object, instance: Instance, room: Work) -> Certificate:
@@ -423,9 +451,11 @@ def _dict(value: object) -> dict[str, Any]:
     return value
 
 
-def _table(value: object, name: str, *keys: str) -> dict[str, Any]:
-    """An object with exactly these keys."""
+def _table(value: object, name: str, *keys: str, later: str = "") -> dict[str, Any]:
+    """An object with exactly these keys; one that came `later` may be absent, which is an empty list."""
     table = _dict(value)
+    if later:
+        table, keys = {later: []} | table, (*keys, later)
     if missing := [key for key in keys if key not in table]:
         _bad(f"{name} lacks {missing[0]!r}")
     if unknown := sorted(set(table) - set(keys)):

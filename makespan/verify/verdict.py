@@ -4,11 +4,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
 
-from makespan.certificate import Certificate
+from makespan.certificate import Certificate, Weights
 from makespan.errors import BrokenPromiseError
 from makespan.instance import Instance
 from makespan.result import Upper
-from makespan.verify import bounds, potential, reading
+from makespan.verify import bounds, pairs, potential, reading
 from makespan.verify.reading import Bundle, Claim, Phases
 from makespan.verify.refusal import Effort, Refused
 from makespan.verify.states import shortest_and_longest
@@ -16,7 +16,7 @@ from makespan.verify.witness import replay
 
 MOST_STATES = 1_000_000
 MOST_PROOFS = 10  # of the largest size
-_BY_ITSELF = (Upper.PESSIMISTIC, Upper.THEOREM_A, Upper.POTENTIAL, Upper.TWO_WARP_DP)
+_BY_ITSELF = (Upper.PESSIMISTIC, Upper.THEOREM_E, Upper.THEOREM_A, Upper.POTENTIAL, Upper.TWO_WARP_DP)
 _Interval = tuple[int, int]
 
 UNCHECKED = (
@@ -88,6 +88,7 @@ class _Prover:
         claimed: the upper bound to be proven, in cycles.
         evidence: what is said to prove it.
         certificate: potentials, which must hold whether or not the claim rests on them.
+        weights: of pairs; whatever they prove counts.
         phases: the phases between barriers, and what is said of each.
         best_case: whether the shortest schedule matters, too.
         most_states: how many states may be enumerated.
@@ -100,6 +101,7 @@ class _Prover:
         claimed: int,
         evidence: str,
         certificate: Certificate | None,
+        weights: tuple[Weights, ...],
         phases: Phases = (),
         *,
         best_case: bool = False,
@@ -107,7 +109,8 @@ class _Prover:
         effort: Effort,
     ) -> None:
         self.instance, self.claimed, self.evidence = instance, claimed, evidence
-        self.certificate, self.phases, self.best_case = certificate, phases, best_case
+        self.certificate, self.weights = certificate, weights
+        self.phases, self.best_case = phases, best_case
         self.most_states, self.effort = most_states, effort
         self.uppers: dict[Upper, int] = {}
         self.shortest: int | None = None  # of all schedules, exactly
@@ -123,6 +126,7 @@ class _Prover:
         """The cheap proofs, the one that the claim names, then others until one suffices."""
         self.uppers[Upper.PESSIMISTIC] = bounds.pessimistic(self.instance)
         self._certificate()
+        self._pairs()
         self._phases()
         self._named()
         for attempt in (self._theorem_a, self.two_warps, self.enumerate):
@@ -136,6 +140,12 @@ class _Prover:
                 raise Refused(f"the certificate says {self.certificate.upper} cycles and proves {proven}")
             self.uppers[Upper.POTENTIAL] = proven
 
+    def _pairs(self) -> None:
+        if self.weights or self.evidence == Upper.THEOREM_E:
+            bound = pairs.bound(self.instance, self.weights)
+            if bound is not None:
+                self.uppers[Upper.THEOREM_E] = bound
+
     def _phases(self) -> None:
         """What is said of the phases must hold, and add up to the claim if this rests on it."""
         if not self.phases:
@@ -146,7 +156,13 @@ class _Prover:
         for question, phase in different.items():
             states = self.most_states // len(different)
             prover = _Prover(
-                question, phase.upper, phase.evidence, phase.certificate, most_states=states, effort=self.effort
+                question,
+                phase.upper,
+                phase.evidence,
+                phase.certificate,
+                phase.weights,
+                most_states=states,
+                effort=self.effort,
             )
             prover.prove()
             proven[question] = prover.upper
@@ -211,6 +227,7 @@ class _Judge:
             bundle.claim.upper,
             bundle.claim.evidence,
             bundle.certificate,
+            bundle.weights,
             bundle.phases,
             best_case=bundle.claim.best_case is not None,
             most_states=most_states,
@@ -268,6 +285,7 @@ class _Judge:
 
 _PROOFS = {
     Upper.PESSIMISTIC: "M^L + M^C",
+    Upper.THEOREM_E: "theorem E",
     Upper.THEOREM_A: "theorem A",
     Upper.POTENTIAL: "its potential",
     Upper.TWO_WARP_DP: "all pairs of places",

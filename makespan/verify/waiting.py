@@ -2,7 +2,9 @@
 
 from typing import NamedTuple
 
+from makespan.instance import Instance
 from makespan.machine import Machine, UnitClass
+from makespan.verify.paths import total
 
 
 class Share(NamedTuple):
@@ -19,6 +21,19 @@ class Share(NamedTuple):
     theirs: int
     own: int
     waits: bool
+
+
+def shares(instance: Instance) -> list[dict[str, Share]]:
+    """By class, for every group as the one of the warp that waits."""
+    units = list(instance.machine.capacities)
+    most = [{unit: total(group.program, {unit: 1}) for unit in units} for group in instance.groups]
+    counted = list(zip(instance.groups, most, strict=True))
+    users = {unit: sum(group.warps for group, own in counted if own[unit]) for unit in units}
+    work = {unit: sum(group.warps * own[unit] for group, own in counted) for unit in units}
+    return [
+        {unit: Share(users[unit] - (count > 0), work[unit] - count, count, count > 0) for unit, count in own.items()}
+        for own in most
+    ]
 
 
 def most_waiting(machine: Machine, others: int, shares: dict[str, Share]) -> int:

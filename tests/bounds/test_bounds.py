@@ -5,12 +5,12 @@ from itertools import product
 import pytest
 from hypothesis import given
 
-from makespan.bounds import least_possible, pairs, pessimistic, theorem_a
+from makespan.bounds import least_possible, pairs, pessimistic
 from makespan.instance import Instance
 from makespan.machine import PAPER, Machine
-from makespan.program import Place, Program
+from makespan.program import Program
 from tests.oracle import brute_force
-from tests.strategies import instances, letters, paper_instances
+from tests.strategies import instances, letters
 
 
 def exact(string: str, warps: int, machine: Machine = PAPER) -> int:
@@ -122,59 +122,3 @@ def test_the_greedy_scan_finds_the_most_disjoint_pairs(string: str) -> None:
 )
 def test_pairs_by_hand(string: str, count: int) -> None:
     assert pairs(string) == count
-
-
-@given(paper_instances(choices=False))
-def test_theorem_a_holds_for_different_strings(instance: Instance) -> None:
-    bound = theorem_a(instance)
-    assert bound is not None
-    assert brute_force(instance).upper <= bound
-
-
-@given(paper_instances())
-def test_theorem_a_holds_for_automata(instance: Instance) -> None:
-    bound = theorem_a(instance)
-    assert bound is not None
-    assert bound >= brute_force(instance).upper
-
-
-@given(letters(most=30))
-def test_theorem_a_is_the_formula_for_identical_strings(string: str) -> None:
-    for warps in (1, 2, 3, 48):
-        assert theorem_a(Instance.of(string, warps)) == warps * len(string) - (warps - 1) * pairs(string)
-
-
-def test_theorem_a_is_the_formula_for_different_strings() -> None:
-    instance = Instance.merged([(Program.chain("CLLCLL"), 2), (Program.chain("CCC"), 1), (Program.chain("LC"), 1)])
-    assert theorem_a(instance) == (6 + 6 + 3 + 2) - (2 + 2 + 0 + 1) + 2
-
-
-def test_theorem_a_takes_for_every_warp_the_path_that_is_worst_for_it() -> None:
-    """Paths CCCC and CLCL: the last warp counts its length, every other its length less its pairs."""
-    program = Program(
-        (
-            Place("C", (1, 2)),
-            Place("C", (3,)),
-            Place("L", (4,)),
-            Place("C", (5,)),
-            Place("C", (6,)),
-            Place("C", (7,)),
-            Place("L", (7,)),
-        )
-    )
-    assert theorem_a(Instance.of(program, 3)) == 4 + 4 + 4
-
-
-@pytest.mark.parametrize(
-    ("string", "capacity", "applies"),
-    [
-        ("CL", {"C": 1, "L": 1}, True),
-        ("CL", {"C": 2, "L": 1}, False),
-        ("CL", {"C": 1, "L": 2}, False),
-        ("C", {"C": 1, "L": 2}, True),  # the class with two units is never used
-        ("CLS", {"C": 1, "L": 1, "S": 1}, False),
-        ("CS", {"C": 1, "L": 1, "S": 1}, True),
-    ],
-)
-def test_theorem_a_needs_two_classes_of_one_unit(string: str, capacity: dict[str, int], applies: bool) -> None:
-    assert (theorem_a(Instance.of(string, 3, Machine.of(capacity))) is not None) == applies

@@ -85,7 +85,7 @@ def test_json_says_what_is_proven_and_how(solve: Runner) -> None:
     assert document["seconds"] >= 0
     (step,) = document["history"]
     assert 0 <= step.pop("seconds") <= document["seconds"]
-    assert step == {"engine": "certificate", "lower": 10, "upper": 10, "evidence": "theorem-a"}
+    assert step == {"engine": "certificate", "lower": 10, "upper": 10, "evidence": "theorem-e"}
     assert document.pop("best_case_seconds") >= 0
     del document["seconds"], document["versions"], document["assumptions"], document["history"]
     assert document == {
@@ -108,7 +108,7 @@ def test_json_says_what_is_proven_and_how(solve: Runner) -> None:
         "string": "CLLCLL",
         "groups": [{"program": "CLLCLL", "warps": 2}],
         "backend": "certificate",
-        "evidence": {"lower": "witness", "upper": "theorem-a"},
+        "evidence": {"lower": "witness", "upper": "theorem-e"},
         "interrupted": False,
         "explanation": {
             "warp": 1,
@@ -141,7 +141,7 @@ def test_text_begins_with_the_verdict_and_ends_with_the_assumptions(solve: Runne
         "exact if every instruction takes one cycle: the worst case is 10 cycles",
         "2 x CLLCLL on machine paper (C=1, L=1)",
         "at least          10  a schedule that takes so long, replayed",
-        "at most           10  proven by theorem-a",
+        "at most           10  proven by theorem-e",
         "M^L + M^C         12  pessimistic: what each class needs alone, added up; 20.0 % above",
         "robust            12  holds even if warps run ahead, anything is shorter, ports more or warps fewer",
         "found by certificate in ... s",
@@ -245,7 +245,7 @@ def test_a_range_of_warps_gives_a_curve(solve: Runner) -> None:
     assert [document["warps"] for document in done.documents()] == list(range(1, 9))
     head, *rows, foot = solve("--string", "CLLCLL", "--warps", "1..8").out.splitlines()
     assert head == "warps     worst case  status        M^L + M^C  above, %  at most by"
-    assert rows[1] == "    2             10  exact                12      20.0  theorem-a"
+    assert rows[1] == "    2             10  exact                12      20.0  theorem-e"
     assert (len(rows), foot) == (8, "8 results if every instruction takes one cycle: 8 exact")
 
 

@@ -67,7 +67,7 @@ def test_all_policies_stand_between_best_and_worst_case(simulate: Runner) -> Non
     rows = [line.split()[:2] for line in done.out.splitlines() if line.endswith("one run, not a bound")]
     assert {name for name, _ in rows} == set(POLICIES)
     assert all(9 <= int(cycles) <= 10 for _, cycles in rows)
-    assert "worst case            10   100.0 %  every work-conserving scheduler; at most 10 by theorem-a" in done.out
+    assert "worst case            10   100.0 %  every work-conserving scheduler; at most 10 by theorem-e" in done.out
     assert done.out.splitlines()[0] == "exact if every instruction takes one cycle: the worst case is 10 cycles"
 
 
@@ -111,7 +111,7 @@ def test_a_range_has_a_row_for_each_number_of_warps(simulate: Runner) -> None:
 def test_the_csv_of_all_says_what_is_proven(simulate: Runner) -> None:
     lines = simulate("--string", "CLLCLL", "--warps", 2, "--format", "csv").out.splitlines()
     assert lines[1] == "2,best case,proven,9,9,"
-    assert lines[-2:] == ["2,worst case,proven,10,10,theorem-a", "2,M^L + M^C,bound,12,12,pessimistic"]
+    assert lines[-2:] == ["2,worst case,proven,10,10,theorem-e", "2,M^L + M^C,bound,12,12,pessimistic"]
     assert {line.split(",")[2] for line in lines[2:-2]} == {"run"}
 
 

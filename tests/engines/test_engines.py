@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from makespan.bounds import any_units, least_possible, pessimistic, phases, theorem_a
+from makespan.bounds import any_units, least_possible, pessimistic, phases, theorem_e
 from makespan.bounds.conditions import Question
 from makespan.bounds.delays import expanded
 from makespan.bounds.front import front
@@ -58,7 +58,7 @@ REFUSING: dict[str, Callable[[Instance], Any]] = {
     "ilp": lambda one: shape(one, 9),
 }
 APPLYING: dict[str, Callable[[Instance], object]] = {
-    "theorem A": theorem_a,
+    "theorem E": theorem_e,
     "convoy": convoy.applies,
     "grid": grid.applies,
     "events": events.applies,

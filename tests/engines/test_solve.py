@@ -52,7 +52,7 @@ def test_the_example_of_the_paper() -> None:
     result = solve(Instance.of("LLLLCCCCCCCCCLLCCCCCCC", warps=48))
     assert result.bounds == Bounds(915, 915)
     assert result.pessimistic == 1056
-    assert result.upper_evidence is Upper.THEOREM_A
+    assert result.upper_evidence is Upper.THEOREM_E
     assert result.backend == "certificate"
     assert result.witness.makespan == 915
 
@@ -61,7 +61,7 @@ def test_the_example_of_the_paper() -> None:
     ("string", "warps", "capacity", "evidence", "backend"),
     [
         ("CCC", 4, {"C": 1, "L": 1}, Upper.PESSIMISTIC, "certificate"),
-        ("CLLCLL", 3, {"C": 1, "L": 1}, Upper.THEOREM_A, "certificate"),
+        ("CLLCLL", 3, {"C": 1, "L": 1}, Upper.THEOREM_E, "certificate"),
         ("CLCLCL", 2, {"C": 1, "L": 1}, Upper.TWO_WARP_DP, "certificate"),
         ("CCLLCC", 3, {"C": 2, "L": 1}, Upper.SEARCH, "search"),
     ],
@@ -153,7 +153,7 @@ def test_search_and_cpsat_share_what_certificates_leave_open(threads: int) -> No
 
 
 def test_cpsat_decides_what_the_search_has_no_memory_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    instance = Instance.of("CCLLCCLCL", 4, Machine.of({"C": 2, "L": 1}))
+    instance = Instance.of("CCLLCCLCC", 4, Machine.of({"C": 2, "L": 1}))
     monkeypatch.setattr(search, "SMALL_STATES", 0)
     monkeypatch.setattr(Certificates, "find", lambda engine, instance, known, limits: iter(()))
     monkeypatch.setattr(Search, "find", lambda engine, instance, known, limits: iter((Finding(),)))

@@ -210,7 +210,7 @@ def test_ctrl_c_while_kernels_are_solved_says_which_are(command: Command, monkey
     done = command("examples/tasks.toml")
     assert (done.code, done.out) == (130, "")
     assert [line for line in done.err.splitlines() if line] == [
-        "filter, proven: kernel fir.ptx: 8 warps on machine paper: 930 cycles, exact, by theorem-a",
+        "filter, proven: kernel fir.ptx: 8 warps on machine paper: 930 cycles, exact, by theorem-e",
         "makespan: interrupted",
     ]
 

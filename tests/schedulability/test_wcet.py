@@ -97,7 +97,7 @@ def test_only_a_kernel_of_one_path_is_shown_to_take_its_time(folder: Path) -> No
 def test_a_kernel_is_solved(folder: Path) -> None:
     found = one(folder, 'kernel = "vecadd.ptx"\nblock = 256\ngrid = 1')
     assert (found.cycles, found.seconds, found.kind) == (140, Fraction(140, 1_400_000_000), Kind.PROVEN)
-    assert found.evidence == "kernel vecadd.ptx: 8 warps on machine paper: 140 cycles, exact, by theorem-a"
+    assert found.evidence == "kernel vecadd.ptx: 8 warps on machine paper: 140 cycles, exact, by theorem-e"
     assert found.is_exact
     assert any("the hardware executes the PTX as it is written" in note for note in found.assumptions)
     assert one(folder, 'kernel = "vecadd.ptx"\nwarps = 8').cycles == 140
@@ -120,7 +120,7 @@ def test_a_bundle_is_verified_and_shown(folder: Path) -> None:
     bundle.write(solve(Instance.of("CLLCLL", 2)), folder / "k.json")
     found = one(folder, 'bundle = "k.json"')
     assert (found.cycles, found.kind) == (10, Kind.PROVEN)
-    assert found.evidence == "bundle k.json: 2 warps on machine paper: 10 cycles, exact, by theorem-a"
+    assert found.evidence == "bundle k.json: 2 warps on machine paper: 10 cycles, exact, by theorem-e"
 
 
 def test_cycles_need_a_clock(folder: Path) -> None:

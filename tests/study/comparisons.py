@@ -16,7 +16,7 @@ PORTS = Axis(Quantity.CAPACITY, (1, 2), "L")
 OPEN = Found(
     Bounds(40, 50), Upper.SEARCH, 60, BestCase(Bounds(20, 30), "least-possible", "schedule"), "search", 1.0, ()
 )
-SHUT = Found(Bounds(50, 50), Upper.THEOREM_A, 60, None, "certificate", 1.0, ("always", "here"))
+SHUT = Found(Bounds(50, 50), Upper.THEOREM_E, 60, None, "certificate", 1.0, ("always", "here"))
 
 
 def instances(letters: str, warps: range, machine: Machine = PAPER) -> list[Instance]:

@@ -11,7 +11,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from makespan.certificate import Certificate, Potential
+from makespan.certificate import Certificate, Potential, Weights
 from makespan.errors import InputError
 from makespan.instance import Group, Instance
 from makespan.report.files import check_writable, write_whole
@@ -32,6 +32,7 @@ def bundle(result: Result) -> dict[str, Any]:
         "result": claim(replace(result, best_case_seconds=None)),  # nothing that anybody could check
         "witness": _witness(result.instance, result.witness),
         "certificate": None if result.certificate is None else _certificate(result.certificate),
+        "weights": [_weights(item) for item in result.weights],
         "phases": [_phase(phase) for phase in result.phases],
     }
     return {**content, "sha256": hashlib.sha256(canonical(content)).hexdigest()}
@@ -114,7 +115,13 @@ def _certificate(certificate: Certificate) -> dict[str, Any]:
 
 def _phase(phase: PhaseBound) -> dict[str, Any]:
     certificate = None if phase.certificate is None else _certificate(phase.certificate)
-    return {"upper": phase.upper, "evidence": str(phase.evidence), "certificate": certificate}
+    weights = [_weights(item) for item in phase.weights]
+    return {"upper": phase.upper, "evidence": str(phase.evidence), "certificate": certificate, "weights": weights}
+
+
+def _weights(weights: Weights) -> dict[str, Any]:
+    rows = [[place[0] if len(place) == 1 else list(place) for place in row] for row in weights.reserves]
+    return {"classes": list(weights.classes), "groups": rows}
 
 
 def _potential(potential: Potential) -> dict[str, Any]:

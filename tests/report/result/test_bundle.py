@@ -38,7 +38,7 @@ def two_warps() -> Result:
 def test_a_bundle_by_hand() -> None:
     result = two_warps()
     content = bundle(result)
-    assert list(content) == ["schema", "instance", "result", "witness", "certificate", "phases", "sha256"]
+    assert list(content) == ["schema", "instance", "result", "witness", "certificate", "weights", "phases", "sha256"]
     assert content["schema"] == "makespan.bundle/1"
     assert content["instance"] == {
         "machine": {
@@ -163,7 +163,7 @@ def test_what_is_read_from_a_bundle_is_what_was_written(instance: Instance) -> N
     result = solve(instance, best_case=True)
     read = reading.bundle(parse(canonical(bundle(result))))
     assert canonical(of_instance(read.instance)) == canonical(of_instance(instance))
-    assert (read.witness, read.certificate) == (result.witness, result.certificate)
+    assert (read.witness, read.certificate, read.weights) == (result.witness, result.certificate, result.weights)
     claim, best = read.claim, result.best_case
     assert best is not None
     assert (Bounds(claim.lower, claim.upper), claim.evidence) == (result.bounds, result.upper_evidence)

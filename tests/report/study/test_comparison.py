@@ -24,7 +24,7 @@ def test_the_curve_is_that_of_the_theorem() -> None:
     assert known_curve().warps == tuple(range(1, 49))
     assert [found.worst for found in known_curve().found] == [Bounds(cycles, cycles) for cycles in expected]
     assert [found.pessimistic for found in known_curve().found] == [22 * warps for warps in range(1, 49)]
-    assert {found.upper_evidence for found in known_curve().found[2:]} == {Upper.THEOREM_A}
+    assert {found.upper_evidence for found in known_curve().found[2:]} == {Upper.THEOREM_E}
     assert known_curve().all_exact
     assert counts(known_curve()) == "48 points if every instruction takes one cycle: 48 exact"
     assert summary(known_curve()) == "M^L + M^C is 0.0 to 15.4 % above the worst case"
@@ -41,7 +41,7 @@ def test_the_excess_is_proven_at_least_and_at_most() -> None:
 def test_the_table_of_a_curve_has_a_row_for_every_number_of_warps() -> None:
     rows = [line.split() for line in table(curve()).splitlines()]
     assert rows[1:] == [
-        ["1", "50", "exact", "60", "20.0", "theorem-a"],
+        ["1", "50", "exact", "60", "20.0", "theorem-e"],
         ["2", "20..30", "40..50", "bounded", "60", ">=20.0", "search"],
         ["3", "-", "not", "computed"],
     ]
@@ -98,7 +98,7 @@ def test_the_json_says_the_same() -> None:
     assert document["axis"] == {"name": "L", "label": "capacity of L (ports)", "values": [1, 2]}
     assert document["assumptions"] == ["always"]
     first, unknown, last = document["points"]
-    evidence = {"lower": "witness", "upper": "theorem-a"}
+    evidence = {"lower": "witness", "upper": "theorem-e"}
     assert first["worst_case"] == {"lower": 50, "upper": 50, "status": "exact", "evidence": evidence}
     assert first["pessimistic"] == {"value": 60, "evidence": "pessimistic"}
     assert first["excess_percent"] == {"least": 20.0, "most": 20.0}

@@ -1,0 +1,148 @@
+"""Theorem E against exact values: random small instances of everything that it knows; a bound below one is reported.
+
+    python -m benchmarks.closed_form --instances 50000 --seed 1
+    python -m benchmarks.closed_form --kind barriers --seconds 600
+
+Each instance is of one of `KINDS`, with one to three classes of one to three ports, equal or different strings or
+automata; the measure is the plain search. Instances that it does not finish in `--patience` seconds are left out. One
+JSON line per kind at the end: instances (different ones), bounds that are attained, sharper than the pessimistic bound,
+and below the exact value; with any of these last, the exit code is 1.
+"""
+
+import argparse
+import json
+import random
+import sys
+import time
+from collections import Counter
+from typing import NamedTuple
+
+from makespan import Instance, Limits, Machine, Program
+from makespan.bounds import pessimistic, theorem_e
+from makespan.engines.search import plain
+from makespan.errors import InputError
+from makespan.machine import Latency, UnitClass
+from makespan.program import BARRIER, Place
+from makespan.verify import bounds, pairs
+
+
+class Kind(NamedTuple):
+    """How large an instance of a kind may be: ports, intervals, latencies, warps, letters; and what it may have."""
+
+    ports: int = 1
+    interval: int = 1
+    latency: int = 1
+    ranges: bool = False
+    warps: int = 4
+    letters: int = 7
+    barriers: bool = False
+    automata: bool = False
+
+
+KINDS = {
+    "one port": Kind(warps=6),
+    "capacities": Kind(ports=3, warps=6),
+    "latencies": Kind(latency=6, letters=6),
+    "ranges": Kind(latency=4, ranges=True, warps=3, letters=5),
+    "intervals": Kind(interval=5, latency=4, letters=6),
+    "all": Kind(ports=3, interval=3, latency=3, ranges=True, warps=4, letters=4),
+    "automata": Kind(ports=3, interval=3, latency=3, ranges=True, warps=3, letters=5, automata=True),
+    "barriers": Kind(ports=2, interval=4, latency=3, ranges=True, warps=4, letters=5, barriers=True),
+    "barriers and automata": Kind(ports=2, interval=3, latency=2, warps=4, letters=5, barriers=True, automata=True),
+}
+
+
+def machine(draw: random.Random, kind: Kind) -> Machine:
+    """Classes C, L and S, or the first of them."""
+    units = []
+    for name in "CLS"[: draw.choice((1, 2, 2, 2, 3, 3))]:
+        least = draw.randint(1, kind.latency)
+        most = draw.randint(least, kind.latency) if kind.ranges else least
+        ports = draw.randint(1, kind.ports)
+        units.append(UnitClass(name, ports, draw.randint(1, kind.interval), Latency(least, most)))
+    return Machine("random", tuple(units))
+
+
+def program(draw: random.Random, kind: Kind, units: str) -> Program:
+    """A string or, of some kinds, often an automaton in which every place may skip the next one or two."""
+    letters = [draw.choice(units) for _ in range(draw.randint(1, kind.letters))]
+    if kind.barriers:
+        letters = [BARRIER if draw.random() < 0.25 else letter for letter in letters]
+    if not kind.automata or draw.random() < 0.3:
+        return Program.chain("".join(letters))
+    end, places, reached = len(letters), list[Place](), {0}
+    starts = {0}
+    for at, letter in enumerate(letters):
+        after = {min(end, at + draw.randint(1, 3)) for _ in range(draw.randint(1, 2))}
+        if at not in reached:
+            starts.add(at)
+        reached |= after
+        places.append(Place(letter, tuple(sorted(after))))
+    return Program(tuple(places), tuple(sorted(starts)))
+
+
+def instance(draw: random.Random, kind: Kind) -> Instance:
+    """Equal warps as often as different ones; with barriers, one block or two."""
+    chosen = machine(draw, kind)
+    units = "".join(chosen.capacities)
+    warps = draw.randint(1, kind.warps)
+    blocks = draw.choice((1, 1, 2)) if kind.barriers and warps % 2 == 0 else 1
+    while True:
+        try:
+            if draw.random() < 0.5:
+                return Instance.of(program(draw, kind, units), warps, chosen, blocks=blocks)
+            groups = [(program(draw, kind, units), blocks) for _ in range(warps // blocks)]
+            return Instance.merged(groups, chosen, blocks=blocks)
+        except InputError:  # a program of barriers only
+            continue
+
+
+def judge(one: Instance, patience: float) -> tuple[str, ...]:
+    """What there is to count of an instance."""
+    exact = plain.solve(one, Limits(patience)).upper
+    found = theorem_e(one)
+    if exact is None or found is None:
+        return ("left out",)
+    again = pairs.bound(one, found.weights)
+    outcome = ["instances"]
+    if found.upper < exact or again != found.upper or bounds.pessimistic(one) != pessimistic(one):
+        outcome.append("wrong")
+    if found.upper == exact:
+        outcome.append("attained")
+    if found.upper < pessimistic(one):
+        outcome.append("sharper")
+    return tuple(outcome)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--instances", type=int, default=1000, help="of all kinds together")
+    parser.add_argument("--seconds", type=float, default=3600.0)
+    parser.add_argument("--patience", type=float, default=5.0, help="seconds for one exact value")
+    parser.add_argument("--kind", choices=KINDS)
+    parser.add_argument("--seed", type=int, default=0)
+    given = parser.parse_args()
+    draw, began = random.Random(given.seed), time.monotonic()
+    kinds = [given.kind] if given.kind else list(KINDS)
+    counts = {name: Counter[str]() for name in kinds}
+    seen = set[Instance]()
+    for number in range(given.instances):
+        if time.monotonic() - began > given.seconds:
+            break
+        name = kinds[number % len(kinds)]
+        one = instance(draw, KINDS[name])
+        if one in seen:
+            counts[name]["repeated"] += 1
+            continue
+        seen.add(one)
+        outcome = judge(one, given.patience)
+        counts[name].update(outcome)
+        if "wrong" in outcome:
+            print(f"wrong: {one!r}", one.groups, one.machine, one.blocks, file=sys.stderr)
+    for name, count in counts.items():
+        print(json.dumps({"kind": name, **count}))
+    return any(count["wrong"] for count in counts.values())
+
+
+if __name__ == "__main__":
+    sys.exit(main())
