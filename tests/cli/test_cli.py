@@ -334,7 +334,7 @@ def test_an_expected_value_that_differs_is_exit_1(expected: int, code: int, solv
 
 
 def test_an_expected_value_within_a_wider_interval_is_not_contradicted(solve: Runner, tmp_path: Path) -> None:
-    line = f'{{"string": "{HARD[1]}", "warps": 12, "capacity": {{"C": 2, "L": 1}}, "makespan": 220}}'
+    line = f'{{"string": "{HARD[1]}", "warps": 12, "capacity": {{"C": 2, "L": 1}}, "makespan": 198}}'
     assert solve(instance_file(tmp_path, line), "--backend", "search", "--time-limit", "0.01").code == 3
 
 
