@@ -28,7 +28,7 @@ def shorter_witness(document: Document) -> None:
     """Claim one cycle less, of the certificate too, and leave out the last cycle of the schedule."""
     smaller_claim(document)
     document["certificate"]["upper"] -= 1
-    document["witness"]["cycles"].pop()
+    document["witness"]["cycles"][-1][0] -= 1  # of so many equal ones
 
 
 def smaller_potential(document: Document) -> None:
@@ -53,9 +53,9 @@ def short(verdict: Verdict) -> str:
 
 def main() -> None:
     """Print what the checker says of the bundle, and of three forgeries."""
-    result = solve(Instance.of("CLL", 6, Machine.of({"C": 2, "L": 1})), backend="certificate")
+    result = solve(Instance.of("LCCC", 6, Machine.of({"C": 2, "L": 1})), backend="certificate")
     print(
-        f"claim: 6 warps CLL on C=2, L=1 take at most {result.bounds.upper} cycles, proven by {result.upper_evidence}"
+        f"claim: 6 warps LCCC on C=2, L=1 take at most {result.bounds.upper} cycles, proven by {result.upper_evidence}"
     )
     with TemporaryDirectory() as folder:
         file = Path(folder) / "evidence.json"
