@@ -122,9 +122,9 @@ else:
 # %% [markdown]
 # ## By the solver
 #
-# For other strings, such as LCCC, a linear programme finds the tables. Its solution comes in floats, which are rounded to integers,
-# and the decrease d per cycle is measured exactly; the bound is the potential of the start divided by d. Nothing that
-# a solver computes in floats is believed.
+# For other strings, such as LCCC, a linear programme finds the tables. Its solution comes in floats, which are rounded
+# to integers, and the decrease d per cycle is measured exactly; the bound is the potential of the start divided by d.
+# Nothing that a solver computes in floats is believed.
 
 # %%
 result = solve(Instance.of("LCCC", 6, TWO_CORES), backend="certificate")
