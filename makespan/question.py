@@ -14,7 +14,6 @@ from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
 from math import prod
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from makespan import kernel_file, ptx
@@ -29,7 +28,7 @@ Block: TypeAlias = tuple[tuple[Program, int], ...]
 """The programs of the warps of a block, each with how many warps run it."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class KernelQuestion:
     """A kernel, how it is launched, and what is known of its paths.
 
@@ -69,7 +68,24 @@ class KernelQuestion:
     named: Naming = field(default=str, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "take", MappingProxyType(dict(self.take)))
+        if isinstance(self.source, str):
+            object.__setattr__(self, "source", Path(self.source))
+        object.__setattr__(self, "take", dict(self.take))
+        for what, value, kind in (
+            ("source", self.source, Path | ptx.Module),
+            ("launch", self.launch, Launch),
+            ("classes", self.classes, ptx.Classes),
+            *(("loop_bounds", bound, GivenBound) for bound in self.loop_bounds),
+        ):
+            if not isinstance(value, kind):
+                raise InputError(f"{what} of a kernel question: {_shown(kind)} is needed, not {value!r:.60}")
+        if self.paths not in (None, "automaton", "single"):
+            raise InputError(f"paths of a kernel are automaton or single, not {self.paths!r:.40}")
+        if self.warps is not None and (isinstance(self.warps, bool) or not isinstance(self.warps, int | range)):
+            raise InputError(f"warps of a kernel are a whole number or a range, not {self.warps!r:.40}")
+
+    def __repr__(self) -> str:
+        return f"KernelQuestion({self.name!r}, entry={self.entry!r}, launch={str(self.launch)!r}, warps={self.warps})"
 
     @property
     def name(self) -> str:
@@ -102,6 +118,10 @@ class KernelQuestion:
         if len(found) != 1:
             raise InputError(f"one instance is asked for, and {self.named('warps')} means {len(found)}")
         return found[0]
+
+
+def _shown(kind: Any) -> str:
+    return getattr(kind, "__name__", str(kind))
 
 
 def read_kernel(

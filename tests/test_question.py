@@ -1,5 +1,7 @@
 """A kernel, its launch and its bounds are one question, whoever asks it."""
 
+import copy
+import pickle
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -23,6 +25,7 @@ from makespan.schedulability.description import KernelLaunch
 from makespan.schedulability.kernels import instances as of_launch
 
 SAMPLES = Path(__file__).parents[1] / "ptx"
+VECADD = SAMPLES / "vecadd.ptx"
 BLOCK = (256, 1, 1)
 TRACE = (("Done", 1), ("If", 1), ("Done", 0))
 TASK = """partition = [{{ name = "gpu", policy = "fifo" }}]
@@ -253,3 +256,30 @@ def test_what_cannot_be_asked_is_refused_in_one_line(question: KernelQuestion, m
         instances(question)
     assert "\n" not in str(caught.value)
     assert str(caught.value).startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        (lambda: KernelQuestion(7, warps=2), "source of a kernel question"),  # type: ignore[arg-type]
+        (lambda: KernelQuestion(VECADD, launch={"block": 256}), "launch of a kernel question: Launch is needed"),  # type: ignore[arg-type]
+        (lambda: KernelQuestion(VECADD, loop_bounds=("L=4",)), "loop_bounds of a kernel question: GivenBound"),  # type: ignore[arg-type]
+        (lambda: KernelQuestion(VECADD, paths="both"), "paths of a kernel are automaton or single"),  # type: ignore[arg-type]
+        (lambda: KernelQuestion(VECADD, warps=2.0), "warps of a kernel are a whole number"),  # type: ignore[arg-type]
+        (lambda: KernelQuestion(VECADD, warps=True), "warps of a kernel are a whole number"),
+        (lambda: Launch(block=256), "three whole numbers along x, y and z"),  # type: ignore[arg-type]
+        (lambda: Launch(block=(256,)), "three whole numbers along x, y and z"),  # type: ignore[arg-type]
+        (lambda: Launch(parameters=["n=1"]), "the parameters of a launch are values by name"),  # type: ignore[arg-type]
+    ],
+)
+def test_values_of_another_kind_are_refused_where_they_are_given(asked: Callable[[], object], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        asked()
+
+
+def test_a_question_can_be_copied_sent_to_another_process_and_shown_on_a_line() -> None:
+    question = read_kernel(str(VECADD), Launch(block=(256, 1, 1)))
+    sent = pickle.loads(pickle.dumps(copy.deepcopy(question)))
+    assert sent.instance() == question.instance()
+    assert repr(question) == "KernelQuestion('vecadd.ptx', entry='vecadd', launch='block 256x1x1', warps=None)"
+    assert KernelQuestion(str(VECADD), launch=Launch(block=(256, 1, 1))).instance() == question.instance()  # type: ignore[arg-type]

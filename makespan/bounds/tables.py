@@ -164,14 +164,11 @@ class _Order:
         graph = nx.DiGraph()
         graph.add_nodes_from(modes)
         graph.add_edges_from(sorted(above, key=lambda pair: (modes.index(pair[0]), modes.index(pair[1]))))
-        parts = list(nx.strongly_connected_components(graph))  # each part after the parts that it dominates
         rank = {mode: number for number, mode in enumerate(modes)}
-        self.representative = {mode: min(part, key=rank.__getitem__) for part in parts for mode in part}
-        self.repairs = [
-            (part, below) for part in parts if (below := {after for mode in part for after in graph[mode]} - part)
-        ]
-        self.pairs = {
-            (self.representative[before], self.representative[after])
-            for before, after in graph.edges
-            if self.representative[before] != self.representative[after]
-        }
+        # each part after the parts that it dominates; sorted, for a set of nodes is in another order in every process
+        parts = [sorted(part, key=rank.__getitem__) for part in nx.strongly_connected_components(graph)]
+        self.representative = {mode: part[0] for part in parts for mode in part}
+        below = [dict.fromkeys(after for mode in part for after in graph[mode] if after not in part) for part in parts]
+        self.repairs = [(part, tuple(own)) for part, own in zip(parts, below, strict=True) if own]
+        pairs = ((self.representative[before], self.representative[after]) for before, after in graph.edges)
+        self.pairs = tuple(dict.fromkeys((above, under) for above, under in pairs if above != under))

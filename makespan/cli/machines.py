@@ -89,7 +89,8 @@ def _described(unit: UnitClass) -> str:
 def _support(machine: Machine) -> str:
     """Which backends know what the machine has."""
     has = machine.features
-    ignorant = [engine.backend for engine in ENGINES if has.keys() - engine.knows]
+    able = {engine.backend for engine in ENGINES if has.keys() <= engine.knows}
+    ignorant = [backend for backend in dict.fromkeys(engine.backend for engine in ENGINES) if backend not in able]
     return f"all but {', '.join(ignorant)}: {', '.join(has.values())}" if ignorant else "all"
 
 

@@ -31,8 +31,9 @@ class Engine(Protocol):
     """An exact method or a heuristic; whatever is heavy is imported when it begins.
 
     Attributes:
-        name: what messages and the history of a result call it.
-        backend: the choice of users to which it belongs, and what results name; several engines may share one.
+        name: its evidence in results, where it gives no proof of its own kind; small letters, digits and hyphens.
+        backend: the choice of users to which it belongs, and what results and refusals name. Where several engines
+            share one, the first that can take an instance is asked.
         about: one line for the list of backends.
         knows: the features of instances that it reads rightly; it never sees one with any other.
     """
@@ -43,7 +44,7 @@ class Engine(Protocol):
     knows: Features
 
     def obstacle(self, instance: Instance, limits: Limits) -> str | None:
-        """Why it cannot take this instance, although it knows all of its features; None if it can."""
+        """Why it cannot take this instance, although it knows all of its features: a whole sentence; None if it can."""
 
     def find(self, instance: Instance, known: Known, limits: Limits) -> Iterator[Finding]:
         """What it proves, as soon as it has; nothing where the limits do not suffice."""

@@ -33,7 +33,7 @@ def solve(
 
     Raises:
         InputError: an unknown backend, or no instance.
-        UnsupportedError: barriers that the backend does not know.
+        UnsupportedError: the backend does not know what the instance has, or cannot take it.
         BrokenPromiseError: engines contradict each other, or a witness does not replay; always a bug.
     """
     if not isinstance(instance, Instance):

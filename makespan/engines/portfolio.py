@@ -170,12 +170,14 @@ def _asked(instance: Instance, backend: str, limits: Limits) -> Engine:
     Raises:
         UnsupportedError: it cannot take the instance; the message names those that can.
     """
-    (engine,) = (engine for engine in ENGINES if engine.backend == backend)
-    if (reason := refusal(engine, instance, limits)) is None:
-        return engine
+    reasons = []
+    for engine in (engine for engine in ENGINES if engine.backend == backend):
+        if (reason := refusal(engine, instance, limits)) is None:
+            return engine
+        reasons.append(reason)
     able = {each.backend for each in ENGINES if refusal(each, instance, limits) is None} | {AUTO, BOUNDS}
     *others, last = (name for name in BACKENDS if name in able)
-    raise UnsupportedError(f"{reason}; use backend {', '.join(others)} or {last}")
+    raise UnsupportedError(f"{'; '.join(reasons)}; use backend {', '.join(others)} or {last}")
 
 
 def _before_search(instance: Instance, limits: Limits) -> Limits:

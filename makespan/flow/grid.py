@@ -4,7 +4,6 @@ import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
 
 from makespan.errors import InputError
@@ -89,7 +88,9 @@ class Launch:
         _check_extent(self.grid, MAX_GRID, "--grid")
         if self.block is not None and math.prod(self.block) > MAX_BLOCK_THREADS:
             raise InputError(f"--block {shown(self.block)}: more than {MAX_BLOCK_THREADS} threads in a block")
-        object.__setattr__(self, "parameters", MappingProxyType(dict(self.parameters)))
+        if not isinstance(self.parameters, Mapping):
+            raise InputError(f"the parameters of a launch are values by name, not {self.parameters!r:.40}")
+        object.__setattr__(self, "parameters", dict(self.parameters))
 
     def __str__(self) -> str:
         """What is known, as on a command line; empty if nothing is."""
@@ -157,5 +158,11 @@ def _extent(text: str | None, option: str) -> Extent | None:
 
 
 def _check_extent(extent: Extent | None, most: Extent, option: str) -> None:
-    if extent is not None and not all(1 <= size <= limit for size, limit in zip(extent, most, strict=True)):
+    if extent is None:
+        return
+    if not (isinstance(extent, tuple) and len(extent) == len(most) and all(type(size) is int for size in extent)):
+        raise InputError(
+            f"{option}: three whole numbers along x, y and z are needed, such as (256, 1, 1), not {extent!r:.40}"
+        )
+    if not all(1 <= size <= limit for size, limit in zip(extent, most, strict=True)):
         raise InputError(f"{option} {shown(extent)}: at least 1 and at most {shown(most)} along x, y and z")

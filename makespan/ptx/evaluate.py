@@ -64,7 +64,7 @@ def computation(instruction: Instruction, access: Access, parameters: Mapping[st
     """What an instruction computes; None where that is not known for sure.
 
     Args:
-        access: what `dataflow.accesses` says of it.
+        access: what `registers.accesses` says of it.
         parameters: the known parameters of the kernel, by PTX name.
     """
     operands = instruction.operands

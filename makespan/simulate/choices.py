@@ -15,8 +15,8 @@ from makespan.program import BARRIER, Program
 
 LATENCIES = ("most", "least", "random")
 PATHS = ("longest", "shortest", "first", "random")
-GROUP_SIZE = 8
 KNOWS = PROGRAMS | TIMES | BARRIERS
+GROUP_SIZE = 8
 """Source: Narasiman et al., MICRO 2011: 32 warps in fetch groups of 8."""
 
 _MASK = (1 << 64) - 1

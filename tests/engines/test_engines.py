@@ -1,6 +1,7 @@
 """The table of engines: what hangs on it, and that a feature which nobody has heard of is refused everywhere."""
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -139,6 +140,7 @@ def test_delays_are_a_feature_only_beside_an_issue_width_of_which_they_need_none
 def test_backends_are_those_of_the_engines_and_auto() -> None:
     assert list(BACKENDS) == ["auto", *dict.fromkeys(engine.backend for engine in ENGINES)]
     assert len({engine.name for engine in ENGINES}) == len(ENGINES)
+    assert all(re.fullmatch("[a-z][a-z0-9-]{0,39}", engine.name) for engine in ENGINES)  # the checker reads no other
 
 
 @pytest.mark.parametrize("name", ["result-1", "bundle-1"])

@@ -1,5 +1,8 @@
 """Certificates in `solve`: coarse first, finer while time lasts, and always a proven interval."""
 
+import subprocess
+import sys
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -291,3 +294,23 @@ def test_groups_have_a_certificate_each() -> None:
     assert first.certificate is not None
     assert [potential.last_group for potential in first.certificate.potentials] == [0, 1]
     assert first.evidence is Upper.POTENTIAL
+
+
+REPEATED = """
+from makespan import Instance, Limits, Machine
+from makespan.engines.certificate import improve
+from makespan.program import Place, Program
+
+places = (("C", 1, 2), ("L", 3), ("C", 3, 4), ("L", 5), ("C", 5), ("L", 6), ("C", 7), ("C", 8))
+fork = Program(tuple(Place(unit, tuple(after)) for unit, *after in places))
+for found in improve.improve(Instance.of(fork, 4, Machine.of({"C": 2, "L": 1})), Limits(1000)):
+    print(found.upper, found.certificate and found.certificate.potentials)
+    print(found.witness and (found.witness.cycles, found.witness.paths))
+"""
+
+
+def test_every_process_finds_the_same_certificates_and_witnesses() -> None:
+    """Sets of nodes are in another order in each: where nothing is `None`, its hash is an address."""
+    runs = [subprocess.run([sys.executable, "-c", REPEATED], capture_output=True, text=True, check=True) for _ in "123"]
+    assert runs[0].stdout.count("Potential(") > 0
+    assert len({run.stdout for run in runs}) == 1

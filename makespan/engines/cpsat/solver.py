@@ -1,4 +1,4 @@
-"""The worst case by constraint programming: OR-Tools CP-SAT on the model of `cpsat_model`."""
+"""The worst case by constraint programming: OR-Tools CP-SAT on the model of `cpsat.model`."""
 
 import math
 from concurrent.futures import ThreadPoolExecutor, wait

@@ -88,7 +88,7 @@ def memory_source(language: Language, plan: MemoryPlan) -> dict[str, str]:
     departures = {
         "coalesced": (
             "{k} * h + i",
-            "All loads of a warp fall into one segment: consecutive threads, consecutive addresses.",
+            "All loads of a warp fall into as few segments as can be: consecutive threads, consecutive addresses.",
         ),
         "uncoalesced": (
             f"({{k}} * h + i) * {SPREAD}",
