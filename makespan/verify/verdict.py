@@ -9,7 +9,8 @@ from makespan.errors import BrokenPromiseError
 from makespan.instance import Instance
 from makespan.result import Upper
 from makespan.verify import bounds, pairs, potential, reading
-from makespan.verify.reading import Bundle, Claim, Phases
+from makespan.verify.proofs import Phases
+from makespan.verify.reading import Bundle, Claim
 from makespan.verify.refusal import Effort, Refused
 from makespan.verify.states import shortest_and_longest
 from makespan.verify.witness import replay

@@ -31,7 +31,7 @@ from makespan.result import Bounds, Result, Upper
 from makespan.schedule import Schedule
 from makespan.simulate import replay as engine_replay
 from makespan.simulate.semantics import State, moved
-from makespan.verify import Outcome, Refused, bounds, delays, digest, phases, potential, reading, states, verify
+from makespan.verify import Outcome, Refused, bounds, delays, digest, phases, potential, proofs, reading, states, verify
 from makespan.verify.refusal import TooMuchWork, Work
 from makespan.verify.witness import replay
 from tests.forgery import Document, forged, mutated, set_bounds
@@ -789,7 +789,7 @@ def test_a_certificate_with_too_many_coefficients_is_not_unfolded() -> None:
     nodes = [{**node, "constant": 0, "ports": []}] * 12
     item = {"last_group": 0, "classes": ["C"], "thresholds": [1], "front": 0, "nodes": nodes}
     with pytest.raises(TooMuchWork):
-        reading._certificate({"upper": 1, "potentials": [item]}, instance, Work(reading.MOST_COEFFICIENTS))
+        proofs.certificate({"upper": 1, "potentials": [item]}, instance, Work(reading.MOST_COEFFICIENTS))
 
 
 SURPLUS = {  # others, last, constant; places: L and a delay, L and a delay, C and four delays

@@ -22,8 +22,8 @@ from makespan.report.result.bundle import _progressions, bundle, canonical, of_i
 from makespan.report.result.document import document
 from makespan.result import Bounds, Result, Upper
 from makespan.schedule import Schedule
-from makespan.verify import Outcome, digest, parse, reading, verify
-from makespan.verify.reading import _coefficients
+from makespan.verify import Outcome, digest, parse, proofs, reading, verify
+from makespan.verify.proofs import _coefficients
 from tests.effort import calls
 from tests.strategies import general_instances, instances
 
@@ -174,7 +174,7 @@ def test_what_is_read_from_a_bundle_is_what_was_written(instance: Instance) -> N
 
 def test_writer_and_reader_call_their_schemas_alike() -> None:
     assert (writing.SCHEMA, told.SCHEMA) == (reading.SCHEMA, reading.RESULT_SCHEMA)
-    assert writing.LEAST_PROGRESSION == reading.LEAST_PROGRESSION
+    assert writing.LEAST_PROGRESSION == proofs.LEAST_PROGRESSION
 
 
 def test_a_file_is_written_whole(tmp_path: Path) -> None:

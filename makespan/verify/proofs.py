@@ -1,0 +1,133 @@
+"""The evidence in a bundle, read: certificates, weights of pairs, and what is said of each phase."""
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from makespan.certificate import Certificate, Node, Potential, Table, Weights
+from makespan.instance import Instance
+from makespan.result import PhaseBound
+from makespan.verify import delays, phases, shapes
+from makespan.verify.refusal import Refused, Work
+
+LEAST_PROGRESSION = 4
+_MOST_COEFFICIENT = 10**shapes.MOST_DIGITS
+_NAME = re.compile("[a-z][a-z0-9-]{0,39}")
+
+Phases = tuple[tuple[Instance, PhaseBound], ...]
+"""The question of every phase between barriers, in order, and what is said of it; equal questions share that."""
+
+
+def name_of_proof(value: object) -> str:
+    """An `Upper`, or an engine whose word nobody can check: then the bound must follow from something else."""
+    name = shapes.text(value, "evidence")
+    if not _NAME.fullmatch(name):
+        raise Refused(f"unknown evidence: {name!r:.40}")
+    return name
+
+
+def phase_bounds(value: object, instance: Instance, room: Work) -> Phases:
+    """What is said of each different phase; `room` counts coefficients."""
+    entries = shapes.items(value, "phases", 0)
+    if not entries:
+        return ()
+    cut = phases.questions(instance) or []
+    different = list(dict.fromkeys(cut))
+    if len(different) != len(entries):
+        raise Refused(f"{len(entries)} phases are given, but barriers make {len(different)} different ones")
+    said = {question: _phase(entry, question, room) for entry, question in zip(entries, different, strict=True)}
+    return tuple((question, said[question]) for question in cut)
+
+
+def _phase(value: object, question: Instance, room: Work) -> PhaseBound:
+    parts = shapes.table(value, "phase", "upper", "evidence", "certificate", later="weights")
+    proof = None if parts["certificate"] is None else certificate(parts["certificate"], question, room)
+    upper, evidence = shapes.whole(parts["upper"], "upper", 1), name_of_proof(parts["evidence"])
+    return PhaseBound(upper, evidence, proof, weights(parts["weights"], question, room))
+
+
+def weights(value: object, instance: Instance, room: Work) -> tuple[Weights, ...]:
+    """Weights of pairs, in their shape; whether they prove anything is for `pairs` to say."""
+    return tuple(_set(item, instance, room) for item in shapes.items(value, "weights", 0))
+
+
+def _set(value: object, instance: Instance, room: Work) -> Weights:
+    parts = shapes.table(value, "weights", "classes", "groups")
+    classes = tuple(shapes.text(name, "class") for name in shapes.items(parts["classes"], "classes", 0))
+    rows = shapes.items(parts["groups"], "groups", len(instance.groups), len(instance.groups))
+    room.spend(sum(group.program.end for group in instance.groups))
+    reserves = tuple(_row(row, group.program.end, room) for row, group in zip(rows, instance.groups, strict=True))
+    return Weights(classes, reserves)
+
+
+def _row(value: object, places: int, room: Work) -> tuple[tuple[int, ...], ...]:
+    """For every place of a group a number, or a list of them."""
+    found: list[tuple[int, ...]] = []
+    for item in shapes.items(value, "weights", places, places):
+        numbers = item if type(item) is list else [item]
+        room.spend(len(numbers))
+        _check_coefficients("weights", *numbers)
+        found.append(tuple(numbers))
+    return tuple(found)
+
+
+def certificate(value: object, instance: Instance, room: Work) -> Certificate:
+    """Potentials, in their shape; whether they prove anything is for `potential` to say."""
+    parts = shapes.table(value, "certificate", "upper", "potentials")
+    potentials = shapes.items(parts["potentials"], "potentials", most=len(instance.groups))
+    sizes = delays.sizes(instance)
+    upper = shapes.whole(parts["upper"], "upper", 1)
+    return Certificate(upper, tuple(_potential(item, instance, sizes, room) for item in potentials))
+
+
+def _potential(value: object, instance: Instance, sizes: Sequence[int], room: Work) -> Potential:
+    parts = shapes.table(value, "potential", "last_group", "classes", "thresholds", "front", "nodes")
+    last = shapes.whole(parts["last_group"], "last_group", 0, len(instance.groups) - 1)
+    classes = tuple(shapes.text(name, "class") for name in shapes.items(parts["classes"], "classes"))
+    thresholds = shapes.wholes(parts["thresholds"], "thresholds")
+    items = shapes.items(parts["nodes"], "nodes", 0)
+    if items:
+        room.spend(len(items) * (sum(sizes) + sizes[last]))  # before progressions are unfolded
+    intervals = {unit.name: unit.interval for unit in instance.machine.units}
+    held = [intervals[name] - 1 for name in classes if intervals.get(name, 1) > 1]
+    nodes = tuple(_node(item, sizes, last, held) for item in items)
+    if len({node for node, _ in nodes}) != len(nodes):
+        shapes.bad("a node of the potential is given twice")
+    return Potential(last, classes, thresholds, shapes.whole(parts["front"], "front"), nodes)
+
+
+def _node(value: object, sizes: Sequence[int], last_group: int, held: Sequence[int]) -> tuple[Node, Table]:
+    parts = shapes.table(value, "node", "kind", "label", "others", "last", "constant", "ports")
+    label = None if parts["label"] is None else shapes.wholes(parts["label"], "label", least=0)
+    others, ports = _rows(parts["others"], "others", sizes), _rows(parts["ports"], "ports", held)
+    constant = shapes.whole(parts["constant"], "constant", -_MOST_COEFFICIENT, _MOST_COEFFICIENT)
+    last = _coefficients(parts["last"], "last", sizes[last_group])
+    return Node(shapes.wholes(parts["kind"], "kind"), label), Table(others, last, constant, ports)
+
+
+def _rows(value: object, name: str, sizes: Sequence[int]) -> tuple[tuple[int, ...], ...]:
+    rows = shapes.items(value, name, len(sizes), len(sizes))
+    return tuple(_coefficients(row, name, size) for row, size in zip(rows, sizes, strict=True))
+
+
+def _coefficients(value: object, name: str, size: int) -> tuple[int, ...]:
+    """So many numbers; [first, step, count] stands for `count` of them in arithmetic progression."""
+    numbers: list[Any] = []
+    for item in shapes.items(value, name, most=size):
+        if type(item) is list:
+            first, step, count = shapes.items(item, name, 3, 3)
+            _check_coefficients(name, first, step)
+            length, room = f"the length of a progression in {name}", size - len(numbers)
+            count = shapes.whole(count, length, LEAST_PROGRESSION, room)
+            numbers += [first + step * n for n in range(count)]
+        else:
+            numbers.append(item)
+    if len(numbers) != size:
+        shapes.bad(f"{name} has {len(numbers)} numbers, not {size}")
+    _check_coefficients(name, *numbers)
+    return tuple(numbers)
+
+
+def _check_coefficients(name: str, *numbers: object) -> None:
+    if any(type(number) is not int or abs(number) > _MOST_COEFFICIENT for number in numbers):
+        shapes.bad(f"{name} holds something that is not a whole number of at most {shapes.MOST_DIGITS} digits")
