@@ -5,7 +5,14 @@ from typing import TYPE_CHECKING, Any
 
 from makespan import early  # noqa: F401 - before anything that takes time
 from makespan.engines import Limits, solve
-from makespan.errors import BrokenPromiseError, InputError, InvalidScheduleError, MakespanError, ParseError
+from makespan.errors import (
+    BrokenPromiseError,
+    InputError,
+    InvalidScheduleError,
+    MakespanError,
+    ParseError,
+    UnsupportedError,
+)
 from makespan.instance import Group, Instance
 from makespan.machine import PAPER, Latency, Machine, UnitClass
 from makespan.program import Program
@@ -38,6 +45,7 @@ __all__ = [
     "Schedule",
     "Status",
     "UnitClass",
+    "UnsupportedError",
     "__version__",
     "read_kernel",
     "replay",
