@@ -311,12 +311,13 @@ def test_instance_files_say_blocks_and_barriers() -> None:
         parse_instances(line.replace('"blocks": 2', '"blocks": 3'), "here", ".jsonl")
 
 
-@given(barrier_instances(most_units=1, most_warps=6, most=6, most_blocks=3))
-def test_theorem_a_holds_with_barriers(instance: Instance) -> None:
-    old, new = theorem_a(instance), theorem_e(instance)
+@given(barrier_instances(most_units=1, most_warps=4, most=6, most_blocks=2))
+def test_theorems_a_and_e_hold_with_barriers(instance: Instance) -> None:
+    """Neither is always the sharper one: where nobody can wait, theorem E adds up the longest ways of all phases."""
+    old, new, truth = theorem_a(instance), theorem_e(instance), brute_force(instance).upper
     assert new is not None
-    if old is not None:  # it contains theorem A
-        assert brute_force(instance).upper <= new.upper <= old
+    assert truth <= new.upper
+    assert old is None or truth <= old
 
 
 @pytest.mark.parametrize("blocks", [1, 2])
