@@ -83,8 +83,8 @@ class Bounds:
 
 
 @dataclass(frozen=True, slots=True)
-class PhaseBound:
-    """A proven upper bound, in cycles, on the phases between barriers that ask the same question."""
+class UpperBound:
+    """A proven upper bound, in cycles, with its evidence; see `Result` for what proves what."""
 
     upper: int
     evidence: str
@@ -136,7 +136,7 @@ class Result:
     interrupted: bool = False
     certificate: Certificate | None = None
     weights: tuple[Weights, ...] = ()
-    phases: tuple[PhaseBound, ...] = ()
+    phases: tuple[UpperBound, ...] = ()
     history: tuple[Step, ...] = ()
     best_case_seconds: float | None = None
 

@@ -1,9 +1,10 @@
 """Upper bounds that hold for every work-conserving schedule, and a lower bound on the best case."""
 
 from makespan.bounds.best_case import least_possible
+from makespan.bounds.closed_form import closed_form
 from makespan.bounds.pairing import pairs
 from makespan.bounds.pessimistic import any_units, pessimistic
 from makespan.bounds.phases import Phase, phases
 from makespan.bounds.theorem_e import theorem_e
 
-__all__ = ["Phase", "any_units", "least_possible", "pairs", "pessimistic", "phases", "theorem_e"]
+__all__ = ["Phase", "any_units", "closed_form", "least_possible", "pairs", "pessimistic", "phases", "theorem_e"]

@@ -16,7 +16,6 @@ are barriers: docs/theory.md, 9.
 from collections.abc import Mapping
 from itertools import zip_longest
 from math import lcm
-from typing import NamedTuple
 
 from makespan.bounds.pairing import Pairing
 from makespan.bounds.pessimistic import Chain, Rivals, can_hold_all, rivals_by_group, waiting
@@ -24,6 +23,7 @@ from makespan.certificate import Weights
 from makespan.feature import BARRIERS, PROGRAMS, Feature
 from makespan.instance import Instance
 from makespan.machine import Machine
+from makespan.result import Upper, UpperBound
 
 KNOWS = PROGRAMS | BARRIERS | {Feature.LATENCIES, Feature.INTERVALS}
 
@@ -33,14 +33,7 @@ MOST_SETS = 8
 _Rivals = Mapping[str, Rivals]
 
 
-class PairBound(NamedTuple):
-    """An upper bound, in cycles, and the weights that prove it."""
-
-    upper: int
-    weights: tuple[Weights, ...]
-
-
-def theorem_e(instance: Instance) -> PairBound | None:
+def theorem_e(instance: Instance) -> UpperBound | None:
     """The bound of theorem E; None where it does not apply, or where barriers make too many phases.
 
     S are the classes that z can wait for, so they depend on the group of z; every set proves a bound for every group.
@@ -56,7 +49,8 @@ def theorem_e(instance: Instance) -> PairBound | None:
         sets = [tuple(name for name in instance.machine.capacities if any(name in classes for classes in sets))]
     proofs = [_Proof(instance, classes) for classes in sets]
     uppers = [proof.by_group(every) if chain is None else [proof.along(chain, every[0])] for proof in proofs]
-    return PairBound(max(map(min, zip(*uppers, strict=True))), tuple(proof.weights for proof in proofs))
+    upper, weights = max(map(min, zip(*uppers, strict=True))), tuple(proof.weights for proof in proofs)
+    return UpperBound(upper, Upper.THEOREM_E, weights=weights)
 
 
 def _counted(machine: Machine, rivals: _Rivals) -> tuple[str, ...]:

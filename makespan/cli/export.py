@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from makespan.bounds import pessimistic, theorem_e
+from makespan.bounds import closed_form
 from makespan.cli.source import instances, source_options
 from makespan.engines.cpsat.solver import MOST_BOOLEANS
 from makespan.engines.ilp.model import FORMS
@@ -41,7 +41,7 @@ def command(
     check_writable(output, "the model")
     instance = asked[0].instance
     _refuse(instance, model)
-    horizon = _horizon(instance)
+    horizon = closed_form(instance).upper  # a model with less would under-report without any sign
     text = (
         _constraint_programme(instance, horizon)
         if model == "cp"
@@ -58,12 +58,6 @@ def _refuse(instance: Instance, model: str) -> None:
         if other is not None and not instance.beyond(other.knows):
             remedy = "use --model cp"
         raise UnsupportedError(f"model {model} does not know {', '.join(beyond)}; {remedy}")
-
-
-def _horizon(instance: Instance) -> int:
-    """A proven upper bound that costs nothing; a model with less would under-report without any sign."""
-    by_pairs = theorem_e(instance)
-    return pessimistic(instance) if by_pairs is None else min(pessimistic(instance), by_pairs.upper)
 
 
 def _integer_programme(instance: Instance, horizon: int, form: str, kind: str) -> str:

@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Sequence
 from itertools import chain
 
-from makespan.bounds import Phase, pessimistic, phases, theorem_e
+from makespan.bounds import Phase, closed_form, pessimistic, phases
 from makespan.engines import portfolio
 from makespan.engines.construct import greedy
 from makespan.engines.limits import Limits
@@ -12,7 +12,7 @@ from makespan.errors import BrokenPromiseError, InputError
 from makespan.instance import Instance
 from makespan.machine.values import shown
 from makespan.program import BARRIER, Program
-from makespan.result import Bounds, PhaseBound, Result, Step, Upper
+from makespan.result import Bounds, Result, Step, Upper, UpperBound
 from makespan.schedule import Schedule
 from makespan.simulate import replay
 
@@ -50,19 +50,19 @@ def solve(
 def _by_phases(instance: Instance, cut: Sequence[Phase], backend: str, best_case: bool, budget: Limits) -> Result:
     """Equal phases are solved once; the time is shared among the different ones, and those left over are bounded."""
     solved: dict[Instance, Result] = {}
-    bounds: dict[Instance, PhaseBound] = {}
+    bounds: dict[Instance, UpperBound] = {}
     best_case_seconds = 0.0
     questions = list(dict.fromkeys(phase.instance for phase in cut))
     for number, question in enumerate(questions):
         if budget.expired:
-            bounds[question] = _bounded(question)
+            bounds[question] = closed_form(question)
             continue
         budget.progress(f"phase {number + 1} of {len(questions)} different ones")
         share = budget.part(1 / (len(questions) - number))
         result = portfolio.solve(question, backend=backend, best_case=best_case, budget=share)
         best_case_seconds += result.best_case_seconds or 0.0
         solved[question] = result
-        bounds[question] = PhaseBound(result.bounds.upper, result.upper_evidence, result.certificate, result.weights)
+        bounds[question] = UpperBound(result.bounds.upper, result.upper_evidence, result.certificate, result.weights)
     results = [solved[phase.instance] for phase in cut if phase.instance in solved]
     joined = None
     if len(results) == len(cut):
@@ -89,14 +89,6 @@ def _by_phases(instance: Instance, cut: Sequence[Phase], backend: str, best_case
         best_case_seconds=best_case_seconds if best_case else None,
         history=(Step(round(seconds, 6), engines, witness.makespan, upper, evidence),),
     )
-
-
-def _bounded(question: Instance) -> PhaseBound:
-    """What is proven at once."""
-    worst_bound, by_pairs = pessimistic(question), theorem_e(question)
-    if by_pairs is None or by_pairs.upper >= worst_bound:
-        return PhaseBound(worst_bound, Upper.PESSIMISTIC)
-    return PhaseBound(by_pairs.upper, Upper.THEOREM_E, weights=by_pairs.weights)
 
 
 def _longest(instance: Instance, joined: Schedule | None, upper: int, budget: Limits) -> Schedule:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
 from typing import NamedTuple, TypeAlias
 
-from makespan.bounds import least_possible, pessimistic, theorem_e
+from makespan.bounds import closed_form, least_possible, pessimistic
 from makespan.certificate import Certificate, Weights
 from makespan.engines.certificate.engine import Certificates
 from makespan.engines.cpsat.engine import CpSat
@@ -16,7 +16,7 @@ from makespan.engines.search.engine import Search
 from makespan.engines.two_warps.engine import TwoWarps
 from makespan.errors import UnsupportedError
 from makespan.instance import Instance
-from makespan.result import Bounds, Result, Status, Step, Upper
+from makespan.result import Bounds, Result, Status, Step
 from makespan.schedule import Schedule
 from makespan.simulate import Choices, replay, shortest
 from makespan.simulate.choices import routes
@@ -239,18 +239,13 @@ def _bounded(instance: Instance, limits: Limits) -> _Proof:
     """What costs next to nothing: a constructed schedule below, the closed-form bounds above."""
     from makespan.engines.construct import convoy, greedy
 
-    worst_bound, by_pairs = pessimistic(instance), theorem_e(instance)
+    bound = closed_form(instance)
     if convoy.applies(instance):
         witness = convoy.schedule(instance)
     else:
-        enough = worst_bound if by_pairs is None else min(worst_bound, by_pairs.upper)
-        witness = greedy.longest(instance, limits, enough)
+        witness = greedy.longest(instance, limits, bound.upper)
     replay(instance, witness)
-    proof = _Proof(witness, worst_bound, Upper.PESSIMISTIC, BOUNDS)
-    if by_pairs is None:
-        return proof
-    found = Finding(upper=by_pairs.upper, evidence=Upper.THEOREM_E, weights=by_pairs.weights)
-    return _add(instance, proof, found, BOUNDS)
+    return _Proof(witness, bound.upper, bound.evidence, BOUNDS, weights=bound.weights)
 
 
 def _add(instance: Instance, proof: _Proof, found: Finding, backend: str) -> _Proof:

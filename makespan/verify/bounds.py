@@ -1,7 +1,10 @@
 """Upper bounds that follow from the instance alone, and the exact value of two warps. docs/theory.md has the proofs."""
 
+from collections.abc import Callable, Mapping
+
 from makespan.instance import Instance
 from makespan.program import Program
+from makespan.result import Upper
 from makespan.verify import pairs, phases
 from makespan.verify.paths import Choose, instructions, total
 from makespan.verify.refusal import Effort, TooMuchWork
@@ -35,6 +38,10 @@ def theorem_a(instance: Instance) -> int | None:
     if not instance.machine.is_basic or len(used) > 2 or any(instance.machine.capacities[unit] > 1 for unit in used):
         return None
     return pairs.bound(instance, [pairs.disjoint(instance)])
+
+
+CLOSED_FORMS: Mapping[Upper, Callable[[Instance], int | None]] = {Upper.THEOREM_A: theorem_a}
+"""Bounds that the instance alone proves, by the name of their proof; None where a premise fails."""
 
 
 def two_warps(instance: Instance, choose: Choose = max, effort: Effort | None = None) -> int | None:

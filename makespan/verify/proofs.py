@@ -6,7 +6,7 @@ from typing import Any
 
 from makespan.certificate import Certificate, Node, Potential, Table, Weights
 from makespan.instance import Instance
-from makespan.result import PhaseBound
+from makespan.result import UpperBound
 from makespan.verify import delays, phases, shapes
 from makespan.verify.refusal import Refused, Work
 
@@ -14,7 +14,7 @@ LEAST_PROGRESSION = 4
 _MOST_COEFFICIENT = 10**shapes.MOST_DIGITS
 _NAME = re.compile("[a-z][a-z0-9-]{0,39}")
 
-Phases = tuple[tuple[Instance, PhaseBound], ...]
+Phases = tuple[tuple[Instance, UpperBound], ...]
 """The question of every phase between barriers, in order, and what is said of it; equal questions share that."""
 
 
@@ -39,11 +39,11 @@ def phase_bounds(value: object, instance: Instance, room: Work) -> Phases:
     return tuple((question, said[question]) for question in cut)
 
 
-def _phase(value: object, question: Instance, room: Work) -> PhaseBound:
+def _phase(value: object, question: Instance, room: Work) -> UpperBound:
     parts = shapes.table(value, "phase", "upper", "evidence", "certificate", later="weights")
     proof = None if parts["certificate"] is None else certificate(parts["certificate"], question, room)
     upper, evidence = shapes.whole(parts["upper"], "upper", 1), name_of_proof(parts["evidence"])
-    return PhaseBound(upper, evidence, proof, weights(parts["weights"], question, room))
+    return UpperBound(upper, evidence, proof, weights(parts["weights"], question, room))
 
 
 def weights(value: object, instance: Instance, room: Work) -> tuple[Weights, ...]:

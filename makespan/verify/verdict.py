@@ -17,7 +17,7 @@ from makespan.verify.witness import replay
 
 MOST_STATES = 1_000_000
 MOST_PROOFS = 10  # of the largest size
-_BY_ITSELF = (Upper.PESSIMISTIC, Upper.THEOREM_E, Upper.THEOREM_A, Upper.POTENTIAL, Upper.TWO_WARP_DP)
+_BY_ITSELF = (Upper.PESSIMISTIC, *bounds.CLOSED_FORMS, Upper.THEOREM_E, Upper.POTENTIAL, Upper.TWO_WARP_DP)
 _Interval = tuple[int, int]
 
 UNCHECKED = (
@@ -130,7 +130,7 @@ class _Prover:
         self._pairs()
         self._phases()
         self._named()
-        for attempt in (self._theorem_a, self.two_warps, self.enumerate):
+        for attempt in (self._closed_forms, self.two_warps, self.enumerate):
             if self.upper > self.claimed:
                 attempt()
 
@@ -174,10 +174,10 @@ class _Prover:
     def _named(self) -> None:
         """Evidence that can be checked at any size must itself prove the claim."""
         name, claimed = self.evidence, self.claimed
-        if name == Upper.THEOREM_A:
-            self._theorem_a()
+        if name in bounds.CLOSED_FORMS:
+            self._closed_form(Upper(name))
             if name not in self.uppers:
-                raise Refused("theorem A does not apply: it needs at most two classes, of one unit each")
+                raise Refused(f"{_PROOFS[Upper(name)]} does not apply to this instance")
         if name == Upper.TWO_WARP_DP:
             if self.instance.warps != 2:
                 raise Refused(f"two-warp-dp does not apply to {self.instance.warps} warps")
@@ -190,10 +190,13 @@ class _Prover:
         if name in _BY_ITSELF and proven.get(name, 0) > claimed:
             raise Refused(f"upper {claimed} reported by {name}, which proves only {proven[name]}")
 
-    def _theorem_a(self) -> None:
-        bound = bounds.theorem_a(self.instance)
-        if bound is not None:
-            self.uppers[Upper.THEOREM_A] = bound
+    def _closed_forms(self) -> None:
+        for name in bounds.CLOSED_FORMS:
+            self._closed_form(name)
+
+    def _closed_form(self, name: Upper) -> None:
+        if name not in self.uppers and (bound := bounds.CLOSED_FORMS[name](self.instance)) is not None:
+            self.uppers[name] = bound
 
     def two_warps(self) -> None:
         """All pairs of places, where they are not too many."""

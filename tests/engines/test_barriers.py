@@ -21,7 +21,7 @@ from makespan.instance import Instance
 from makespan.machine import PAPER, Machine
 from makespan.program import BARRIER, Place, Program
 from makespan.report.result.bundle import bundle
-from makespan.result import Bounds, PhaseBound, Status, Upper
+from makespan.result import Bounds, Status, Upper, UpperBound
 from makespan.schedule import Schedule
 from makespan.simulate import POLICIES, replay, run
 from makespan.simulate.semantics import State, released, settled, starts, steps
@@ -252,7 +252,7 @@ def by_phases() -> Document:
     """A bundle that rests on phases, one of them on a certificate."""
     result = solve(Instance.of("LLCC|CCLCL|LLCC|C", 5, Machine.of({"C": 2, "L": 2})))
     own = certificate(Instance.of("CCLCL", 5, Machine.of({"C": 2, "L": 2})), states=0)
-    second = PhaseBound(own.upper, Upper.POTENTIAL, own)
+    second = UpperBound(own.upper, Upper.POTENTIAL, own)
     phased = (result.phases[0], second, *result.phases[2:])
     rise = own.upper - result.phases[1].upper
     return bundle(

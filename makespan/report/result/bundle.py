@@ -16,7 +16,7 @@ from makespan.errors import InputError
 from makespan.instance import Group, Instance
 from makespan.report.files import check_writable, write_whole
 from makespan.report.result.document import claim, of_machine
-from makespan.result import PhaseBound, Result
+from makespan.result import Result, UpperBound
 from makespan.schedule import Schedule
 
 SCHEMA = "makespan.bundle/1"
@@ -113,7 +113,7 @@ def _certificate(certificate: Certificate) -> dict[str, Any]:
     return {"upper": certificate.upper, "potentials": [_potential(item) for item in certificate.potentials]}
 
 
-def _phase(phase: PhaseBound) -> dict[str, Any]:
+def _phase(phase: UpperBound) -> dict[str, Any]:
     certificate = None if phase.certificate is None else _certificate(phase.certificate)
     weights = [_weights(item) for item in phase.weights]
     return {"upper": phase.upper, "evidence": str(phase.evidence), "certificate": certificate, "weights": weights}

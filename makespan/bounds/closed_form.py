@@ -1,0 +1,22 @@
+"""The sharpest upper bound that follows from the instance alone, without a search."""
+
+from collections.abc import Callable
+
+from makespan.bounds.pessimistic import pessimistic
+from makespan.bounds.theorem_e import theorem_e
+from makespan.instance import Instance
+from makespan.result import Upper, UpperBound
+
+CLOSED_FORMS: tuple[Callable[[Instance], UpperBound | None], ...] = (theorem_e,)
+"""All besides M^L + M^C; each is None for an instance that it does not know. `verify.bounds` has its own of each."""
+
+
+def closed_form(instance: Instance) -> UpperBound:
+    """The smallest of all; among equal ones the one that leans on the fewest rules of the machine.
+
+    >>> closed_form(Instance.of("CLLC", warps=8)).upper
+    18
+    """
+    found = (form(instance) for form in CLOSED_FORMS)
+    first = UpperBound(pessimistic(instance), Upper.PESSIMISTIC)
+    return min((first, *(one for one in found if one is not None)), key=lambda one: one.upper)
