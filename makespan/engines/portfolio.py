@@ -152,15 +152,16 @@ def _turns(
         yield ((_asked(instance, backend, limits), limits),)
         return
     auto = backend == AUTO
+    is_small = auto and SEARCH.is_small(instance, limits)
     if refusal(TWO_WARPS, instance, limits) is None:
         yield ((TWO_WARPS, limits),)
-    if auto and SEARCH.is_small(instance, limits):
+    if is_small:
         yield ((SEARCH, limits),)
     if limits.expired:
         return
     if not current().closed and refusal(CERTIFICATES, instance, limits) is None:
         yield ((CERTIFICATES, _before_search(instance, limits) if auto else limits),)
-    if auto and not SEARCH.is_small(instance, limits):
+    if auto and not is_small:
         yield from _search_and_model(instance, current, limits)
 
 
