@@ -1,7 +1,7 @@
 """The second opinion on a schedule: every rule of the machine, checked cycle by cycle."""
 
 from collections import Counter, defaultdict, deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from makespan.errors import InvalidScheduleError
 from makespan.feature import BARRIERS, PROGRAMS, TIMES
@@ -25,7 +25,7 @@ def replay(instance: Instance, schedule: Schedule) -> int:
     latencies = _latencies(instance, schedule, letters)
     done = [0] * len(letters)
     is_ready = [False] * len(letters)
-    waiting: Counter[str] = Counter()
+    waiting = dict.fromkeys(instance.machine.capacities, 0)
     ports = _Ports(instance)
     gate = _Gate(instance, letters, done)
     arrivals = defaultdict[int, list[int]](list, {0: list(range(len(letters)))})
@@ -39,8 +39,8 @@ def replay(instance: Instance, schedule: Schedule) -> int:
             raise InvalidScheduleError(f"cycle {cycle}: all warps have finished already")
         used = _used(cycle, executing, letters, done, is_ready)
         ports.take(cycle, used, waiting)
-        waiting -= used
         for warp in executing:
+            waiting[letters[warp][done[warp]]] -= 1
             is_ready[warp] = False
             done[warp] += 1
             arrivals[cycle + next(latencies[warp])].append(warp)
@@ -88,31 +88,31 @@ class _Ports:
         self._units = instance.machine.units
         self._width = instance.machine.issue_width
         self._frees: dict[str, deque[tuple[int, int]]] = {unit.name: deque() for unit in self._units}
-        self._held: Counter[str] = Counter()
+        self._free = instance.machine.capacities
 
-    def take(self, cycle: int, used: Counter[str], waiting: Counter[str]) -> None:
+    def take(self, cycle: int, used: Mapping[str, int], waiting: Mapping[str, int]) -> None:
         """Hold a port for everything that is used, after the ports that are free in this cycle again."""
-        demand = 0
+        issued, demand = 0, 0
         for unit in self._units:
-            frees = self._frees[unit.name]
+            name, frees = unit.name, self._frees[unit.name]
             while frees and frees[0][0] <= cycle:
-                self._held[unit.name] -= frees.popleft()[1]
-            free = unit.capacity - self._held[unit.name]
-            most = min(free, waiting[unit.name])
-            count = used[unit.name]
+                self._free[name] += frees.popleft()[1]
+            free, ready, count = self._free[name], waiting[name], used.get(name, 0)
+            most = min(free, ready)
             if count > most or (self._width is None and count < most):
                 raise InvalidScheduleError(
-                    f"cycle {cycle}: {count} instructions of class {unit.name} where work conservation demands"
+                    f"cycle {cycle}: {count} instructions of class {name} where work conservation demands"
                     f" {'' if self._width is None else 'at most '}{most}"
-                    f" ({waiting[unit.name]} ready, {free} of {unit.capacity} ports free)"
+                    f" ({ready} ready, {free} of {unit.capacity} ports free)"
                 )
+            issued += count
             demand += most
             if count:
-                self._held[unit.name] += count
+                self._free[name] -= count
                 frees.append((cycle + unit.interval, count))
-        if self._width is not None and used.total() != min(self._width, demand):
+        if self._width is not None and issued != min(self._width, demand):
             raise InvalidScheduleError(
-                f"cycle {cycle}: {used.total()} instructions issued where work conservation demands"
+                f"cycle {cycle}: {issued} instructions issued where work conservation demands"
                 f" {min(self._width, demand)} (issue width {self._width}, {demand} could be issued)"
             )
 
@@ -123,8 +123,9 @@ def _used(
     letters: Sequence[Sequence[str]],
     done: Sequence[int],
     is_ready: Sequence[bool],
-) -> Counter[str]:
+) -> dict[str, int]:
     """How many instructions of each class a cycle issues."""
+    used: dict[str, int] = {}
     if len(set(executing)) != len(executing):
         raise InvalidScheduleError(f"cycle {cycle}: a warp executes two instructions")
     for warp in executing:
@@ -133,7 +134,9 @@ def _used(
         if not is_ready[warp]:
             why = "waits at a barrier" if letters[warp][done[warp]] == BARRIER else "waits for a latency to pass"
             raise InvalidScheduleError(f"cycle {cycle}: warp {warp} executes, but {why}")
-    return Counter(letters[warp][done[warp]] for warp in executing)
+        unit = letters[warp][done[warp]]
+        used[unit] = used.get(unit, 0) + 1
+    return used
 
 
 class _Gate:
