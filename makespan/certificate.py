@@ -93,15 +93,20 @@ class Weights:
     """Theorem E for a set of classes: what each instruction has left for the next one, once the pair before it is paid.
 
     An instruction has the mass interval / capacity, here in units of 1 / lcm of the capacities of `classes`; one of any
-    other class, or a barrier, has none. A warp comes to each place with one of its reserves: that much of the mass is
-    left to the pair before. From a place of mass m with the reserve r a pair could take min(m - r, mass of the next
-    place); the warp comes there with the least reserve that is enough for this, or with the largest, and the pair takes
-    no more than that. It begins with the least. Any numbers from 0 to the mass prove a bound (docs/theory.md, 9).
+    other class, or a barrier, has none. A pair takes its weight of one instruction, and again of the next ones, all of
+    one other class: no more than the cap of that class. A warp comes to each place with one of its reserves: that much
+    of the mass there, and of the equal instructions behind it, is left to the pair before. From a place of mass m with
+    the reserve r, r - m remains for an equal instruction; before one of another class, a pair could take the lesser of
+    m - r and that cap. The warp comes to the next place with the least reserve that is enough, or with the largest, and
+    a pair takes no more than that. It begins with the least. Any numbers prove a bound of which all reserves are used
+    up where a run of equal instructions ends (docs/theory.md, 9).
 
     Args:
         classes: those whose ports the theorem counts; each has one port, or an interval of one cycle.
+        caps: by class, at least its mass; what exceeds that has a price.
         reserves: for every group and place, what may be reserved there, increasing; in a string, one number.
     """
 
     classes: tuple[str, ...]
+    caps: tuple[int, ...]
     reserves: tuple[tuple[tuple[int, ...], ...], ...] = field(repr=False)

@@ -107,6 +107,8 @@ class Instance:
     def features(self) -> dict[Feature, str]:
         """What sets this instance apart from equal strings over C and L on a basic machine, in words."""
         found = self.machine.features
+        if self.issue_width is None:
+            found.pop(Feature.ISSUE_WIDTH, None)
         units = set().union(*(group.program.units for group in self.groups))
         if others := sorted(units - {"C", "L"}):
             found[Feature.CLASSES] = f"classes besides C and L ({', '.join(others)})"
@@ -185,6 +187,22 @@ class Instance:
     def identical(self) -> bool:
         """Whether all warps run the same program."""
         return len(self.groups) == 1
+
+    @property
+    def issue_width(self) -> int | None:
+        """That of the machine, where it can bind: in a cycle a warp issues one instruction at most, a port takes one.
+
+        None is no limit.
+
+        >>> units = Machine.of({"C": 1, "L": 1}).units
+        >>> [Instance.of("CL", 3, Machine("m", units, issue_width=width)).issue_width for width in (1, 2)]
+        [1, None]
+        """
+        width = self.machine.issue_width
+        used = set().union(*(group.program.units for group in self.groups)) - {DELAY}
+        if width is None or width >= min(self.warps, sum(self.machine.capacities[unit] for unit in used)):
+            return None
+        return width
 
     @property
     def has_barriers(self) -> bool:

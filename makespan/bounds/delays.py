@@ -58,7 +58,8 @@ def _with_delays(instance: Instance) -> Expansion | None:
         return None
     found = [_expanded(group.program, latencies) for group in instance.groups]
     units = tuple(replace(unit, latency=ONE_CYCLE) for unit in instance.machine.units)
-    machine = replace(instance.machine, units=(*units, UnitClass.of_delays(instance.warps)))
+    delays = UnitClass.of_delays(instance.warps)
+    machine = replace(instance.machine, units=(*units, delays), issue_width=instance.issue_width)
     groups = tuple(replace(group, program=program) for group, (program, _) in zip(instance.groups, found, strict=True))
     try:
         whole = Instance(groups, machine, instance.blocks)

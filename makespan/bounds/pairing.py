@@ -1,22 +1,27 @@
-"""Pairs of neighbours, for theorem E: what two instructions of different classes take of each other's mass.
+"""Pairs of neighbours, for theorem E: what instructions of different classes take of each other's mass.
 
-Every instruction has a mass, and a *pair* of neighbours of different classes takes the same of both, but of no
-instruction more than it has. A scan from the left lets each pair take what it can, min(what the pair before has left of
-the first, mass of the second), which is the most that all of them together can take: for masses of 1, disjoint pairs.
+Every instruction has a mass, and a *pair* takes the same of one instruction as of those behind it, all of one other
+class: of no instruction more than it has, and of those behind no more than the cap of their class. A scan from the left
+lets each pair take what it can, which is the most that all of them together can take: for masses and caps of 1,
+disjoint pairs.
 
-On an automaton what is left depends on the path. So every place has *reserves*, what may be taken of it by the pair
-before: of those that are enough for the pair the least is taken, of which less need be used.
+On an automaton what is left depends on the path. So every place has *reserves*, what may be taken by the pair before,
+of it and of equal ones behind it: of those that are enough for the pair the least is taken; less need be used.
 """
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
+from makespan.bounds.phases import Segment
 from makespan.program import Program
 
 MOST_RESERVES = 32
 """Of a place; with more, some are rounded up to a larger one, which only leaves less for the pair behind."""
+
+_NOTHING: Mapping[str, int] = MappingProxyType({})
 
 
 def pairs(letters: str) -> int:
@@ -35,68 +40,92 @@ def pairs(letters: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Pairing:
-    """A program with the mass of its instructions by class, and the reserves of each of its places, increasing."""
+    """A program with the mass of its instructions by class, and what its places can give.
+
+    Args:
+        limits: for each place what it and the equal ones behind it have on any path, up to the cap; the end has none.
+        reserves: for each place, increasing.
+    """
 
     program: Program
     masses: Mapping[str, int]
+    limits: tuple[int, ...]
     reserves: tuple[tuple[int, ...], ...]
 
     @classmethod
-    def scan(cls, program: Program, masses: Mapping[str, int]) -> "Pairing":
+    def scan(cls, program: Program, masses: Mapping[str, int], caps: Mapping[str, int]) -> "Pairing":
         """Each pair takes what it can on every path; classes without a mass, and barriers, take no part.
 
-        >>> Pairing.scan(Program.chain("CLLC"), {"C": 2, "L": 3}).reserves
+        >>> Pairing.scan(Program.chain("CLLC"), {"C": 2, "L": 3}, {"C": 2, "L": 3}).reserves
         ((0,), (2,), (0,), (2,))
+        >>> Pairing.scan(Program.chain("LCCCL"), {"C": 2, "L": 3}, {"C": 3, "L": 3}).reserves
+        ((0,), (3,), (1,), (0,), (2,))
         """
+        places, limits = program.places, [0] * (program.end + 1)
+        units = [*(unit for unit, _ in places), ""]
+        for at in reversed(range(program.end)):
+            unit, successors = places[at]
+            behind = min(limits[after] if units[after] == unit else 0 for after in successors)
+            limits[at] = min(masses.get(unit, 0) + behind, caps.get(unit, 0))
         coming: defaultdict[int, set[int]] = defaultdict(set)
         for start in program.starts:
             coming[start].add(0)
         found = []
         known: dict[tuple[int, ...], tuple[int, ...]] = {}
-        for at, (unit, successors) in enumerate(program.places):
+        for at, (unit, successors) in enumerate(places):
             kept = _thinned(sorted(coming.pop(at)))
             found.append(known.setdefault(kept, kept))
             own = masses.get(unit, 0)
             for after in successors:
-                most = cls._partner(program, masses, unit, after)
-                coming[after].update(min(own - reserve, most) for reserve in kept)
-        return cls(program, masses, tuple(found))
+                if units[after] == unit:
+                    coming[after].update(max(0, reserve - own) for reserve in kept)
+                else:
+                    coming[after].update(min(own - reserve, limits[after]) for reserve in kept)
+        return cls(program, masses, tuple(limits), tuple(found))
 
     def heaviest(
-        self, worth: Mapping[str, int], taken: int, places: Iterable[int] | None = None, entries: Iterable[int] = ()
+        self,
+        worth: Mapping[str, int],
+        taken: int,
+        *,
+        entering: Mapping[str, int] = _NOTHING,
+        last: Mapping[str, int] = _NOTHING,
+        segment: Segment | None = None,
+        first: bool = True,
     ) -> int:
         """The largest sum, on a path, of what instructions are worth by class, and `taken` times what pairs take.
 
         Args:
             worth: by class.
             taken: 1, or -1 where what is taken is to be left out of the masses.
-            places: those of one phase between barriers, increasing, which may begin at `entries`; None: all.
-            entries: a barrier or the end means that there may be nothing to execute.
+            entering: by class, what is added where a run of equal instructions begins.
+            last: by class, what is added for the last instruction.
+            segment: one phase between barriers, where there may be nothing to execute; None: the whole program.
+            first: whether `entering` spares the run with which the path begins.
         """
-        program, reserves = self.program, self.reserves
-        inside, begins = (range(program.end), program.starts) if places is None else (tuple(places), tuple(entries))
+        places, reserves = self.program.places, self.reserves
+        begins, inside = (self.program.starts, range(self.program.end)) if segment is None else segment
         ahead: dict[int, list[int]] = {}
         for at in reversed(inside):
-            unit, successors = program.places[at]
+            unit, successors = places[at]
             base, own = worth.get(unit, 0), self.masses.get(unit, 0)
             on = [after for after in successors if after in ahead]
-            rest = [0] if len(on) < len(successors) else []
-            ways = [(self._partner(program, self.masses, unit, after), reserves[after], ahead[after]) for after in on]
+            rest = [last.get(unit, 0)] if len(on) < len(successors) else []
             sums = []
             for reserve in reserves[at]:
                 found = rest.copy()
-                for most, theirs, values in ways:
-                    takes = min(own - reserve, most)
-                    found.append(taken * takes + values[bisect_left(theirs, takes)])
+                for after in on:
+                    other = places[after].unit
+                    if other == unit:
+                        takes, left, price = 0, reserve - own, 0
+                    else:
+                        takes = left = min(own - reserve, self.limits[after])
+                        price = entering.get(other, 0)
+                    found.append(taken * takes + price + ahead[after][bisect_left(reserves[after], left)])
                 sums.append(base + max(found))
             ahead[at] = sums
-        return max(ahead[begin][0] if begin in ahead else 0 for begin in begins)
-
-    @staticmethod
-    def _partner(program: Program, masses: Mapping[str, int], unit: str, after: int) -> int:
-        """The mass of the place `after`, if it may make a pair with an instruction of class `unit` before it."""
-        other = unit if after == program.end else program.places[after].unit
-        return 0 if other == unit else masses.get(other, 0)
+        prices = {at: 0 if first else entering.get(places[at].unit, 0) for at in begins if at in ahead}
+        return max(prices[at] + ahead[at][0] if at in ahead else 0 for at in begins)
 
 
 def _thinned(reserves: list[int]) -> tuple[int, ...]:

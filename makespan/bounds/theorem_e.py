@@ -1,19 +1,22 @@
 """Theorem E: neighbours of different classes force ports to work while the last finisher does not wait for them.
 
 Let z finish last, and S be classes of one port each, or of an interval of one cycle. An instruction of such a class X
-has the mass interval / capacity; whoever waits for X sees others hold port-cycles of mass 1. A pair of neighbours of
-different classes of S takes a weight x >= 0 of the mass of both, so that no instruction gives more than it has. Then
+has the mass interval / capacity; whoever waits for X sees others hold port-cycles of mass 1. A pair takes a weight
+x >= 0 of the mass of one instruction of S, and as much of the next ones, of one other class of S, so that no
+instruction gives more than it has. Then
 
-    M <= c(z) + floor(sum over the others of (their mass in S - their x)) + what z waits for the classes outside of S,
+    M <= floor(c(z) + sum over the others of (their mass in S - their x)) + what z waits for the classes outside of S,
 
-where c(z) counts max(latency, interval) for an instruction of S and the latency for any other, and the rest is that of
-the pessimistic bound. With S empty this is the pessimistic bound; with one port each and intervals of one cycle it is
-c + (W-1)(n-k) for W equal strings of n letters with k disjoint pairs: whatever the latencies and their ranges, and
-however many classes. It needs a machine without an issue width. Proof, and the chain that stands for z where there
-are barriers: docs/theory.md, 9.
+where c(z) counts max(latency, interval) for an instruction of S, the latency alone for any other and for the last one,
+and the rest is that of the pessimistic bound. With S empty this is the pessimistic bound; with one port each and
+intervals of one cycle it is c + (W-1)(n-k) for W equal strings of n letters with k disjoint pairs: whatever the
+latencies and their ranges, and however many classes. A weight may exceed the mass of the second class, up to a cap:
+then z pays a price whenever it turns to that class. It needs a machine without an issue width that could bind. Proof,
+and the chain that stands for z where there are barriers: docs/theory.md, 9.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import zip_longest
 from math import lcm
 
@@ -22,7 +25,7 @@ from makespan.bounds.pessimistic import Chain, Rivals, can_hold_all, rivals_by_g
 from makespan.certificate import Weights
 from makespan.feature import BARRIERS, PROGRAMS, Feature
 from makespan.instance import Instance
-from makespan.machine import Machine
+from makespan.machine import DELAY, Machine, UnitClass
 from makespan.result import Upper, UpperBound
 
 KNOWS = PROGRAMS | BARRIERS | {Feature.LATENCIES, Feature.INTERVALS}
@@ -30,13 +33,20 @@ KNOWS = PROGRAMS | BARRIERS | {Feature.LATENCIES, Feature.INTERVALS}
 MOST_SETS = 8
 """Sets of classes that are tried; each has weights of its own."""
 
+MOST_CAPS = 8
+"""Of a class, that are tried beside its mass."""
+
+MOST_VISITS = 400_000
+"""Places that are scanned to try caps; a program in which more would be has those that are free."""
+
 _Rivals = Mapping[str, Rivals]
 
 
 def theorem_e(instance: Instance) -> UpperBound | None:
     """The bound of theorem E; None where it does not apply, or where barriers make too many phases.
 
-    S are the classes that z can wait for, so they depend on the group of z; every set proves a bound for every group.
+    S are the classes that z can wait for, so they depend on the group of z; every set proves a bound for every group,
+    and so do all caps. With barriers S may be all classes: what the chain executes need not be what others have left.
     """
     if instance.beyond(KNOWS):
         return None
@@ -47,10 +57,13 @@ def theorem_e(instance: Instance) -> UpperBound | None:
     sets = list(dict.fromkeys(_counted(instance.machine, rivals) for rivals in every))
     if len(sets) > MOST_SETS:
         sets = [tuple(name for name in instance.machine.capacities if any(name in classes for classes in sets))]
-    proofs = [_Proof(instance, classes) for classes in sets]
-    uppers = [proof.by_group(every) if chain is None else [proof.along(chain, every[0])] for proof in proofs]
-    upper, weights = max(map(min, zip(*uppers, strict=True))), tuple(proof.weights for proof in proofs)
-    return UpperBound(upper, Upper.THEOREM_E, weights=weights)
+    if chain is not None:
+        sets = list(dict.fromkeys((*sets, _used(instance))))
+    proofs = [proof for classes in sets for proof in _proofs(instance, classes, chain, every)]
+    upper = max(map(min, zip(*(proof.uppers for proof in proofs), strict=True)))
+    ranked = sorted(proofs, key=lambda proof: max(proof.uppers))
+    needed = dict.fromkeys(next(one for one in ranked if one.uppers[at] <= upper) for at in range(len(every)))
+    return UpperBound(upper, Upper.THEOREM_E, weights=tuple(proof.weights for proof in needed))
 
 
 def _counted(machine: Machine, rivals: _Rivals) -> tuple[str, ...]:
@@ -58,51 +71,120 @@ def _counted(machine: Machine, rivals: _Rivals) -> tuple[str, ...]:
     return tuple(
         unit.name
         for unit in machine.units
-        if rivals[unit.name].matters
-        and can_hold_all(unit, rivals[unit.name].users)
-        and (unit.capacity == 1 or unit.interval == 1)
+        if rivals[unit.name].matters and can_hold_all(unit, rivals[unit.name].users) and _is_simple(unit)
     )
 
 
-class _Proof:
-    """What a set of classes proves; masses are integers, in units of 1 / `scale`."""
+def _used(instance: Instance) -> tuple[str, ...]:
+    """All classes that some warp uses, as far as the proof has them."""
+    used = set().union(*(group.program.units for group in instance.groups))
+    return tuple(unit.name for unit in instance.machine.units if unit.name in used and _is_simple(unit))
 
-    def __init__(self, instance: Instance, classes: tuple[str, ...]) -> None:
+
+def _is_simple(unit: UnitClass) -> bool:
+    return unit.name != DELAY and (unit.capacity == 1 or unit.interval == 1)
+
+
+def _proofs(
+    instance: Instance, classes: tuple[str, ...], chain: Chain | None, every: Sequence[_Rivals]
+) -> Iterator["_Proof"]:
+    """With the caps that cost nothing, and with others that are tried, one class after another."""
+    best = _Proof(instance, classes, chain, every)
+    yield best
+    most = min(MOST_CAPS, MOST_VISITS // sum(group.program.end for group in instance.groups))
+    for name in best.priced if most else ():
+        values = range(best.masses[name] + 1, best.largest + 1)
+        step = -(-len(values) // most)
+        chosen = values[(len(values) - 1) % step :: step]
+        tried = [_Proof(instance, classes, chain, every, {**best.caps, name: cap}) for cap in chosen]
+        yield from tried
+        best = min((best, *tried), key=lambda proof: max(proof.uppers))
+
+
+class _Proof:
+    """What a set of classes and their caps prove; masses are integers, in units of 1 / `scale`.
+
+    Attributes:
+        uppers: for z in each group or, with barriers, for the chain.
+        priced: the classes with a price for a cap above their mass, where some other class has a larger mass.
+    """
+
+    def __init__(
+        self,
+        instance: Instance,
+        classes: tuple[str, ...],
+        chain: Chain | None,
+        every: Sequence[_Rivals],
+        caps: Mapping[str, int] | None = None,
+    ) -> None:
         self._instance, self._classes = instance, classes
-        units = [unit for unit in instance.machine.units if unit.name in classes]
-        self._scale = lcm(*(unit.capacity for unit in units))
-        self._masses = {unit.name: unit.interval * self._scale // unit.capacity for unit in units}
-        self._pairings = [Pairing.scan(group.program, self._masses) for group in instance.groups]
-        self._costs = {
-            unit.name: max(unit.latency.most, unit.interval) if unit.name in classes else unit.latency.most
-            for unit in instance.machine.units
-        }
+        units = {unit.name: unit for unit in instance.machine.units if unit.name in classes}
+        self._scale = lcm(*(unit.capacity for unit in units.values()))
+        self.masses = {name: unit.interval * self._scale // unit.capacity for name, unit in units.items()}
+        self.largest = max(self.masses.values(), default=0)
+        late = {name: _late(unit, instance.warps - 1) for name, unit in units.items()}
+        self.priced = [name for name, mass in self.masses.items() if late[name] and mass < self.largest]
+        free = {name: mass if name in self.priced else self.largest for name, mass in self.masses.items()}
+        self.caps = caps or free
+        self._entering = {name: late[name] * (self.caps[name] - mass) for name, mass in self.masses.items()}
+        self._costs, self._last = {}, {}
+        for unit in instance.machine.units:
+            cycles = max(unit.latency.most, unit.interval) if unit.name in classes else unit.latency.most
+            self._costs[unit.name] = cycles * self._scale
+            self._last[unit.name] = (unit.latency.most - cycles) * self._scale
+        self._pairings = [Pairing.scan(group.program, self.masses, self.caps) for group in instance.groups]
         # the most mass, less weights, on a path
-        self._left = [pairing.heaviest(self._masses, -1) for pairing in self._pairings]
+        self._left = [pairing.heaviest(self.masses, -1) for pairing in self._pairings]
         self._total = sum(group.warps * left for group, left in zip(instance.groups, self._left, strict=True))
+        self.uppers = self._by_group(every) if chain is None else [self._along(chain, every[0])]
 
     @property
     def weights(self) -> Weights:
-        return Weights(self._classes, tuple(pairing.reserves for pairing in self._pairings))
+        caps = tuple(self.caps[name] for name in self._classes)
+        return Weights(self._classes, caps, tuple(pairing.reserves for pairing in self._pairings))
 
-    def by_group(self, every: list[dict[str, Rivals]]) -> list[int]:
+    def _by_group(self, every: Sequence[_Rivals]) -> list[int]:
         """The bound for z in each group."""
         return [
-            group.program.heaviest(self._costs) + self._outside(rivals) + (self._total - left) // self._scale
-            for group, left, rivals in zip(self._instance.groups, self._left, every, strict=True)
+            (pairing.heaviest(self._costs, 0, entering=self._entering, last=self._last) + self._total - left)
+            // self._scale
+            + self._outside(rivals)
+            for pairing, left, rivals in zip(self._pairings, self._left, every, strict=True)
         ]
 
-    def along(self, chain: Chain, rivals: _Rivals) -> int:
-        """The bound with barriers: what every warp has left, and what the chain's share of it costs more, by phase."""
-        more = {name: cost * self._scale - self._masses.get(name, 0) for name, cost in self._costs.items()}
+    def _along(self, chain: Chain, rivals: _Rivals) -> int:
+        """The bound with barriers: what every warp has left, and what the chain's share of it costs more, by phase.
+
+        The last instruction of the chain may be in any phase; what comes before counts in full.
+        """
+        more = {name: cost - self.masses.get(name, 0) for name, cost in self._costs.items()}
+        before = most = 0
         rows = [
-            [pairing.heaviest(more, 1, segment.places, segment.entries) for segment in segments]
+            [
+                [
+                    pairing.heaviest(more, 1, entering=self._entering, last=last, segment=segment, first=not number)
+                    for last in (self._last, {})
+                ]
+                for number, segment in enumerate(segments)
+            ]
             for pairing, (_, segments) in zip(self._pairings, chain.cut, strict=True)
         ]
-        shares = map(max, zip_longest(*rows, fillvalue=0))
-        return (self._total + sum(shares)) // self._scale + self._outside(rivals)
+        for shares in zip_longest(*rows, fillvalue=(0, 0)):
+            ending, passing = map(max, zip(*shares, strict=True))
+            most = max(most, before + ending)
+            before += passing
+        return (self._total + most) // self._scale + self._outside(rivals)
 
     def _outside(self, rivals: _Rivals) -> int:
-        """The most cycles in which z waits for a class that is not counted."""
+        """The most cycles in which z waits for a class that is not counted; no issue width can bind here."""
         rest = {name: one._replace(matters=one.matters and name not in self._classes) for name, one in rivals.items()}
-        return waiting(self._instance.machine, rest, self._instance.warps - 1)
+        return waiting(replace(self._instance.machine, issue_width=None), rest, self._instance.warps - 1)
+
+
+def _late(unit: UnitClass, others: int) -> int:
+    """How many warps can have closed a part of what they have open toward a class while too few of them are ready.
+
+    Less than its ports are ready, and the others wait for the latency of what they issued last; if it has one port, its
+    interval has passed since.
+    """
+    return min(others, unit.capacity * -(-unit.latency.most // unit.interval) - 1)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 
+from makespan.feature import PROGRAMS
 from makespan.instance import Instance
 from makespan.program import Program
 from makespan.result import Upper
@@ -48,7 +49,7 @@ def two_warps(instance: Instance, choose: Choose = max, effort: Effort | None = 
     """The longest (or shortest) schedule of two warps, exactly, by their pairs of places; None if they are too many."""
     if instance.warps != 2 or instance.has_barriers:
         return None
-    if not instance.machine.is_basic:
+    if instance.beyond(PROGRAMS):
         return beyond_basic(instance, choose, effort)
     first, second = instance.programs()
     try:

@@ -38,9 +38,7 @@ def expanded(instance: Instance) -> Instance:
     if max(grown) > MAX_PLACES or sum(map(mul, grown, (g.warps for g in instance.groups))) > MAX_WARP_INSTRUCTIONS:
         raise TooMuchWork
     units = [replace(unit, latency=_ONE) for unit in instance.machine.units]
-    machine = Machine(
-        instance.machine.name, (*units, UnitClass.of_delays(instance.warps)), instance.machine.issue_width
-    )
+    machine = Machine(instance.machine.name, (*units, UnitClass.of_delays(instance.warps)), instance.issue_width)
     groups = tuple(Group(_expanded(group.program, latencies), group.warps) for group in instance.groups)
     try:
         return Instance(groups, machine, instance.blocks)

@@ -1,23 +1,28 @@
 """Theorem E, for the checker: the bound that given weights of pairs prove. docs/theory.md, 9, has the theorem.
 
-Premises: no issue width; of the classes that are counted, each has one port, or holds a port for one cycle only; and no
-instruction gives more than its mass to the pair before it and the pair behind it. That the weights are the best ones
-is no premise.
+Premises: no issue width that could bind; of the classes that are counted, each has one port, or holds a port for one
+cycle only; no instruction gives more than its mass to pairs; and what a pair takes of the second class is no more than
+its cap, and is there in the run that begins behind the first. That weights or caps are the best ones is no premise.
 """
 
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 from math import lcm
+from operator import lt
+from types import MappingProxyType
 
 from makespan.certificate import Weights
 from makespan.instance import Instance
+from makespan.machine import UnitClass
 from makespan.program import BARRIER, Program
 from makespan.verify import phases
-from makespan.verify.paths import total
 from makespan.verify.phases import Phase
 from makespan.verify.refusal import Refused, TooMuchWork
 from makespan.verify.waiting import Share, most_waiting, shares
+
+_NOTHING: Mapping[str, int] = MappingProxyType({})
 
 
 def bound(instance: Instance, proofs: Sequence[Weights]) -> int | None:
@@ -28,8 +33,8 @@ def bound(instance: Instance, proofs: Sequence[Weights]) -> int | None:
     """
     if not proofs:
         raise Refused("theorem E needs weights")
-    if instance.machine.issue_width is not None:
-        raise Refused("theorem E does not apply: it needs a machine without an issue width")
+    if _width_binds(instance):
+        raise Refused("theorem E does not apply: it needs a machine without an issue width that could bind")
     judges = [_Judge(instance, proof) for proof in proofs]
     if not instance.has_barriers:
         sharpest: map[int] = map(min, zip(*(judge.by_group() for judge in judges), strict=True))
@@ -41,12 +46,20 @@ def bound(instance: Instance, proofs: Sequence[Weights]) -> int | None:
     return min(judge.along(cut) for judge in judges)
 
 
+def _width_binds(instance: Instance) -> bool:
+    """Whether more instructions might be issued in a cycle: one by each warp, and one on each port that is used."""
+    units = set().union(*(group.program.units for group in instance.groups))
+    ports = sum(unit.capacity for unit in instance.machine.units if unit.name in units)
+    width = instance.machine.issue_width
+    return width is not None and width < ports and width < instance.warps
+
+
 def disjoint(instance: Instance) -> Weights:
     """Weights 0 and 1 for all classes, as many as fit: theorem A, if each has one port and an interval of one cycle."""
     used = set().union(*(group.program.units for group in instance.groups))
     classes = tuple(unit for unit in instance.machine.capacities if unit in used)
     rows = (tuple((0,) if place.unit == BARRIER else (0, 1) for place in g.program.places) for g in instance.groups)
-    return Weights(classes, tuple(rows))
+    return Weights(classes, (1,) * len(classes), tuple(rows))
 
 
 class _Judge:
@@ -63,36 +76,59 @@ class _Judge:
         self.scale = lcm(*(unit.capacity for unit in counted))
         mass = {unit.name: self.scale // unit.capacity * unit.interval for unit in counted}
         self.mass = mass
-        # until z is ready again, or its port is free again for others to be counted
-        self.cost = {
-            name: max(unit.latency.most, unit.interval) if name in mass else unit.latency.most
-            for name, unit in units.items()
+        if len(proof.caps) != len(counted) or any(map(lt, proof.caps, mass.values())):
+            raise Refused("weights: a cap is missing, or less than the mass of its class")
+        caps = dict(zip(mass, proof.caps, strict=True))
+        # until z is ready again, or its port is free again for others to be counted; at the end nobody needs the port
+        latency = {name: unit.latency.most for name, unit in units.items()}
+        held = {name: max(0, unit.interval - unit.latency.most) * (name in mass) for name, unit in units.items()}
+        self.cost = {name: (latency[name] + held[name]) * self.scale for name in units}
+        self.spared = {name: cycles * self.scale for name, cycles in held.items()}
+        self.price = {
+            unit.name: (caps[unit.name] - mass[unit.name]) * min(instance.warps - 1, _unready(unit)) for unit in counted
         }
         self.walks = [
-            _Walk(group.program, mass, row) for group, row in zip(instance.groups, proof.reserves, strict=True)
+            _Walk(group.program, mass, caps, row) for group, row in zip(instance.groups, proof.reserves, strict=True)
         ]
-        self.unpaired = [walk.most(mass, -1) for walk in self.walks]
+        self.unpaired = [walk.most(mass, -1)[0] for walk in self.walks]
         crews = (group.warps for group in instance.groups)
         self.everybody = sum(warps * own for warps, own in zip(crews, self.unpaired, strict=True))
 
     def by_group(self) -> list[int]:
         """The bound for a last finisher of each group."""
+        alone = [walk.most(self.cost, 0, self.price, self.spared)[0] for walk in self.walks]
         return [
-            total(group.program, self.cost) + (self.everybody - own) // self.scale + self._waiting(share)
-            for group, own, share in zip(self.instance.groups, self.unpaired, shares(self.instance), strict=True)
+            (cost + self.everybody - own) // self.scale + self._waiting(share)
+            for cost, own, share in zip(alone, self.unpaired, shares(self.instance), strict=True)
         ]
 
     def along(self, cut: Sequence[Sequence[Phase]]) -> int:
         """The bound where a chain of warps stands for the last finisher: in each phase, a warp of the worst group."""
-        instead = {name: cost * self.scale - self.mass.get(name, 0) for name, cost in self.cost.items()}
-        rows = [[walk.most(instead, 1, phase) for phase in own] for walk, own in zip(self.walks, cut, strict=True)]
-        chain = sum(map(max, zip_longest(*rows, fillvalue=0)))
-        return (self.everybody + chain) // self.scale + self._waiting(phases.shares(self.instance, cut))
+        instead = {name: cost - self.mass.get(name, 0) for name, cost in self.cost.items()}
+        rows = [
+            [walk.most(instead, 1, self.price, self.spared, at) for at in enumerate(own)]
+            for walk, own in zip(self.walks, cut, strict=True)
+        ]
+        chain, longest = 0, 0  # of those that go on, of those that have ended
+        for phase in zip_longest(*rows, fillvalue=(0, 0)):
+            longest = max(longest, chain + max(ending for ending, _ in phase))
+            chain += max(passing for _, passing in phase)
+        return (self.everybody + longest) // self.scale + self._waiting(phases.shares(self.instance, cut))
 
     def _waiting(self, share: Mapping[str, Share]) -> int:
         """For classes that are not counted."""
         others = {name: one._replace(waits=one.waits and name not in self.mass) for name, one in share.items()}
-        return most_waiting(self.instance.machine, self.instance.warps - 1, others)
+        return most_waiting(replace(self.instance.machine, issue_width=None), self.instance.warps - 1, others)
+
+
+def _unready(unit: UnitClass) -> int:
+    """The most warps that are ready for a class, or will be once a latency has passed, while a port of it is free.
+
+    Each but as many as it has ports less one issued its last instruction before, and no port is held by one of these.
+    """
+    if unit.capacity > 1:
+        return unit.capacity - 1 + unit.capacity * (unit.latency.most - 1)
+    return max(0, unit.latency.most - 1) // unit.interval
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,39 +137,65 @@ class _Walk:
 
     program: Program
     mass: Mapping[str, int]
+    caps: Mapping[str, int]
     reserves: Sequence[Sequence[int]]
 
     def __post_init__(self) -> None:
         if len(self.reserves) != self.program.end:
             raise Refused(f"weights: {len(self.reserves)} places of {self.program.end}")
         for place, row in zip(self.program.places, self.reserves, strict=True):
-            most = self.mass.get(place.unit, 0)
+            most = self.caps.get(place.unit, 0)
             if not row or sorted(set(row)) != list(row) or not 0 <= row[0] <= row[-1] <= most:
-                raise Refused(f"weights: the reserves of a place are not increasing numbers from 0 to its mass {most}")
+                raise Refused(f"weights: the reserves of a place are not increasing numbers from 0 to its cap {most}")
 
-    def most(self, worth: Mapping[str, int], factor: int, phase: Phase | None = None) -> int:
-        """The largest sum on a path, or on its part in a phase, of what it is worth and `factor` times its weights."""
+    def most(
+        self,
+        worth: Mapping[str, int],
+        factor: int,
+        price: Mapping[str, int] = _NOTHING,
+        spared: Mapping[str, int] = _NOTHING,
+        phase: tuple[int, Phase] | None = None,
+    ) -> tuple[int, int]:
+        """The largest sum on a path, or on its part in a phase, of what it is worth and `factor` times its weights.
+
+        A path pays the price of a class whenever it turns to it, and where it begins in a phase that is not the first.
+        The first number is for a path that ends: of its last instruction it is spared so much. The second goes on.
+        """
         program = self.program
-        begins, inside = phase or (program.starts, range(program.end))
+        number, (begins, inside) = phase or (0, (program.starts, tuple(range(program.end))))
         known = set(inside)
-        come: dict[int, dict[int, int]] = {at: {self.reserves[at][0]: 0} for at in begins if at in known}
-        found = [0] * any(at not in known for at in begins)  # nothing to execute
+        come: dict[int, dict[int, int]] = {
+            at: {self.reserves[at][0]: price.get(program.places[at].unit, 0) if number else 0}
+            for at in begins
+            if at in known
+        }
+        ended = [0] * any(at not in known for at in begins)  # nothing to execute
+        passed = ended.copy()
         for at in inside:
             unit, successors = program.places[at]
             for reserve, before in come.pop(at).items():
                 here = before + worth.get(unit, 0)
                 for after in successors:
-                    if after not in known:
-                        found.append(here)
-                        continue
                     taken, left = self._step(unit, reserve, after)
-                    there = come.setdefault(after, {})
-                    there[left] = max(there.get(left, here + factor * taken), here + factor * taken)
-        return max(found)
+                    if after not in known:
+                        ended.append(here - spared.get(unit, 0))
+                        passed.append(here)
+                        continue
+                    there, other = come.setdefault(after, {}), program.places[after].unit
+                    total = here + factor * taken + (price.get(other, 0) if other != unit else 0)
+                    there[left] = max(there.get(left, total), total)
+        return max(ended), max(passed)
 
     def _step(self, unit: str, reserve: int, after: int) -> tuple[int, int]:
-        """What a pair takes, and the reserve of its second place."""
-        other, row = self.program.places[after].unit, self.reserves[after]
-        could = 0 if other == unit else min(self.mass.get(unit, 0) - reserve, self.mass.get(other, 0))
-        enough = next((one for one in row if one >= could), row[-1])
-        return min(could, enough), enough
+        """What a pair takes, and the reserve of the place behind; what this one lacks, equal ones behind it must have.
+
+        Raises:
+            Refused: they lack it, too.
+        """
+        own, program = self.mass.get(unit, 0), self.program
+        other, row = ("", (0,)) if after == program.end else (program.places[after].unit, self.reserves[after])
+        could = max(0, reserve - own) if other == unit else min(own - reserve, self.caps.get(other, 0))
+        if could < 0 or (other == unit and could > row[-1]):
+            raise Refused("weights: a pair takes more than the instructions behind it have")
+        enough = row[min(bisect_left(row, could), len(row) - 1)]
+        return (0 if other == unit else min(could, enough)), enough

@@ -7,6 +7,7 @@ stands for z where there are barriers are made here, for strings. Masses are who
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import takewhile
 from math import lcm
 
 from makespan.instance import Instance
@@ -101,14 +102,31 @@ def chain(run: Run) -> tuple[list[Issue], list[list[Issue]]]:
     return mine, others
 
 
-def scan(letters: list[str], mass: dict[str, int]) -> list[int]:
-    """What every instruction gives to the pair that it begins."""
-    found, before = [], 0
-    for letter, after in zip(letters, [*letters[1:], ""], strict=True):
-        could = 0 if letter == after else min(mass.get(letter, 0) - before, mass.get(after, 0))
-        before = could if mass.get(letter) else 0
-        found.append(before)
-    return found
+def scan(letters: list[str], mass: dict[str, int], caps: dict[str, int]) -> tuple[list[int], list[int]]:
+    """What every instruction gives to the pair that it begins, and to the one that ended with its run."""
+    opening, closing, owed = list[int](), list[int](), 0
+    for at, letter in enumerate(letters):
+        own = mass.get(letter, 0)
+        closing.append(min(owed, own))
+        owed -= closing[-1]
+        after = letters[at + 1] if at + 1 < len(letters) else letter
+        run = sum(1 for _ in takewhile(after.__eq__, letters[at + 1 :]))
+        could = 0 if after == letter else min(own - closing[-1], caps.get(after, 0), run * mass.get(after, 0))
+        assert after == letter or not owed
+        owed += could
+        opening.append(could)
+    return opening, closing
+
+
+def scale(machine: Machine, counted: frozenset[str]) -> int:
+    """In how many units a port-cycle of one port is counted."""
+    return lcm(*(unit.capacity for unit in machine.units if unit.name in counted))
+
+
+def masses(machine: Machine, counted: frozenset[str]) -> dict[str, int]:
+    """Of an instruction, by class."""
+    whole = scale(machine, counted)
+    return {unit.name: unit.interval * whole // unit.capacity for unit in machine.units if unit.name in counted}
 
 
 @dataclass
@@ -139,6 +157,8 @@ class Ledger:
 
     Args:
         counted: the set S.
+        caps: the most that a pair takes of its second class; at least the mass.
+        crew: how many warps there are besides z.
         without: what is left out of the proof on purpose, to see that the inequalities notice.
     """
 
@@ -146,13 +166,16 @@ class Ledger:
     counted: frozenset[str]
     mine: list[Issue]
     others: list[list[Issue]]
+    caps: dict[str, int]
+    crew: int
     without: str = ""
     units: list[Unit] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.of = {unit.name: unit for unit in self.machine.units}
-        self.scale = lcm(*(self.of[name].capacity for name in self.counted))
-        self.mass = {n: self.of[n].interval * self.scale // self.of[n].capacity for n in self.counted}
+        self.scale = scale(self.machine, self.counted)
+        self.mass = masses(self.machine, self.counted)
+        self.price = {name: (cap - self.mass[name]) * self._late(name) for name, cap in self.caps.items()}
         self.end = self.mine[-1].ready
         self.horizon = {name: unit.latency.most - (self.without == "latency") for name, unit in self.of.items()}
         self.own = {  # cycles in which z holds its port, of classes with one
@@ -163,6 +186,13 @@ class Ledger:
         }
         self._modes()
         self._masses()
+
+    def _late(self, name: str) -> int:
+        """How many warps can be amid closing what is open toward a class, or ready for it, while a port is free."""
+        unit = self.of[name]
+        latency = 1 if self.without == "delays" else unit.latency.most
+        late = unit.capacity * -(-latency // unit.interval) - 1
+        return 0 if self.without == "price" else min(self.crew, late)
 
     def _modes(self) -> None:
         self.modes: list[Mode] = []
@@ -197,36 +227,34 @@ class Ledger:
         blocked = [0] * self.end
         for segment in self.others:
             letters = [one.unit for one in segment]
-            gives = scan(letters, self.mass)
+            opening, closing = scan(letters, self.mass, self.caps)
             if self.without == "disjoint":
-                gives = [
+                opening = [
                     min(self.mass.get(a, 0), self.mass.get(b, 0)) * (a != b)
                     for a, b in zip(letters, [*letters[1:], ""], strict=True)
                 ]
-            self.weights += sum(gives)
+                closing = [0, *opening[:-1]]
+            self.weights += sum(opening)
             for j, one in enumerate(segment):
                 if one.unit not in self.counted:
                     continue
                 self.total += self.mass[one.unit]
-                takes = gives[j - 1] if j else 0
-                closing = self._parts(one, self.mass[one.unit] - takes, self.mass[one.unit])
                 for cycle, mass in self._parts(one, 0, self.mass[one.unit]):
                     if cycle < self.end:
                         if self.hits.get(cycle) == one.unit:
                             blocked[cycle] += mass
                         else:
                             self.change[cycle] += mass
-                for cycle, mass in closing:
+                for cycle, mass in self._closing(one, closing[j]):
                     if cycle < self.end:
                         self.change[cycle] -= mass
                         if self.hits.get(cycle) == one.unit:
                             self.blocking_closing[cycle] += mass
-                if gives[j]:
-                    after = segment[j + 1]
-                    full = self.mass[after.unit]
-                    self._match(
-                        one.unit, after.unit, self._parts(one, 0, gives[j]), self._parts(after, full - gives[j], full)
-                    )
+                if opening[j]:
+                    toward = segment[j + 1].unit
+                    run = takewhile(lambda k: letters[k] == toward, range(j + 1, len(letters)))  # noqa: B023 - used at once
+                    closes = [part for k in run for part in self._closing(segment[k], closing[k])]
+                    self._match(one.unit, toward, self._parts(one, 0, opening[j]), closes)
         for cycle, unit in self.hits.items():
             assert unit not in self.counted or blocked[cycle] == self.scale, "a hit blocks a mass of one"
 
@@ -241,6 +269,9 @@ class Ledger:
             first += mass
         return found
 
+    def _closing(self, one: Issue, mass: int) -> list[tuple[int, int]]:
+        return self._parts(one, self.mass[one.unit] - mass, self.mass[one.unit])
+
     def _match(self, slot: str, toward: str, opening: list[tuple[int, int]], closing: list[tuple[int, int]]) -> None:
         opens, closes = [list(part) for part in opening], [list(part) for part in closing]
         while opens:
@@ -254,18 +285,21 @@ class Ledger:
 
     def inequalities(self) -> Iterator[tuple[str, int]]:
         """Every inequality of the proof, as its name and the left side less the right; then the theorem itself."""
-        b, modes = 0, iter(self.modes)
+        b, paid, modes = 0, 0, iter(self.modes)
         mode = next(modes)
         for t in range(self.end):
             while t >= mode.end:
                 mode = next(modes)
+                paid += self.price.get(mode.unit, 0)
+                b += self.price.get(mode.unit, 0)
             b += self.slack.get(t, 0) * self.scale
             yield from self._at(t, mode, b)
             b += self.change[t] - (t in self.crossings) * self.scale
         yield "end", b
-        cost = sum(max(self.of[one.unit].latency.most, self.of[one.unit].interval) for one in self.mine)
+        cost = sum(max(self.of[one.unit].latency.most, self.of[one.unit].interval) for one in self.mine[:-1])
+        cost += self.of[self.mine[-1].unit].latency.most - (self.without == "last")
         elsewhere = sum(unit not in self.counted for unit in self.hits.values())
-        yield "theorem", (cost + elsewhere - self.end) * self.scale + self.total - self.weights
+        yield "theorem", (cost + elsewhere - self.end) * self.scale + paid + self.total - self.weights
 
     def _at(self, t: int, mode: Mode, b: int) -> Iterator[tuple[str, int]]:
         x, horizon = mode.unit, self.horizon[mode.unit]
@@ -292,5 +326,5 @@ class Ledger:
         r = sum(self.blocking_closing[max(mode.begin, t - horizon + 1, 0) : t]) if x in self.counted else 0
         for y in self.counted - {x}:
             held = sum(self.own.get((y, t + n), t) < t for n in range(self.of[y].interval))
-            g = b + r + e.get(y, 0) - matured[y] - (v - v_of[y]) + (1 - held) * self.scale
+            g = b + r + e.get(y, 0) - matured[y] - (v - v_of[y]) + (1 - held) * self.scale + self.price[y]
             yield "J", g - q.get(y, 0)

@@ -115,7 +115,7 @@ FORK = Program((Place("C", (1, 2)), Place("L", (3,)), Place("C", (3,))))
             {Feature.GROUPS: "warps of different programs"},
         ),
         (
-            Instance.of("C", 2, SLOW),
+            Instance.of("CL", 2, SLOW),
             {
                 Feature.ISSUE_WIDTH: "an issue width of 1",
                 Feature.INTERVALS: "intervals (C=2)",
@@ -128,8 +128,23 @@ def test_features_are_told_in_words(instance: Instance, features: dict[Feature, 
     assert instance.features == features
 
 
+@pytest.mark.parametrize(("warps", "width"), [(3, 2), (2, 2), (1, 1)])
+def test_a_width_that_cannot_bind_is_no_feature(warps: int, width: int) -> None:
+    """As many slots as ports of classes that are used, or as warps; delays need none."""
+    units = UnitClass("C", 1, 1, Latency(2, 2)), UnitClass("L", 1), UnitClass("S", 4)
+    wide, free = (Instance.of("CLLC", warps, Machine("m", units, slots)) for slots in (width, None))
+    assert wide.features == free.features
+    expansion = expanded(wide)
+    assert expansion is not None
+    assert expansion.instance.machine.issue_width is None
+    for backend in ("certificate", "search"):
+        assert solve(wide, backend=backend).bounds == solve(free, backend=backend).bounds
+    with_all = Instance.of("CLS", 3, Machine("m", units, 2))
+    assert with_all.features[Feature.ISSUE_WIDTH] == "an issue width of 2"
+
+
 def test_delays_are_a_feature_only_beside_an_issue_width_of_which_they_need_none() -> None:
-    slow = expanded(Instance.of("C", 2, SLOW))
+    slow = expanded(Instance.of("CL", 2, SLOW))
     free = expanded(Instance.of("C", 2, Machine("free", (UnitClass("C", 1, 1, Latency(3, 3)),))))
     assert slow is not None
     assert free is not None

@@ -129,7 +129,7 @@ def test_the_plain_search_finds_both_extremes(instance: Instance) -> None:
 
 
 def test_delays_are_places_that_need_no_unit() -> None:
-    cached = Machine("cached", (UnitClass("C", 1), UnitClass("L", 1, latency=Latency(2, 4))), issue_width=2)
+    cached = Machine("cached", (UnitClass("C", 1), UnitClass("L", 1, latency=Latency(2, 4))), issue_width=1)
     expansion = expanded(Instance.of("LC", 3, cached))
     assert expansion is not None
     program = expansion.instance.groups[0].program
@@ -142,7 +142,7 @@ def test_delays_are_places_that_need_no_unit() -> None:
     )
     assert expansion.origins == ((0, 0, 0, 0, 1),)
     assert [str(unit) for unit in expansion.instance.machine.units] == ["C=1", "L=1", "~=3"]
-    assert expansion.instance.machine.issue_width == 2
+    assert expansion.instance.machine.issue_width == 1
 
 
 def test_a_basic_instance_is_its_own_expansion() -> None:

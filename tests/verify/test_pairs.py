@@ -72,14 +72,23 @@ def test_bundles_from_before_are_accepted() -> None:
         (lambda d: d["weights"][0].pop("classes"), "weights lacks 'classes'"),
         (lambda d: d["weights"][0].update(classes=["C", "C"]), "the classes are not different ones"),
         (lambda d: d["weights"][0].update(classes=["C", "X"]), "the classes are not different ones"),
-        (lambda d: d["weights"][0].update(classes=["C", "L", "S"]), "several ports that are held for several cycles"),
-        (lambda d: d["weights"][0].update(classes=[]), "increasing numbers from 0 to its mass 0"),
+        (
+            lambda d: d["weights"][0].update(classes=["C", "L", "S"], caps=[9] * 3),
+            "several ports that are held for several cycles",
+        ),
+        (lambda d: d["weights"][0].update(classes=[], caps=[]), "increasing numbers from 0 to its cap 0"),
+        (lambda d: d["weights"][0].pop("caps"), "weights lacks 'caps'"),
+        (lambda d: d["weights"][0].update(caps=[4]), "caps is not a list of 2..2 items"),
+        (lambda d: d["weights"][0].update(caps=[4, 1.5]), "caps holds something that is not a whole number"),
+        (lambda d: d["weights"][0].update(caps=[3, 1]), "a cap is missing, or less than the mass of its class"),
+        (lambda d: d["weights"][0].update(caps=[4, 4]), "reported by theorem-e, which proves only"),
+        (lambda d: d["weights"][0].update(caps=[4, 4], groups=[[0, 4, 0, 0]]), "more than the instructions behind it"),
         (lambda d: d["weights"][0]["groups"].append([0]), "groups is not a list of 1..1 items"),
         (lambda d: d["weights"][0]["groups"][0].pop(), "weights is not a list of 4..4 items"),
-        (lambda d: d["weights"][0]["groups"][0].__setitem__(1, 2), "numbers from 0 to its mass 1"),
-        (lambda d: d["weights"][0]["groups"][0].__setitem__(1, -1), "numbers from 0 to its mass 1"),
-        (lambda d: d["weights"][0]["groups"][0].__setitem__(1, [1, 0]), "numbers from 0 to its mass 1"),
-        (lambda d: d["weights"][0]["groups"][0].__setitem__(1, []), "numbers from 0 to its mass 1"),
+        (lambda d: d["weights"][0]["groups"][0].__setitem__(1, 2), "numbers from 0 to its cap 1"),
+        (lambda d: d["weights"][0]["groups"][0].__setitem__(1, -1), "numbers from 0 to its cap 1"),
+        (lambda d: d["weights"][0]["groups"][0].__setitem__(1, [1, 0]), "numbers from 0 to its cap 1"),
+        (lambda d: d["weights"][0]["groups"][0].__setitem__(1, []), "numbers from 0 to its cap 1"),
         (lambda d: d["weights"][0]["groups"][0].__setitem__(1, 0.5), "weights holds something that is not a whole"),
         (lambda d: d["weights"][0]["groups"][0].__setitem__(1, True), "weights holds something that is not a whole"),
         (lambda d: d["weights"][0]["groups"][0].__setitem__(1, 0), "reported by theorem-e, which proves only"),
@@ -97,11 +106,11 @@ def test_forged_weights_are_rejected(change: Callable[[Document], object], why: 
 
 def test_an_issue_width_is_a_premise() -> None:
     document = bundle(by_weights(Instance.of("CLLC", 5, Machine.of({"C": 1, "L": 1}))))
-    narrow = Machine("paper", Machine.of({"C": 1, "L": 1}).units, 2)
+    narrow = Machine("paper", Machine.of({"C": 1, "L": 1}).units, 1)
     other = bundle(solve(Instance.of("CLLC", 5, narrow)))
     other["weights"] = document["weights"]
     other["sha256"] = digest(other)
-    assert verify(other).reason == "theorem E does not apply: it needs a machine without an issue width"
+    assert verify(other).reason == "theorem E does not apply: it needs a machine without an issue width that could bind"
 
 
 def forgeries(count: int, seed: int) -> dict[str, int]:

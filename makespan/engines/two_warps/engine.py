@@ -22,7 +22,7 @@ class TwoWarps:
         """See `Engine`."""
         with limits.preparing():
             from makespan.engines.two_warps import events, grid
-        if grid.applies(instance) or (not instance.machine.is_basic and events.applies(instance)):
+        if grid.applies(instance) or (instance.beyond(PROGRAMS) and events.applies(instance)):
             return None
         return f"{self.name} is for two warps, with strings on a basic machine, and tables of limited size"
 
@@ -30,10 +30,10 @@ class TwoWarps:
         """See `Engine`."""
         from makespan.engines.two_warps import events, grid
 
-        yield grid.solve(instance) if instance.machine.is_basic else events.solve(instance, limits)
+        yield grid.solve(instance) if grid.applies(instance) else events.solve(instance, limits)
 
     def best_case(self, instance: Instance, limits: Limits) -> Bounds | None:
-        """The exact best case; None where limits do not suffice, or the machine is basic, for the grid has none."""
-        from makespan.engines.two_warps import events
+        """The exact best case; None where limits do not suffice, or the grid was taken, which has none."""
+        from makespan.engines.two_warps import events, grid
 
-        return None if instance.machine.is_basic else events.best_case(instance, limits)
+        return None if grid.applies(instance) else events.best_case(instance, limits)
