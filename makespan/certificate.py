@@ -103,7 +103,7 @@ class Weights:
 
     Args:
         classes: those whose ports the theorem counts; each has one port, or an interval of one cycle.
-        caps: by class, at least its mass; what exceeds that has a price.
+        caps: by class, from its mass up to the largest mass of all; what exceeds its mass has a price.
         reserves: for every group and place, what may be reserved there, increasing; in a string, one number.
     """
 

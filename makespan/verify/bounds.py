@@ -1,8 +1,8 @@
 """Upper bounds that follow from the instance alone, and the exact value of two warps. docs/theory.md has the proofs."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
-from makespan.feature import PROGRAMS
 from makespan.instance import Instance
 from makespan.program import Program
 from makespan.result import Upper
@@ -10,7 +10,7 @@ from makespan.verify import pairs, phases
 from makespan.verify.paths import Choose, instructions, total
 from makespan.verify.refusal import Effort, TooMuchWork
 from makespan.verify.two_warps import two_warps as beyond_basic
-from makespan.verify.waiting import most_waiting, shares
+from makespan.verify.waiting import binding_width, most_waiting, shares
 
 MOST_PAIRS = 40_000_000
 
@@ -49,7 +49,7 @@ def two_warps(instance: Instance, choose: Choose = max, effort: Effort | None = 
     """The longest (or shortest) schedule of two warps, exactly, by their pairs of places; None if they are too many."""
     if instance.warps != 2 or instance.has_barriers:
         return None
-    if instance.beyond(PROGRAMS):
+    if not replace(instance.machine, issue_width=binding_width(instance)).is_basic:
         return beyond_basic(instance, choose, effort)
     first, second = instance.programs()
     try:

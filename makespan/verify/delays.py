@@ -15,6 +15,7 @@ from makespan.instance import MAX_WARP_INSTRUCTIONS, Group, Instance
 from makespan.machine import DELAY, Latency, Machine, UnitClass
 from makespan.program import MAX_PLACES, Place, Program
 from makespan.verify.refusal import TooMuchWork
+from makespan.verify.waiting import binding_width
 
 _ONE = Latency(1, 1)
 
@@ -38,7 +39,7 @@ def expanded(instance: Instance) -> Instance:
     if max(grown) > MAX_PLACES or sum(map(mul, grown, (g.warps for g in instance.groups))) > MAX_WARP_INSTRUCTIONS:
         raise TooMuchWork
     units = [replace(unit, latency=_ONE) for unit in instance.machine.units]
-    machine = Machine(instance.machine.name, (*units, UnitClass.of_delays(instance.warps)), instance.issue_width)
+    machine = Machine(instance.machine.name, (*units, UnitClass.of_delays(instance.warps)), binding_width(instance))
     groups = tuple(Group(_expanded(group.program, latencies), group.warps) for group in instance.groups)
     try:
         return Instance(groups, machine, instance.blocks)

@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 from math import lcm
-from operator import lt
 from types import MappingProxyType
 
 from makespan.certificate import Weights
@@ -20,7 +19,7 @@ from makespan.program import BARRIER, Program
 from makespan.verify import phases
 from makespan.verify.phases import Phase
 from makespan.verify.refusal import Refused, TooMuchWork
-from makespan.verify.waiting import Share, most_waiting, shares
+from makespan.verify.waiting import Share, binding_width, most_waiting, shares
 
 _NOTHING: Mapping[str, int] = MappingProxyType({})
 
@@ -33,7 +32,7 @@ def bound(instance: Instance, proofs: Sequence[Weights]) -> int | None:
     """
     if not proofs:
         raise Refused("theorem E needs weights")
-    if _width_binds(instance):
+    if binding_width(instance) is not None:
         raise Refused("theorem E does not apply: it needs a machine without an issue width that could bind")
     judges = [_Judge(instance, proof) for proof in proofs]
     if not instance.has_barriers:
@@ -44,14 +43,6 @@ def bound(instance: Instance, proofs: Sequence[Weights]) -> int | None:
     except TooMuchWork:
         return None
     return min(judge.along(cut) for judge in judges)
-
-
-def _width_binds(instance: Instance) -> bool:
-    """Whether more instructions might be issued in a cycle: one by each warp, and one on each port that is used."""
-    units = set().union(*(group.program.units for group in instance.groups))
-    ports = sum(unit.capacity for unit in instance.machine.units if unit.name in units)
-    width = instance.machine.issue_width
-    return width is not None and width < ports and width < instance.warps
 
 
 def disjoint(instance: Instance) -> Weights:
@@ -76,8 +67,10 @@ class _Judge:
         self.scale = lcm(*(unit.capacity for unit in counted))
         mass = {unit.name: self.scale // unit.capacity * unit.interval for unit in counted}
         self.mass = mass
-        if len(proof.caps) != len(counted) or any(map(lt, proof.caps, mass.values())):
-            raise Refused("weights: a cap is missing, or less than the mass of its class")
+        if len(proof.caps) != len(counted):
+            raise Refused("weights: there is not one cap for each class")
+        if any(not own <= cap <= max(mass.values()) for own, cap in zip(mass.values(), proof.caps, strict=True)):
+            raise Refused("weights: a cap is less than the mass of its class, or more than any mass")
         caps = dict(zip(mass, proof.caps, strict=True))
         # until z is ready again, or its port is free again for others to be counted; at the end nobody needs the port
         latency = {name: unit.latency.most for name, unit in units.items()}

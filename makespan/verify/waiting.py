@@ -23,6 +23,13 @@ class Share(NamedTuple):
     waits: bool
 
 
+def binding_width(instance: Instance) -> int | None:
+    """The issue width, where it can bind: a warp issues one instruction a cycle at most, and a port takes one."""
+    width, units = instance.machine.issue_width, set().union(*(group.program.units for group in instance.groups))
+    ports = sum(unit.capacity for unit in instance.machine.units if unit.name in units)
+    return width if width is not None and width < min(ports, instance.warps) else None
+
+
 def shares(instance: Instance) -> list[dict[str, Share]]:
     """By class, for every group as the one of the warp that waits."""
     units = list(instance.machine.capacities)

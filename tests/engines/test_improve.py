@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from makespan.bounds import pessimistic
 from makespan.bounds.conditions import Question
 from makespan.bounds.delays import expanded
 from makespan.bounds.linear import Programme, Values
-from makespan.engines import Limits, solve
+from makespan.engines import Limits, portfolio, solve
 from makespan.engines.certificate import beam, improve
 from makespan.engines.finding import Finding
 from makespan.engines.search import choose
@@ -18,7 +19,7 @@ from makespan.engines.search import plain as search
 from makespan.instance import Instance
 from makespan.machine import Latency, Machine, UnitClass
 from makespan.program import Place, Program
-from makespan.result import Bounds, Result, Status, Upper
+from makespan.result import Bounds, Result, Status, Upper, UpperBound
 from makespan.simulate import replay
 from makespan.verify import potential as checker
 from tests.oracle import brute_force
@@ -31,6 +32,12 @@ crowded = machines(most_units=2).flatmap(lambda machine: instances(machine=machi
 def loose() -> Instance:
     """Neither exact by a formula nor by two warps, and too many states for a search."""
     return Instance.of("CCLLCCCLCLLCC", 17, WIDE)
+
+
+@pytest.fixture
+def blunt(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No closed form but the pessimistic bound."""
+    monkeypatch.setattr(portfolio, "closed_form", lambda one: UpperBound(pessimistic(one), Upper.PESSIMISTIC))
 
 
 def encloses(result: Result, truth: int) -> bool:
@@ -106,6 +113,7 @@ def test_an_interrupt_before_the_start_still_gives_a_proven_interval() -> None:
     assert result.upper_evidence is Upper.THEOREM_E
 
 
+@pytest.mark.usefixtures("blunt")
 def test_an_interrupt_keeps_the_certificate_that_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(improve, "SMALL_PLACES", 0)
     monkeypatch.setattr(improve, "WIDE_BEAMS", ())
@@ -138,6 +146,7 @@ def test_an_interrupt_stops_a_linear_programme(monkeypatch: pytest.MonkeyPatch) 
     assert result.certificate is None
 
 
+@pytest.mark.usefixtures("blunt")
 @pytest.mark.parametrize(
     ("string", "capacity"),
     [
@@ -164,6 +173,7 @@ def test_more_levels_never_loosen_the_result(
     assert uppers[-1] < uppers[0]
 
 
+@pytest.mark.usefixtures("blunt")
 def test_a_certificate_that_is_worse_than_the_last_one_is_not_believed_more(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(improve, "SMALL_PLACES", 0)
     monkeypatch.setattr(improve, "WIDE_BEAMS", ())
@@ -215,6 +225,7 @@ def test_certificates_of_general_machines_enclose_the_truth(instance: Instance) 
         assert found.certificate is None or checker.bound(instance, found.certificate) == found.upper
 
 
+@pytest.mark.usefixtures("blunt")
 def test_a_general_machine_gets_a_certificate_that_the_checker_confirms() -> None:
     machine = Machine("held", (UnitClass("C", 1, latency=Latency(1, 2)), UnitClass("L", 1, interval=2)), issue_width=2)
     result = solve(Instance.of("CLLCLC", 5, machine), backend="certificate")

@@ -73,14 +73,15 @@ def test_bundles_from_before_are_accepted() -> None:
         (lambda d: d["weights"][0].update(classes=["C", "C"]), "the classes are not different ones"),
         (lambda d: d["weights"][0].update(classes=["C", "X"]), "the classes are not different ones"),
         (
-            lambda d: d["weights"][0].update(classes=["C", "L", "S"], caps=[9] * 3),
+            lambda d: d["weights"][0].update(classes=["C", "L", "S"], caps=[4] * 3),
             "several ports that are held for several cycles",
         ),
         (lambda d: d["weights"][0].update(classes=[], caps=[]), "increasing numbers from 0 to its cap 0"),
         (lambda d: d["weights"][0].pop("caps"), "weights lacks 'caps'"),
         (lambda d: d["weights"][0].update(caps=[4]), "caps is not a list of 2..2 items"),
         (lambda d: d["weights"][0].update(caps=[4, 1.5]), "caps holds something that is not a whole number"),
-        (lambda d: d["weights"][0].update(caps=[3, 1]), "a cap is missing, or less than the mass of its class"),
+        (lambda d: d["weights"][0].update(caps=[3, 1]), "a cap is less than the mass of its class, or more than"),
+        (lambda d: d["weights"][0].update(caps=[5, 1]), "a cap is less than the mass of its class, or more than"),
         (lambda d: d["weights"][0].update(caps=[4, 4]), "reported by theorem-e, which proves only"),
         (lambda d: d["weights"][0].update(caps=[4, 4], groups=[[0, 4, 0, 0]]), "more than the instructions behind it"),
         (lambda d: d["weights"][0]["groups"].append([0]), "groups is not a list of 1..1 items"),
@@ -113,6 +114,15 @@ def test_an_issue_width_is_a_premise() -> None:
     assert verify(other).reason == "theorem E does not apply: it needs a machine without an issue width that could bind"
 
 
+@pytest.mark.parametrize("latency", [1, 2])
+@pytest.mark.parametrize(("warps", "width"), [(2, 2), (3, 2), (4, 9)])
+def test_an_issue_width_that_cannot_bind_is_as_good_as_none(warps: int, width: int, latency: int) -> None:
+    units = UnitClass("C", 1, 1, Latency(latency, latency)), UnitClass("L", 1), UnitClass("S", 8)
+    wide, free = (solve(Instance.of("CLLCL", warps, Machine("m", units, slots))) for slots in (width, None))
+    assert (wide.bounds, wide.upper_evidence) == (free.bounds, free.upper_evidence)
+    assert verify(json.loads(json.dumps(bundle(wide)))).outcome is Outcome.ACCEPTED
+
+
 def forgeries(count: int, seed: int) -> dict[str, int]:
     """Random weights for random claims: what is accepted is true, and no more than the weights prove."""
     draw, outcomes = random.Random(seed), {"accepted": 0, "rejected": 0}
@@ -123,6 +133,7 @@ def forgeries(count: int, seed: int) -> dict[str, int]:
 
         def change(copied: dict[str, Any]) -> None:
             for item in copied["weights"]:
+                item["caps"] = [cap + (draw.random() < 0.2) * draw.randint(-1, 2) for cap in item["caps"]]
                 for row in item["groups"]:
                     for _ in range(draw.randint(0, 3)):
                         row[draw.randrange(len(row))] = draw.choice((0, 1, 2, 3, [0, 1], [1, 2], [0, 1, 2]))
