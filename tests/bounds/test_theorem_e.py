@@ -75,6 +75,8 @@ def test_it_is_never_below_brute_force(instance: Instance) -> None:
             22,
         ),  # z holds a port beyond its end
         (Machine.of({"C": 2, "L": 1}), "LCC", 8, 10),  # L is closed by both C
+        (Machine.of({"C": 2, "L": 1}), "LCC|CLCC", 48, 126),  # three turns to C, one of them at the barrier
+        (Machine("late", (UnitClass("C", 2, 1, Latency(2, 2)), UnitClass("L", 1))), "LCC", 48, 53),  # one, for 3/2
     ],
 )
 def test_by_hand(machine: Machine, string: str, warps: int, cycles: int) -> None:
