@@ -36,7 +36,7 @@ MOST_SETS = 8
 MOST_CAPS = 8
 """Of a class, that are tried beside its mass."""
 
-MOST_VISITS = 400_000
+MOST_VISITS = 100_000
 """Places that are scanned to try caps; a program in which more would be has those that are free."""
 
 _Rivals = Mapping[str, Rivals]
