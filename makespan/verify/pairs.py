@@ -18,14 +18,17 @@ from makespan.machine import UnitClass
 from makespan.program import BARRIER, Program
 from makespan.verify import phases
 from makespan.verify.phases import Phase
-from makespan.verify.refusal import Refused, TooMuchWork
+from makespan.verify.refusal import Effort, Refused, TooMuchWork, Work
 from makespan.verify.waiting import Share, binding_width, most_waiting, shares
+
+MOST_STEPS = 50_000_000
+"""On all paths, for all sets of classes: from a place with one of its reserves to the next."""
 
 _NOTHING: Mapping[str, int] = MappingProxyType({})
 
 
-def bound(instance: Instance, proofs: Sequence[Weights]) -> int | None:
-    """The upper bound, in cycles, that these weights prove; None where barriers make too many phases.
+def bound(instance: Instance, proofs: Sequence[Weights], effort: Effort | None = None) -> int | None:
+    """The upper bound, in cycles, that these weights prove; None where paths or phases between barriers are too many.
 
     Raises:
         Refused: a premise does not hold.
@@ -34,15 +37,16 @@ def bound(instance: Instance, proofs: Sequence[Weights]) -> int | None:
         raise Refused("theorem E needs weights")
     if binding_width(instance) is not None:
         raise Refused("theorem E does not apply: it needs a machine without an issue width that could bind")
-    judges = [_Judge(instance, proof) for proof in proofs]
-    if not instance.has_barriers:
-        sharpest: map[int] = map(min, zip(*(judge.by_group() for judge in judges), strict=True))
-        return max(sharpest)
     try:
-        cut = phases.phases(instance)
+        with (effort or Effort(1)).part(MOST_STEPS) as work:
+            judges = [_Judge(instance, proof, work) for proof in proofs]
+            if not instance.has_barriers:
+                sharpest: map[int] = map(min, zip(*(judge.by_group() for judge in judges), strict=True))
+                return max(sharpest)
+            cut = phases.phases(instance)
+            return min(judge.along(cut) for judge in judges)
     except TooMuchWork:
         return None
-    return min(judge.along(cut) for judge in judges)
 
 
 def disjoint(instance: Instance) -> Weights:
@@ -56,7 +60,7 @@ def disjoint(instance: Instance) -> Weights:
 class _Judge:
     """What one set of classes proves; masses are whole numbers, `scale` of them are a port for a cycle."""
 
-    def __init__(self, instance: Instance, proof: Weights) -> None:
+    def __init__(self, instance: Instance, proof: Weights, work: Work) -> None:
         self.instance = instance
         units = {unit.name: unit for unit in instance.machine.units}
         if len(set(proof.classes)) != len(proof.classes) or not units.keys() >= set(proof.classes):
@@ -81,7 +85,8 @@ class _Judge:
             unit.name: (caps[unit.name] - mass[unit.name]) * min(instance.warps - 1, _unready(unit)) for unit in counted
         }
         self.walks = [
-            _Walk(group.program, mass, caps, row) for group, row in zip(instance.groups, proof.reserves, strict=True)
+            _Walk(group.program, mass, caps, row, work)
+            for group, row in zip(instance.groups, proof.reserves, strict=True)
         ]
         self.unpaired = [walk.most(mass, -1)[0] for walk in self.walks]
         crews = (group.warps for group in instance.groups)
@@ -132,6 +137,7 @@ class _Walk:
     mass: Mapping[str, int]
     caps: Mapping[str, int]
     reserves: Sequence[Sequence[int]]
+    work: Work
 
     def __post_init__(self) -> None:
         if len(self.reserves) != self.program.end:
@@ -166,7 +172,9 @@ class _Walk:
         passed = ended.copy()
         for at in inside:
             unit, successors = program.places[at]
-            for reserve, before in come.pop(at).items():
+            met = come.pop(at)
+            self.work.spend(len(met) * len(successors))
+            for reserve, before in met.items():
                 here = before + worth.get(unit, 0)
                 for after in successors:
                     taken, left = self._step(unit, reserve, after)

@@ -143,7 +143,7 @@ class _Prover:
 
     def _pairs(self) -> None:
         if self.weights or self.evidence == Upper.THEOREM_E:
-            bound = pairs.bound(self.instance, self.weights)
+            bound = pairs.bound(self.instance, self.weights, self.effort)
             if bound is not None:
                 self.uppers[Upper.THEOREM_E] = bound
 

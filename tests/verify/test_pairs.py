@@ -19,7 +19,7 @@ from makespan.instance import Instance
 from makespan.machine import Latency, Machine, UnitClass
 from makespan.report.result.bundle import bundle
 from makespan.result import Bounds, Result, Upper
-from makespan.verify import Outcome, digest, verify
+from makespan.verify import Outcome, digest, pairs, verify
 from tests.forgery import Document, forged
 
 BEFORE = Path(__file__).parent.parent / "data" / "bundles_of_theorem_a.json"
@@ -121,6 +121,14 @@ def test_an_issue_width_that_cannot_bind_is_as_good_as_none(warps: int, width: i
     wide, free = (solve(Instance.of("CLLCL", warps, Machine("m", units, slots))) for slots in (width, None))
     assert (wide.bounds, wide.upper_evidence) == (free.bounds, free.upper_evidence)
     assert verify(json.loads(json.dumps(bundle(wide)))).outcome is Outcome.ACCEPTED
+
+
+def test_more_paths_than_can_be_followed_prove_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One walk on 40 places says what a warp has left, another one how long z takes alone; a step less is too few."""
+    found = by_weights(Instance.of("CLLC" * 10, 9, Machine.of({"C": 2, "L": 3})))
+    for most, outcome in ((80, Outcome.ACCEPTED), (79, Outcome.UNPROVEN)):
+        monkeypatch.setattr(pairs, "MOST_STEPS", most)
+        assert verify(json.loads(json.dumps(bundle(found))), most_states=1).outcome is outcome
 
 
 def forgeries(count: int, seed: int) -> dict[str, int]:
