@@ -15,7 +15,7 @@ from makespan.errors import BrokenPromiseError, InputError, InvalidScheduleError
 from makespan.instance import Instance
 from makespan.machine import PAPER, Machine
 from makespan.program import Program
-from makespan.result import Bounds, Status, Upper
+from makespan.result import Bounds, Status, Upper, UpperBound
 from makespan.schedule import Schedule
 from makespan.simulate import replay
 from tests.oracle import brute_force
@@ -130,8 +130,8 @@ def test_a_bound_below_a_replayed_witness_is_a_broken_promise(monkeypatch: pytes
         solve(Instance.of("CCLLCC", 3, Machine.of({"C": 2, "L": 1})))
 
 
-def test_a_pessimistic_bound_that_is_too_small_is_a_broken_promise(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(portfolio, "pessimistic", lambda instance: 13)
+def test_a_closed_form_that_is_too_small_is_a_broken_promise(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(portfolio, "closed_form", lambda instance: UpperBound(13, Upper.PESSIMISTIC))
     with pytest.raises(BrokenPromiseError, match=r"not an interval: 14\.\.13 cycles"):
         solve(Instance.of("CLLCLL", 3))
 
