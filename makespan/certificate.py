@@ -1,9 +1,9 @@
 """What is written down so that others can re-check an upper bound exactly: potentials, or the weights of pairs.
 
-docs/theory.md (theorem B) says what a certificate proves and why. In short: a *kind* counts the ready warps of each
-class up to a threshold; a *node* is a kind, with a label where all classes are saturated; each node has a potential,
-linear in the state; if every cycle lowers the potential by at least d > 0, a state of potential R is at
-most floor(R / d) cycles from its end.
+docs/theory.md (theorem H) says what a certificate proves and why. In short: fix the warp z that finishes last. A *kind*
+counts the ready warps of each class, z aside, up to a threshold; a *node* is what z is ready for and a kind, with a
+label that looks ahead in some of them; each node has a potential, linear in the state; if every cycle lowers the
+potential by at least d > 0, a state of potential R is at most floor(R / d) cycles from its end.
 
 Places are those of the instance with its latencies as delay places (`bounds.delays`), which belong to no class here.
 Where classes have intervals longer than one cycle, kinds also count their free ports, and potentials the held ones.
@@ -12,32 +12,43 @@ Where classes have intervals longer than one cycle, kinds also count their free 
 from dataclasses import dataclass, field
 
 Kind = tuple[int, ...]
-"""Ready warps per class, counted up to the class's threshold, which then means "that many or more"; behind them, for
-each class with an interval longer than one cycle, its free ports."""
+"""Ready warps per class, other than the last finisher, counted up to the class's threshold, which then means "that many
+or more"; behind them, for each class with an interval longer than one cycle, its free ports."""
 
-FINISHED: Kind = ()
-"""The label and the node of "all warps have finished"."""
-
-
-def rank(kind: Kind, thresholds: Kind) -> int:
-    """The number of a kind among all kinds with these thresholds, in lexicographic order from 0."""
-    number = 0
-    for count, threshold in zip(kind, thresholds, strict=True):
-        number = number * (threshold + 1) + count
-    return number
+DELAYED_LABEL, FINISHED_LABEL = -1, -2
+"""Labels besides the numbers of classes: the last finisher will be delayed, or all will have finished."""
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A kind and, where every class is saturated, the coarse kind of the first later state where not every class is.
+    """What the tables of a potential tell apart.
 
-    A class is saturated where it has at least as many ready warps as ports; a coarse kind counts ready warps up to
-    the number of ports, and no free ports. `label` is None where some class is not saturated, and `FINISHED` where the
-    warps finish before such a state.
+    The nodes without a label are the *stopping set*. The other states look ahead to the first later one whose node is
+    there: any set will do, and the better it is chosen, the lower is the bound.
+
+    Args:
+        last: the number in `Potential.classes` of the class that the last finisher is ready for; None where it is
+            delayed.
+        kind: of the other warps.
+        label: what `last` will be in the first later state of the stopping set, with `DELAYED_LABEL` for None, and
+            `FINISHED_LABEL` where no such state comes before the end; None in the stopping set.
     """
 
+    last: int | None
     kind: Kind
-    label: Kind | None = None
+    label: int | None = None
+
+
+def rank(node: Node, thresholds: Kind) -> int:
+    """The number of a node's `last` and `kind` among all with these thresholds, where no class has an interval.
+
+    It is mixed-radix, the last class being the lowest digit; while the last finisher is delayed, `last` counts as one
+    class more.
+    """
+    number = len(thresholds) if node.last is None else node.last
+    for count, threshold in zip(node.kind, thresholds, strict=True):
+        number = number * (threshold + 1) + count
+    return number
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,14 +77,16 @@ class Potential:
         classes: unit classes in the order in which kinds count them; delays are none of them.
         thresholds: per class, at least its capacity.
         front: the states after so many cycles are enumerated, and the bound taken from there.
-        nodes: the table of every node.
+        tables: those that the nodes have.
+        nodes: for every node the number of its table, which others may share.
     """
 
     last_group: int
     classes: tuple[str, ...]
     thresholds: Kind
     front: int
-    nodes: tuple[tuple[Node, Table], ...] = field(repr=False)
+    tables: tuple[Table, ...] = field(repr=False)
+    nodes: tuple[tuple[Node, int], ...] = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)

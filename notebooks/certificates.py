@@ -12,12 +12,12 @@
 # A schedule found proves that the worst case is *at least* so long. What proves *at most*? A number for every state,
 # the potential, that falls by at least 1 in every cycle, whatever the scheduler chooses: then no schedule is longer
 # than the potential of the start. A certificate is such a function written down in integers. Here is one by hand, one
-# by the solver, and what the checker does with both. `docs/theory.md` (theorem B) has the proof.
+# by the solver, and what the checker does with both. `docs/theory.md` (theorem H) has the proof.
 
 # %%
 # %load_ext makespan
 import json
-from itertools import chain
+from itertools import chain, product
 
 from makespan import Instance, Machine, Status, solve
 from makespan.certificate import Certificate, Node, Potential, Table
@@ -72,26 +72,23 @@ print(len(reached), "states; from the start at most", potential(three, begin), "
 # ## Written down
 #
 # Enumeration ends at a few warps. A certificate is checked for any number of them, because what a cycle does depends
-# only on how many warps are ready, up to the number of units. A *kind* is such a count, (C, L); a *node* is a kind
-# and, where all units are used, the first kind later on in which not all are (its *label*). Each node has a table:
-# what a warp contributes at each place, the same for the warp that finishes last, and a constant.
+# only on how many warps are ready, up to the number of units. A *node* is what the warp that finishes last is ready
+# for, 0 for C and 1 for L, and the *kind* of the others: how many of them are ready, (C, L). Each node has a table:
+# what one of the others contributes at each place, the same for the warp that finishes last, and a constant. (Nodes may
+# also look ahead to what will run short; then they have a table for each such *label*. Here none has to.)
 
 # %%
 LOAD_READY = Table(others=((2, 2, 1),), last=(2, 2, 1), constant=0)
 NO_LOAD_READY = Table(others=((2, 0, 0),), last=(2, 0, 0), constant=1)  # warps at 1 or 2 would be ready for a load
-NODES = (
-    (Node((1, 0)), NO_LOAD_READY),
-    (Node((2, 0)), NO_LOAD_READY),
-    (Node((0, 1)), LOAD_READY),
-    (Node((1, 1)), LOAD_READY),
-    (Node((2, 1), label=(0, 1)), LOAD_READY),
-    (Node((2, 1), label=(1, 1)), LOAD_READY),
+TABLES = (LOAD_READY, NO_LOAD_READY)
+NODES = tuple(
+    (Node(last, (cores, loads)), int(last == loads == 0)) for last, cores, loads in product((0, 1), (0, 1, 2), (0, 1))
 )
 
 
-def certificate(number, nodes=NODES):
-    """The claim of 2 W + 1 cycles, with the tables of the nodes as its proof."""
-    only = Potential(last_group=0, classes=("C", "L"), thresholds=(2, 1), front=0, nodes=nodes)
+def certificate(number, tables=TABLES, nodes=NODES):
+    """The claim of 2 W + 1 cycles, with the tables of the nodes, each by its number, as its proof."""
+    only = Potential(last_group=0, classes=("C", "L"), thresholds=(2, 1), front=0, tables=tables, nodes=nodes)
     return Certificate(upper=2 * number + 1, potentials=(only,))
 
 
@@ -105,15 +102,14 @@ for number in (4, 5, 6):
 # %% [markdown]
 # ## One number changed
 #
-# Let a warp at the second place count one load instead of two in the last of the nodes. Then the potential rises when
-# such a warp stays there while the others leave the node. The checker goes through all combinations of moves and finds
-# that.
+# Let a warp at the second place count one load instead of two in one of the nodes. Then the potential rises when such a
+# warp stays there while the others leave the node. The checker goes through all combinations of moves and finds that.
 
 # %%
 SPOILT = Table(others=((2, 1, 1),), last=(2, 2, 1), constant=0)
-spoilt = tuple((node, SPOILT if node.label == (1, 1) else table) for node, table in NODES)
+spoilt = tuple((node, 2 if node == Node(1, (2, 1)) else table) for node, table in NODES)
 try:
-    bound(warps_of(6), certificate(6, spoilt))
+    bound(warps_of(6), certificate(6, (*TABLES, SPOILT), spoilt))
 except Refused as refusal:
     print("refused:", refusal)
 else:
@@ -151,9 +147,16 @@ print(verdict)
 
 # %%
 def rows(proof):
-    """Every row of numbers of a potential."""
-    for node in proof["nodes"]:
-        yield from (*node["others"], node["last"])
+    """Every row of numbers of a potential, those written out that stand for an arithmetic progression."""
+    for table in proof["tables"]:
+        for row in (*table["others"], table["last"]):
+            row[:] = chain.from_iterable(progression(*item) if isinstance(item, list) else [item] for item in row)
+            yield row
+
+
+def progression(first, step, count):
+    """So many numbers."""
+    return (first + step * number for number in range(count))
 
 
 def with_change(row_number, place, change):

@@ -45,7 +45,7 @@ def unit(name: str, capacity: int = 1, interval: int = 1, least: int = 1, most: 
 
 def certificate(classes: str, thresholds: list[int], *, front: int = 0, groups: int = 1) -> Document:
     """Potentials without tables."""
-    rest = {"classes": list(classes), "thresholds": thresholds, "front": front, "nodes": []}
+    rest = {"classes": list(classes), "thresholds": thresholds, "front": front, "tables": [], "nodes": []}
     return {"upper": 10**9, "potentials": [{"last_group": group, **rest} for group in range(groups)]}
 
 
@@ -115,8 +115,9 @@ def progressions() -> Document:
     sizes = [group.program.end for group in instance.groups]
     made = certificate("C", [2], groups=5)
     for last, potential in zip(sizes, made["potentials"], strict=True):
-        node = {"label": None, "others": [[[0, 0, n]] for n in sizes], "last": [[0, 0, last]], "constant": 0}
-        potential["nodes"] = [{**node, "kind": [number], "ports": []} for number in range(20)]
+        table = {"others": [[[0, 0, n]] for n in sizes], "last": [[0, 0, last]], "constant": 0, "ports": []}
+        potential["tables"] = [table] * 20
+        potential["nodes"] = [[0, [number], None, number] for number in range(20)]
     return document(instance, made)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from makespan.bounds.conditions import Question
 from makespan.bounds.front import Front, _starts, front
 from makespan.bounds.potential import synthesise
-from makespan.certificate import Certificate, Potential, Table
+from makespan.certificate import Certificate
 from makespan.engines import Limits, solve
 from makespan.engines.construct import greedy
 from makespan.engines.search import plain as search
@@ -157,32 +157,3 @@ def capacity_changed(draw: random.Random, document: Document) -> None:
     now = document["instance"]["machine"]["capacity"][unit]
     capacity = draw.choice([value for value in range(1, 5) if value != now])
     document["instance"]["machine"]["capacity"][unit] = document["result"]["capacity"][unit] = capacity
-
-
-def mutated(draw: random.Random, potential: Potential, unit: int) -> Potential:
-    """Some coefficients changed by about `unit`, and now and then a node taken away or another front."""
-    nodes = list(potential.nodes)
-    for _ in range(draw.choice((1, 1, 2, 5))):
-        number = draw.randrange(len(nodes))
-        node, table = nodes[number]
-        change = draw.choice((-1, 1)) * max(1, unit // draw.choice((1, 1, 3, 10, 100)))
-        nodes[number] = node, _changed(draw, table, change)
-    if draw.random() < 0.05 and len(nodes) > 1:
-        nodes.pop(draw.randrange(len(nodes)))
-    return replace(potential, nodes=tuple(nodes), front=draw.choice((potential.front,) * 9 + (draw.randrange(6),)))
-
-
-def _changed(draw: random.Random, table: Table, change: int) -> Table:
-    what = draw.randrange(4)
-    if what == 0:
-        return replace(table, constant=table.constant + change)
-    if what == 1:
-        return replace(table, last=tuple(value + change for value in table.last))
-    if what == 2:
-        last = list(table.last)
-        last[draw.randrange(len(last))] += change
-        return replace(table, last=tuple(last))
-    others = [list(row) for row in table.others]
-    row = draw.choice(others)
-    row[draw.randrange(len(row))] += change
-    return replace(table, others=tuple(map(tuple, others)))

@@ -1,42 +1,46 @@
 """A potential certificate, checked exactly: how long any schedule can be, given tables that fall in every cycle.
 
-docs/theory.md, theorem B. Fix a schedule and let z be the warp that finishes last. A *kind* counts the ready warps of
-each class, z included, up to a threshold T that is at least the class's capacity; the count T is *open*: T or more.
-A state is *full* where every class has at least as many ready warps as units. The *node* of a state is its kind and,
-where it is full, a label: the coarse kind (counts up to the capacities) of the first later state that is not full, or
-() if the warps finish first. So every state of the schedule has one node. With the tables of node u,
+docs/theory.md, theorem H. Fix a schedule and let z be the warp that finishes last. The *core* of a state is what z is
+ready for (None: it is delayed), and the *kind* of the others: how many of them are ready for each class, up to a
+threshold T that is at least the class's capacity; the count T is *open*: T or more. Some cores form the *stopping set*:
+those to which the potential gives a table without a label. Any other core has a table for each of its *labels*: what z
+may be ready for in the first later state of the stopping set, or that all finish before. With a table t,
 
-    R(S) = sum over unfinished w != z of others_u[place of w]  +  last_u[place of z]  +  constant_u,     R(end) = 0.
+    R_t(S) = sum over unfinished w != z of others_t[place of w]  +  last_t[place of z]  +  constant_t,     R(end) = 0,
 
-If every cycle lowers R by at least d > 0, then M <= R(S) / d cycles remain in S, and M is whole. The checker computes
-d as a minimum over *abstract* cycles, which are at least those that occur; too many of them only make d smaller:
+and R(S) is the largest R_t(S) over the labels that the core of S can have; such a core with a table is a *node*. If
+every cycle lowers R by at least d > 0, then M <= R(S) / d cycles remain in S, and M is whole. Let u be the core before
+a cycle and v the one after. It suffices that for every table of v some table of u is larger by d: the one without a
+label if u is in the stopping set, else that with the same label, which u can then have, or, if v is in the stopping
+set, that with v as its label. The checker computes d as a minimum over *abstract* cycles, which are at least those that
+occur; too many of them only make d smaller:
 
-* In a cycle exactly min(count, capacity) warps of each class move; the kind knows that number, for T >= capacity.
+* If z is ready for X, one more warp is ready for X than the kind says. Exactly min(ready, capacity) warps of each class
+  move; the core knows that number, for T >= capacity. If z is among them, all but one are others; z may wait if there
+  are as many others. It finishes only where everybody has finished then.
 * Each mover goes along an edge of some program from a place of class X to one of class Y, or finishes. Its term is at
-  least the smallest others_u[p] - others_v[q] over all such edges, of whatever program.
-* Exactly count - moved warps of a class stay, or T - moved and more of an open class. Each term is at least the
+  least the smallest others_u[p] - others_v[q] over all such edges, of whatever program that has warps other than z.
+* Exactly count - moved others of a class stay, or T - moved and more of an open class. Each term is at least the
   smallest others_u[p] - others_v[p] over the places of the class. More of them, beyond the number from which on the
   next count is open anyway, lead to the same next kind; if that smallest term is not negative, they do not lower the
   decrease, and need no check of their own. If it is negative, and more warps exist, the certificate is refused.
-* z is one of the movers or of those that stay, with `last` for `others` and its own program's edges and places. It
-  finishes only in the last cycle, in which all warps that are left finish.
-* Staying full, the label is kept, because it describes the same later state. A cycle that leaves fullness enters the
-  kind that the label says. Entering fullness, every label that can occur is checked.
+* A core can have a label if a cycle leads to it, or to a core that can have it. All real labels are among these, by
+  induction from the end; cores from which no cycles lead to the end have none, and occur in no such schedule.
 
 Beyond capacities (docs/theory.md, 9), latencies are places (`delays`). Classes and kinds know nothing of those who
-stand on delays, so that "nobody is ready" is a kind, too, and not the end. Of a class with an interval longer than one
-cycle the kind also knows how many ports are free, exactly, and R adds ports_u[class][h-1] for each port that is held
-for h more cycles; at the end no port counts. Then also:
+stand on delays. Of a class with an interval longer than one cycle the kind also knows how many ports are free, exactly,
+and R adds ports_t[class][h-1] for each port that is held for h more cycles; at the end no port counts. Then also:
 
-* What moves is any choice within ready warps, free ports and issue width that is as large as it can be.
+* What moves is any choice within ready warps, free ports and issue width that is as large as it can be; z waits where
+  the choice is one of others only.
 * Every warp on a delay moves, to the next delay, to the end, or to a place of some class. As many of the latter as
-  the next count can tell apart are enumerated; all other moves from delays any number of warps may make, so their
+  the next count can tell apart are enumerated; all other moves from delays any number of others may make, so their
   smallest terms must not be negative, or the certificate is refused.
 * Any of the held ports may be released, all if the interval is 2; the others go from h to h - 1, each with at least
   the smallest such term. Who issues takes a port with h = interval - 1.
 
-Glossary: x, y classes (y may be `FINISH`, `STAY` or `DELAYED`, x may be `DELAYED`); u, v nodes before and after a
-cycle; a *move* is a pair (x, y).
+Glossary: x, y classes (y may be `FINISH`, `STAY` or `DELAYED`, x may be `DELAYED`); u, v cores or nodes before and
+after a cycle; a *move* is a pair (x, y).
 """
 
 from collections import Counter
@@ -45,7 +49,7 @@ from itertools import combinations_with_replacement, product
 from operator import itemgetter, mul, sub
 from typing import NamedTuple
 
-from makespan.certificate import FINISHED, Certificate, Kind, Node, Potential, Table
+from makespan.certificate import DELAYED_LABEL, FINISHED_LABEL, Certificate, Kind, Node, Potential, Table
 from makespan.instance import Instance
 from makespan.machine import DELAY
 from makespan.verify.delays import expanded, sizes
@@ -55,8 +59,9 @@ from makespan.verify.terms import DELAYED, FINISH, STAY, Move, Terms
 
 MOST_FRONT_STATES, MOST_FRONT_STEPS, MOST_DECREASES = 20_000, 5_000_000, 2_000_000
 MOST_DIFFERENCES = 1_000_000_000
-_END = Node(FINISHED)
 _ON, _OFF = (DELAYED, DELAYED), (DELAYED, FINISH)
+
+_END = Node(None, ())
 
 
 class Slow(NamedTuple):
@@ -78,16 +83,27 @@ class Cycle(NamedTuple):
     """An abstract cycle.
 
     Args:
-        moves: how many warps do what.
-        more: what further warps may do, any number of them.
+        role: what z does.
+        moves: how many others do what.
+        more: what further others may do, any number of them.
         ports: of every slow class.
-        after: the next kind.
+        after: the next core; cores are nodes without a label.
     """
 
+    role: Move
     moves: tuple[tuple[Move, int], ...]
     more: tuple[Move, ...]
     ports: tuple[Passing, ...]
-    after: Kind
+    after: Node
+
+
+class Beginning(NamedTuple):
+    """A state from which the bound is taken: its core, z being at any of `places`, all warps, and the held ports."""
+
+    core: Node
+    places: list[int]
+    where: list[Standing]
+    held: list[list[int]]
 
 
 class Limits(NamedTuple):
@@ -138,7 +154,7 @@ class _Check:
 
     def __init__(self, instance: Instance, potential: Potential, limits: Limits) -> None:
         limits.work.spend(sum(len(place.successors) for group in instance.groups for place in group.program.places))
-        self.instance, self.potential, self.warps = instance, potential, instance.warps
+        self.instance, self.potential, self.others = instance, potential, instance.warps - 1
         self.steps, self.work = limits.steps, limits.work
         self.classes = potential.classes
         used = set().union(*(group.program.units for group in instance.groups)) - {DELAY}
@@ -150,79 +166,71 @@ class _Check:
             raise Refused("potential: a threshold for each class, at least its capacity, is needed")
         intervals = {unit.name: unit.interval for unit in instance.machine.units}
         self.slow = [Slow(x, intervals[name] - 1) for x, name in enumerate(self.classes) if intervals[name] > 1]
-        self.tables = {**dict(potential.nodes), _END: self._nothing()}
-        self.terms = Terms(instance, potential, limits.differences)
+        if any([len(row) for row in table.ports] != [slow.held for slow in self.slow] for table in potential.tables):
+            raise Refused("potential: it needs a term for every port that can be held")
+        self.tables = (*potential.tables, self._nothing())
+        self.numbers = {**dict(potential.nodes), _END: len(potential.tables)}
+        self.looking = {Node(node.last, node.kind) for node in self.numbers if node.label is not None}
+        if both := [core for core in self.looking if core in self.numbers]:
+            raise Refused(f"potential: it has tables with and without a label for {_name(both[0])}")
+        self.terms = Terms(instance, potential, self.tables, limits.differences)
 
     def bound(self) -> int:
         """Cycles that no schedule exceeds in which a warp of `last_group` finishes last."""
         walker = Walker(self.instance, self.steps)
         states, ended = front(walker, self.potential.front, MOST_FRONT_STATES)
-        standing = [
-            (where, [tuple(held[self.classes[x]]) for x, _ in self.slow])
-            for where, held in ((tuple(walker.standing(state)), walker.held(state)) for state in states)
-            if self._places(where)
-        ]
-        if not standing:
-            return ended  # no state is left in which z could be unfinished
-        cycles = self._cycles({self._kind(*state) for state in standing})
+        begun = [beginning for state in states for beginning in self._beginnings(walker, state)]
+        cycles = self._cycles({state.core for state in begun})
         labels = self._labels(cycles)
         decreases = self._all_decreases(cycles, labels)
         least, u, v = min(decreases, key=itemgetter(0), default=(None, _END, _END))
         if least is None:
-            return ended  # no cycle leads on from here with z last, so there is no such schedule
+            return ended  # no cycles lead on from here with z last, so there is no such schedule
         if least <= 0:
             raise Refused(f"potential: it does not fall in a cycle from {_name(u)} to {_name(v)}")
-        largest = max(
-            self._value(Node(kind, label), *state)
-            for state in standing
-            for kind in [self._kind(*state)]
-            for label in labels.get(kind, {None})
-        )
-        return max(ended, self.potential.front + largest // least)
+        values = (self._value(label, state) for state in begun for label in labels[state.core])
+        return max(ended, self.potential.front + max(values) // least)
 
-    # Kinds
-
-    def _kind(self, where: Iterable[Standing], held: Iterable[tuple[int, ...]]) -> Kind:
-        ready = dict.fromkeys(self.classes, 0)
+    def _beginnings(self, walker: Walker, state: int) -> Iterator[Beginning]:
+        """One for every class of the places where z may stand."""
+        where, ports = list(walker.standing(state)), walker.held(state)
+        ready, places = Counter[int](), dict[int, list[int]]()
         for group, place, count in where:
-            unit = self.instance.groups[group].program.places[place].unit
-            if unit != DELAY:
-                ready[unit] += count
-        free = (self.capacities[slow.x] - sum(ports) for slow, ports in zip(self.slow, held, strict=True))
-        return (*map(min, ready.values(), self.thresholds), *free)
-
-    def _coarse(self, kind: Kind) -> Kind:
-        """Without the free ports, which stand behind the counts."""
-        return tuple(map(min, kind, self.capacities))
-
-    def _full(self, kind: Kind) -> bool:
-        return self._coarse(kind) == self.capacities
+            x = self.terms.number[self.instance.groups[group].program.places[place].unit]
+            ready[x] += count
+            if group == self.potential.last_group:
+                places.setdefault(x, []).append(place)
+        held = [ports[self.classes[slow.x]] for slow in self.slow]
+        free = [self.capacities[slow.x] - sum(row) for slow, row in zip(self.slow, held, strict=True)]
+        for x, there in places.items():
+            others = (min(ready[y] - (y == x), most) for y, most in enumerate(self.thresholds))
+            yield Beginning(Node(None if x == DELAYED else x, (*others, *free)), there, where, held)
 
     # Abstract cycles
 
-    def _cycles(self, kinds: set[Kind]) -> dict[Kind, list[Cycle]]:
-        """The abstract cycles of every kind that can be reached from `kinds`."""
-        found: dict[Kind, list[Cycle]] = {}
-        waiting = list(kinds)
+    def _cycles(self, cores: set[Node]) -> dict[Node, list[Cycle]]:
+        """The abstract cycles of every core that can be reached from `cores`."""
+        found: dict[Node, list[Cycle]] = {}
+        waiting = list(cores)
         while waiting:
-            kind = waiting.pop()
-            if kind not in found and kind != FINISHED:
-                found[kind] = list(self._cycles_of(kind))
-                waiting += {cycle.after for cycle in found[kind]}
+            core = waiting.pop()
+            if core not in found and core != _END:
+                found[core] = list(self._cycles_of(core))
+                waiting += {cycle.after for cycle in found[core]}
         return found
 
-    def _cycles_of(self, kind: Kind) -> Iterator[Cycle]:
-        for issued in self._issues(kind):
-            ports = [(passing, self._free(passing)) for passing in self._ports(kind, issued)]
-            for moves, ready in self._moves(kind, issued):
-                yield from self._ended(kind, moves, ready, ports)
+    def _cycles_of(self, core: Node) -> Iterator[Cycle]:
+        for issued in self._issues(core):
+            ports = self._ports(core.kind, issued)
+            for others, roles in self._roles(core, issued):
+                for moves, ready in self._moves(core.kind, others):
+                    yield from self._ended(core, roles, moves, ready, ports)
 
-    def _issues(self, kind: Kind) -> Iterator[tuple[int, ...]]:
+    def _issues(self, core: Node) -> Iterator[tuple[int, ...]]:
         """How many warps of each class may move: the port counts are exact, and no threshold is below the capacity."""
-        free = list(self.capacities)
-        for slow, ports in zip(self.slow, kind[len(self.classes) :], strict=True):
-            free[slow.x] = ports
-        most = tuple(map(min, kind, free))
+        free = dict(enumerate(self.capacities))
+        free |= {slow.x: ports for slow, ports in zip(self.slow, core.kind[len(free) :], strict=True)}
+        most = tuple(min(core.kind[x] + (x == core.last), ports) for x, ports in free.items())
         width = self.instance.machine.issue_width
         if width is None or width >= sum(most):
             yield most
@@ -232,29 +240,35 @@ class _Check:
             if sum(issued) == width:
                 yield issued
 
-    def _ports(self, kind: Kind, issued: tuple[int, ...]) -> list[tuple[Passing, ...]]:
-        """What may happen to the ports of all slow classes."""
-        found: list[tuple[Passing, ...]] = [()]
+    def _roles(self, core: Node, issued: tuple[int, ...]) -> Iterator[tuple[tuple[int, ...], list[Move]]]:
+        """How many others of each class are among those who move, and what z may do then."""
+        if core.last is None:
+            yield issued, self.terms.last[DELAYED]
+            return
+        if issued[core.last]:
+            yield tuple(count - (x == core.last) for x, count in enumerate(issued)), self.terms.last[core.last]
+        if issued[core.last] <= core.kind[core.last]:
+            yield issued, [(core.last, STAY)]
+
+    def _ports(self, kind: Kind, issued: tuple[int, ...]) -> list[tuple[tuple[Passing, ...], Kind]]:
+        """What may happen to the ports of all slow classes, and how many are free then."""
+        found: list[tuple[tuple[Passing, ...], Kind]] = [((), ())]
         for slow, free in zip(self.slow, kind[len(self.classes) :], strict=True):
             held = self.capacities[slow.x] - free
             least = held if slow.held == 1 else 0
             self.work.spend(len(found) * (held + 1 - least))
             ways = [Passing(count, held - count, issued[slow.x]) for count in range(least, held + 1)]
-            found = [(*before, way) for before in found for way in ways]
+            now = [(way, free + way.released - way.taken) for way in ways]
+            found = [((*passed, way), (*before, after)) for passed, before in found for way, after in now]
         return found
 
-    def _free(self, passing: tuple[Passing, ...]) -> Kind:
-        """The free ports of the slow classes after a cycle."""
-        gone = zip(self.slow, passing, strict=True)
-        return tuple(self.capacities[slow.x] - ports.kept - ports.taken for slow, ports in gone)
-
     def _moves(self, kind: Kind, issued: tuple[int, ...]) -> Iterator[tuple[dict[Move, int], list[int]]]:
-        """Who moves, delayed warps included, and how many stay."""
+        """Which others move, delayed ones included, and how many stay; and how many are ready afterwards."""
         classes = range(len(issued))
-        ways = [combinations_with_replacement(self.terms.next[x], issued[x]) for x in classes]
+        ways = [combinations_with_replacement(self.terms.others[x], issued[x]) for x in classes]
         for chosen in product(*(self._limited(way) for way in ways)):
             self.work.spend(sum(issued))
-            moves = Counter((x, y) for x, way in enumerate(chosen) for y in way)
+            moves = Counter(move for way in chosen for move in way)
             arrived = [sum(count for (_, y), count in moves.items() if y == x) for x in classes]
             for delayed in self._product(self._arrivals(kind, x, issued[x], arrived[x]) for x in classes):
                 back = {(DELAYED, x): count for x, count in enumerate(delayed) if count}
@@ -265,34 +279,40 @@ class _Check:
                     yield {**moves, **back, **staying}, [come + more for come, more in zip(there, stay, strict=True)]
 
     def _ended(
-        self, kind: Kind, moves: dict[Move, int], ready: list[int], ports: list[tuple[tuple[Passing, ...], Kind]]
+        self,
+        core: Node,
+        roles: list[Move],
+        moves: dict[Move, int],
+        ready: list[int],
+        ports: list[tuple[tuple[Passing, ...], Kind]],
     ) -> Iterator[Cycle]:
-        """The cycles in which these warps move, and so many are ready afterwards."""
-        spare = self.warps - sum(moves.values())
+        """The cycles in which z and the others move so, and so many others are ready afterwards."""
+        spare = self.others - sum(moves.values())
         if spare < 0:
             return  # needs more warps than there are
-        self.work.spend(len(ports) - 1)
         counts, after = tuple(moves.items()), tuple(map(min, ready, self.thresholds))
         # counts end where a next count is sure to be open: there, more may stay or come from delays
         full = [x for x, count in enumerate(ready) if count >= self.thresholds[x]]
-        more = [(x, STAY) for x in full if kind[x] == self.thresholds[x]]
-        more += [move for move in (*((DELAYED, x) for x in full), _ON, _OFF) if move in self.terms.delayed]
+        more = [(x, STAY) for x in full if core.kind[x] == self.thresholds[x]]
+        more += [move for move in (*((DELAYED, x) for x in full), _ON, _OFF) if move in self.terms.others[DELAYED]]
         more = more if spare else []
-        delayed = any(y == DELAYED for _, y in moves)  # and not ready after the cycle
-        for passing, free in ports:
-            if not any(ready) and not delayed:
-                yield Cycle(counts, (_OFF,) if _OFF in more else (), passing, FINISHED)
-            if any(ready) or delayed or _ON in more:
-                yield Cycle(counts, tuple(more), passing, (*after, *free))
+        gone = not any(ready) and not any(y == DELAYED for _, y in moves)
+        for role, (passing, free) in product(roles, ports):
+            self.work.spend()
+            if role[1] != FINISH:
+                last = {STAY: core.last, DELAYED: None}.get(role[1], role[1])
+                yield Cycle(role, counts, tuple(more), passing, Node(last, (*after, *free)))
+            elif gone:  # z finishes last, so nobody is left
+                yield Cycle(role, counts, tuple(move for move in more if move == _OFF), passing, _END)
 
     def _arrivals(self, kind: Kind, x: int, moved: int, arrived: int) -> range:
-        """How many warps may come to class x from delays; the last number stands for all from there on."""
-        if (DELAYED, x) not in self.terms.delayed:
+        """How many others may come to class x from delays; the last number stands for all from there on."""
+        if (DELAYED, x) not in self.terms.others[DELAYED]:
             return range(1)
         return range(max(0, self.thresholds[x] - arrived - (kind[x] - moved)) + 1)
 
     def _stays(self, kind: Kind, x: int, moved: int, arrived: int) -> range:
-        """How many warps of class x may stay; the last number of an open class stands for all from there on."""
+        """How many others of class x may stay; the last number of an open class stands for all from there on."""
         least = kind[x] - moved
         if kind[x] < self.thresholds[x]:
             return range(least, least + 1)
@@ -304,66 +324,65 @@ class _Check:
         self.work.spend(sum(len(way) - 1 for way in ranges))
         return product(*ranges)
 
-    def _limited(self, way: Iterable[tuple[int, ...]]) -> Iterator[tuple[int, ...]]:
+    def _limited(self, way: Iterable[tuple[Move, ...]]) -> Iterator[tuple[Move, ...]]:
         for chosen in way:
             self.work.spend(1 + len(chosen))
             yield chosen
 
-    def _labels(self, cycles: Mapping[Kind, list[Cycle]]) -> dict[Kind, set[Kind]]:
-        """The labels that can occur with every full kind: where its abstract cycles can leave fullness, or end."""
-        labels: dict[Kind, set[Kind]] = {kind: set() for kind in cycles if self._full(kind)}
-        entered = {kind: {cycle.after for cycle in cycles[kind]} for kind in labels}
+    def _labels(self, cycles: Mapping[Node, list[Cycle]]) -> dict[Node, set[int | None]]:
+        """The labels that every core can have: {None} in the stopping set, none where no cycles lead to the end."""
+        labels = {core: set[int | None]() for core in cycles}
+        entered = {core: {cycle.after for cycle in cycles[core]} for core in cycles}
         grown = True
         while grown:
             grown = False
-            for kind, found in labels.items():
-                self.work.spend(sum(1 + len(labels.get(after, ())) for after in entered[kind]))
-                more = set().union(*(labels.get(after, {self._coarse(after)}) for after in entered[kind])) - found
-                grown = grown or bool(more)
-                found |= more
+            for core, found in labels.items():
+                self.work.spend(1 + len(entered[core]))
+                seen = set().union(*(self._seen(after, labels) for after in entered[core]))
+                if seen and core not in self.looking:
+                    seen = {None}
+                grown = grown or not seen <= found
+                found |= seen
         return labels
+
+    def _seen(self, after: Node, labels: Mapping[Node, set[int | None]]) -> set[int | None]:
+        """The labels of a core outside the stopping set that a cycle to `after` allows."""
+        if after == _END:
+            return {FINISHED_LABEL}
+        if after in self.looking or not labels[after]:
+            return labels[after]
+        return {DELAYED_LABEL if after.last is None else after.last}
 
     # Decreases
 
     def _all_decreases(
-        self, cycles: Mapping[Kind, list[Cycle]], labels: Mapping[Kind, set[Kind]]
+        self, cycles: Mapping[Node, list[Cycle]], labels: Mapping[Node, set[int | None]]
     ) -> Iterator[tuple[int, Node, Node]]:
-        """A lower bound of the decrease for every abstract cycle, every pair of nodes and every role of z in it."""
-        for kind, possible in cycles.items():
+        """A lower bound of the decrease for every abstract cycle and every pair of nodes that it joins."""
+        for core, possible in cycles.items():
             for cycle in possible:
-                for u, v in self._nodes(kind, cycle.after, labels):
-                    yield from ((decrease, u, v) for decrease in self._decreases(u, v, cycle))
+                for u, v in self._nodes(core, cycle.after, labels):
+                    yield self._decrease(u, v, cycle), u, v
 
-    def _nodes(self, kind: Kind, after: Kind, labels: Mapping[Kind, set[Kind]]) -> Iterator[tuple[Node, Node]]:
-        """The nodes that a cycle between two kinds can join."""
-        if self._full(kind):
-            if after in labels:
-                yield from ((Node(kind, label), Node(after, label)) for label in labels[after])
-            else:
-                yield Node(kind, self._coarse(after)), Node(after)
-        else:
-            yield from ((Node(kind), Node(after, label)) for label in labels.get(after, {None}))
+    def _nodes(self, core: Node, after: Node, labels: Mapping[Node, set[int | None]]) -> Iterator[tuple[Node, Node]]:
+        """For every table of the core after a cycle, that of the core before which is to be larger."""
+        for label in self._seen(after, labels):
+            u, v = (Node(one.last, one.kind, label if one in self.looking else None) for one in (core, after))
+            yield u, v
 
-    def _decreases(self, u: Node, v: Node, cycle: Cycle) -> Iterator[int]:
-        """A lower bound of the decrease, for every role that z can have in the cycle."""
-        before, after = self._table(u), self._table(v)
-        others, last = self.terms.least(u, before, v, after)
-        constant = before.constant - after.constant
-        if cycle.ports:
-            constant += self._passed(before, after, cycle.ports)
-        counts = dict(cycle.moves)
-        raising = next((move for move in cycle.more if others.get(move, 0) < 0), None)
-        for role in {**counts, **dict.fromkeys(cycle.more, 0)}:
-            self.work.spend()
-            if role not in last or (role[1] == FINISH) != (v == _END):
-                continue
-            rest = [(move, count - (move == role)) for move, count in cycle.moves if count - (move == role)]
-            if any(move not in others for move, _ in rest):
-                continue  # only z could do that
-            if raising is not None:
-                who = "on delays" if raising[0] == DELAYED else "that stay"
-                raise Refused(f"potential: warps {who} raise it in a cycle from {_name(u)} to {_name(v)}")
-            yield constant + last[role] + sum(count * others[move] for move, count in rest)
+    def _decrease(self, u: Node, v: Node, cycle: Cycle) -> int:
+        """A lower bound of the decrease from one table to another."""
+        self.work.spend()
+        numbers = self._number(u), self._number(v)
+        before, after = (self.tables[number] for number in numbers)
+        others, last = self.terms.least(*numbers)
+        raising = next((move for move in cycle.more if others[move] < 0), None)
+        if raising is not None:
+            who = "on delays" if raising[0] == DELAYED else "that stay"
+            raise Refused(f"potential: warps {who} raise it in a cycle from {_name(u)} to {_name(v)}")
+        total = before.constant - after.constant + last[cycle.role]
+        total += sum(count * others[move] for move, count in cycle.moves)
+        return total + self._passed(before, after, cycle.ports)
 
     def _passed(self, before: Table, after: Table, ports: Iterable[Passing]) -> int:
         """A lower bound of what the ports contribute."""
@@ -374,34 +393,28 @@ class _Check:
                 total += kept * min(map(sub, was[1:], then))
         return total
 
-    def _table(self, node: Node) -> Table:
-        if node not in self.tables:
+    def _number(self, node: Node) -> int:
+        if node not in self.numbers:
             raise Refused(f"potential: it has no table for {_name(node)}")
-        if [len(row) for row in self.tables[node].ports] != [slow.held for slow in self.slow]:
-            raise Refused(f"potential: it needs a term for every port that can be held, in {_name(node)}")
-        return self.tables[node]
+        return self.numbers[node]
 
     def _nothing(self) -> Table:
         """The table of the end."""
         others = tuple((0,) * group.program.end for group in self.instance.groups)
         return Table(others, others[self.potential.last_group], 0, tuple((0,) * slow.held for slow in self.slow))
 
-    # Values
-
-    def _places(self, where: Iterable[Standing]) -> list[int]:
-        """Where z may stand."""
-        return [place for group, place, _ in where if group == self.potential.last_group]
-
-    def _value(self, node: Node, where: tuple[Standing, ...], held: Iterable[tuple[int, ...]]) -> int:
-        """The largest R of a state over the places of z."""
-        table = self._table(node)
-        everybody = sum(count * table.others[group][place] for group, place, count in where)
-        ports = sum(sum(map(mul, row, counts)) for row, counts in zip(table.ports, held, strict=True))
+    def _value(self, label: int | None, state: Beginning) -> int:
+        """The largest R over the places of z."""
+        table = self.tables[self._number(Node(state.core.last, state.core.kind, label))]
+        everybody = sum(count * table.others[group][place] for group, place, count in state.where)
+        ports = sum(sum(map(mul, row, counts)) for row, counts in zip(table.ports, state.held, strict=True))
         own = table.others[self.potential.last_group]
-        return table.constant + everybody + ports + max(table.last[place] - own[place] for place in self._places(where))
+        return table.constant + everybody + ports + max(table.last[place] - own[place] for place in state.places)
 
 
 def _name(node: Node) -> str:
     if node == _END:
         return "the end"
-    return f"kind {node.kind}" + ("" if node.label is None else f" before {node.label or 'the end'}")
+    after = {None: "", FINISHED_LABEL: " before the end", DELAYED_LABEL: " before a delay"}
+    label = after.get(node.label, f" before class {node.label}")
+    return f"kind {node.kind} and {'a delay' if node.last is None else f'class {node.last}'}{label}"

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from makespan.certificate import Certificate, Node, Potential, Table, Weights
+from makespan.certificate import FINISHED_LABEL, Certificate, Node, Potential, Table, Weights
 from makespan.instance import Instance
 from makespan.result import UpperBound
 from makespan.verify import delays, phases, shapes
@@ -12,6 +12,9 @@ from makespan.verify.refusal import Refused, Work
 
 LEAST_PROGRESSION = 4
 _MOST_COEFFICIENT = 10**shapes.MOST_DIGITS
+_COEFFICIENTS_PER_NODE = 16
+"""As much memory as so many coefficients."""
+
 _NAME = re.compile("[a-z][a-z0-9-]{0,39}")
 
 Phases = tuple[tuple[Instance, UpperBound], ...]
@@ -83,28 +86,34 @@ def certificate(value: object, instance: Instance, room: Work) -> Certificate:
 
 
 def _potential(value: object, instance: Instance, sizes: Sequence[int], room: Work) -> Potential:
-    parts = shapes.table(value, "potential", "last_group", "classes", "thresholds", "front", "nodes")
+    parts = shapes.table(value, "potential", "last_group", "classes", "thresholds", "front", "tables", "nodes")
     last = shapes.whole(parts["last_group"], "last_group", 0, len(instance.groups) - 1)
     classes = tuple(shapes.text(name, "class") for name in shapes.items(parts["classes"], "classes"))
     thresholds = shapes.wholes(parts["thresholds"], "thresholds")
-    items = shapes.items(parts["nodes"], "nodes", 0)
-    if items:
-        room.spend(len(items) * (sum(sizes) + sizes[last]))  # before progressions are unfolded
+    items, entries = (shapes.items(parts[name], name, 0) for name in ("tables", "nodes"))
+    # before progressions are unfolded
+    room.spend(len(items) * (sum(sizes) + sizes[last]) + len(entries) * _COEFFICIENTS_PER_NODE)
     intervals = {unit.name: unit.interval for unit in instance.machine.units}
     held = [intervals[name] - 1 for name in classes if intervals.get(name, 1) > 1]
-    nodes = tuple(_node(item, sizes, last, held) for item in items)
+    tables = tuple(_table(item, sizes, last, held) for item in items)
+    nodes = tuple(_node(entry, len(classes), len(tables)) for entry in entries)
     if len({node for node, _ in nodes}) != len(nodes):
         shapes.bad("a node of the potential is given twice")
-    return Potential(last, classes, thresholds, shapes.whole(parts["front"], "front"), nodes)
+    return Potential(last, classes, thresholds, shapes.whole(parts["front"], "front"), tables, nodes)
 
 
-def _node(value: object, sizes: Sequence[int], last_group: int, held: Sequence[int]) -> tuple[Node, Table]:
-    parts = shapes.table(value, "node", "kind", "label", "others", "last", "constant", "ports")
-    label = None if parts["label"] is None else shapes.wholes(parts["label"], "label", least=0)
+def _table(value: object, sizes: Sequence[int], last_group: int, held: Sequence[int]) -> Table:
+    parts = shapes.table(value, "table", "others", "last", "constant", "ports")
     others, ports = _rows(parts["others"], "others", sizes), _rows(parts["ports"], "ports", held)
     constant = shapes.whole(parts["constant"], "constant", -_MOST_COEFFICIENT, _MOST_COEFFICIENT)
-    last = _coefficients(parts["last"], "last", sizes[last_group])
-    return Node(shapes.wholes(parts["kind"], "kind"), label), Table(others, last, constant, ports)
+    return Table(others, _coefficients(parts["last"], "last", sizes[last_group]), constant, ports)
+
+
+def _node(value: object, classes: int, tables: int) -> tuple[Node, int]:
+    last, kind, label, table = shapes.items(value, "node", 4, 4)
+    last = None if last is None else shapes.whole(last, "the last warp's class", 0, classes - 1)
+    label = None if label is None else shapes.whole(label, "label", FINISHED_LABEL, classes - 1)
+    return Node(last, shapes.wholes(kind, "kind"), label), shapes.whole(table, "table", 0, tables - 1)
 
 
 def _rows(value: object, name: str, sizes: Sequence[int]) -> tuple[tuple[int, ...], ...]:

@@ -1,6 +1,6 @@
 """A bundle read strictly: every key and type is checked, and every field that the instance determines.
 
-The writer is `makespan.report.result.bundle`; both follow docs/schema/bundle-1.schema.json and share no code.
+The writer is `makespan.report.result.bundle`; both follow docs/schema/bundle-2.schema.json and share no code.
 What comes out is made of the package's value types, whose own checks have passed; what is not understood is refused.
 """
 
@@ -21,7 +21,8 @@ from makespan.schedule import Schedule
 from makespan.verify import proofs, shapes
 from makespan.verify.refusal import Refused, TooMuchWork, Work
 
-SCHEMA, RESULT_SCHEMA = "makespan.bundle/1", "makespan.result/1"
+SCHEMA, RESULT_SCHEMA = "makespan.bundle/2", "makespan.result/1"
+OLDER_SCHEMA = "makespan.bundle/1"
 MOST_BYTES = 128 << 20
 MOST_PLACES = 2_000_000
 MOST_COEFFICIENTS = 20_000_000  # of all potentials
@@ -95,10 +96,12 @@ def bundle(document: object) -> Bundle:
     Raises:
         Refused: a key or type is wrong, a value contradicts the instance, or the digest does not match.
     """
-    if not isinstance(document, dict) or document.get("schema") != SCHEMA:
+    if not isinstance(document, dict) or document.get("schema") not in (SCHEMA, OLDER_SCHEMA):
         shapes.bad(f"schema is not {SCHEMA!r}")
     keys = ("schema", "instance", "result", "witness", "certificate", "phases", "sha256")
     parts = shapes.table(document, "bundle", *keys, later="weights")
+    if parts["schema"] == OLDER_SCHEMA:
+        _check_older(parts, *shapes.items(parts["phases"], "phases", 0))
     try:
         instance = _instance(parts["instance"])
     except InputError as error:
@@ -115,6 +118,12 @@ def bundle(document: object) -> Bundle:
     if shapes.text(parts["sha256"], "sha256") != digest(document):
         raise Refused("the digest does not match the content: the file was changed after it was written")
     return Bundle(instance, claim, witness, certificate, weights, pieces)
+
+
+def _check_older(*parts: object) -> None:
+    """Evidence of version 1 is that of today but for its potentials."""
+    if any(shapes.entries(part).get("certificate") is not None for part in parts):
+        raise Refused(f"potentials of {OLDER_SCHEMA} rest on an older theorem: solve the question again")
 
 
 # Instance

@@ -184,10 +184,10 @@ def test_a_bundle_that_claims_too_little_is_refused_even_with_a_fitting_digest(f
     ("content", "message"),
     [
         ("", "not a bundle: it is not JSON; the file is empty"),
-        ("{}", "rejected: not a bundle: schema is not 'makespan.bundle/1'"),
+        ("{}", "rejected: not a bundle: schema is not 'makespan.bundle/2'"),
         ("[" * 100_000, "not a bundle: nested too deeply"),
-        ('{"schema": "makespan.result/1", "upper": 5}', "rejected: not a bundle: schema is not 'makespan.bundle/1'"),
-        ('{"schema": ["makespan.estimate/1"]}', "rejected: not a bundle: schema is not 'makespan.bundle/1'"),
+        ('{"schema": "makespan.result/1", "upper": 5}', "rejected: not a bundle: schema is not 'makespan.bundle/2'"),
+        ('{"schema": ["makespan.estimate/1"]}', "rejected: not a bundle: schema is not 'makespan.bundle/2'"),
     ],
 )
 def test_what_is_no_bundle_is_refused(folder: Path, content: str, message: str) -> None:
@@ -401,7 +401,7 @@ def test_what_is_kept_is_not_solved_again(folder: Path, monkeypatch: pytest.Monk
     log = Log()
     first = one(folder, SOURCE, store=kept(folder, log))
     (file,) = (folder / "kept").iterdir()
-    assert json.loads(file.read_text())["schema"] == "makespan.bundle/1"
+    assert json.loads(file.read_text())["schema"] == "makespan.bundle/2"
     monkeypatch.setattr(wcet_module, "solve", lambda *_, **__: pytest.fail("solved again"))
     assert one(folder, SOURCE, store=kept(folder, log)) == first
     assert log == []

@@ -1,6 +1,6 @@
-"""The bundle: a result with all evidence as JSON, schema `makespan.bundle/1`, for `makespan verify`.
+"""The bundle: a result with all evidence as JSON, schema `makespan.bundle/2`, for `makespan verify`.
 
-The reader is `makespan.verify.reading`; both follow docs/schema/bundle-1.schema.json and share no code.
+The reader is `makespan.verify.reading`; both follow docs/schema/bundle-2.schema.json and share no code.
 """
 
 import hashlib
@@ -19,7 +19,7 @@ from makespan.report.result.document import claim, of_machine
 from makespan.result import Result, UpperBound
 from makespan.schedule import Schedule
 
-SCHEMA = "makespan.bundle/1"
+SCHEMA = "makespan.bundle/2"
 LEAST_PROGRESSION = 4
 """So many numbers in arithmetic progression are written as [first, step, count]; delays bring long ones."""
 
@@ -130,15 +130,14 @@ def _potential(potential: Potential) -> dict[str, Any]:
         "classes": list(potential.classes),
         "thresholds": list(potential.thresholds),
         "front": potential.front,
-        "nodes": [
+        "tables": [
             {
-                "kind": list(node.kind),
-                "label": None if node.label is None else list(node.label),
                 "others": [_progressions(row) for row in table.others],
                 "last": _progressions(table.last),
                 "constant": table.constant,
                 "ports": [_progressions(row) for row in table.ports],
             }
-            for node, table in potential.nodes
+            for table in potential.tables
         ],
+        "nodes": [[node.last, list(node.kind), node.label, table] for node, table in potential.nodes],
     }

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from makespan.certificate import FINISHED, Certificate, Node, Potential, Table
+from makespan.certificate import FINISHED_LABEL, Certificate, Node, Potential, Table
 from makespan.engines import solve
 from makespan.errors import InputError
 from makespan.instance import Instance
@@ -28,7 +28,7 @@ from tests.effort import calls
 from tests.strategies import general_instances, instances
 
 ROOT = Path(__file__).parents[3]
-SCHEMA = json.loads((ROOT / "docs" / "schema" / "bundle-1.schema.json").read_text())
+SCHEMA = json.loads((ROOT / "docs" / "schema" / "bundle-2.schema.json").read_text())
 
 
 def two_warps() -> Result:
@@ -39,7 +39,7 @@ def test_a_bundle_by_hand() -> None:
     result = two_warps()
     content = bundle(result)
     assert list(content) == ["schema", "instance", "result", "witness", "certificate", "weights", "phases", "sha256"]
-    assert content["schema"] == "makespan.bundle/1"
+    assert content["schema"] == "makespan.bundle/2"
     assert content["instance"] == {
         "machine": {
             "name": "paper",
@@ -106,10 +106,9 @@ def test_equal_cycles_are_written_once() -> None:
 
 def test_a_certificate_is_written_in_full() -> None:
     table = Table(((3, 2),), (5, 4), -1, ())
-    nodes = ((Node((1, 0)), table), (Node((1, 1), FINISHED), table))
-    certificate = Certificate(7, (Potential(0, ("C", "L"), (1, 1), 2, nodes),))
+    nodes = ((Node(1, (1, 0)), 0), (Node(0, (1, 1), 1), 0), (Node(None, (0, 1), FINISHED_LABEL), 0))
+    certificate = Certificate(7, (Potential(0, ("C", "L"), (1, 1), 2, (table,), nodes),))
     written = bundle(replace(solve(Instance.of("CL", 2)), certificate=certificate))["certificate"]
-    row = {"others": [[3, 2]], "last": [5, 4], "constant": -1, "ports": []}
     assert written == {
         "upper": 7,
         "potentials": [
@@ -118,7 +117,8 @@ def test_a_certificate_is_written_in_full() -> None:
                 "classes": ["C", "L"],
                 "thresholds": [1, 1],
                 "front": 2,
-                "nodes": [{"kind": [1, 0], "label": None, **row}, {"kind": [1, 1], "label": [], **row}],
+                "tables": [{"others": [[3, 2]], "last": [5, 4], "constant": -1, "ports": []}],
+                "nodes": [[1, [1, 0], None, 0], [0, [1, 1], 1, 0], [None, [0, 1], -2, 0]],
             }
         ],
     }
@@ -137,11 +137,11 @@ def test_a_certificate_is_written_in_full() -> None:
 )
 def test_long_progressions_are_written_short(row: tuple[int, ...], written: list[int | list[int]]) -> None:
     table = Table((row,), row, 0, (row,))
-    certificate = Certificate(7, (Potential(0, ("C",), (1,), 0, ((Node((1,)), table),)),))
+    certificate = Certificate(7, (Potential(0, ("C",), (1,), 0, (table,), ((Node(0, (1,)), 0),)),))
     content = bundle(replace(solve(Instance.of("C", 1)), certificate=certificate))
-    (node,) = content["certificate"]["potentials"][0]["nodes"]
-    assert node["others"] == node["ports"] == [written]
-    assert node["last"] == written
+    (found,) = content["certificate"]["potentials"][0]["tables"]
+    assert found["others"] == found["ports"] == [written]
+    assert found["last"] == written
 
 
 @given(st.lists(st.integers(-2, 2), min_size=1, max_size=20))
