@@ -91,5 +91,5 @@ def test_caveats_follow_from_the_machine_and_the_assumptions() -> None:
 
 @pytest.mark.parametrize(("count", "said"), [(1, "1 potential"), (2, "2 potentials")])
 def test_a_certificate_says_how_many_potentials_it_has(count: int, said: str) -> None:
-    potential = Potential(0, ("C",), (1,), 0, ())
+    potential = Potential(0, ("C",), (1,), 0, (), ())
     assert repr(Certificate(7, (potential,) * count)) == f"Certificate(at most 7 cycles, by {said})"

@@ -1,13 +1,14 @@
 """What a potential must satisfy, as finitely many inequalities that do not depend on the number of warps.
 
-For every abstract transition, pair of nodes and slot of the last finisher, the smallest possible decrease of the
-potential must be at least one cycle. The decrease is a sum of minima over places, one per crossing and per class
-of unmoved warps, and over the cycles for which ports are held; an inequality that lies between two others is implied
-and left out. Where a transition does not say how many warps stay or move, none of them may raise the potential.
+For every abstract cycle and every pair of tables of its nodes, the smallest possible decrease of the potential must be
+at least one cycle. The decrease is a sum of minima over places, one per crossing and per class of unmoved others, one
+for what the last finisher does, and over the cycles for which ports are held; an inequality that lies between two
+others is implied and left out. Where a cycle does not say how many others stay or move, none of them may raise the
+potential.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from itertools import combinations
@@ -15,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from makespan.bounds.abstraction import DELAYED, END, Abstraction, Crossing, Transition
+from makespan.bounds.abstraction import DELAYED, END, Abstraction, Crossing, Ports, Situation, Slot
 from makespan.bounds.repetition import Interpolation, interpolation
 from makespan.certificate import Node
 from makespan.feature import DELAYS, PROGRAMS, Feature
@@ -24,13 +25,26 @@ from makespan.machine import DELAY
 
 KNOWS = PROGRAMS | DELAYS | {Feature.INTERVALS, Feature.ISSUE_WIDTH}
 
-Slot = Crossing | int
-"""Where the last finisher is: a crossing if it moves, the number of its class if it stays."""
-
 Pairs = tuple[np.ndarray, np.ndarray]
 """Places before and after a cycle."""
 
 Edges = dict[Slot, Pairs]
+
+_AT_ONCE = 1_000
+"""Cases of one requirement, above which not all pairs of them are looked at."""
+
+
+class Mode(NamedTuple):
+    """Which table a node has: nodes of equal `others` share what it says of the others, those of equal `last` the rest.
+
+    Fewer modes make a smaller programme and a looser bound.
+    """
+
+    others: Hashable
+    last: Hashable
+
+
+Modes = Callable[[Node], Mode]
 
 
 @dataclass(frozen=True)
@@ -118,25 +132,17 @@ class Question:
         sigma = tuple(self.instance.machine.capacities[unit] for unit in self.classes)
         above = (extra,) * len(sigma) if isinstance(extra, int) else extra
         thresholds = tuple(s + e for s, e in zip(sigma, above, strict=True))
-        crossings = self.crossings_of_others | self.crossings_of_last
+        crossings = self.crossings_of_others, self.crossings_of_last
         width = self.instance.machine.issue_width
-        return Abstraction(sigma, thresholds, crossings, self.instance.warps, self.timed, width)
+        return Abstraction(sigma, thresholds, *crossings, self.instance.warps - 1, self.timed, width)
 
 
 def _crossings(edges: Edges) -> frozenset[Crossing]:
     return frozenset(slot for slot in edges if isinstance(slot, tuple))
 
 
-class Ports(NamedTuple):
-    """Ports of a timed class in one cycle: held for the last time, held for longer, and taken."""
-
-    released: int
-    kept: int
-    taken: int
-
-
 class Decrease(NamedTuple):
-    """How often each minimum enters the decrease of the potential in one cycle, besides the last finisher's."""
+    """How often each minimum of the others and of the ports enters the decrease of the potential in one cycle."""
 
     moved: tuple[tuple[Crossing, int], ...]
     unmoved: tuple[int, ...]
@@ -144,136 +150,102 @@ class Decrease(NamedTuple):
 
 
 class Requirement(NamedTuple):
-    """From node `before` to `after` (None when all finish), the decrease must be at least one cycle."""
+    """From `before` to `after` (None when all finish), the decrease must be at least one cycle."""
 
-    before: Node
-    after: Node | None
+    before: Mode
+    after: Mode | None
     slot: Slot
     others: Decrease
 
 
 class Dominance(NamedTuple):
-    """On places of class `unit` the others' table of `before` must be at least that of `after`."""
+    """On places of class `unit` the others' table `before` must be at least `after`: any number may stay."""
 
-    before: Node
-    after: Node
+    before: Hashable
+    after: Hashable
     unit: int
 
 
 class Descent(NamedTuple):
-    """Along the edges of `crossing`, which begin at delays, the others' tables must not rise: any number may move."""
+    """Along the edges of `crossing`, which begin at delays, the others' tables must not rise: any number may move.
 
-    before: Node
-    after: Node | None
+    `after` is None when all finish.
+    """
+
+    before: Hashable
+    after: Hashable | None
     crossing: Crossing
 
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """All that a potential must satisfy."""
+    """All that a potential must satisfy, in an order that is the same in every process."""
 
     requirements: tuple[Requirement, ...]
-    dominances: frozenset[Dominance]
-    descents: frozenset[Descent]
+    dominances: tuple[Dominance, ...]
+    descents: tuple[Descent, ...]
 
 
 class Stopped(Exception):
     """The caller's `stop` said so; nothing is proven."""
 
 
-def conditions(question: Question, shape: Abstraction, stop: Callable[[], bool] = lambda: False) -> Conditions:
-    """The conditions of every transition of `shape`.
+def conditions(shape: Abstraction, mode: Modes, stop: Callable[[], bool] = lambda: False) -> Conditions:
+    """The conditions of every abstract cycle, each for all nodes that it can lead from and to.
 
     Raises:
         Stopped: `stop` said so.
     """
-    found: dict[tuple[Node, Node | None, Slot], set[Decrease]] = defaultdict(set)
-    dominances, descents = set(), set()
-    for transition in shape.transitions:
+    found: dict[tuple[Mode, Mode | None, Slot], dict[Decrease, None]] = defaultdict(dict)
+    dominances: dict[Dominance, None] = {}
+    descents: dict[Descent, None] = {}
+    pairs: dict[tuple[Situation, Situation | None], list[tuple[Mode, Mode | None]]] = {}
+    for cycle in shape.cycles:
         if stop():
             raise Stopped
-        descending = _descending(question, shape, transition)
-        for slot in _slots(question, shape, transition):
-            others = _others(question, shape, transition, slot)
-            if others is None:
-                continue
-            for before, after in shape.node_pairs(transition.source, transition.target):
-                same = before == after
-                found[before, after, slot].add(others._replace(unmoved=()) if same else others)
-                if after is not None and not same:
-                    dominances |= {Dominance(before, after, u) for u, is_open in enumerate(transition.open) if is_open}
-                descents |= {Descent(before, after, crossing) for crossing in descending}
+        ends = cycle.source, cycle.target
+        if ends not in pairs:
+            nodes = shape.node_pairs(*ends)
+            pairs[ends] = list(
+                dict.fromkeys((mode(before), None if after is None else mode(after)) for before, after in nodes)
+            )
+        whole = Decrease(cycle.moved, cycle.unmoved, cycle.ports)
+        for before, after in pairs[ends]:
+            same = after is not None and before.others == after.others
+            found[before, after, cycle.slot][whole._replace(unmoved=()) if same else whole] = None
+            if after is not None and not same:
+                dominances |= {Dominance(before.others, after.others, unit): None for unit in cycle.reopened}
+            descents |= {Descent(before.others, after and after.others, crossing): None for crossing in cycle.passing}
     requirements: list[Requirement] = []
     for (before, after, slot), cases in found.items():
         if stop():
             raise Stopped
-        requirements += [Requirement(before, after, slot, others) for others in _extreme(cases)]
-    return Conditions(tuple(requirements), frozenset(dominances), frozenset(descents))
+        requirements += [Requirement(before, after, slot, others) for others in _extreme(list(cases))]
+    return Conditions(tuple(requirements), tuple(dominances), tuple(descents))
 
 
-def _slots(question: Question, shape: Abstraction, transition: Transition) -> Iterator[Slot]:
-    """Where the last finisher may be: it finishes exactly in the cycle that finishes everything."""
-    ends = not transition.target
-    room = transition.warps < shape.warps
-    moving = [crossing for crossing, _ in transition.moved]
-    if room:
-        moving += [crossing for crossing in _uncounted(transition) if crossing not in moving]
-    for crossing in moving:
-        if (crossing[1] == END) == ends and crossing in question.crossings_of_last:
-            yield crossing
-    if ends:
-        return
-    waits_for = {before for before, _ in question.crossings_of_last}
-    for unit, count in enumerate(transition.unmoved):
-        if unit in waits_for and (count or (transition.open[unit] and room)):
-            yield unit
-
-
-def _uncounted(transition: Transition) -> list[Crossing]:
-    """The crossings that delayed warps may make beyond those that the transition counts."""
-    passing = [(DELAYED, END)] if not transition.target else [(DELAYED, DELAYED), (DELAYED, END)]
-    return [*passing, *((DELAYED, unit) for unit in transition.joined)]
-
-
-def _descending(question: Question, shape: Abstraction, transition: Transition) -> list[Crossing]:
-    """The crossings that any number of others may make."""
-    if transition.warps == shape.warps:
-        return []
-    return [crossing for crossing in _uncounted(transition) if crossing in question.crossings_of_others]
-
-
-def _others(question: Question, shape: Abstraction, transition: Transition, slot: Slot) -> Decrease | None:
-    """What the warps besides the last finisher do, and the ports; None when no such warps exist."""
-    possible = question.crossings_of_others
-    moved = tuple((crossing, n - (crossing == slot)) for crossing, n in transition.moved if n > (crossing == slot))
-    unmoved = tuple(max(0, count - (unit == slot)) for unit, count in enumerate(transition.unmoved))
-    waiting = {unit for unit, count in enumerate(unmoved) if count}
-    if not {crossing for crossing, _ in moved} <= possible or not waiting <= {unit for unit, _ in possible}:
-        return None
-    return Decrease(moved, unmoved, _ports(shape, transition))
-
-
-def _ports(shape: Abstraction, transition: Transition) -> tuple[Ports, ...]:
-    held = shape.held(transition.source)
-    return tuple(
-        Ports(released, there - released, transition.issued(unit))
-        for (unit, _), released, there in zip(shape.timed, transition.released, held, strict=True)
-    )
-
-
-def _extreme(cases: set[Decrease]) -> list[Decrease]:
+def _extreme(cases: list[Decrease]) -> list[Decrease]:
     """The cases that are not midpoints of two others; the inequality of a midpoint follows from theirs.
 
-    A case is written as one number, its counts as digits, so that the sum of two cases is the sum of their numbers.
+    Of many cases some such midpoints are kept: they are looked at half by half, and together once they are fewer.
     """
+    if len(cases) <= _AT_ONCE:
+        return _no_midpoints(cases)
+    middle = len(cases) // 2
+    kept = _extreme(cases[:middle]) + _extreme(cases[middle:])
+    return _extreme(kept) if len(kept) < middle else kept
+
+
+def _no_midpoints(cases: list[Decrease]) -> list[Decrease]:
+    """See `_extreme`. A case is written as one number, its counts as digits: sums of cases are sums of numbers."""
     axes = sorted({crossing for case in cases for crossing, _ in case.moved})
-    points = {}
+    points = []
     for case in cases:
         count = dict(case.moved)
-        points[*(count.get(axis, 0) for axis in axes), *case.unmoved, *(n for ports in case.ports for n in ports)] = (
-            case
+        points.append(
+            (*(count.get(axis, 0) for axis in axes), *case.unmoved, *(n for ports in case.ports for n in ports))
         )
     base = 2 * max((digit for point in points for digit in point), default=0) + 1
-    numbers = {reduce(lambda number, digit: number * base + digit, point, 0): case for point, case in points.items()}
+    numbers = [reduce(lambda number, digit: number * base + digit, point, 0) for point in points]
     doubled = {first + second for first, second in combinations(numbers, 2)}
-    return [case for number, case in numbers.items() if 2 * number not in doubled]
+    return [case for number, case in zip(numbers, cases, strict=True) if 2 * number not in doubled]

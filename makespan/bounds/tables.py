@@ -1,21 +1,17 @@
 """The numbers of a potential: as variables of a linear programme, and as integers that keep every order exactly."""
 
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable, Iterable
 from typing import NamedTuple
 
 import numpy as np
 
-from makespan.bounds.abstraction import DELAYED, END, Abstraction, Crossing
-from makespan.bounds.conditions import Conditions, Question
+from makespan.bounds.abstraction import DELAYED, END, Crossing
+from makespan.bounds.conditions import Conditions, Descent, Mode, Question
 from makespan.bounds.linear import Programme, Term
 from makespan.bounds.repetition import Interpolation
-from makespan.certificate import Node
 
 SCALE = 1 << 20
 """Potentials are stored in units of 1/SCALE cycle."""
-
-Mode = Hashable
-"""Nodes of the same mode share one table: fewer modes make a smaller programme and a looser bound."""
 
 
 class Arrays(NamedTuple):
@@ -27,7 +23,6 @@ class Arrays(NamedTuple):
 
     others: tuple[np.ndarray, ...]
     last: np.ndarray
-    constant: int
     ports: tuple[np.ndarray, ...] = ()
 
 
@@ -39,58 +34,48 @@ class Tables:
     """
 
     def __init__(
-        self,
-        question: Question,
-        shape: Abstraction,
-        required: Conditions,
-        programme: Programme,
-        mode: Callable[[Node], Mode],
-        *,
-        one_delay: bool,
+        self, question: Question, modes: Iterable[Mode], required: Conditions, programme: Programme, *, one_delay: bool
     ) -> None:
         self.question = question
-        self.modes = list(dict.fromkeys(mode(node) for kind in shape.kinds for node in shape.nodes_of(kind)))
-        ordered = {(mode(d.before), mode(d.after), d.unit) for d in required.dominances}
+        self.modes = list(dict.fromkeys(modes))
+        self.keys = list(dict.fromkeys(mode.others for mode in self.modes))
         self.order = [
-            _Order(self.modes, {(before, after) for before, after, on in ordered if on == unit and before != after})
+            _Order(self.keys, [d[:2] for d in required.dominances if d.unit == unit])
             for unit in range(len(question.classes))
         ]
-        self._at_delays = {one: self.modes[0] if one_delay else one for one in self.modes}
-        self.descents = sorted(
-            {self._descent(mode(d.before), d.after and mode(d.after), d.crossing) for d in required.descents},
-            key=lambda descent: (self.modes.index(descent[0]), self.modes.index(descent[1]), descent[2]),
-        )
-        self.others: dict[Mode, tuple[np.ndarray, ...]] = {}
-        for one in self.modes:
-            self.others[one] = tuple(self._shared(one, group, programme) for group in range(len(question.units)))
-        self.last = {one: self._anchored(question.last, programme) for one in self.modes}
-        self.constant = {one: programme.new(1) for one in self.modes}
-        self.ports = {one: tuple(programme.new(interval - 1) for _, interval in question.timed) for one in self.modes}
+        self._at_delays = {key: self.keys[0] if one_delay else key for key in self.keys}
+        self.descents = list(dict.fromkeys(self._descent(*descent) for descent in required.descents))
+        self.others: dict[Hashable, tuple[np.ndarray, ...]] = {}
+        for key in self.keys:
+            self.others[key] = tuple(self._shared(key, group, programme) for group in range(len(question.units)))
+        self.last = {mode.last: np.array([]) for mode in self.modes}
+        self.last = {key: self._anchored(question.last, programme) for key in self.last}
+        self.ports = {key: tuple(programme.new(interval - 1) for _, interval in question.timed) for key in self.keys}
 
-    def _descent(self, before: Mode, after: Mode | None, crossing: Crossing) -> tuple[Mode, Mode, Crossing]:
+    def _descent(self, before: Hashable, after: Hashable | None, crossing: Crossing) -> Descent:
         """The same between modes that have their own numbers for where the crossing begins and ends."""
         if after is None or crossing[1] == END:  # where it ends is worth nothing in any mode
-            return self._at_delays[before], self.modes[0], crossing
-        return self._at_delays[before], self._at_delays[after] if crossing[1] == DELAYED else after, crossing
+            return Descent(self._at_delays[before], self.keys[0], crossing)
+        return Descent(self._at_delays[before], self._at_delays[after] if crossing[1] == DELAYED else after, crossing)
 
-    def _shared(self, mode: Mode, group: int, programme: Programme) -> np.ndarray:
-        """Own variables on the classes that this mode represents, its representative's elsewhere."""
+    def _shared(self, key: Hashable, group: int, programme: Programme) -> np.ndarray:
+        """Own variables on the classes that this key represents, its representative's elsewhere."""
         unit = self.question.units[group]
         columns = np.full(len(unit), -1)
-        representatives = {number: order.representative[mode] for number, order in enumerate(self.order)}
-        for number, representative in {**representatives, DELAYED: self._at_delays[mode]}.items():
+        representatives = {number: order.representative[key] for number, order in enumerate(self.order)}
+        for number, representative in {**representatives, DELAYED: self._at_delays[key]}.items():
             known = self.others.get(representative)
             own = (unit == number) & self.question.interpolations[group].is_anchor
             columns[own] = programme.new(int(own.sum())) if known is None else known[group][own]
         return columns
 
-    def of_others(self, mode: Mode | None, group: int, places: np.ndarray, sign: float = 1.0) -> list[Term]:
+    def of_others(self, key: Hashable | None, group: int, places: np.ndarray, sign: float = 1.0) -> list[Term]:
         """The others' table at these places as terms of a row; nothing for the end of all warps."""
-        return [] if mode is None else self._interpolated(self.others[mode][group], group, places, sign)
+        return [] if key is None else self._interpolated(self.others[key][group], group, places, sign)
 
-    def of_last(self, mode: Mode | None, places: np.ndarray, sign: float = 1.0) -> list[Term]:
+    def of_last(self, key: Hashable | None, places: np.ndarray, sign: float = 1.0) -> list[Term]:
         """The last finisher's table likewise."""
-        return [] if mode is None else self._interpolated(self.last[mode], self.question.last, places, sign)
+        return [] if key is None else self._interpolated(self.last[key], self.question.last, places, sign)
 
     def _interpolated(self, columns: np.ndarray, group: int, places: np.ndarray, sign: float) -> list[Term]:
         merged = self.question.interpolations[group]
@@ -109,34 +94,32 @@ class Tables:
         scaled = np.append(solution * SCALE, 0.0)
         merged = self.question.interpolations
         others = {
-            mode: tuple(_whole(scaled, columns, merged[group]) for group, columns in enumerate(groups))
-            for mode, groups in self.others.items()
+            key: tuple(_whole(scaled, columns, merged[group]) for group, columns in enumerate(groups))
+            for key, groups in self.others.items()
         }
-        last = {mode: _whole(scaled, columns, merged[self.question.last]) for mode, columns in self.last.items()}
+        last = {key: _whole(scaled, columns, merged[self.question.last]) for key, columns in self.last.items()}
         for number, order in enumerate(self.order):
             for equal, below in order.repairs:
                 for group, units in enumerate(self.question.units):
                     chosen = units == number
-                    highest = np.max([others[mode][group][chosen] for mode in (*equal, *below)], axis=0)
-                    for mode in equal:
-                        others[mode][group][chosen] = highest
+                    highest = np.max([others[key][group][chosen] for key in (*equal, *below)], axis=0)
+                    for key in equal:
+                        others[key][group][chosen] = highest
         self._repair_delays(others)
-        ports = {mode: tuple(np.rint(scaled[own]).astype(np.int64) for own in self.ports[mode]) for mode in others}
-        return {
-            mode: Arrays(others[mode], last[mode], round(scaled[self.constant[mode][0]]), ports[mode])
-            for mode in others
-        }
+        ports = {key: tuple(np.rint(scaled[own]).astype(np.int64) for own in self.ports[key]) for key in others}
+        return {mode: Arrays(others[mode.others], last[mode.last], ports[mode.others]) for mode in self.modes}
 
-    def _repair_delays(self, others: dict[Mode, tuple[np.ndarray, ...]]) -> None:
+    def _repair_delays(self, others: dict[Hashable, tuple[np.ndarray, ...]]) -> None:
         """Raise every delay, from the last one back, to what may follow it."""
-        number = {mode: row for row, mode in enumerate(self.modes)}
-        owner = [number[self._at_delays[mode]] for mode in self.modes]
-        below = {after: np.zeros((len(self.modes),) * 2, dtype=bool) for after in range(DELAYED, len(self.order))}
+        number = {key: row for row, key in enumerate(self.keys)}
+        owner = [number[self._at_delays[key]] for key in self.keys]
+        afters = (END, DELAYED, *range(len(self.order)))
+        below = {after: np.zeros((len(self.keys),) * 2, dtype=bool) for after in afters}
         for before, goal, (_, after) in self.descents:
             below[after][number[before], number[goal]] = True
         for group, units in enumerate(self.question.units):
             delays = np.flatnonzero(units == DELAYED)
-            heights = np.array([others[mode][group] for mode in self.modes])
+            heights = np.array([others[key][group] for key in self.keys])
             successors = [self.question.instance.groups[group].program.places[place].successors for place in delays]
             for place, targets in zip(delays[::-1], successors[::-1], strict=True):
                 own = heights[:, place, np.newaxis]
@@ -144,8 +127,8 @@ class Tables:
                     highest = np.where(below[int(units[after])], heights[:, after], own).max(axis=1)
                     own = np.maximum(own, highest[:, np.newaxis])
                 heights[:, place] = own[owner, 0]
-            for mode in self.modes:
-                others[mode][group][delays] = heights[number[mode]][delays]
+            for key in self.keys:
+                others[key][group][delays] = heights[number[key]][delays]
 
 
 def _whole(scaled: np.ndarray, columns: np.ndarray, merged: Interpolation) -> np.ndarray:
@@ -156,19 +139,19 @@ def _whole(scaled: np.ndarray, columns: np.ndarray, merged: Interpolation) -> np
 
 
 class _Order:
-    """Which mode's table must be at least which other's, on the places of one class."""
+    """Which table must be at least which other, on the places of one class."""
 
-    def __init__(self, modes: list[Mode], above: set[tuple[Mode, Mode]]) -> None:
+    def __init__(self, keys: list[Hashable], above: list[tuple[Hashable, Hashable]]) -> None:
         import networkx as nx
 
         graph = nx.DiGraph()
-        graph.add_nodes_from(modes)
-        graph.add_edges_from(sorted(above, key=lambda pair: (modes.index(pair[0]), modes.index(pair[1]))))
-        rank = {mode: number for number, mode in enumerate(modes)}
-        # each part after the parts that it dominates; sorted, for a set of nodes is in another order in every process
+        graph.add_nodes_from(keys)
+        graph.add_edges_from(above)
+        rank = {key: number for number, key in enumerate(keys)}
+        # each part after the parts that it dominates; sorted, for a set of keys is in another order in every process
         parts = [sorted(part, key=rank.__getitem__) for part in nx.strongly_connected_components(graph)]
-        self.representative = {mode: part[0] for part in parts for mode in part}
-        below = [dict.fromkeys(after for mode in part for after in graph[mode] if after not in part) for part in parts]
+        self.representative = {key: part[0] for part in parts for key in part}
+        below = [dict.fromkeys(after for key in part for after in graph[key] if after not in part) for part in parts]
         self.repairs = [(part, tuple(own)) for part, own in zip(parts, below, strict=True) if own]
         pairs = ((self.representative[before], self.representative[after]) for before, after in graph.edges)
         self.pairs = tuple(dict.fromkeys((above, under) for above, under in pairs if above != under))

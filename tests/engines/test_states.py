@@ -1,7 +1,7 @@
 """The packed search against the plain one: same answers, sound intervals when it is stopped, pruning that prunes."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice, pairwise, product
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from makespan.bounds import pessimistic
-from makespan.certificate import Certificate, Potential, Table
+from makespan.certificate import Certificate, Table
 from makespan.engines import Limits
 from makespan.engines.certificate import improve
 from makespan.engines.finding import Finding
@@ -205,7 +205,7 @@ def test_where_choices_are_too_many_to_list_leaves_are_made_one_after_another(mo
 
 
 def test_bounds_are_attained_so_that_one_less_would_be_wrong() -> None:
-    """After the first cycles theorem B has nothing to spare at (1,1): states of every length attain their bound."""
+    """After the first cycles theorem H has nothing to spare at (1,1): states of every length attain their bound."""
     instance = Instance.of("CLLCLL", 3)
     problem = packing.Problem.of(instance)
     rest = remaining.worst_case(instance, certificate(instance))
@@ -337,11 +337,10 @@ def test_a_certificate_that_proves_nothing_is_refused() -> None:
     proof = certificate(instance)
     assert proof is not None
     potential = proof.potentials[0]
-    flat = tuple((node, Table(((0,) * 6,), (0,) * 6, 0)) for node, _ in potential.nodes)
-    flattened = Potential(0, potential.classes, potential.thresholds, potential.front, flat)
+    flat = replace(potential, tables=(Table(((0,) * 6,), (0,) * 6, 0),) * len(potential.tables))
     with pytest.raises(BrokenPromiseError, match="does not fall in every cycle"):
-        exhaust(instance, proof=Certificate(14, (flattened,)))
-    fewer = Potential(0, potential.classes, potential.thresholds, potential.front, potential.nodes[1:])
+        exhaust(instance, proof=Certificate(14, (flat,)))
+    fewer = replace(potential, nodes=potential.nodes[1:])
     with pytest.raises(BrokenPromiseError, match="no table for 1 nodes"):
         exhaust(instance, proof=Certificate(14, (fewer,)))
 

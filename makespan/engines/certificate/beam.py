@@ -35,8 +35,8 @@ Indices = NDArray[np.int32]
 def load() -> None:
     """Load or compile every inner loop: by a search along a potential that says nothing."""
     nothing = Table(others=((0, 0),), last=(0, 0), constant=0)
-    nodes = tuple((Node((number,)), nothing) for number in range(2))
-    search(Instance.of("CC", 2), Potential(0, ("C",), (1,), 0, nodes), 2, 1, Limits(inf))
+    nodes = tuple((Node(0, (number,)), 0) for number in range(2))
+    search(Instance.of("CC", 2), Potential(0, ("C",), (1,), 0, (nothing,), nodes), 2, 1, Limits(inf))
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,21 +71,20 @@ class _Codes:
         )
 
     def potentials(self, potential: Potential) -> loops.Potentials:
-        """The certificate as the inner loops want it, its nodes in the order of their kinds."""
-        thresholds = potential.thresholds
-        nodes = sorted(potential.nodes, key=lambda item: rank(item[0].kind, thresholds))
-        ranks = Counter(rank(node.kind, thresholds) for node, _ in nodes)
+        """The certificate as the inner loops want it, its nodes in the order of their ranks."""
+        thresholds, tables = potential.thresholds, potential.tables
+        nodes = sorted((rank(node, thresholds), table) for node, table in potential.nodes)
         begin = self.offsets[potential.last_group]
-        last = np.zeros((len(nodes), self.offsets[-1]), dtype=np.int64)
-        for row, (_, table) in enumerate(nodes):
-            last[row, begin : begin + len(table.last)] = table.last
-        kinds = prod(threshold + 1 for threshold in thresholds)
+        last = np.zeros((len(tables), self.offsets[-1]), dtype=np.int64)
+        for row, table in enumerate(tables):
+            last[row, begin : begin + len(table.last)] = np.array(table.last) + table.constant
+        ranks = len(thresholds) * prod(threshold + 1 for threshold in thresholds)
         return loops.Potentials(
             thresholds=_ints(list(thresholds)),
-            node_first=_ints(list(accumulate((ranks[number] for number in range(kinds)), initial=0))),
-            others=np.array([np.concatenate([_ints(list(group)) for group in table.others]) for _, table in nodes]),
+            node_first=np.searchsorted([number for number, _ in nodes], np.arange(ranks + 1)),
+            table=_ints([table for _, table in nodes]),
+            others=np.array([np.concatenate([_ints(list(group)) for group in table.others]) for table in tables]),
             last=last,
-            constants=_ints([table.constant for _, table in nodes]),
         )
 
     def start(self, last_group: int) -> tuple[Counter[int], int]:

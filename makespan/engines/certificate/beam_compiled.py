@@ -7,6 +7,7 @@ state      the other warps as (code, count) pairs in increasing order of code, a
 option     one way in which warps of a pair (or z) may move: to one of the successors of their place
 leaf       one complete choice of how many warps use which option; leaves are numbered as they are enumerated
 kind, node as in a potential certificate: the score of a state is the largest potential of its nodes
+rank       number of the class of z and the kind of the other warps, among all such pairs
 """
 
 from typing import NamedTuple
@@ -32,13 +33,13 @@ class Automaton(NamedTuple):
 
 
 class Potentials(NamedTuple):
-    """A certificate: the nodes of kind number k are `node_first[k]` to `node_first[k + 1]`."""
+    """A certificate: `table` of the nodes of rank k, from `node_first[k]` to `node_first[k + 1]`, and the tables."""
 
     thresholds: Ints
     node_first: Ints
+    table: Ints
     others: Ints
     last: Ints
-    constants: Ints
 
 
 class Layer(NamedTuple):
@@ -171,23 +172,23 @@ def insert(codes: Ints, counts: Ints, size: int, code: int, count: int) -> int:
 
 @compiled
 def score(layer: Layer, state: int, automaton: Automaton, potentials: Potentials, ready: Ints) -> int:
-    """The largest potential among the nodes of a state; `DEAD` when z finished before the others."""
+    """The largest potential among the nodes of a state; `DEAD` where z cannot finish last."""
     size, z = layer.sizes[state], layer.laggards[state]
     if z < 0:
         return DEAD
     ready[:] = 0
-    ready[automaton.unit[z]] = 1
     for pair in range(size):
         ready[automaton.unit[layer.codes[state, pair]]] += layer.counts[state, pair]
-    kind = 0
+    rank = automaton.unit[z]
     for unit in range(len(ready)):
         threshold = potentials.thresholds[unit]
-        kind = kind * (threshold + 1) + min(ready[unit], threshold)
+        rank = rank * (threshold + 1) + min(ready[unit], threshold)
     best = DEAD
-    for node in range(potentials.node_first[kind], potentials.node_first[kind + 1]):
-        value = potentials.constants[node] + potentials.last[node, z]
+    for node in range(potentials.node_first[rank], potentials.node_first[rank + 1]):
+        table = potentials.table[node]
+        value = potentials.last[table, z]
         for pair in range(size):
-            value += layer.counts[state, pair] * potentials.others[node, layer.codes[state, pair]]
+            value += layer.counts[state, pair] * potentials.others[table, layer.codes[state, pair]]
         best = max(best, value)
     return best
 

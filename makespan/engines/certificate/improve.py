@@ -1,15 +1,13 @@
 """Certificates and the witnesses that follow them, coarse and quick first, finer while time lasts."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from typing import NamedTuple
 
-from makespan.bounds.abstraction import Abstraction
-from makespan.bounds.conditions import Question
+from makespan.bounds.conditions import Mode, Question
 from makespan.bounds.delays import expanded
 from makespan.bounds.front import Front, front
 from makespan.bounds.potential import Proof, synthesise
-from makespan.bounds.tables import Mode
-from makespan.certificate import Certificate, Node
+from makespan.certificate import DELAYED_LABEL, Certificate, Node
 from makespan.engines.certificate import beam
 from makespan.engines.finding import Finding
 from makespan.engines.limits import Limits
@@ -34,21 +32,25 @@ SHARE_OF_TIME = 0.6
 """What one certificate may take of the remaining time, so that some is left for witnesses."""
 
 
+Key = Callable[[Node], Hashable]
+"""What a part of a node's table depends on."""
+
+
 class _Level(NamedTuple):
     """How fine a certificate is.
 
     Args:
         extra: thresholds above the capacities.
         front_states: at most so many in the front.
-        few_tables: one table per class instead of one per node.
-        one_port_state: the same table for nodes that differ in their free ports only.
+        others: what the numbers of the others depend on.
+        last: what those of the last finisher depend on.
         one_delay: the same numbers for delays in all tables.
     """
 
     extra: tuple[int, ...]
     front_states: int
-    few_tables: bool = False
-    one_port_state: bool = False
+    others: Key
+    last: Key
     one_delay: bool = True
 
 
@@ -97,13 +99,19 @@ def _witnesses(
 def _levels(instance: Instance) -> list[_Level]:
     classes = len(set().union(*(group.program.units for group in instance.groups)) - {DELAY})
     places = sum(group.program.end for group in instance.groups)
-    none, first, all_of = (0,) * classes, (1, *(0,) * (classes - 1)), (1,) * classes
-    quick = _Level(none, 1, few_tables=True)
+    none, all_of = (0,) * classes, (1,) * classes
     states = FRONT_STATES if places <= FRONT_PLACES and instance.warps <= FRONT_WARPS else 1
-    finest = _Level(all_of, states, one_delay=places > FRONT_PLACES)
-    if not instance.machine.is_basic or DELAY in instance.machine.capacities:
-        return [quick, _Level(none, 1, one_port_state=True), _Level(none, 1), finest]
-    return [quick, finest] if places <= SMALL_PLACES else [quick, _Level(none, 1), _Level(first, 1), finest]
+    quick = _Level(none, 1, ahead, ahead)
+    finest = _Level(all_of, states, whole, whole, one_delay=places > FRONT_PLACES)
+    if places <= SMALL_PLACES and instance.machine.is_basic:
+        return [quick, finest]
+    return [
+        quick,
+        _Level(none, 1, ahead, own_class),
+        _Level(none, 1, ahead, whole),
+        _Level(all_of, 1, ahead, whole),
+        finest,
+    ]
 
 
 def _certificate(instance: Instance, level: _Level, states: Front, limits: Limits) -> Certificate | None:
@@ -114,8 +122,11 @@ def _certificate(instance: Instance, level: _Level, states: Front, limits: Limit
         shape = question.abstraction(level.extra)
         if shape.most_cycles(MOST_CYCLES) > MOST_CYCLES or limits.expired:
             return None
-        mode = _saturated(shape) if level.few_tables else _by_ready(shape) if level.one_port_state else _own
         seconds = limits.remaining * SHARE_OF_TIME
+
+        def mode(node: Node) -> Mode:
+            return Mode(level.others(node), level.last(node))
+
         proof = synthesise(question, shape, states, seconds, mode, lambda: limits.expired, one_delay=level.one_delay)
         if proof is None:
             return None
@@ -123,20 +134,18 @@ def _certificate(instance: Instance, level: _Level, states: Front, limits: Limit
     return Certificate(max(proof.upper for proof in proofs), tuple(proof.potential for proof in proofs))
 
 
-def _own(node: Node) -> Mode:
-    return node
+def ahead(node: Node) -> int:
+    """Where the last finisher is in the next stop: in this one, if it is one."""
+    if node.label is not None:
+        return node.label
+    return DELAYED_LABEL if node.last is None else node.last
 
 
-def _by_ready(shape: Abstraction) -> Callable[[Node], Mode]:
-    """One table for every number of ready warps and label, whatever the free ports."""
-    return lambda node: (node.kind[: len(shape.sigma)], node.label)
+def own_class(node: Node) -> Hashable:
+    """The same, the last finisher's class, and how many others are ready for that."""
+    return ahead(node), node.last, None if node.last is None else node.kind[node.last]
 
 
-def _saturated(shape: Abstraction) -> Callable[[Node], Mode]:
-    """One table per class: that of the first class that is saturated in the node or, if all are, after it."""
-
-    def mode(node: Node) -> Mode:
-        kind = node.kind if node.label is None else node.label
-        return next((unit for unit, (n, s) in enumerate(zip(kind, shape.sigma, strict=False)) if n >= s), 0)
-
-    return mode
+def whole(node: Node) -> Hashable:
+    """The same, and the kind; the last finisher's class only at stops, where it is what lies ahead."""
+    return ahead(node), node.kind

@@ -1,17 +1,16 @@
 """What bounds the remaining cycles of a state, as arrays for the packed search.
 
 A potential certificate gives its bound together with the least decrease d of the potential in a cycle. The
-certificate does not store d, so it is measured here, in integers and over all conditions of theorem B; a certificate
+certificate does not store d, so it is measured here, in integers and over all conditions of theorem H; a certificate
 that does not satisfy them is refused.
 """
 
 from collections.abc import Callable
 from itertools import accumulate
-from math import prod
 
 import numpy as np
 
-from makespan.bounds.conditions import Question, conditions
+from makespan.bounds.conditions import Mode, Question, conditions
 from makespan.bounds.potential import dominates
 from makespan.bounds.potential import least_decrease as measured_decrease
 from makespan.bounds.tables import Arrays
@@ -56,7 +55,7 @@ def least_decrease(instance: Instance, potential: Potential, stop: Callable[[], 
     """By how much every legal cycle lowers the potential, at least.
 
     Raises:
-        BrokenPromiseError: a condition of theorem B does not hold, so the potential proves nothing.
+        BrokenPromiseError: a condition of theorem H does not hold, so the potential proves nothing.
         Stopped: `stop` said so.
     """
     question = Question(instance, potential.last_group)
@@ -65,13 +64,14 @@ def least_decrease(instance: Instance, potential: Potential, stop: Callable[[], 
         raise BrokenPromiseError(f"the certificate is about classes {potential.classes}, not {question.classes}")
     extra = tuple(threshold - capacity for threshold, capacity in zip(potential.thresholds, sigma, strict=True))
     shape = question.abstraction(extra)
-    nodes = {node: _arrays(table) for node, table in potential.nodes}
-    if missing := {node for kind in shape.kinds for node in shape.nodes_of(kind)} - set(nodes):
+    tables = {Mode(number, number): _arrays(table) for number, table in enumerate(potential.tables)}
+    modes = {node: Mode(number, number) for node, number in potential.nodes}
+    if missing := {node for situation in shape.situations for node in shape.nodes_of(situation)} - set(modes):
         raise BrokenPromiseError(f"the certificate has no table for {len(missing)} nodes")
-    required = conditions(question, shape, stop)
-    if not dominates(question, required, nodes):
+    required = conditions(shape, modes.__getitem__, stop)
+    if not dominates(question, required, tables):
         raise BrokenPromiseError("a potential of the certificate rises for a warp that waits")
-    step = measured_decrease(question, required, nodes)
+    step = measured_decrease(question, required, tables)
     if step <= 0:
         raise BrokenPromiseError("a potential of the certificate does not fall in every cycle")
     return step
@@ -79,12 +79,17 @@ def least_decrease(instance: Instance, potential: Potential, stop: Callable[[], 
 
 def _arrays(table: Table) -> Arrays:
     others = tuple(np.array([*own, 0], dtype=np.int64) for own in table.others)
-    return Arrays(others, np.array([*table.last, 0], dtype=np.int64), table.constant)
+    return Arrays(others, np.append(_last(table), 0))
+
+
+def _last(table: Table) -> np.ndarray:
+    """The last finisher's numbers with the constant, which counts as long as that warp is unfinished."""
+    return np.array(table.last, dtype=np.int64) + table.constant
 
 
 def _fits(instance: Instance, certificate: Certificate) -> bool:
     """Whether all sums of the certificate's numbers fit into 64 bits."""
-    tables = [table for potential in certificate.potentials for _, table in potential.nodes]
+    tables = [table for potential in certificate.potentials for table in potential.tables]
     numbers = (abs(n) for table in tables for own in (*table.others, table.last, (table.constant,)) for n in own)
     return 2 * max(numbers, default=0) * (instance.warps + 2) < _LARGEST
 
@@ -93,38 +98,34 @@ def _rest(instance: Instance, potentials: dict[int, Potential], least: dict[int,
     programs = [group.program for group in instance.groups]
     units = classes(instance)
     begin = list(accumulate((program.end for program in programs), initial=0))
-    thresholds, ranks, sizes, tables, steps = [], [0], [], [], []
-    for group in range(len(programs)):
-        potential = potentials.get(group)
-        counted = potential.thresholds if potential else ()
-        limit = (*counted, *(0 for _ in units[len(counted) :]))  # potentials count no delays
-        kinds = prod(threshold + 1 for threshold in limit)
-        nodes = sorted(potential.nodes, key=lambda item: rank(item[0].kind, counted)) if potential else []
-        of_kind = [0] * kinds
-        for node, _ in nodes:
-            of_kind[rank(node.kind, counted)] += 1
-        thresholds.append(limit)
-        ranks.append(ranks[-1] + kinds)
-        sizes += of_kind
-        tables += [(group, table) for _, table in nodes]
-        steps.append(least.get(group, 1))
+    tables = [(group, table) for group, potential in potentials.items() for table in potential.tables]
     others = np.zeros((len(tables), begin[-1]), dtype=np.int64)
     ends = np.zeros((len(tables), begin[-1]), dtype=np.int64)
     for row, (group, table) in enumerate(tables):
         own = slice(begin[group], begin[group + 1])
         others[row] = np.concatenate(table.others)
-        ends[row, own] = np.array(table.last) - others[row, own]
+        ends[row, own] = _last(table) - others[row, own]
+    thresholds = np.zeros((len(programs), len(units)), dtype=np.int64)  # potentials count no delays
+    first, nodes, before = [0], [], 0
+    for group in range(len(programs)):
+        if potential := potentials.get(group):
+            counted = potential.thresholds
+            thresholds[group, : len(counted)] = counted
+            nodes += [(first[-1] + rank(node, counted), before + table) for node, table in potential.nodes]
+            before += len(potential.tables)
+        first.append(first[-1] + len(units) * int((thresholds[group] + 1).prod()))
+    nodes.sort()
     return loops.Rest(
         work=np.array([_all_counts(programs, unit, most) for unit in units], dtype=np.int64),
         length=np.array(_all_counts(programs, None, most), dtype=np.int64),
         begin=np.array(begin, dtype=np.int64),
-        thresholds=np.array(thresholds, dtype=np.int64),
-        rank_first=np.array(ranks, dtype=np.int64),
-        node_first=np.array([0, *accumulate(sizes)], dtype=np.int64),
+        thresholds=thresholds,
+        rank_first=np.array(first, dtype=np.int64),
+        node_first=np.searchsorted([number for number, _ in nodes], np.arange(first[-1] + 1)),
+        table=np.array([table for _, table in nodes], dtype=np.int64),
         others=others,
         ends=ends,
-        constants=np.array([table.constant for _, table in tables], dtype=np.int64),
-        step=np.array(steps, dtype=np.int64),
+        step=np.array([least.get(group, 0) for group in range(len(programs))], dtype=np.int64),
     )
 
 

@@ -334,11 +334,11 @@ def _store(room: int, words: int) -> loops.Store:
 
 def _choice(problem: Problem, rest: loops.Rest) -> loops.Choice:
     pairs, options, most = sizes(problem.instance)
-    nodes = int(np.diff(rest.node_first).max(initial=0))
+    nodes, classes = int(np.diff(rest.node_first).max(initial=0)), len(problem.automaton.sigma)
     return loops.Choice(
         pairs=np.zeros((pairs + 1, 3), dtype=np.int64),
-        units=np.zeros((4, len(problem.automaton.sigma)), dtype=np.int64),
-        totals=np.zeros(nodes, dtype=np.int64),
+        units=np.zeros((5, classes), dtype=np.int64),
+        totals=np.zeros((classes, nodes), dtype=np.int64),
         options=np.zeros((options + 1, loops.OPTION_SIZE), dtype=np.int64),
         delta=np.zeros((options + 1, most + 1, problem.words), dtype=np.uint64),
         part=np.zeros((options + 1, problem.words), dtype=np.uint64),

@@ -51,9 +51,9 @@ _MIX, _STIR = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9)
 PAIR_CODE, PAIR_WARPS, PAIR_FIELD = range(3)
 """Columns of a pair: its code, how many warps stand there, and the last field that says so."""
 
-READY, LOAD, USERS, QUOTA = range(4)
-"""Rows over the classes: warps that are ready, what all warps have left to execute, how many have, and how many warps
-must move."""
+READY, LOAD, USERS, QUOTA, RANK = range(5)
+"""Rows over the classes: warps that are ready, what all warps have left to execute, how many have, how many warps must
+move, and where the last finisher is one of the ready: the rank of its class and of the kind of the others, or -1."""
 
 PAIR, UNIT, TARGET, FALL, LATER, MORE, TAKE, LEFT, ROOM, FALLEN = range(10)
 """Columns of an option: its pair, class and target; by how much a warp lowers the layer; how many warps of the class
@@ -94,8 +94,9 @@ class Rest(NamedTuple):
 
     `work` (per class and code) and `length` (per code) count instructions on a path: the most for a worst case, the
     fewest for a best case. The other arrays are potentials: those of group g give at most `potential / step[g]`
-    cycles when the last finisher is in g; the nodes of the kind of rank k are `node_first[k]` to `node_first[k + 1]`,
-    with `rank_first[g]` the first rank of g; `ends` is the table of the last finisher less that of the others.
+    cycles when the last finisher is in g, or nothing if that is 0. A rank is the class of the last finisher and a kind
+    of the others; that of rank k has the tables `table[i]` for i from `node_first[k]` to `node_first[k + 1]`, and
+    `rank_first[g]` is the first rank of g. `ends` is the table of the last finisher less that of the others.
     """
 
     work: Ints
@@ -104,9 +105,9 @@ class Rest(NamedTuple):
     thresholds: Ints
     rank_first: Ints
     node_first: Ints
+    table: Ints
     others: Ints
     ends: Ints
-    constants: Ints
     step: Ints
 
 
@@ -119,7 +120,7 @@ class Store(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """Scratch space: the pairs, classes and options of a state; `totals` per node of its kind.
+    """Scratch space: the pairs, classes and options of a state; `totals` per class of the last finisher and table.
 
     `part[o]` is the key before option o of the leaf that is being made, and `delta[o, n]` what n warps add to it.
     Where all leaves are made at once, each is the sum of a choice in row 0 of `sums`, of the last class, and one in row
@@ -181,46 +182,47 @@ def most_left(size: int, enough: int, automaton: Automaton, rest: Rest, choice: 
     most = 0
     pair = 0
     for group in range(len(rest.step)):
-        if pair < size and pairs[pair, PAIR_CODE] < begin[group + 1] and most <= enough:
-            rank = add_up(size, group, rest, choice)
-            while pair < size and pairs[pair, PAIR_CODE] < begin[group + 1] and most <= enough:
-                code = pairs[pair, PAIR_CODE]
-                # `waits` is cheap and often small enough; the potential is asked only where it could matter
-                cycles = waits(code, automaton.sigma, work, rest.length, units)
-                if cycles > most:
-                    most = max(most, min(cycles, falls(code, group, rank, rest, choice.totals)))
-                pair += 1
+        units[RANK, :] = -1
+        while pair < size and pairs[pair, PAIR_CODE] < begin[group + 1] and most <= enough:
+            code = pairs[pair, PAIR_CODE]
+            # `waits` is cheap and often small enough; the potential is asked only where it could matter
+            cycles = waits(code, automaton.sigma, work, rest.length, units)
+            if cycles > most and rest.step[group] > 0:
+                unit = automaton.unit[code]
+                if units[RANK, unit] < 0:
+                    units[RANK, unit] = add_up(size, group, unit, rest, choice)
+                cycles = min(cycles, falls(code, group, units[RANK, unit], rest, choice.totals[unit]))
+            most = max(most, cycles)
+            pair += 1
     return most
 
 
 @compiled
-def add_up(size: int, group: int, rest: Rest, choice: Choice) -> int:
-    """Fill in the potential of all warps at each node of the state's kind; return the rank of the kind."""
+def add_up(size: int, group: int, last: int, rest: Rest, choice: Choice) -> int:
+    """Fill in the potential of all warps where one of group `group` and class `last` finishes last; return the rank."""
     pairs, units, totals, others = choice.pairs, choice.units, choice.totals, rest.others
-    rank = 0  # kinds are numbered like a mixed-radix number, the last class being the lowest digit
+    rank = last
     for unit in range(units.shape[1]):
-        threshold = rest.thresholds[group, unit]
-        rank = rank * (threshold + 1) + min(units[READY, unit], threshold)
+        threshold = rest.thresholds[group, unit]  # of delays, which come last, it is 0: potentials count none
+        rank = rank * (threshold + 1) + min(units[READY, unit] - np.int64(unit == last), threshold)
     rank += rest.rank_first[group]
     begin = rest.node_first[rank]
     for node in range(begin, rest.node_first[rank + 1]):
-        total = rest.constants[node]
+        total = 0
         for pair in range(size):
-            total += pairs[pair, PAIR_WARPS] * others[node, pairs[pair, PAIR_CODE]]
-        totals[node - begin] = total
+            total += pairs[pair, PAIR_WARPS] * others[rest.table[node], pairs[pair, PAIR_CODE]]
+        totals[last, node - begin] = total
     return int(rank)
 
 
 @compiled
 def falls(code: int, group: int, rank: int, rest: Rest, totals: Ints) -> int:
-    """The cycles left by the potential if a warp at `code` finishes last."""
-    begin, end = rest.node_first[rank], rest.node_first[rank + 1]
-    if begin == end:  # no potential for this group: it bounds nothing
-        return UNBOUNDED
+    """The cycles left by the potential if a warp at `code` finishes last; 0 if it cannot."""
     # which node the state is in depends on the future, so the largest of them counts; floor, as cycles are whole
-    most = totals[0] + rest.ends[begin, code]
-    for node in range(begin + 1, end):
-        most = max(most, totals[node - begin] + rest.ends[node, code])
+    most = 0
+    begin = rest.node_first[rank]
+    for node in range(begin, rest.node_first[rank + 1]):
+        most = max(most, totals[node - begin] + rest.ends[rest.table[node], code])
     return int(most // rest.step[group])
 
 
