@@ -23,15 +23,15 @@ DELAYED_LABEL, FINISHED_LABEL = -1, -2
 class Node:
     """What the tables of a potential tell apart.
 
-    The nodes without a label are the *stopping set*. The other states look ahead to the first later one whose node is
-    there: any set will do, and the better it is chosen, the lower is the bound.
+    A node without a label is a *stop*; from the others the table looks ahead to the next stop. Any stops will do, and
+    the better they are chosen, the lower is the bound.
 
     Args:
         last: the number in `Potential.classes` of the class that the last finisher is ready for; None where it is
             delayed.
         kind: of the other warps.
-        label: what `last` will be in the first later state of the stopping set, with `DELAYED_LABEL` for None, and
-            `FINISHED_LABEL` where no such state comes before the end; None in the stopping set.
+        label: what `last` will be at the next stop, with `DELAYED_LABEL` for None, and `FINISHED_LABEL` where none
+            comes before the end; None at a stop.
     """
 
     last: int | None

@@ -63,7 +63,7 @@ def best(instance: Instance, looking: Looking, extra: int = 0, steps: int = 0) -
 
     Args:
         instance: the question.
-        looking: which cores are outside the stopping set.
+        looking: which situations are no stops.
         extra: thresholds above the capacities.
         steps: the front.
     """
@@ -91,17 +91,17 @@ def _potential(shape: Shape, last_group: int, looking: Looking, steps: int) -> P
     check, walker = potential._Check(shape.whole, empty, limits), Walker(shape.whole, Work(10**7))
     states, _ = front(walker, steps, 10**5)
     begun = [beginning for state in states for beginning in check._beginnings(walker, state)]
-    cycles = check._cycles({state.core for state in begun})
+    cycles = check._cycles({state.situation for state in begun})
     labels = check._labels(cycles)
     made = Programme()
     made.at_least([("bound", 1)], 0)
-    for core, possible in cycles.items():
+    for situation, possible in cycles.items():
         for cycle in possible:
-            for u, v in check._nodes(core, cycle.after, labels):
+            for u, v in check._nodes(situation, cycle.after, labels):
                 _require(made, check, cycle, u, v)
     for state in begun:
-        for label in labels[state.core]:
-            u = replace(state.core, label=label)
+        for label in labels[state.situation]:
+            u = replace(state.situation, label=label)
             for place in state.places:
                 own = [((u, "others", last_group, place), 1), ((u, "last", place), -1)]
                 everybody = [((u, "others", group, p), -count) for group, p, count in state.where]

@@ -7,7 +7,7 @@ from makespan.certificate import Node, Potential, Table
 
 
 def mutated(draw: random.Random, potential: Potential, unit: int) -> Potential:
-    """Some coefficients changed by about `unit`; now and then also a node or the stopping set, or the front."""
+    """Some coefficients changed by about `unit`; now and then also a node or the stops, or the front."""
     tables, nodes = list(potential.tables), list(potential.nodes)
     for _ in range(draw.choice((1, 1, 2, 5))):
         number = draw.randrange(len(tables))
@@ -52,19 +52,19 @@ def _moved(draw: random.Random, nodes: _Nodes) -> _Nodes:
 
 
 def _stopping(draw: random.Random, nodes: _Nodes) -> _Nodes:
-    """A node enters the stopping set, with the table of any of its labels."""
+    """A situation becomes a stop, with the table of any of its labels."""
     node, table = draw.choice(nodes)
-    core = replace(node, label=None)
-    return [*((n, t) for n, t in nodes if replace(n, label=None) != core), (core, table)]
+    situation = replace(node, label=None)
+    return [*((n, t) for n, t in nodes if replace(n, label=None) != situation), (situation, table)]
 
 
 def _looking(draw: random.Random, nodes: _Nodes) -> _Nodes:
-    """A node leaves the stopping set, with its table for all labels or that of another."""
+    """A stop becomes none, with its table for all labels or that of another."""
     node, table = draw.choice(nodes)
-    core = replace(node, label=None)
-    kept = [(n, t) for n, t in nodes if replace(n, label=None) != core]
+    situation = replace(node, label=None)
+    kept = [(n, t) for n, t in nodes if replace(n, label=None) != situation]
     numbers = [table, table, draw.choice(nodes)[1]]
-    return [*kept, *((replace(core, label=label), draw.choice(numbers)) for label in range(-2, 3))]
+    return [*kept, *((replace(situation, label=label), draw.choice(numbers)) for label in range(-2, 3))]
 
 
 def _changed(draw: random.Random, table: Table, change: int) -> Table:

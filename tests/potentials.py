@@ -15,7 +15,7 @@ from tests.oracle import standing
 
 END = Node(None, ())
 Looking = Callable[[Node], bool]
-"""Whether a core, a node without a label, is outside the stopping set."""
+"""Whether a situation, a node without a label, is no stop."""
 
 
 class Shape:
@@ -36,7 +36,7 @@ class Shape:
         self.thresholds = tuple(capacity + more for capacity, more in zip(self.capacities, above, strict=True))
         self.slow = [unit for unit in self.units if unit.interval > 1]
 
-    def cores(self) -> Iterator[Node]:
+    def situations(self) -> Iterator[Node]:
         """All there can be."""
         lasts = (*range(len(self.units)), *([] if self.whole is self.instance else [None]))
         ready = (range(most + 1) for most in self.thresholds)
@@ -47,15 +47,15 @@ class Shape:
     def nodes(self, looking: Looking) -> Iterator[Node]:
         """All there can be."""
         labels = (FINISHED_LABEL, DELAYED_LABEL, *range(len(self.units)))
-        for core in self.cores():
-            yield from (replace(core, label=label) for label in labels) if looking(core) else (core,)
+        for situation in self.situations():
+            yield from (replace(situation, label=label) for label in labels) if looking(situation) else (situation,)
 
-    def short(self, core: Node) -> bool:
+    def short(self, situation: Node) -> bool:
         """Whether not all ports of every class other than z's would be used."""
-        return core.last is None or any(
+        return situation.last is None or any(
             count < capacity
-            for x, (count, capacity) in enumerate(zip(core.kind, self.capacities, strict=False))
-            if x != core.last
+            for x, (count, capacity) in enumerate(zip(situation.kind, self.capacities, strict=False))
+            if x != situation.last
         )
 
     def potential(self, last_group: int, tables: Mapping[Node, Table], front: int = 0) -> Potential:
@@ -63,7 +63,7 @@ class Shape:
         nodes = tuple((node, numbers[table]) for node, table in tables.items())
         return Potential(last_group, self.classes, self.thresholds, front, tuple(numbers), nodes)
 
-    def core(self, state: State, on: list[int], last_warp: int) -> Node:
+    def situation(self, state: State, on: list[int], last_warp: int) -> Node:
         """Of a state in which `last_warp` has not finished; the warps stand `on` places of the expansion."""
         ready = dict.fromkeys(self.classes, 0)
         last = None
@@ -84,12 +84,12 @@ class Shape:
         *before, _ = states
         found, label = [END], FINISHED_LABEL
         for state, on in reversed(before):
-            core = self.core(state, on, last_warp)
-            if looking(core):
-                found.append(replace(core, label=label))
+            situation = self.situation(state, on, last_warp)
+            if looking(situation):
+                found.append(replace(situation, label=label))
             else:
-                found.append(core)
-                label = DELAYED_LABEL if core.last is None else core.last
+                found.append(situation)
+                label = DELAYED_LABEL if situation.last is None else situation.last
         return found[::-1]
 
     def value(self, table: Table, state: State, on: list[int], last_warp: int) -> int:
@@ -147,7 +147,7 @@ def random_tables(draw: random.Random, shape: Shape, last_group: int, nodes: Ite
     return tables
 
 
-def by_hand(instance: Instance, extra: int = 0, looking: Looking = lambda core: False) -> Certificate:
+def by_hand(instance: Instance, extra: int = 0, looking: Looking = lambda situation: False) -> Certificate:
     """For any machine: what is left to issue, weighed with its interval, the delays that are left, and held ports.
 
     In every cycle somebody issues (interval down, interval - 1 up for the port) or z is on a delay, or z waits for
@@ -211,7 +211,7 @@ def closed_by_hand(instance: Instance, step: int = 0, extra: int = 0, halves: in
             for x in (a, b)
         }
         ends = {FINISHED_LABEL: shape.classes.index(string[-1]), DELAYED_LABEL: a, a: a, b: b}
-        nodes = shape.nodes(lambda core: not shape.short(core))
+        nodes = shape.nodes(lambda situation: not shape.short(situation))
         chosen = {node: tables[node.last or 0 if node.label is None else ends[node.label]] for node in nodes}
         potentials.append(shape.potential(last, chosen))
         everybody = sum(group.warps * row[0] for group, row in zip(instance.groups, rows[a], strict=True))

@@ -1,31 +1,30 @@
 """A potential certificate, checked exactly: how long any schedule can be, given tables that fall in every cycle.
 
-docs/theory.md, theorem H. Fix a schedule and let z be the warp that finishes last. The *core* of a state is what z is
-ready for (None: it is delayed), and the *kind* of the others: how many of them are ready for each class, up to a
-threshold T that is at least the class's capacity; the count T is *open*: T or more. Some cores form the *stopping set*:
-those to which the potential gives a table without a label. Any other core has a table for each of its *labels*: what z
-may be ready for in the first later state of the stopping set, or that all finish before. With a table t,
+docs/theory.md, theorem H. Fix a schedule and let z be the warp that finishes last. The *situation* of a state is what z
+is ready for (None: it is delayed), and the *kind* of the others: how many of them are ready for each class, up to a
+threshold T that is at least the class's capacity; the count T is *open*: T or more. Some situations are *stops*, those
+to which the potential gives a table without a label. Any other has a table for each of its *labels*: what z may be
+ready for at the next stop, or that all finish before one. With a table t,
 
     R_t(S) = sum over unfinished w != z of others_t[place of w]  +  last_t[place of z]  +  constant_t,     R(end) = 0,
 
-and R(S) is the largest R_t(S) over the labels that the core of S can have; such a core with a table is a *node*. If
-every cycle lowers R by at least d > 0, then M <= R(S) / d cycles remain in S, and M is whole. Let u be the core before
-a cycle and v the one after. It suffices that for every table of v some table of u is larger by d: the one without a
-label if u is in the stopping set, else that with the same label, which u can then have, or, if v is in the stopping
-set, that with v as its label. The checker computes d as a minimum over *abstract* cycles, which are at least those that
-occur; too many of them only make d smaller:
+and R(S) is the largest R_t(S) over the labels that the situation of S can have; each of these is a *node*. If every
+cycle lowers R by at least d > 0, then M <= R(S) / d cycles remain in S, and M is whole. So for every table of the
+situation after a cycle some table of the one before must be larger by d: its only one if that is a stop, else that of
+the same label, or, where the cycle leads to a stop, of the label that this is. The checker computes d as a minimum over
+*abstract* cycles, which are at least those that occur; too many of them only make d smaller:
 
 * If z is ready for X, one more warp is ready for X than the kind says. Exactly min(ready, capacity) warps of each class
-  move; the core knows that number, for T >= capacity. If z is among them, all but one are others; z may wait if there
-  are as many others. It finishes only where everybody has finished then.
+  move, a number that the situation knows, for T >= capacity. If z is among them, all but one are others; z may wait
+  if there are as many others. It finishes only where everybody has finished then.
 * Each mover goes along an edge of some program from a place of class X to one of class Y, or finishes. Its term is at
   least the smallest others_u[p] - others_v[q] over all such edges, of whatever program that has warps other than z.
 * Exactly count - moved others of a class stay, or T - moved and more of an open class. Each term is at least the
   smallest others_u[p] - others_v[p] over the places of the class. More of them, beyond the number from which on the
   next count is open anyway, lead to the same next kind; if that smallest term is not negative, they do not lower the
   decrease, and need no check of their own. If it is negative, and more warps exist, the certificate is refused.
-* A core can have a label if a cycle leads to it, or to a core that can have it. All real labels are among these, by
-  induction from the end; cores from which no cycles lead to the end have none, and occur in no such schedule.
+* A label is possible where a cycle leads to it, or to a situation in which it is. All real labels are, by induction
+  from the end; situations from which no cycles lead to the end have none, and occur in no such schedule.
 
 Beyond capacities (docs/theory.md, 9), latencies are places (`delays`). Classes and kinds know nothing of those who
 stand on delays. Of a class with an interval longer than one cycle the kind also knows how many ports are free, exactly,
@@ -39,8 +38,8 @@ and R adds ports_t[class][h-1] for each port that is held for h more cycles; at 
 * Any of the held ports may be released, all if the interval is 2; the others go from h to h - 1, each with at least
   the smallest such term. Who issues takes a port with h = interval - 1.
 
-Glossary: x, y classes (y may be `FINISH`, `STAY` or `DELAYED`, x may be `DELAYED`); u, v cores or nodes before and
-after a cycle; a *move* is a pair (x, y).
+Glossary: x, y classes (y may be `FINISH`, `STAY` or `DELAYED`, x may be `DELAYED`); u, v nodes before and after a
+cycle; a *move* is a pair (x, y).
 """
 
 from collections import Counter
@@ -87,7 +86,7 @@ class Cycle(NamedTuple):
         moves: how many others do what.
         more: what further others may do, any number of them.
         ports: of every slow class.
-        after: the next core; cores are nodes without a label.
+        after: the next situation; situations are nodes without a label.
     """
 
     role: Move
@@ -98,9 +97,9 @@ class Cycle(NamedTuple):
 
 
 class Beginning(NamedTuple):
-    """A state from which the bound is taken: its core, z being at any of `places`, all warps, and the held ports."""
+    """A state from which the bound is taken: its situation with z at any of `places`, all warps, the held ports."""
 
-    core: Node
+    situation: Node
     places: list[int]
     where: list[Standing]
     held: list[list[int]]
@@ -171,7 +170,7 @@ class _Check:
         self.tables = (*potential.tables, self._nothing())
         self.numbers = {**dict(potential.nodes), _END: len(potential.tables)}
         self.looking = {Node(node.last, node.kind) for node in self.numbers if node.label is not None}
-        if both := [core for core in self.looking if core in self.numbers]:
+        if both := [situation for situation in self.looking if situation in self.numbers]:
             raise Refused(f"potential: it has tables with and without a label for {_name(both[0])}")
         self.terms = Terms(instance, potential, self.tables, limits.differences)
 
@@ -180,7 +179,7 @@ class _Check:
         walker = Walker(self.instance, self.steps)
         states, ended = front(walker, self.potential.front, MOST_FRONT_STATES)
         begun = [beginning for state in states for beginning in self._beginnings(walker, state)]
-        cycles = self._cycles({state.core for state in begun})
+        cycles = self._cycles({state.situation for state in begun})
         labels = self._labels(cycles)
         decreases = self._all_decreases(cycles, labels)
         least, u, v = min(decreases, key=itemgetter(0), default=(None, _END, _END))
@@ -188,7 +187,7 @@ class _Check:
             return ended  # no cycles lead on from here with z last, so there is no such schedule
         if least <= 0:
             raise Refused(f"potential: it does not fall in a cycle from {_name(u)} to {_name(v)}")
-        values = (self._value(label, state) for state in begun for label in labels[state.core])
+        values = (self._value(label, state) for state in begun for label in labels[state.situation])
         return max(ended, self.potential.front + max(values) // least)
 
     def _beginnings(self, walker: Walker, state: int) -> Iterator[Beginning]:
@@ -208,29 +207,29 @@ class _Check:
 
     # Abstract cycles
 
-    def _cycles(self, cores: set[Node]) -> dict[Node, list[Cycle]]:
-        """The abstract cycles of every core that can be reached from `cores`."""
+    def _cycles(self, situations: set[Node]) -> dict[Node, list[Cycle]]:
+        """The abstract cycles of every situation that can be reached from `situations`."""
         found: dict[Node, list[Cycle]] = {}
-        waiting = list(cores)
+        waiting = list(situations)
         while waiting:
-            core = waiting.pop()
-            if core not in found and core != _END:
-                found[core] = list(self._cycles_of(core))
-                waiting += {cycle.after for cycle in found[core]}
+            situation = waiting.pop()
+            if situation not in found and situation != _END:
+                found[situation] = list(self._cycles_of(situation))
+                waiting += {cycle.after for cycle in found[situation]}
         return found
 
-    def _cycles_of(self, core: Node) -> Iterator[Cycle]:
-        for issued in self._issues(core):
-            ports = self._ports(core.kind, issued)
-            for others, roles in self._roles(core, issued):
-                for moves, ready in self._moves(core.kind, others):
-                    yield from self._ended(core, roles, moves, ready, ports)
+    def _cycles_of(self, situation: Node) -> Iterator[Cycle]:
+        for issued in self._issues(situation):
+            ports = self._ports(situation.kind, issued)
+            for others, roles in self._roles(situation, issued):
+                for moves, ready in self._moves(situation.kind, others):
+                    yield from self._ended(situation, roles, moves, ready, ports)
 
-    def _issues(self, core: Node) -> Iterator[tuple[int, ...]]:
+    def _issues(self, situation: Node) -> Iterator[tuple[int, ...]]:
         """How many warps of each class may move: the port counts are exact, and no threshold is below the capacity."""
         free = dict(enumerate(self.capacities))
-        free |= {slow.x: ports for slow, ports in zip(self.slow, core.kind[len(free) :], strict=True)}
-        most = tuple(min(core.kind[x] + (x == core.last), ports) for x, ports in free.items())
+        free |= {slow.x: ports for slow, ports in zip(self.slow, situation.kind[len(free) :], strict=True)}
+        most = tuple(min(situation.kind[x] + (x == situation.last), ports) for x, ports in free.items())
         width = self.instance.machine.issue_width
         if width is None or width >= sum(most):
             yield most
@@ -240,15 +239,18 @@ class _Check:
             if sum(issued) == width:
                 yield issued
 
-    def _roles(self, core: Node, issued: tuple[int, ...]) -> Iterator[tuple[tuple[int, ...], list[Move]]]:
+    def _roles(self, situation: Node, issued: tuple[int, ...]) -> Iterator[tuple[tuple[int, ...], list[Move]]]:
         """How many others of each class are among those who move, and what z may do then."""
-        if core.last is None:
+        if situation.last is None:
             yield issued, self.terms.last[DELAYED]
             return
-        if issued[core.last]:
-            yield tuple(count - (x == core.last) for x, count in enumerate(issued)), self.terms.last[core.last]
-        if issued[core.last] <= core.kind[core.last]:
-            yield issued, [(core.last, STAY)]
+        if issued[situation.last]:
+            yield (
+                tuple(count - (x == situation.last) for x, count in enumerate(issued)),
+                self.terms.last[situation.last],
+            )
+        if issued[situation.last] <= situation.kind[situation.last]:
+            yield issued, [(situation.last, STAY)]
 
     def _ports(self, kind: Kind, issued: tuple[int, ...]) -> list[tuple[tuple[Passing, ...], Kind]]:
         """What may happen to the ports of all slow classes, and how many are free then."""
@@ -280,7 +282,7 @@ class _Check:
 
     def _ended(
         self,
-        core: Node,
+        situation: Node,
         roles: list[Move],
         moves: dict[Move, int],
         ready: list[int],
@@ -293,14 +295,14 @@ class _Check:
         counts, after = tuple(moves.items()), tuple(map(min, ready, self.thresholds))
         # counts end where a next count is sure to be open: there, more may stay or come from delays
         full = [x for x, count in enumerate(ready) if count >= self.thresholds[x]]
-        more = [(x, STAY) for x in full if core.kind[x] == self.thresholds[x]]
+        more = [(x, STAY) for x in full if situation.kind[x] == self.thresholds[x]]
         more += [move for move in (*((DELAYED, x) for x in full), _ON, _OFF) if move in self.terms.others[DELAYED]]
         more = more if spare else []
         gone = not any(ready) and not any(y == DELAYED for _, y in moves)
         for role, (passing, free) in product(roles, ports):
             self.work.spend()
             if role[1] != FINISH:
-                last = {STAY: core.last, DELAYED: None}.get(role[1], role[1])
+                last = {STAY: situation.last, DELAYED: None}.get(role[1], role[1])
                 yield Cycle(role, counts, tuple(more), passing, Node(last, (*after, *free)))
             elif gone:  # z finishes last, so nobody is left
                 yield Cycle(role, counts, tuple(move for move in more if move == _OFF), passing, _END)
@@ -330,23 +332,23 @@ class _Check:
             yield chosen
 
     def _labels(self, cycles: Mapping[Node, list[Cycle]]) -> dict[Node, set[int | None]]:
-        """The labels that every core can have: {None} in the stopping set, none where no cycles lead to the end."""
-        labels = {core: set[int | None]() for core in cycles}
-        entered = {core: {cycle.after for cycle in cycles[core]} for core in cycles}
+        """The labels that every situation can have: {None} at a stop, none where no cycles lead to the end."""
+        labels = {situation: set[int | None]() for situation in cycles}
+        entered = {situation: {cycle.after for cycle in cycles[situation]} for situation in cycles}
         grown = True
         while grown:
             grown = False
-            for core, found in labels.items():
-                self.work.spend(1 + len(entered[core]))
-                seen = set().union(*(self._seen(after, labels) for after in entered[core]))
-                if seen and core not in self.looking:
+            for situation, found in labels.items():
+                self.work.spend(1 + len(entered[situation]))
+                seen = set().union(*(self._seen(after, labels) for after in entered[situation]))
+                if seen and situation not in self.looking:
                     seen = {None}
                 grown = grown or not seen <= found
                 found |= seen
         return labels
 
     def _seen(self, after: Node, labels: Mapping[Node, set[int | None]]) -> set[int | None]:
-        """The labels of a core outside the stopping set that a cycle to `after` allows."""
+        """The labels that a cycle to `after` gives to a situation that is no stop."""
         if after == _END:
             return {FINISHED_LABEL}
         if after in self.looking or not labels[after]:
@@ -359,15 +361,17 @@ class _Check:
         self, cycles: Mapping[Node, list[Cycle]], labels: Mapping[Node, set[int | None]]
     ) -> Iterator[tuple[int, Node, Node]]:
         """A lower bound of the decrease for every abstract cycle and every pair of nodes that it joins."""
-        for core, possible in cycles.items():
+        for situation, possible in cycles.items():
             for cycle in possible:
-                for u, v in self._nodes(core, cycle.after, labels):
+                for u, v in self._nodes(situation, cycle.after, labels):
                     yield self._decrease(u, v, cycle), u, v
 
-    def _nodes(self, core: Node, after: Node, labels: Mapping[Node, set[int | None]]) -> Iterator[tuple[Node, Node]]:
-        """For every table of the core after a cycle, that of the core before which is to be larger."""
+    def _nodes(
+        self, situation: Node, after: Node, labels: Mapping[Node, set[int | None]]
+    ) -> Iterator[tuple[Node, Node]]:
+        """For every table of the situation after a cycle, that of the situation before which is to be larger."""
         for label in self._seen(after, labels):
-            u, v = (Node(one.last, one.kind, label if one in self.looking else None) for one in (core, after))
+            u, v = (Node(one.last, one.kind, label if one in self.looking else None) for one in (situation, after))
             yield u, v
 
     def _decrease(self, u: Node, v: Node, cycle: Cycle) -> int:
@@ -405,7 +409,7 @@ class _Check:
 
     def _value(self, label: int | None, state: Beginning) -> int:
         """The largest R over the places of z."""
-        table = self.tables[self._number(Node(state.core.last, state.core.kind, label))]
+        table = self.tables[self._number(Node(state.situation.last, state.situation.kind, label))]
         everybody = sum(count * table.others[group][place] for group, place, count in state.where)
         ports = sum(sum(map(mul, row, counts)) for row, counts in zip(table.ports, state.held, strict=True))
         own = table.others[self.potential.last_group]

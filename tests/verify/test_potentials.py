@@ -41,8 +41,8 @@ def accepted(instance: Instance, made: Certificate) -> int | None:
 
 def stopping(draw: random.Random, shape: Shape) -> Looking:
     """Which nodes look ahead: any will do. None, those that are not short, or just some."""
-    some = {core for core in shape.cores() if draw.random() < 0.5}
-    return draw.choice((lambda core: False, lambda core: not shape.short(core), some.__contains__))
+    some = {situation for situation in shape.situations() if draw.random() < 0.5}
+    return draw.choice((lambda situation: False, lambda situation: not shape.short(situation), some.__contains__))
 
 
 # Its abstract cycles
@@ -66,10 +66,10 @@ def test_no_real_cycle_falls_by_less_than_the_computed_least_decrease(data: st.D
         potential.Limits(Work(10**6), Work(3 * 10**5), Work(10**9)),
     )
     nodes = shape.passed(passed, last_warp, looking)
-    cores = [replace(node, label=None) for node in nodes]
+    situations = [replace(node, label=None) for node in nodes]
     least: dict[tuple[Node, Node], int] = {}
     try:
-        cycles = check._cycles({cores[0]})
+        cycles = check._cycles({situations[0]})
         labels = check._labels(cycles)
         for decrease, u, v in check._all_decreases(cycles, labels):
             least[u, v] = min(decrease, least.get((u, v), decrease))
@@ -80,7 +80,7 @@ def test_no_real_cycle_falls_by_less_than_the_computed_least_decrease(data: st.D
         shape.value(tables[node], state, on, last_warp) if node != END else 0
         for node, (state, on) in zip(nodes, passed, strict=True)
     ]
-    assert all(node.label in labels[core] for node, core in zip(nodes[:-1], cores, strict=False))
+    assert all(node.label in labels[situation] for node, situation in zip(nodes[:-1], situations, strict=False))
     for t, (u, v) in enumerate(pairwise(nodes)):
         assert values[t] - values[t + 1] >= least[u, v]
 
@@ -89,11 +89,11 @@ def test_no_real_cycle_falls_by_less_than_the_computed_least_decrease(data: st.D
 
 
 def least_bound(instance: Instance, seed: int) -> int | None:
-    """What the adversary makes the checker accept, with some stopping set, thresholds and front."""
+    """What the adversary makes the checker accept, with some stops, thresholds and front."""
     draw = random.Random(seed)
     extra, steps = draw.choice((0, 0, 1)), draw.choice((0, 0, 0, 1, 2))
     shape = Shape(instance, extra)
-    assume(len(list(shape.cores())) <= 100)
+    assume(len(list(shape.situations())) <= 100)
     try:
         made = adversary.best(instance, stopping(draw, shape), extra, steps)
     except TooMuchWork:
@@ -133,20 +133,20 @@ Roles = Iterator[tuple[tuple[int, ...], list[Move]]]
 def z_is_counted(check: _Check, walker: Walker, state: int) -> Iterator[Beginning]:
     """Among those whom a kind counts."""
     for beginning in KEPT["_beginnings"](check, walker, state):
-        last, kind = beginning.core.last, list(beginning.core.kind)
+        last, kind = beginning.situation.last, list(beginning.situation.kind)
         if last is not None:
             kind[last] = min(kind[last] + 1, check.thresholds[last])
-        yield beginning._replace(core=Node(last, tuple(kind)))
+        yield beginning._replace(situation=Node(last, tuple(kind)))
 
 
-def z_leaves_its_port_to_others(check: _Check, core: Node, issued: tuple[int, ...]) -> Roles:
-    for _, roles in KEPT["_roles"](check, core, issued):
-        yield tuple(map(min, issued, core.kind)), roles
+def z_leaves_its_port_to_others(check: _Check, situation: Node, issued: tuple[int, ...]) -> Roles:
+    for _, roles in KEPT["_roles"](check, situation, issued):
+        yield tuple(map(min, issued, situation.kind)), roles
 
 
-def z_never_waits(check: _Check, core: Node, issued: tuple[int, ...]) -> Roles:
-    for others, roles in KEPT["_roles"](check, core, issued):
-        if roles[:1] != [(core.last, STAY)]:
+def z_never_waits(check: _Check, situation: Node, issued: tuple[int, ...]) -> Roles:
+    for others, roles in KEPT["_roles"](check, situation, issued):
+        if roles[:1] != [(situation.last, STAY)]:
             yield others, roles
 
 
@@ -174,18 +174,22 @@ def no_fixpoint(check: _Check, cycles: dict[Node, list[Cycle]]) -> dict[Node, se
     """Only the labels that one cycle can lead to."""
     labels = KEPT["_labels"](check, cycles)
     return {
-        core: labels[core]
-        & ({None}.union(*(check._seen(one.after, labels) for one in cycles[core] if one.after not in check.looking)))
-        for core in labels
+        situation: labels[situation]
+        & (
+            {None}.union(
+                *(check._seen(one.after, labels) for one in cycles[situation] if one.after not in check.looking)
+            )
+        )
+        for situation in labels
     }
 
 
-def any_label_will_do(check: _Check, core: Node, after: Node, labels: Any) -> Iterator[tuple[Node, Node]]:
-    """Where a node of the stopping set is entered, the table of its label alone need not be larger."""
+def any_label_will_do(check: _Check, situation: Node, after: Node, labels: Any) -> Iterator[tuple[Node, Node]]:
+    """Where a cycle leads to a stop, the table of its label alone need not be larger."""
     return (
         (u, v)
-        for u, v in KEPT["_nodes"](check, core, after, labels)
-        if core not in check.looking or after in check.looking or u.label == min(labels[core])
+        for u, v in KEPT["_nodes"](check, situation, after, labels)
+        if situation not in check.looking or after in check.looking or u.label == min(labels[situation])
     )
 
 
@@ -230,7 +234,7 @@ def test_every_condition_is_needed(
     proven = []
     for replaced in (KEPT[method], broken):
         monkeypatch.setattr(_Check, method, replaced)
-        made = adversary.best(instance, lambda core: not shape.short(core), extra)
+        made = adversary.best(instance, lambda situation: not shape.short(situation), extra)
         assert made is not None
         proven.append(potential.bound(instance, made))
     assert proven[0] >= truth > proven[1]
@@ -282,6 +286,8 @@ def climb(instance: Instance, made: Certificate, unit: int, draw: random.Random,
         potentials = list(made.potentials)
         number = draw.randrange(len(potentials))
         potentials[number] = mutated(draw, potentials[number], unit)
+        if draw.random() < 0.05:
+            potentials = exchanged(draw, potentials)
         changed = replace(made, potentials=tuple(potentials))
         proven = accepted(instance, changed)
         if proven is not None:
@@ -292,13 +298,22 @@ def climb(instance: Instance, made: Certificate, unit: int, draw: random.Random,
     return found
 
 
+def exchanged(draw: random.Random, potentials: list[Potential]) -> list[Potential]:
+    """Each for the last finisher of the other's group, where their programs are as long."""
+    a, b = draw.choice(potentials), draw.choice(potentials)
+    if not a.tables or not b.tables or len(a.tables[0].last) != len(b.tables[0].last):
+        return potentials
+    groups = {a.last_group: b.last_group, b.last_group: a.last_group}
+    return [replace(one, last_group=groups.get(one.last_group, one.last_group)) for one in potentials]
+
+
 @given(ANY, st.integers(0, 2**32))
 @settings(max_examples=60, deadline=None)
 def test_a_forged_certificate_never_proves_a_bound_below_the_truth(instance: Instance, seed: int) -> None:
     """From the best ones, where one inequality that slips would lead below the truth at once, and from plain ones."""
     draw = random.Random(seed)
     shape = Shape(instance)
-    assume(len(list(shape.cores())) <= 60)
+    assume(len(list(shape.situations())) <= 60)
     plain = scaled(by_hand(instance, 0, stopping(draw, shape)), 12)
     climb(instance, plain, 12, draw, 20)
     made = adversary.best(instance, stopping(draw, shape))
@@ -317,7 +332,7 @@ def test_forged_certificates_in_a_long_campaign() -> None:
     def campaign(instance: Instance) -> None:
         nonlocal tried, kept
         shape = Shape(instance)
-        assume(len(list(shape.cores())) <= 100)
+        assume(len(list(shape.situations())) <= 100)
         made = adversary.best(instance, stopping(draw, shape))
         if made is not None and accepted(instance, made):
             kept += climb(instance, made, adversary.SCALE, draw, 60)

@@ -419,6 +419,14 @@ def test_a_node_or_a_start_given_twice_is_rejected() -> None:
     assert checked.reason == "not a bundle: starts (0, 0) name a place twice"
 
 
+def test_a_potential_for_another_group_is_rejected() -> None:
+    def exchanged(document: Document) -> None:
+        a, b = document["certificate"]["potentials"]
+        a["last_group"], b["last_group"] = b["last_group"], a["last_group"]
+
+    assert verify(forged(bundles()[9], exchanged)).reason.startswith("not a bundle: last ")
+
+
 def test_a_path_for_every_warp_is_needed() -> None:
     checked = verify(forged(bundles()[6], lambda copied: copied["witness"]["paths"].pop()))
     assert checked.reason == "not a bundle: 2 paths for 3 warps"
