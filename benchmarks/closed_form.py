@@ -1,12 +1,14 @@
-"""Theorem E against exact values: random small instances of everything that it knows; a bound below one is reported.
+"""Theorems E and L against exact values: random small instances of all that they know; a bound below one is reported.
 
     python -m benchmarks.closed_form --instances 50000 --seed 1
     python -m benchmarks.closed_form --kind barriers --seconds 600
+    python -m benchmarks.closed_form --kind "long latencies" --instances 10000
 
 Each instance is of one of `KINDS`, with one to three classes of one to three ports, equal or different strings or
 automata; the measure is the plain search. Instances that it does not finish in `--patience` seconds are left out. One
-JSON line per kind at the end: instances (different ones), bounds that are attained, sharper than the pessimistic bound,
-and below the exact value; with any of these last, the exit code is 1.
+JSON line per kind at the end: instances (different ones), bounds of theorem E that are attained, and sharper than the
+pessimistic bound; how often theorem L applies, is attained, and is sharper than theorem E; and bounds below the exact
+value. With any of these last, the exit code is 1.
 """
 
 import argparse
@@ -18,12 +20,13 @@ from collections import Counter
 from typing import NamedTuple
 
 from makespan import Instance, Limits, Machine, Program
-from makespan.bounds import pessimistic, theorem_e
+from makespan.bounds import pessimistic, theorem_e, theorem_l
 from makespan.engines.search import plain
 from makespan.errors import InputError
 from makespan.machine import Latency, UnitClass
 from makespan.program import BARRIER, Place
-from makespan.verify import bounds, pairs
+from makespan.verify import alignment, bounds, pairs
+from makespan.verify.refusal import Effort
 
 
 class Kind(NamedTuple):
@@ -37,6 +40,7 @@ class Kind(NamedTuple):
     letters: int = 7
     barriers: bool = False
     automata: bool = False
+    long: bool = False
 
 
 KINDS = {
@@ -50,13 +54,15 @@ KINDS = {
     "barriers": Kind(ports=2, interval=4, latency=3, ranges=True, warps=4, letters=5, barriers=True),
     "barriers and automata": Kind(ports=2, interval=3, latency=2, warps=4, letters=5, barriers=True, automata=True),
 }
+LONG = {"long latencies": Kind(latency=20, long=True, letters=9)}
+"""Mostly for theorem L, and only if asked for."""
 
 
 def machine(draw: random.Random, kind: Kind) -> Machine:
     """Classes C, L and S, or the first of them."""
     units = []
     for name in "CLS"[: draw.choice((1, 2, 2, 2, 3, 3))]:
-        least = draw.randint(1, kind.latency)
+        least = 1 if kind.long and draw.random() < 0.4 else draw.randint(1, kind.latency)
         most = draw.randint(least, kind.latency) if kind.ranges else least
         ports = draw.randint(1, kind.ports)
         units.append(UnitClass(name, ports, draw.randint(1, kind.interval), Latency(least, most)))
@@ -111,6 +117,12 @@ def judge(one: Instance, patience: float) -> tuple[str, ...]:
         outcome.append("attained")
     if found.upper < pessimistic(one):
         outcome.append("sharper")
+    aligned = theorem_l(one)
+    if alignment.bound(one, Effort(1)) != (aligned and aligned.upper) or (aligned and aligned.upper < exact):
+        outcome.append("wrong")
+    if aligned:
+        outcome += ["theorem-l"] + ["theorem-l attained"] * (aligned.upper == exact)
+        outcome += ["theorem-l sharper"] * (aligned.upper < found.upper)
     return tuple(outcome)
 
 
@@ -119,7 +131,7 @@ def main() -> int:
     parser.add_argument("--instances", type=int, default=1000, help="of all kinds together")
     parser.add_argument("--seconds", type=float, default=3600.0)
     parser.add_argument("--patience", type=float, default=5.0, help="seconds for one exact value")
-    parser.add_argument("--kind", choices=KINDS)
+    parser.add_argument("--kind", choices=KINDS | LONG)
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
     draw, began = random.Random(given.seed), time.monotonic()
@@ -130,7 +142,7 @@ def main() -> int:
         if time.monotonic() - began > given.seconds:
             break
         name = kinds[number % len(kinds)]
-        one = instance(draw, KINDS[name])
+        one = instance(draw, (KINDS | LONG)[name])
         if one in seen:
             counts[name]["repeated"] += 1
             continue

@@ -27,6 +27,7 @@ class Upper(StrEnum):
     PHASES = "phases"
     PESSIMISTIC = "pessimistic"
     THEOREM_E = "theorem-e"
+    THEOREM_L = "theorem-l"
     THEOREM_A = "theorem-a"  # of bundles from before theorem E, which contains it
     POTENTIAL = "potential"
     TWO_WARP_DP = "two-warp-dp"

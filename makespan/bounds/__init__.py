@@ -6,5 +6,16 @@ from makespan.bounds.pairing import pairs
 from makespan.bounds.pessimistic import any_units, pessimistic
 from makespan.bounds.phases import Phase, phases
 from makespan.bounds.theorem_e import theorem_e
+from makespan.bounds.theorem_l import theorem_l
 
-__all__ = ["Phase", "any_units", "closed_form", "least_possible", "pairs", "pessimistic", "phases", "theorem_e"]
+__all__ = [
+    "Phase",
+    "any_units",
+    "closed_form",
+    "least_possible",
+    "pairs",
+    "pessimistic",
+    "phases",
+    "theorem_e",
+    "theorem_l",
+]

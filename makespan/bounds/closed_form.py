@@ -4,10 +4,11 @@ from collections.abc import Callable
 
 from makespan.bounds.pessimistic import pessimistic
 from makespan.bounds.theorem_e import theorem_e
+from makespan.bounds.theorem_l import theorem_l
 from makespan.instance import Instance
 from makespan.result import Upper, UpperBound
 
-CLOSED_FORMS: tuple[Callable[[Instance], UpperBound | None], ...] = (theorem_e,)
+CLOSED_FORMS: tuple[Callable[[Instance], UpperBound | None], ...] = (theorem_e, theorem_l)
 """All besides M^L + M^C; each is None for an instance that it does not know. `verify.bounds` has its own of each."""
 
 

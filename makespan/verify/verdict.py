@@ -8,16 +8,23 @@ from makespan.certificate import Certificate, Weights
 from makespan.errors import BrokenPromiseError
 from makespan.instance import Instance
 from makespan.result import Upper
-from makespan.verify import bounds, pairs, potential, reading
+from makespan.verify import alignment, bounds, pairs, potential, reading
 from makespan.verify.proofs import Phases
 from makespan.verify.reading import Bundle, Claim
-from makespan.verify.refusal import Effort, Refused
+from makespan.verify.refusal import Effort, Refused, TooMuchWork
 from makespan.verify.states import shortest_and_longest
 from makespan.verify.witness import replay
 
 MOST_STATES = 1_000_000
 MOST_PROOFS = 10  # of the largest size
-_BY_ITSELF = (Upper.PESSIMISTIC, *bounds.CLOSED_FORMS, Upper.THEOREM_E, Upper.POTENTIAL, Upper.TWO_WARP_DP)
+_BY_ITSELF = (
+    Upper.PESSIMISTIC,
+    *bounds.CLOSED_FORMS,
+    Upper.THEOREM_E,
+    Upper.THEOREM_L,
+    Upper.POTENTIAL,
+    Upper.TWO_WARP_DP,
+)
 _Interval = tuple[int, int]
 
 UNCHECKED = (
@@ -130,7 +137,7 @@ class _Prover:
         self._pairs()
         self._phases()
         self._named()
-        for attempt in (self._closed_forms, self.two_warps, self.enumerate):
+        for attempt in (self._closed_forms, self._alignment, self.two_warps, self.enumerate):
             if self.upper > self.claimed:
                 attempt()
 
@@ -178,6 +185,8 @@ class _Prover:
             self._closed_form(Upper(name))
             if name not in self.uppers:
                 raise Refused(f"{_PROOFS[Upper(name)]} does not apply to this instance")
+        if name == Upper.THEOREM_L and not self._alignment():
+            raise Refused("theorem L does not apply to this instance")
         if name == Upper.TWO_WARP_DP:
             if self.instance.warps != 2:
                 raise Refused(f"two-warp-dp does not apply to {self.instance.warps} warps")
@@ -197,6 +206,18 @@ class _Prover:
     def _closed_form(self, name: Upper) -> None:
         if name not in self.uppers and (bound := bounds.CLOSED_FORMS[name](self.instance)) is not None:
             self.uppers[name] = bound
+
+    def _alignment(self) -> bool:
+        """Whether theorem L applies, and its bound unless that takes too long."""
+        if Upper.THEOREM_L in self.uppers:
+            return True
+        try:
+            bound = alignment.bound(self.instance, self.effort)
+        except TooMuchWork:
+            return True
+        if bound is not None:
+            self.uppers[Upper.THEOREM_L] = bound
+        return bound is not None
 
     def two_warps(self) -> None:
         """All pairs of places, where they are not too many."""
@@ -290,6 +311,7 @@ class _Judge:
 _PROOFS = {
     Upper.PESSIMISTIC: "M^L + M^C",
     Upper.THEOREM_E: "theorem E",
+    Upper.THEOREM_L: "theorem L",
     Upper.THEOREM_A: "theorem A",
     Upper.POTENTIAL: "its potential",
     Upper.TWO_WARP_DP: "all pairs of places",

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from makespan.bounds import any_units, least_possible, pessimistic, phases, theorem_e
+from makespan.bounds import any_units, least_possible, pessimistic, phases, theorem_e, theorem_l
 from makespan.bounds.conditions import Question
 from makespan.bounds.delays import expanded
 from makespan.bounds.front import front
@@ -60,6 +60,7 @@ REFUSING: dict[str, Callable[[Instance], Any]] = {
 }
 APPLYING: dict[str, Callable[[Instance], object]] = {
     "theorem E": theorem_e,
+    "theorem L": theorem_l,
     "convoy": convoy.applies,
     "grid": grid.applies,
     "events": events.applies,

@@ -1,0 +1,184 @@
+"""Theorem L: against exact values, against the checker's own, its premises, and its proof on random schedules."""
+
+import random
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from benchmarks import closed_form as campaign
+from makespan.bounds import closed_form, theorem_l
+from makespan.bounds.theorem_l import MOST_LETTERS, _Block, _late
+from makespan.instance import Instance
+from makespan.machine import Latency, Machine, UnitClass
+from makespan.program import Program
+from makespan.result import Upper
+from makespan.verify import alignment
+from makespan.verify.refusal import Effort, TooMuchWork
+from tests.bounds.alignment_ledger import Ledger, blocks_of
+from tests.bounds.ledger import random_run
+from tests.oracle import brute_force
+from tests.strategies import letters
+
+FORTY = "CCLCCLCCLLLLCCCLCCCLCCCCLCLLLCLLLCLCCCLC"
+
+
+def machine(*latencies: int) -> Machine:
+    return Machine("m", tuple(UnitClass(name, 1, 1, Latency(one, one)) for name, one in zip("CLS", latencies)))  # noqa: B905
+
+
+def upper(instance: Instance) -> int | None:
+    found = theorem_l(instance)
+    again = alignment.bound(instance, Effort(1))
+    assert again == (None if found is None else found.upper)
+    return again
+
+
+# Against exact values
+
+
+def test_it_is_never_below_the_exact_value() -> None:
+    draw, found = random.Random(1), Counter[str]()
+    for _ in range(150):
+        found.update(campaign.judge(campaign.instance(draw, campaign.LONG["long latencies"]), patience=60))
+    assert not found["wrong"]
+    assert found["theorem-l"] > 40
+
+
+@pytest.mark.parametrize(
+    ("string", "warps", "latencies", "cycles", "exact"),
+    [
+        ("CCLCL", 4, (1, 20), 43 + 3 * 2, True),  # nobody meets again
+        ("LLL", 3, (1, 5), 15 + 2, True),
+        ("CSLSCC", 3, (1, 9, 9), 30 + 2 * 2, True),  # three classes
+        ("CLCLCL", 3, (4, 4), 24 + 2, True),  # no class has a latency of 1
+        ("CCCC", 5, (1,), 20, True),
+        ("LCLLCCLCL", 3, (1, 5), 29 + 2 * 3, False),  # they meet again
+    ],
+)
+def test_by_hand(string: str, warps: int, latencies: tuple[int, ...], cycles: int, exact: bool) -> None:
+    instance = Instance.of(string, warps, machine(*latencies))
+    assert upper(instance) == cycles
+    assert (brute_force(instance).upper == cycles) is exact
+
+
+@given(letters("CLS", most=60), st.integers(1, 9), st.tuples(*[st.integers(1, 90)] * 3), st.booleans())
+def test_the_checker_has_the_same_bound(string: str, warps: int, times: tuple[int, int, int], fast: bool) -> None:
+    upper(Instance.of(string, warps, machine(1 if fast else times[0], *times[1:])))
+
+
+# Large ones
+
+
+@pytest.mark.parametrize(
+    ("warps", "latency", "cycles"),
+    [(8, 400, 6914), (16, 400, 7018), (48, 400, 7763), (8, 100, 1828), (16, 100, 2053), (8, 30, 715), (16, 30, None)],
+)
+def test_long_latencies(warps: int, latency: int, cycles: int | None) -> None:
+    assert upper(Instance.of(FORTY, warps, machine(1, latency))) == cycles
+
+
+def test_far_apart_it_is_a_formula() -> None:
+    """c + (W-1) (1 + S), with S letters C behind a C."""
+    for warps in (2, 8, 48):
+        found = closed_form(Instance.of(FORTY, warps, machine(1, 2000)))
+        assert (found.upper, found.evidence) == (23 + 17 * 2000 + (warps - 1) * (1 + 12), Upper.THEOREM_L)
+
+
+def test_it_is_left_out_where_theorem_e_says_as_much() -> None:
+    short = Instance.of("CL", 4, machine(1, 20))
+    assert upper(short) == closed_form(short).upper
+    assert closed_form(short).evidence is Upper.THEOREM_E
+
+
+# Its premises
+
+
+@pytest.mark.parametrize(
+    "unknown",
+    [
+        Instance.of("CL", 2, Machine("m", (UnitClass("C", 2), UnitClass("L", 1, 1, Latency(9, 9))))),
+        Instance.of("CL", 2, Machine("m", (UnitClass("C", 1), UnitClass("L", 1, 2, Latency(9, 9))))),
+        Instance.of("CL", 2, Machine("m", (UnitClass("C", 1), UnitClass("L", 1, 1, Latency(8, 9))))),
+        Instance.of("CL", 2, Machine("m", (UnitClass("C", 1), UnitClass("L", 1, 1, Latency(9, 9))), issue_width=2)),
+        Instance.of("C|L", 2, machine(1, 9)),
+        Instance.merged([(Program.chain("CL"), 1), (Program.chain("L"), 1)], machine(1, 9)),
+        Instance.of(Program(tuple(Program.chain("CL").places), (0, 1)), 2, machine(1, 9)),
+    ],
+    ids=["capacity", "interval", "range", "width", "barrier", "groups", "choice"],
+)
+def test_what_it_does_not_know(unknown: Instance) -> None:
+    assert upper(unknown) is None
+
+
+def test_a_class_that_no_instruction_needs_may_be_anything() -> None:
+    units = *machine(1, 9).units, UnitClass("S", 4, 4, Latency(3, 8))
+    assert upper(Instance.of("CLC", 2, Machine("m", units))) == 12
+
+
+@pytest.mark.parametrize(("latency", "cycles"), [(7, 17), (6, None)])
+def test_the_distance_that_it_asks_for(latency: int, cycles: int | None) -> None:
+    """Two other warps fill six cycles with CCC; without the premise the bound would be wrong at a latency of 5."""
+    assert upper(Instance.of("CCCLC", 3, machine(1, latency))) == cycles
+    short = Instance.of("CCCLC", 3, machine(1, 5))
+    blocks = [_Block(*block[:2], *block[3:]) for block in blocks_of("CCCLC", {"C": 1, "L": 5})]
+    assert 9 + _late(blocks, {"C": 3, "L": 1}, 2)[-1] == 15 < brute_force(short).upper == 16
+
+
+def test_a_chain_of_warps_must_not_be_overtaken() -> None:
+    """(L2): eleven cycles can be filled with C, and a warp comes from one C to the next L but one within ten."""
+    assert upper(Instance.of("CLLCC", 6, machine(1, 9))) is None
+    assert upper(Instance.of("CLLCC", 5, machine(1, 9))) == 21 + 4 * 2
+
+
+def test_long_strings_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    most = Instance.of("CCL" * (MOST_LETTERS // 3), 2, machine(1, 2000))
+    assert theorem_l(most) is not None
+    assert theorem_l(Instance.of("CCL" * (MOST_LETTERS // 3 + 1), 2, machine(1, 2000))) is None
+    monkeypatch.setattr(alignment, "MOST_STEPS", 10_000)
+    with pytest.raises(TooMuchWork):
+        alignment.bound(most, Effort(1))
+
+
+# Its proof
+
+
+def evaluated(without: str = "", count: int = 150) -> Counter[str]:
+    """How often each inequality was evaluated, held with equality, and was violated."""
+    draw, found = random.Random(f"{without} {count}"), Counter[str]()
+    while count:
+        units, warps = "CLS"[: draw.choice((2, 2, 3))], draw.randint(2, 6)
+        string = "".join(draw.choice(units) * draw.randint(1, 3) for _ in range(draw.randint(2, 15)))
+        times = [1, *(draw.randint(1, 4 * warps) for _ in units[1:])]
+        latency = dict(zip(units, times, strict=True))
+        instance = Instance.of(string, warps, machine(*times))
+        if without != "distance" and theorem_l(instance) is None:
+            continue
+        count -= 1
+        if without == "range":
+            some = (UnitClass(name, 1, 1, Latency(max(1, one - 3), one)) for name, one in latency.items())
+            instance = Instance.of(string, warps, Machine("m", tuple(some)))
+        blocks = [_Block(*block[:2], *block[3:]) for block in blocks_of(string, latency)]
+        largest = {name: max((b.letters for b in blocks if b.unit == name), default=0) for name in units}
+        late = _late(blocks, largest, warps - 1)[1:]
+        for _ in range(3):
+            run = [segments[0] for segments in random_run(draw, instance).segments]
+            for name, left in Ledger(string, latency, run, late, without).inequalities():
+                found[name] += 1
+                found[f"{name} tight"] += left == 0
+                found[f"{name} violated"] += left < 0
+    return found
+
+
+def test_the_inequalities_of_the_proof_hold_on_every_chain() -> None:
+    found = evaluated()
+    assert not any(found[name] for name in found if name.endswith("violated")), found
+    for name in ("late", "step", "near", "far", "order", "value", "one job"):
+        assert found[f"{name} tight"], found
+
+
+@pytest.mark.parametrize("without", ["distance", "range", "one port", "run", "start", "late", "period"])
+def test_the_inequalities_notice_what_is_left_out(without: str) -> None:
+    found = evaluated(without, 40)
+    assert any(found[name] for name in found if name.endswith("violated")), found

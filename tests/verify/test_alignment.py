@@ -1,0 +1,70 @@
+"""Theorem L in the checker: bundles that name it, and what a forger or a large string does to them."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from makespan.bounds import theorem_l
+from makespan.engines import solve
+from makespan.engines.limits import Limits
+from makespan.instance import Instance
+from makespan.machine import Latency, Machine, UnitClass
+from makespan.report.result.bundle import bundle
+from makespan.result import Bounds, Result, Upper
+from makespan.verify import Outcome, alignment, verify
+
+LOADS = Machine("loads", (UnitClass("C", 1), UnitClass("L", 1, 1, Latency(60, 60))))
+STRING = "CCLCCCLLCCLCCL"
+
+
+def named(instance: Instance, less: int = 0) -> Result:
+    """A result that rests on theorem L, with what costs nothing beside."""
+    found = theorem_l(instance)
+    assert found is not None
+    result = solve(instance, backend="certificate", limits=Limits(0))
+    bounds = Bounds(min(result.bounds.lower, found.upper - less), found.upper - less)
+    return replace(
+        result, bounds=bounds, upper_evidence=Upper.THEOREM_L, certificate=None, weights=(), phases=(), history=()
+    )
+
+
+def test_a_bundle_that_rests_on_it_is_accepted() -> None:
+    result = solve(Instance.of(STRING, 6, LOADS))
+    alone, spread, runs = 9 + 5 * 60, 6 - 1, (6 - 1) * (1 + 2 + 1 + 1)
+    assert result.bounds == Bounds(alone + spread + runs, alone + spread + runs)
+    assert result.upper_evidence is Upper.THEOREM_L
+    verdict = verify(json.loads(json.dumps(bundle(result))))
+    assert verdict.outcome is Outcome.ACCEPTED, verdict
+    assert verdict.reason.endswith("the upper bound proven by theorem L")
+
+
+def test_phases_may_rest_on_it() -> None:
+    result = solve(Instance.of(f"{STRING}|{STRING}|CL", 6, LOADS))
+    assert result.bounds == Bounds(2 * 339 + 66, 2 * 339 + 66)
+    assert Upper.THEOREM_L in {phase.evidence for phase in result.phases}
+    assert verify(json.loads(json.dumps(bundle(result)))).outcome is Outcome.ACCEPTED
+
+
+def test_a_bound_that_is_too_low_is_rejected() -> None:
+    loose = Instance.of("LCLLCCLCLLCC", 3, replace(LOADS, units=(LOADS.units[0], UnitClass("L", 1, 1, Latency(5, 5)))))
+    document = bundle(named(loose, less=1))
+    found = theorem_l(loose)
+    assert found is not None
+    verdict = verify(json.loads(json.dumps(document)))
+    assert verdict.outcome is Outcome.REJECTED
+    assert verdict.reason == f"upper {found.upper - 1} reported by theorem-l, which proves only {found.upper}"
+
+
+def test_what_it_does_not_apply_to_is_rejected() -> None:
+    many = replace(solve(Instance.of("CLLC", 90, LOADS), limits=Limits(0)), upper_evidence=Upper.THEOREM_L, history=())
+    verdict = verify(json.loads(json.dumps(bundle(many))))
+    assert verdict.reason == "theorem L does not apply to this instance"
+
+
+def test_what_takes_too_long_is_unproven(monkeypatch: pytest.MonkeyPatch) -> None:
+    document = json.loads(json.dumps(bundle(named(Instance.of(STRING, 6, LOADS)))))
+    monkeypatch.setattr(alignment, "MOST_STEPS", 20)
+    verdict = verify(document, most_states=10)
+    assert verdict.outcome is Outcome.UNPROVEN
+    assert "re-proved only to" in verdict.reason
