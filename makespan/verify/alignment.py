@@ -1,14 +1,16 @@
-"""Theorem L, for the checker: how late equal strings can make each other. docs/theory.md has the theorem.
+"""Theorem L, for the checker: how late warps with strings can make each other. docs/theory.md has the theorem.
 
-Premises: one string for all warps, no barriers, no issue width; every class in it has one port, an interval of one
-cycle and one latency; and both premises on distances hold, (L1) and (L2).
+Premises: every program is a string without barriers; no issue width; every class that is used has one port, an interval
+of one cycle and one latency; and both premises on distances hold, (L1) and (L2).
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import NamedTuple
 
-from makespan.instance import Instance
+from makespan.instance import Group, Instance
+from makespan.machine import Latency
 from makespan.verify.refusal import Effort, Work
 
 MOST_STEPS = 50_000_000
@@ -30,95 +32,145 @@ def bound(instance: Instance, effort: Effort) -> int | None:
     Raises:
         TooMuchWork: too many pairs of blocks.
     """
-    units = {unit.name: unit for unit in instance.machine.units}
-    program = instance.groups[0].program
-    if not instance.identical or not program.is_chain or instance.has_barriers:
+    used = frozenset[str]().union(*(group.program.units for group in instance.groups))
+    units = [unit for unit in instance.machine.units if unit.name in used]
+    if instance.machine.issue_width is not None or instance.has_barriers:
         return None
-    if instance.machine.issue_width is not None or any(
-        units[name].capacity != 1 or units[name].interval != 1 or units[name].latency.least != units[name].latency.most
-        for name in program.units
-    ):
+    if any(unit.capacity != 1 or unit.interval != 1 or unit.latency.least != unit.latency.most for unit in units):
         return None
-    string = [(place.unit, units[place.unit].latency.most) for place in program.places]
-    blocks = list[_Block]()
-    cycle = 0
-    for unit, latency in string:
-        if blocks and latency == 1 and unit == blocks[-1].unit:
-            blocks[-1] = blocks[-1]._replace(letters=blocks[-1].letters + 1, last=cycle)
-        else:
-            blocks.append(_Block(unit, 1, cycle, cycle))
-        cycle += latency
-    largest = {name: max(block.letters for block in blocks if block.unit == name) for name in program.units}
-    if any(not _apart(blocks, name, (instance.warps - 1) * size + 1) for name, size in largest.items()):
+    if not all(group.program.is_chain for group in instance.groups):
+        return None
+    latencies = {unit.name: unit.latency for unit in units}
+    crews = [_Crew.of(group, latencies) for group in instance.groups]
+    if not all(_apart(crews, name) for name in latencies):
         return None
     with effort.part(MOST_STEPS) as work:
-        return cycle + _delay(blocks, largest, instance.warps, work)
+        _follow(crews, work)
+    return max(crew.alone + crew.late[-1] for crew in crews)
 
 
-def _apart(blocks: Sequence[_Block], name: str, idle: int) -> bool:
-    """Both premises for a class; `idle` cycles are more than all warps but one can fill, each with one block."""
-    own = [number for number, block in enumerate(blocks) if block.unit == name]
-    if any(blocks[after].first - blocks[before].last - 1 < idle for before, after in pairwise(own)):
-        return False
-    on = min((blocks[at + 1].first - blocks[at].first for at in own if at + 1 < len(blocks)), default=idle)
-    return all(blocks[at].first - blocks[at - 1].last + on >= idle for at in own if at)
+@dataclass
+class _Crew:
+    """Equal warps: their blocks, those of each class, the letters of the largest, and the latency of the whole string.
+
+    Args:
+        late: for how many cycles at most a warp is late at the end of each block so far.
+    """
+
+    warps: int
+    blocks: list[_Block]
+    alone: int
+    same: dict[str, list[int]]
+    largest: dict[str, int]
+    late: list[int] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, group: Group, latencies: Mapping[str, Latency]) -> "_Crew":
+        blocks, cycle = list[_Block](), 0
+        for unit, _ in group.program.places:
+            if blocks and latencies[unit].most == 1 and unit == blocks[-1].unit:
+                blocks[-1] = blocks[-1]._replace(letters=blocks[-1].letters + 1, last=cycle)
+            else:
+                blocks.append(_Block(unit, 1, cycle, cycle))
+            cycle += latencies[unit].most
+        same: dict[str, list[int]] = {name: [] for name in latencies}
+        for number, block in enumerate(blocks):
+            same[block.unit].append(number)
+        largest = {name: max((blocks[number].letters for number in own), default=0) for name, own in same.items()}
+        return cls(group.warps, blocks, cycle, same, largest)
 
 
-class _Tree:
-    """Largest values by job, and the largest of all jobs up to one (a Fenwick tree)."""
+def _apart(crews: Sequence[_Crew], name: str) -> bool:
+    """Both premises for a class."""
+    filled = max(_others(crews, own, name) for own in crews if own.same[name])
+    onward = [
+        own.blocks[at + 1].first - own.blocks[at].first
+        for own in crews
+        for at in own.same[name]
+        if at + 1 < len(own.blocks)
+    ]
+    for own in crews:
+        blocks, numbers = own.blocks, own.same[name]
+        if any(blocks[two].first - blocks[one].last <= filled + 1 for one, two in pairwise(numbers)):
+            return False
+        if any(onward and blocks[at].first - blocks[at - 1].last + min(onward) <= filled for at in numbers if at):
+            return False
+    return True
+
+
+def _others(crews: Sequence[_Crew], own: _Crew, name: str) -> int:
+    """How many letters of a class all warps but one of `own` issue, each those of one block."""
+    return sum((crew.warps - (crew is own)) * crew.largest[name] for crew in crews)
+
+
+class _Paths:
+    """The largest values of alignment paths by the block of their last job: up to two blocks ago, and one block ago."""
 
     def __init__(self, size: int) -> None:
-        self._most: list[int | None] = [None] * (size + 1)
+        self._tree = [0] * (size + 1)  # of maxima (Fenwick)
+        self.row: list[tuple[int, int]] = []
+        self.best = 0
 
-    def put(self, job: int, value: int) -> None:
-        at = job + 1
-        while at < len(self._most):
-            old = self._most[at]
-            self._most[at] = value if old is None else max(old, value)
-            at += at & -at
+    def turn(self, row: list[tuple[int, int]]) -> None:
+        """The next block of the chain."""
+        for job, value in self.row:
+            at = job + 1
+            while at < len(self._tree):
+                self._tree[at] = max(self._tree[at], value)
+                at += at & -at
+        self.row, self.best = row, max(self.best, *(value for _, value in row), 0)
 
-    def up_to(self, job: int) -> int | None:
-        best, at = None, job + 1
+    def before(self, job: int) -> int:
+        """Of those that end before this job, two blocks ago or earlier; 0 is the empty one."""
+        best, at = 0, job
         while at > 0:
-            one = self._most[at]
-            best = one if best is None else best if one is None else max(best, one)
+            best = max(best, self._tree[at])
             at -= at & -at
         return best
 
 
-def _delay(blocks: Sequence[_Block], largest: dict[str, int], warps: int, work: Work) -> int:
-    """The most cycles by which a warp can be late at the end: the values of alignment paths, pair by pair."""
-    height = len(blocks).bit_length()
-    same = {name: [job for job, block in enumerate(blocks) if block.unit == name] for name in largest}
-    before, row = _Tree(len(blocks)), [(0, blocks[0].letters - 1)]  # up to two blocks ago, and of the block before
-    best = blocks[0].letters - 1
-    late = [(warps - 1) * (1 + best)]  # at the end of each block
-    for step, block in enumerate(blocks[1:], start=1):
-        own = same[block.unit]
-        work.spend(len(own))
-        ahead = late[-1] + (warps - 1) * largest[block.unit]
-        behind = warps * largest[block.unit] - 1
-        shift = {job: blocks[job].first - block.last for job in own}
-        reached = [
-            job
-            for job, x in shift.items()
-            if (job == step)
-            or (job > step and x <= ahead)
-            or (job < step and -x <= behind + (late[job - 1] if job else 0))
-        ]
-        work.spend(len(row) + height * (len(row) + len(reached)))
-        found, passed, longest = list[tuple[int, int]](), 0, None
-        for job in reached:
-            while passed < len(row) and row[passed][0] < job - 1:
-                longest = row[passed][1] if longest is None else max(longest, row[passed][1])
-                passed += 1
-            ways = [way for way in (before.up_to(job - 1), longest) if way is not None]
-            if passed < len(row) and row[passed][0] == job - 1:
-                ways.append(row[passed][1] - (job != step))
-            if ways:
-                found.append((job, max(ways) + blocks[job].letters - (job == step)))
-        for job, value in row:
-            before.put(job, value)
-        row, best = found, max(best, *(value for _, value in found))
-        late.append((warps - 1) * (1 + best))
-    return late[-1]
+def _follow(crews: Sequence[_Crew], work: Work) -> None:
+    """How late warps can be, block by block in the order in which they end alone."""
+    work.spend(len(crews) * sum(10 + 10 * len(crew.blocks) for crew in crews))  # memory
+    paths = {(own, other): _Paths(len(crew.blocks)) for own in range(len(crews)) for other, crew in enumerate(crews)}
+    ends = [(block.last, own, step) for own, crew in enumerate(crews) for step, block in enumerate(crew.blocks)]
+    for _, own, step in sorted(ends):
+        chain = crews[own]
+        block = chain.blocks[step]
+        others = _others(crews, chain, block.unit)
+        reach = (chain.late[-1] if step else 0) + others, others + chain.largest[block.unit]
+        costs = 0
+        for other, crew in enumerate(crews):
+            known = paths[own, other]
+            jobs = crew.same[block.unit]
+            work.spend(len(jobs) + len(known.row) + 1)
+            near = step if own == other else None
+            if near is not None:
+                jobs = [job for job in jobs if job == near or (job and near)]
+            reached = [job for job in jobs if job == near or _in_reach(crew, job, block.last, *reach)]
+            work.spend((len(known.row) + len(reached)) * len(crew.blocks).bit_length())
+            known.turn(_extended(known, crew, reached, near))
+            costs += (crew.warps - 1) * (1 + known.best) if own == other else crew.warps * known.best
+        chain.late.append(costs)
+
+
+def _in_reach(crew: _Crew, job: int, end: int, ahead: int, busy: int) -> bool:
+    """Whether a job can delay a block of the chain that ends alone in this cycle."""
+    shift = crew.blocks[job].first - end
+    if shift > 0:
+        return shift <= ahead
+    return -shift < busy + (crew.late[job - 1] if job else 0)
+
+
+def _extended(known: _Paths, crew: _Crew, jobs: Sequence[int], near: int | None) -> list[tuple[int, int]]:
+    """The best path to each of these jobs, increasing, with its value."""
+    found, passed, longest = list[tuple[int, int]](), 0, 0
+    for job in jobs:
+        while passed < len(known.row) and known.row[passed][0] < job - 1:
+            longest = max(longest, known.row[passed][1])
+            passed += 1
+        value = max(known.before(job), longest)
+        if passed < len(known.row) and known.row[passed][0] == job - 1:
+            value = max(value, known.row[passed][1] - (job != near))
+        found.append((job, value + crew.blocks[job].letters - (job == near)))
+    return found

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from benchmarks import closed_form as campaign
 from makespan.bounds import closed_form, theorem_l
-from makespan.bounds.theorem_l import MOST_LETTERS, _Block, _late
+from makespan.bounds.theorem_l import MOST_LETTERS, MOST_STRINGS, _Block, _Crew, _late
 from makespan.instance import Instance
 from makespan.machine import Latency, Machine, UnitClass
 from makespan.program import Program
@@ -33,6 +33,14 @@ def upper(instance: Instance) -> int | None:
     again = alignment.bound(instance, Effort(1))
     assert again == (None if found is None else found.upper)
     return again
+
+
+def crew(string: str, warps: int, latency: dict[str, int]) -> _Crew:
+    """Without a look at the premises."""
+    blocks = [_Block(*block[:2], *block[3:]) for block in blocks_of(string, latency)]
+    return _Crew(
+        warps, blocks, {name: max((b.letters for b in blocks if b.unit == name), default=0) for name in latency}
+    )
 
 
 # Against exact values
@@ -66,6 +74,20 @@ def test_by_hand(string: str, warps: int, latencies: tuple[int, ...], cycles: in
 @given(letters("CLS", most=60), st.integers(1, 9), st.tuples(*[st.integers(1, 90)] * 3), st.booleans())
 def test_the_checker_has_the_same_bound(string: str, warps: int, times: tuple[int, int, int], fast: bool) -> None:
     upper(Instance.of(string, warps, machine(1 if fast else times[0], *times[1:])))
+
+
+@given(st.lists(st.tuples(letters("CLS", most=20), st.integers(1, 4)), min_size=2, max_size=4), st.integers(2, 60))
+def test_the_checker_has_the_same_bound_for_different_strings(warps: list[tuple[str, int]], latency: int) -> None:
+    crews = [(Program.chain(string), count) for string, count in warps]
+    upper(Instance.merged(crews, machine(1, latency, latency + 5)))
+
+
+def test_different_strings_by_hand() -> None:
+    """Who begins with another class never meets the others; who meets them at the start costs a cycle and his run."""
+    apart = Instance.merged([(Program.chain("CCCCL"), 3), (Program.chain("L"), 1)], machine(1, 20))
+    assert upper(apart) == 24 + 2 * (1 + 3) == brute_force(apart).upper
+    together = Instance.merged([(Program.chain("CCL"), 2), (Program.chain("CCCL"), 1)], machine(1, 20))
+    assert upper(together) == max(22 + (1 + 1) + 3, 23 + 2 * 2) == brute_force(together).upper == 27
 
 
 # Large ones
@@ -103,10 +125,9 @@ def test_it_is_left_out_where_theorem_e_says_as_much() -> None:
         Instance.of("CL", 2, Machine("m", (UnitClass("C", 1), UnitClass("L", 1, 1, Latency(8, 9))))),
         Instance.of("CL", 2, Machine("m", (UnitClass("C", 1), UnitClass("L", 1, 1, Latency(9, 9))), issue_width=2)),
         Instance.of("C|L", 2, machine(1, 9)),
-        Instance.merged([(Program.chain("CL"), 1), (Program.chain("L"), 1)], machine(1, 9)),
         Instance.of(Program(tuple(Program.chain("CL").places), (0, 1)), 2, machine(1, 9)),
     ],
-    ids=["capacity", "interval", "range", "width", "barrier", "groups", "choice"],
+    ids=["capacity", "interval", "range", "width", "barrier", "choice"],
 )
 def test_what_it_does_not_know(unknown: Instance) -> None:
     assert upper(unknown) is None
@@ -122,8 +143,7 @@ def test_the_distance_that_it_asks_for(latency: int, cycles: int | None) -> None
     """Two other warps fill six cycles with CCC; without the premise the bound would be wrong at a latency of 5."""
     assert upper(Instance.of("CCCLC", 3, machine(1, latency))) == cycles
     short = Instance.of("CCCLC", 3, machine(1, 5))
-    blocks = [_Block(*block[:2], *block[3:]) for block in blocks_of("CCCLC", {"C": 1, "L": 5})]
-    assert 9 + _late(blocks, {"C": 3, "L": 1}, 2)[-1] == 15 < brute_force(short).upper == 16
+    assert 9 + _late([crew("CCCLC", 3, {"C": 1, "L": 5})])[0][-1] == 15 < brute_force(short).upper == 16
 
 
 def test_a_chain_of_warps_must_not_be_overtaken() -> None:
@@ -136,6 +156,9 @@ def test_long_strings_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     most = Instance.of("CCL" * (MOST_LETTERS // 3), 2, machine(1, 2000))
     assert theorem_l(most) is not None
     assert theorem_l(Instance.of("CCL" * (MOST_LETTERS // 3 + 1), 2, machine(1, 2000))) is None
+    many = [(Program.chain("C" * length + "L"), 1) for length in range(1, MOST_STRINGS + 2)]
+    assert theorem_l(Instance.merged(many, machine(1, 2000))) is None
+    assert theorem_l(Instance.merged(many[1:], machine(1, 2000))) is not None
     monkeypatch.setattr(alignment, "MOST_STEPS", 10_000)
     with pytest.raises(TooMuchWork):
         alignment.bound(most, Effort(1))
@@ -148,23 +171,28 @@ def evaluated(without: str = "", count: int = 150) -> Counter[str]:
     """How often each inequality was evaluated, held with equality, and was violated."""
     draw, found = random.Random(f"{without} {count}"), Counter[str]()
     while count:
-        units, warps = "CLS"[: draw.choice((2, 2, 3))], draw.randint(2, 6)
-        string = "".join(draw.choice(units) * draw.randint(1, 3) for _ in range(draw.randint(2, 15)))
-        times = [1, *(draw.randint(1, 4 * warps) for _ in units[1:])]
+        units = "CLS"[: draw.choice((2, 2, 3))]
+        groups = [
+            ("".join(draw.choice(units) * draw.randint(1, 3) for _ in range(draw.randint(2, 15))), draw.randint(1, 6))
+            for _ in range(draw.choice((1, 1, 2, 3)))
+        ]
+        warps = dict(groups)
+        times = [1, *(draw.randint(1, 4 * sum(warps.values())) for _ in units[1:])]
         latency = dict(zip(units, times, strict=True))
-        instance = Instance.of(string, warps, machine(*times))
+        programs = [(Program.chain(string), many) for string, many in warps.items()]
+        instance = Instance.merged(programs, machine(*times))
         if without != "distance" and theorem_l(instance) is None:
             continue
         count -= 1
         if without == "range":
             some = (UnitClass(name, 1, 1, Latency(max(1, one - 3), one)) for name, one in latency.items())
-            instance = Instance.of(string, warps, Machine("m", tuple(some)))
-        blocks = [_Block(*block[:2], *block[3:]) for block in blocks_of(string, latency)]
-        largest = {name: max((b.letters for b in blocks if b.unit == name), default=0) for name in units}
-        late = _late(blocks, largest, warps - 1)[1:]
+            instance = Instance.merged(programs, Machine("m", tuple(some)))
+        late = _late([crew(string, many, latency) for string, many in warps.items()])
+        lates = {string: own[1:] for string, own in zip(warps, late, strict=True)}
+        strings = [program.letters or "" for program in instance.programs()]
         for _ in range(3):
             run = [segments[0] for segments in random_run(draw, instance).segments]
-            for name, left in Ledger(string, latency, run, late, without).inequalities():
+            for name, left in Ledger(strings, latency, run, lates, without).inequalities():
                 found[name] += 1
                 found[f"{name} tight"] += left == 0
                 found[f"{name} violated"] += left < 0
