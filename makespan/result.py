@@ -29,6 +29,7 @@ class Upper(StrEnum):
     THEOREM_E = "theorem-e"
     THEOREM_L = "theorem-l"
     THEOREM_A = "theorem-a"  # of bundles from before theorem E, which contains it
+    ISSUE_SLOTS = "issue-slots"
     POTENTIAL = "potential"
     TWO_WARP_DP = "two-warp-dp"
     SEARCH = "search"

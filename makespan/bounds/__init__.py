@@ -2,6 +2,7 @@
 
 from makespan.bounds.best_case import least_possible
 from makespan.bounds.closed_form import closed_form
+from makespan.bounds.issue_slots import issue_slots
 from makespan.bounds.pairing import pairs
 from makespan.bounds.pessimistic import any_units, pessimistic
 from makespan.bounds.phases import Phase, phases
@@ -12,6 +13,7 @@ __all__ = [
     "Phase",
     "any_units",
     "closed_form",
+    "issue_slots",
     "least_possible",
     "pairs",
     "pessimistic",

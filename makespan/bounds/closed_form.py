@@ -2,13 +2,14 @@
 
 from collections.abc import Callable
 
+from makespan.bounds.issue_slots import issue_slots
 from makespan.bounds.pessimistic import pessimistic
 from makespan.bounds.theorem_e import theorem_e
 from makespan.bounds.theorem_l import theorem_l
 from makespan.instance import Instance
 from makespan.result import Upper, UpperBound
 
-CLOSED_FORMS: tuple[Callable[[Instance], UpperBound | None], ...] = (theorem_e, theorem_l)
+CLOSED_FORMS: tuple[Callable[[Instance], UpperBound | None], ...] = (theorem_e, theorem_l, issue_slots)
 """All besides M^L + M^C; each is None for an instance that it does not know. `verify.bounds` has its own of each."""
 
 

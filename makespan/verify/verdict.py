@@ -313,6 +313,7 @@ _PROOFS = {
     Upper.THEOREM_E: "theorem E",
     Upper.THEOREM_L: "theorem L",
     Upper.THEOREM_A: "theorem A",
+    Upper.ISSUE_SLOTS: "the theorems of issue slots",
     Upper.POTENTIAL: "its potential",
     Upper.TWO_WARP_DP: "all pairs of places",
     Upper.PHASES: "the phases between its barriers",

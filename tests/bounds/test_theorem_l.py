@@ -49,7 +49,7 @@ def crew(string: str, warps: int, latency: dict[str, int]) -> _Crew:
 def test_it_is_never_below_the_exact_value() -> None:
     draw, found = random.Random(1), Counter[str]()
     for _ in range(150):
-        found.update(campaign.judge(campaign.instance(draw, campaign.LONG["long latencies"]), patience=60))
+        found.update(campaign.judge(campaign.instance(draw, campaign.KINDS["long latencies"]), patience=60))
     assert not found["wrong"]
     assert found["theorem-l"] > 40
 

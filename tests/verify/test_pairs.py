@@ -134,7 +134,7 @@ def test_more_paths_than_can_be_followed_prove_nothing(monkeypatch: pytest.Monke
 def forgeries(count: int, seed: int) -> dict[str, int]:
     """Random weights for random claims: what is accepted is true, and no more than the weights prove."""
     draw, outcomes = random.Random(seed), {"accepted": 0, "rejected": 0}
-    kinds = list(closed_form.KINDS.values())
+    kinds = [closed_form.KINDS[name] for name in closed_form.OF_THEOREM_E]
     for number in range(count):
         instance = closed_form.instance(draw, kinds[number % len(kinds)])
         document = bundle(by_weights(instance))

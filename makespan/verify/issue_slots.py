@@ -1,0 +1,88 @@
+"""Theorems O1 and O2 of docs/theory.md, for the checker: warps that wait for issue slots, and never for a port."""
+
+from itertools import accumulate
+from typing import NamedTuple
+
+from makespan.instance import Instance
+from makespan.machine import DELAY, Latency, Machine
+from makespan.program import BARRIER, Program
+
+MOST_GAPS = 1_000_000
+"""Of all warps together as one of each group sees them, for each group."""
+
+
+class _Times(NamedTuple):
+    """Of equal warps that never wait: when they are ready for each letter, and have finished; one more than letters."""
+
+    gaps: list[Latency]
+    first: list[int]
+    last: list[int]
+    warps: int
+
+
+def bound(instance: Instance) -> int | None:
+    """The sharper of both, in cycles; None where a premise fails, or there is too much to compare."""
+    programs = [group.program for group in instance.groups]
+    if len(programs) * sum(program.end for program in programs) > MOST_GAPS:
+        return None
+    if not all(program.is_chain and all(place.unit != BARRIER for place in program.places) for program in programs):
+        return None
+    width = _width(instance.machine, set().union(*(program.units for program in programs)))
+    if width is None:
+        return None
+    times = [_times(group.program, instance.machine, group.warps) for group in instance.groups]
+    passing = max(z.last[-1] + _passing(z, times, width) for z in times)
+    return min(passing, times[0].last[-1] + _apart(times[0], width)) if len(times) == 1 else passing
+
+
+def _width(machine: Machine, used: set[str]) -> int | None:
+    """How many warps issue whenever another one is ready and does not; and never more.
+
+    With an issue width, in the `interval - 1` cycles before and in this one, less than `interval` times the width are
+    issued while a slot is left; a class with so many ports has one left, too. The ports of a single class, held for
+    one cycle, limit issue as slots do.
+    """
+    width, units = machine.issue_width, [unit for unit in machine.units if unit.name in used]
+    if len(units) == 1 and units[0].interval == 1:
+        return min(units[0].capacity, width or units[0].capacity)
+    if width is None or DELAY in used or any(unit.capacity // unit.interval < width for unit in units):
+        return None
+    return width
+
+
+def _times(program: Program, machine: Machine, warps: int) -> _Times:
+    latency = {unit.name: unit.latency for unit in machine.units}
+    gaps = [latency[place.unit] for place in program.places]
+    first, last = (list(accumulate(sums, initial=0)) for sums in zip(*((g.least, g.most) for g in gaps), strict=True))
+    return _Times(gaps, first, last, warps)
+
+
+def _apart(z: _Times, width: int) -> int:
+    """O1: `rest` for every letter, less those behind which all are apart, fill all slots of so many cycles."""
+    rest, cuts, letters = z.warps - 1, 0, len(z.gaps)
+    for letter in range(1, letters):
+        cuts += z.first[letter] - z.last[letter - 1] > rest * (letter - cuts) // width
+    return rest * (letters - cuts) // width
+
+
+def _passing(z: _Times, times: list[_Times], width: int) -> int:
+    """O2: the largest D that is not above what remains of the others' letters.
+
+    A gap of z that begins at t alone begins at t + D at the latest, and counts those who cannot be through before. So
+    what remains changes at certain D, which are tried from the largest on.
+    """
+    others = sorted(((w.first[-2], w.warps - (w is z)) for w in times), reverse=True)
+    longest = max((gap.most for w in times for gap in w.gaps[:-1]), default=1)
+    seen = list[tuple[int, int]]()
+    for begin, gap in zip(z.last, z.gaps[:-1], strict=False):
+        warps = issued = 0
+        for through, more in others:
+            warps += more
+            before, issued = issued, max(0, min(warps, width * (longest - 1)) - width * (longest - gap.most))
+            seen.append((through - begin, issued - before))
+    remains = sum(len(w.gaps) * (w.warps - (w is z)) for w in times)
+    for most, counted in sorted(seen, reverse=True):
+        if remains // width > most:  # D is above `most`, where no gap more counts
+            break
+        remains -= counted
+    return remains // width
