@@ -11,6 +11,7 @@ from makespan.engines.cpsat.engine import CpSat
 from makespan.engines.engine import Engine, Known, refusal
 from makespan.engines.finding import Finding
 from makespan.engines.ilp.engine import Ilp
+from makespan.engines.levels.engine import Levels
 from makespan.engines.limits import Limits
 from makespan.engines.search.engine import Search
 from makespan.engines.two_warps.engine import TwoWarps
@@ -21,9 +22,9 @@ from makespan.schedule import Schedule
 from makespan.simulate import Choices, replay, shortest
 from makespan.simulate.choices import routes
 
-TWO_WARPS, CERTIFICATES, SEARCH, CPSAT, ILP = TwoWarps(), Certificates(), Search(), CpSat(), Ilp()
+TWO_WARPS, CERTIFICATES, LEVELS, SEARCH, CPSAT, ILP = TwoWarps(), Certificates(), Levels(), Search(), CpSat(), Ilp()
 
-ENGINES: tuple[Engine, ...] = (TWO_WARPS, CERTIFICATES, SEARCH, CPSAT, ILP)
+ENGINES: tuple[Engine, ...] = (TWO_WARPS, CERTIFICATES, LEVELS, SEARCH, CPSAT, ILP)
 """All there are."""
 
 AUTO = "auto"
@@ -37,7 +38,7 @@ BACKENDS = {
 """What `backend` may be."""
 
 SHARE_OF_TIME = 0.5
-"""What certificates and beams may take of the time before the search begins."""
+"""What levels may take of the time before certificates and beams begin, and these before the search begins."""
 
 SHARE_OF_BEST_CASE = 0.25
 """What is left for the best case, where it is asked for, however hard the worst case is."""
@@ -157,6 +158,8 @@ def _turns(
         yield ((TWO_WARPS, limits),)
     if is_small:
         yield ((SEARCH, limits),)
+    if auto and not current().closed and refusal(LEVELS, instance, limits) is None:
+        yield ((LEVELS, limits.part(SHARE_OF_TIME)),)
     if limits.expired:
         return
     if not current().closed and refusal(CERTIFICATES, instance, limits) is None:
