@@ -38,7 +38,10 @@ BACKENDS = {
 """What `backend` may be."""
 
 SHARE_OF_TIME = 0.5
-"""What levels may take of the time before certificates and beams begin, and these before the search begins."""
+"""What certificates and beams may take of the time before the search begins."""
+
+SHARE_OF_LEVELS = 0.25
+"""What levels may take before certificates begin."""
 
 SHARE_OF_BEST_CASE = 0.25
 """What is left for the best case, where it is asked for, however hard the worst case is."""
@@ -159,7 +162,7 @@ def _turns(
     if is_small:
         yield ((SEARCH, limits),)
     if auto and not current().closed and refusal(LEVELS, instance, limits) is None:
-        yield ((LEVELS, limits.part(SHARE_OF_TIME)),)
+        yield ((LEVELS, limits.part(SHARE_OF_LEVELS)),)
     if limits.expired:
         return
     if not current().closed and refusal(CERTIFICATES, instance, limits) is None:

@@ -6,7 +6,6 @@ worst case is what the string takes alone, and the most that anybody can be late
 """
 
 from functools import cache
-from itertools import accumulate
 from math import inf
 
 import numpy as np
@@ -85,14 +84,20 @@ class Levels:
     def __init__(self, instance: Instance) -> None:
         self._instance = instance
         latency = {unit.name: unit.latency.most for unit in instance.machine.units}
-        gaps = [latency[place.unit] for place in instance.groups[0].program.places]
-        begins = list(accumulate(gaps[:-1], initial=0))
+        gaps = np.array([latency[place.unit] for place in instance.groups[0].program.places], dtype=np.int64)
+        begins = np.concatenate(([0], np.cumsum(gaps[:-1])))
         self._alone = _alone(instance)
-        self._issues = np.zeros(begins[-1] + 1, dtype=np.int64)
-        self._issues[begins] = 1
-        self._left = np.cumsum(self._issues[::-1])[::-1].copy()
-        self.bits = _bits(instance)
-        self._late, self._ready = (np.zeros(instance.warps, dtype=np.int64) for _ in range(2))
+        self._most = closed_form(instance).upper - self._alone
+        self.bits = self._most.bit_length()
+        issues = np.zeros(begins[-1] + 1, dtype=np.int64)
+        issues[begins] = 1
+        longest = gaps[:-1].max(initial=0)
+        long = np.zeros(len(issues) + 1, dtype=np.int64)
+        if instance.warps <= longest:  # so that a gap has room for a letter of each of the others
+            long[begins[:-1][gaps[:-1] == longest] + 1] = 1
+        left = np.cumsum(issues[::-1])[::-1].copy()
+        late, ready = (np.zeros(instance.warps, dtype=np.int64) for _ in range(2))
+        self._scene = loops.Scene(issues, left, np.cumsum(long), late, ready)
         self._levels = [np.zeros(1, dtype=np.int64)]
         self._latest: tuple[int, int] | None = None
 
@@ -121,9 +126,7 @@ class Levels:
                 return None
             some = keys[begin : begin + _KEYS_PER_CALL]
             same, new = np.empty_like(some), np.empty(len(some) * self._instance.warps, dtype=np.int64)
-            kept, made = loops.grow(
-                cycle, some, self.bits, floor, self._issues, self._left, self._late, self._ready, same, new
-            )
+            kept, made = loops.grow(cycle, some, self.bits, floor, self._most, self._scene, same, new)
             parts += [same[:kept], np.unique(new[:made])]
             changed = changed or kept < len(some)
         return np.unique(np.concatenate(parts)) if changed else keys
@@ -135,7 +138,7 @@ class Levels:
         cycle, key = self._latest
         keys = [key]
         for at in range(cycle - 1, -1, -1):
-            number = loops.parent(at, self._levels[at], self.bits, key, self._issues, self._late, self._ready)
+            number = loops.parent(at, self._levels[at], self.bits, key, self._scene)
             if number < 0:
                 raise BrokenPromiseError("a level has a state to which none before it leads")
             key = int(self._levels[at][number])
@@ -145,10 +148,10 @@ class Levels:
     def _schedule(self, keys: list[int]) -> Schedule:
         """Name the warps; behind the last key anybody who is ready may issue."""
         late, cycles = np.zeros(self._instance.warps, dtype=np.int64), list[tuple[int, ...]]()
-        after = np.zeros_like(late)
-        while (len(cycles) - late < len(self._issues)).any():
+        after, issues = np.zeros_like(late), self._scene.issues
+        while (len(cycles) - late < len(issues)).any():
             at = len(cycles) - late
-            ready = self._issues[np.clip(at, 0, len(self._issues) - 1)] * (at >= 0) * (at < len(self._issues))
+            ready = issues[np.clip(at, 0, len(issues) - 1)] * (at >= 0) * (at < len(issues))
             choices = [int(warp) for warp in np.flatnonzero(ready)]
             if len(cycles) + 1 < len(keys) and len(choices) > 1:
                 loops.unpack(keys[len(cycles) + 1], self.bits, after)
