@@ -44,7 +44,7 @@ class _Crew(NamedTuple):
 
 
 def theorem_l(instance: Instance) -> UpperBound | None:
-    """The bound of theorem L; None where a premise fails, so always if there are as many warps as the latencies long.
+    """The bound of theorem L; None where a premise fails, as a rule where W is not well below the longest latency.
 
     >>> from makespan import Latency, Machine, UnitClass
     >>> loads = Machine("loads", (UnitClass("C", 1), UnitClass("L", 1, 1, Latency(400, 400))))
