@@ -1,11 +1,11 @@
 """Theorem L: under long latencies warps spread out once, and then delay each other little.
 
-For strings, with one port, an interval of one cycle and one latency for each class, and no issue width. A *block* is a
-run of a class of latency 1, or one instruction of another class. Follow the last finisher back: at each of its blocks,
-change to the one of its equals that came to this block last. Warps that come through one port come at different times,
-so a warp at the same block costs a cycle less than it takes. What warps at other blocks cost depends on how their
-string aligns with that of the last finisher when shifted, and how late a warp can be says how far it can be shifted:
-one pass over the strings finds both. For W equal strings of which no shift is large enough, the bound is
+For strings, with one port, an interval of one cycle and one latency for each class, and no issue width that binds. A
+*block* is a run of a class of latency 1, or one instruction of another class. Follow the last finisher back: at each of
+its blocks, change to the one of its equals that came to this block last. Warps that come through one port come at
+different times, so a warp at the same block costs a cycle less than it takes. What warps at other blocks cost depends
+on how their string aligns with that of the last finisher when shifted, and how late a warp can be says how far it can
+be shifted: one pass over the strings finds both. For W equal strings of which no shift is large enough, the bound is
 c + (W-1) (1 + S) with S equal neighbours in runs. Proof: docs/theory.md.
 """
 

@@ -1,7 +1,7 @@
 """Theorem L, for the checker: how late warps with strings can make each other. docs/theory.md has the theorem.
 
-Premises: every program is a string without barriers; no issue width; every class that is used has one port, an interval
-of one cycle and one latency; and both premises on distances hold, (L1) and (L2).
+Premises: every program is a string without barriers; no issue width that could bind; every class that is used has one
+port, an interval of one cycle and one latency; and both premises on distances hold, (L1) and (L2).
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,6 +12,7 @@ from typing import NamedTuple
 from makespan.instance import Group, Instance
 from makespan.machine import Latency
 from makespan.verify.refusal import Effort, Work
+from makespan.verify.waiting import binding_width
 
 MOST_STEPS = 50_000_000
 """Looks at pairs of blocks, and at nodes of a tree."""
@@ -34,7 +35,7 @@ def bound(instance: Instance, effort: Effort) -> int | None:
     """
     used = frozenset[str]().union(*(group.program.units for group in instance.groups))
     units = [unit for unit in instance.machine.units if unit.name in used]
-    if instance.machine.issue_width is not None or instance.has_barriers:
+    if binding_width(instance) is not None or instance.has_barriers:
         return None
     if any(unit.capacity != 1 or unit.interval != 1 or unit.latency.least != unit.latency.most for unit in units):
         return None

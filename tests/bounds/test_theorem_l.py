@@ -123,7 +123,7 @@ def test_it_is_left_out_where_theorem_e_says_as_much() -> None:
         Instance.of("CL", 2, Machine("m", (UnitClass("C", 2), UnitClass("L", 1, 1, Latency(9, 9))))),
         Instance.of("CL", 2, Machine("m", (UnitClass("C", 1), UnitClass("L", 1, 2, Latency(9, 9))))),
         Instance.of("CL", 2, Machine("m", (UnitClass("C", 1), UnitClass("L", 1, 1, Latency(8, 9))))),
-        Instance.of("CL", 2, Machine("m", (UnitClass("C", 1), UnitClass("L", 1, 1, Latency(9, 9))), issue_width=2)),
+        Instance.of("CL", 2, Machine("m", (UnitClass("C", 1), UnitClass("L", 1, 1, Latency(9, 9))), issue_width=1)),
         Instance.of("C|L", 2, machine(1, 9)),
         Instance.of(Program(tuple(Program.chain("CL").places), (0, 1)), 2, machine(1, 9)),
     ],
