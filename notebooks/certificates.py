@@ -140,9 +140,9 @@ assert (verdict.lower, verdict.upper) == (14, 14)
 print(verdict)
 
 # %% [markdown]
-# Now every number of the certificate that is no part of a progression is changed, one after another, and the digest is
-# made to fit. Many changes are rejected. Some are accepted, because the changed function is a potential, too: not every
-# number matters. But whatever is accepted proves a bound that holds: none is below 14.
+# Now every number of the certificate is changed, one after another, and the digest is made to fit. Some changes are
+# rejected. Others are accepted, because the changed function is a potential, too: not every number matters. But
+# whatever is accepted proves a bound that holds: none is below 14.
 
 
 # %%
@@ -167,12 +167,11 @@ def with_change(row_number, place, change):
     return verify({**copy, "sha256": digest(copy)})
 
 
-table = enumerate(rows(document["certificate"]["potentials"][0]))
-single = [(n, p) for n, row in table for p, number in enumerate(row) if isinstance(number, int)]
+shapes = [len(row) for row in rows(document["certificate"]["potentials"][0])]
 changes = (lambda number: number // 2, lambda number: number + 2**20)
-verdicts = [with_change(n, p, change) for n, p in single for change in changes]
+verdicts = [with_change(n, p, change) for n, size in enumerate(shapes) for p in range(size) for change in changes]
 rejected = sum(verdict.outcome is Outcome.REJECTED for verdict in verdicts)
-assert rejected > len(verdicts) // 3
+assert 0 < rejected < len(verdicts)
 assert all(verdict.upper >= 14 for verdict in verdicts if verdict.outcome is Outcome.ACCEPTED)
 print(rejected, "of", len(verdicts), "changes are rejected")
 
