@@ -137,6 +137,14 @@ def test_a_gap_that_is_shorter_by_a_cycle_counts_one_less() -> None:
     assert laps([String(gaps(40, 1), 1), String(gaps(1), 3)], 0, 1) == 3
 
 
+def test_a_gap_has_room_for_so_many_letters() -> None:
+    """Five others, four slots, three gaps of 2, each with a single cycle for others alone: 4 letters each, not 5."""
+    strings = [String(gaps(2, 2, 2, 1), 1), String(gaps(*([2] * 10)), 5)]
+    assert laps(strings, 0, 4) == (5 * 10 - 3 * 4) // 4
+    instance = Instance.merged([(Program.chain("CCCC"), 1), (Program.chain("C" * 10), 5)], machine(2, width=4))
+    assert upper(instance) <= pessimistic(instance)
+
+
 # What is left out on purpose: each of these claims less than some schedule takes
 
 
