@@ -131,25 +131,25 @@ class Runner:
                 letters += [*(codes[unit] for unit in units), len(machine.units) + 1]
                 latencies += [*(0 if unit == BARRIER else next(coming) for unit in units), 0]
             first.append(rows[key])
-        self._work = loops.Work(*map(_ints, (letters, latencies, first, instance.block_of_warp())))
-        self._units = loops.Units(
+        self.work = loops.Work(*map(_ints, (letters, latencies, first, instance.block_of_warp())))
+        self.units = loops.Units(
             _ints([unit.capacity for unit in machine.units]),
             _ints([unit.interval for unit in machine.units]),
             machine.issue_width or instance.warps,
         )
-        self._longest = max(latencies)
-        self._none = loops.Log(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
+        self.longest = max(latencies)
+        self.nothing = loops.Log(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
 
     def makespan(self, policy: str, choices: Choices = _DEFAULT) -> int:
         """Cycles that the run of a policy takes; of `choices` only what concerns policies counts here."""
-        return self._run(policy, choices, self._none)
+        return self._run(policy, choices, self.nothing)
 
     def schedule(self, policy: str, choices: Choices = _DEFAULT) -> Schedule:
         """The run of a policy."""
-        log = self._log()
+        log = self.log()
         makespan = self._run(policy, choices, log)
         order = range(self._instance.warps - 1, -1, -1) if policy == "youngest" else None
-        return self._logged(log, makespan, order)
+        return self.logged(log, makespan, order)
 
     def ranked(self, order: Sequence[int]) -> int:
         """Cycles that a fixed order of all warps takes, see `makespan`.
@@ -157,12 +157,12 @@ class Runner:
         Raises:
             InputError: an order that is not one of all warps.
         """
-        return self._ranked(order, self._none)
+        return self._ranked(order, self.nothing)
 
     def ranked_schedule(self, order: Sequence[int]) -> Schedule:
         """The run of a fixed order of all warps."""
-        log = self._log()
-        return self._logged(log, self._ranked(order, log), order)
+        log = self.log()
+        return self.logged(log, self._ranked(order, log), order)
 
     def _run(self, policy: str, choices: Choices, log: "loops.Log") -> int:
         from makespan.simulate import runner_compiled as loops
@@ -178,7 +178,7 @@ class Runner:
         if policy == "youngest":
             return self._ranked(range(warps - 1, -1, -1), log)
         size = min(choices.group_size, warps)
-        return self._execute(kinds[policy], size, draws_of_policy(choices.seed).state, self._work, log)
+        return self._execute(kinds[policy], size, draws_of_policy(choices.seed).state, self.work, log)
 
     def _ranked(self, order: Sequence[int], log: "loops.Log") -> int:
         import numpy as np
@@ -188,7 +188,7 @@ class Runner:
         warps, chosen = self._instance.warps, np.asarray(order, dtype=np.int64)
         if chosen.shape != (warps,) or not np.array_equal(np.sort(chosen), np.arange(warps)):
             raise InputError(f"an order of {warps} warps has each of 0..{warps - 1} once")
-        work = self._work._replace(first=self._work.first[chosen], block=self._work.block[chosen])
+        work = self.work._replace(first=self.work.first[chosen], block=self.work.block[chosen])
         return self._execute(loops.OLDEST, warps, 0, work, log)
 
     def _execute(self, kind: int, size: int, seed: int, work: "loops.Work", log: "loops.Log") -> int:
@@ -205,10 +205,11 @@ class Runner:
             np.array([seed % 2**64], dtype=np.uint64),
         )
         with np.errstate(over="ignore"):  # without a compiler: random numbers and bits wrap around on purpose
-            state = loops.prepared(work, self._units, self._instance.blocks, self._longest)
-            return int(loops.run(policy, work, self._units, state, log))
+            state = loops.prepared(work, self.units, self._instance.blocks, self.longest)
+            return int(loops.run(policy, work, self.units, state, log))
 
-    def _log(self) -> "loops.Log":
+    def log(self) -> "loops.Log":
+        """Room for every issue of a run."""
         import numpy as np
 
         from makespan.simulate import runner_compiled as loops
@@ -216,8 +217,8 @@ class Runner:
         size = sum(map(len, self._routes.latencies))
         return loops.Log(np.empty(size, dtype=np.int64), np.empty(size, dtype=np.int64))
 
-    def _logged(self, log: "loops.Log", makespan: int, order: Sequence[int] | None) -> Schedule:
-        """A log as a schedule; its slots are the warps, or places in `order`."""
+    def logged(self, log: "loops.Log", makespan: int, order: Sequence[int] | None = None) -> Schedule:
+        """A log as a schedule; its slots are the warps, or places in `order` if there is one."""
         import numpy as np
 
         warps = log.slots if order is None else np.asarray(order, dtype=np.int64)[log.slots]

@@ -1,4 +1,4 @@
-"""The engine of certificates: potentials that prove an upper bound, and witnesses that follow them."""
+"""The engine of certificates: climbing, potentials that prove an upper bound, and witnesses that follow them."""
 
 from collections.abc import Iterator
 
@@ -8,9 +8,12 @@ from makespan.engines.limits import Limits
 from makespan.feature import PROGRAMS, TIMES
 from makespan.instance import Instance
 
+SHARE_OF_CLIMBING = 0.2
+"""What climbing may take of the time."""
+
 
 class Certificates:
-    """Ever finer potentials (`makespan.bounds.potential`), each followed by a beam."""
+    """Climbing, then ever finer potentials (`makespan.bounds.potential`), each followed by a beam."""
 
     name = backend = "certificate"
     about = "bounds, certificates and schedules that follow them, no search"
@@ -19,8 +22,14 @@ class Certificates:
     def obstacle(self, instance: Instance, limits: Limits) -> str | None:
         """See `Engine`; there is none, it may only prove nothing."""
 
-    def find(self, instance: Instance, known: Known, limits: Limits) -> Iterator[Finding]:  # noqa: ARG002 - of its own
+    def find(self, instance: Instance, known: Known, limits: Limits) -> Iterator[Finding]:
         """See `Engine`."""
         with limits.preparing():
             from makespan.engines.certificate import improve
+            from makespan.engines.construct import ranking
+
+            ranking.load()
+        for witness in ranking.climb(instance, limits.part(SHARE_OF_CLIMBING), known.upper):
+            limits.progress(f"climbing: at least {witness.makespan} cycles")
+            yield Finding(witness=witness)
         yield from improve.improve(instance, limits)

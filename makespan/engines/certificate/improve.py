@@ -3,12 +3,14 @@
 from collections.abc import Callable, Hashable, Iterator
 from typing import NamedTuple
 
+from makespan.bounds import theorem_e
 from makespan.bounds.conditions import Mode, Question
 from makespan.bounds.delays import expanded
 from makespan.bounds.front import Front, front
 from makespan.bounds.potential import Proof, synthesise
-from makespan.certificate import DELAYED_LABEL, Certificate, Node
+from makespan.certificate import DELAYED_LABEL, Certificate, Node, Potential
 from makespan.engines.certificate import beam
+from makespan.engines.certificate.guide import guides
 from makespan.engines.finding import Finding
 from makespan.engines.limits import Limits
 from makespan.instance import Instance
@@ -57,14 +59,15 @@ class _Level(NamedTuple):
 def improve(instance: Instance, limits: Limits) -> Iterator[Finding]:
     """Ever better certificates, each with a quick witness, then wider beams; ends when nothing finer is left.
 
-    Certificates are about the instance with its latencies as places; there are none if these are too many.
+    Certificates are about the instance with its latencies as places; there are none if these are too many. Beams follow
+    the best one, unless theorem E proves fewer cycles.
     """
     expansion = expanded(instance)
     if expansion is None:
         limits.progress("no certificate: the latencies are more places than an instance may have")
         return
     whole = expansion.instance
-    best: Certificate | None = None
+    followed, done = _Followed.theorem_e(instance), None
     fronts: dict[int, Front | None] = {}
     for level in _levels(whole):
         if level.front_states not in fronts:
@@ -72,24 +75,39 @@ def improve(instance: Instance, limits: Limits) -> Iterator[Finding]:
         states = fronts[level.front_states]
         certificate = None if states is None else _certificate(whole, level, states, limits)
         if certificate is not None:
-            best = certificate
-            limits.progress(f"certificate: at most {best.upper} cycles")
-            yield Finding(upper=best.upper, evidence=Upper.POTENTIAL, certificate=best)
-            yield from _witnesses(instance, best, QUICK_BEAM, limits)
-    if best is not None:
-        for wide in WIDE_BEAMS:
-            yield from _witnesses(instance, best, wide, limits)
+            limits.progress(f"certificate: at most {certificate.upper} cycles")
+            yield Finding(upper=certificate.upper, evidence=Upper.POTENTIAL, certificate=certificate)
+            if followed is None or certificate.upper < followed.upper:
+                followed = _Followed(certificate.upper, certificate.potentials)
+        if followed is not done:
+            yield from _witnesses(instance, followed, QUICK_BEAM, limits)
+            done = followed
+    for wide in WIDE_BEAMS:
+        yield from _witnesses(instance, followed, wide, limits)
+
+
+class _Followed(NamedTuple):
+    """What beams follow: a potential for every group that may hold the laggard, and the bound that they say."""
+
+    upper: int
+    potentials: tuple[Potential, ...]
+
+    @classmethod
+    def theorem_e(cls, instance: Instance) -> "_Followed | None":
+        """Those of theorem E, where the beam knows the instance."""
+        bound = None if instance.beyond(beam.KNOWS) else theorem_e(instance)
+        return None if bound is None else cls(bound.upper, guides(instance))
 
 
 def _witnesses(
-    instance: Instance, certificate: Certificate, size: tuple[int, int], limits: Limits
+    instance: Instance, followed: _Followed | None, size: tuple[int, int], limits: Limits
 ) -> Iterator[Finding]:
     """What a beam of this size finds for every group that may hold the laggard, where it knows the instance."""
-    if instance.beyond(beam.KNOWS):
+    if followed is None or instance.beyond(beam.KNOWS):
         return
     with limits.preparing():
         beam.load()
-    for potential in certificate.potentials:
+    for potential in followed.potentials:
         witness = None if limits.expired else beam.search(instance, potential, *size, limits)
         if witness is not None:
             limits.progress(f"beam of {size[0]} states: at least {witness.makespan} cycles")

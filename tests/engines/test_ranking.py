@@ -1,0 +1,116 @@
+"""Climbing: what it yields is replayed and never too long, and a run of a ranking is that of the plain simulator."""
+
+import random
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from makespan.bounds import closed_form
+from makespan.engines.construct import ranking
+from makespan.engines.construct import ranking_compiled as loops
+from makespan.engines.limits import Limits
+from makespan.errors import UnsupportedError
+from makespan.instance import Instance
+from makespan.machine import Latency, Machine, UnitClass
+from makespan.simulate import replay
+from makespan.simulate.choices import Choices, routes
+from makespan.simulate.policies import Policy, simulated
+from makespan.simulate.runner import Runner
+from tests.effort import Looks
+from tests.strategies import general_instances
+
+SLOW = Machine("slow", (UnitClass("C", 1), UnitClass("L", 1, 1, Latency(10, 10))))
+FORTY = "".join(random.Random(1).choices("CL", k=40))
+
+
+class Ranked(Policy):
+    """Picks who stands at the smallest rank, in the words of the plain simulator."""
+
+    def __init__(self, rows: Sequence[Sequence[int]]) -> None:
+        self._rows = [list(row) for row in rows]
+
+    def pick(self, able: Sequence[int]) -> int:
+        """Every pick is an issue, so the next rank of a warp is that of its next place."""
+        chosen = min(able, key=lambda warp: (self._rows[warp][0], warp))
+        del self._rows[chosen][0]
+        return chosen
+
+
+@settings(max_examples=60)
+@given(general_instances(most_warps=5, most=5), st.randoms(use_true_random=False))
+def test_a_run_of_a_ranking_is_as_long_as_in_the_plain_simulator(instance: Instance, draw: random.Random) -> None:
+    chosen = routes(instance, Choices())
+    runner = Runner(instance, chosen)
+    entries = list(range(len(runner.work.letters)))
+    draw.shuffle(entries)
+    order = np.array(entries, dtype=np.int64)
+    ranks = np.argsort(order)
+    rows = [
+        ranks[first : first + len(own)].tolist() for first, own in zip(runner.work.first, chosen.latencies, strict=True)
+    ]
+    state, log = loops.prepared(runner.work, runner.units, runner.longest), runner.log()
+    with np.errstate(over="ignore"):
+        cycles = loops.run(runner.work, runner.units, loops.Ranking(order, ranks), state, log)
+    assert replay(instance, runner.logged(log, cycles)) == cycles
+    assert cycles == simulated(instance, Ranked(rows), chosen).makespan
+
+
+@settings(max_examples=30)
+@given(general_instances(most_warps=5, most=5))
+def test_schedules_get_longer_and_stay_work_conserving(instance: Instance) -> None:
+    enough = closed_form(instance).upper
+    found = list(ranking.climb(instance, Limits(), enough))
+    lengths = [replay(instance, schedule) for schedule in found]
+    assert lengths == sorted(set(lengths))
+    assert 0 < lengths[-1] <= enough
+    assert [schedule.cycles for schedule in ranking.climb(instance, Limits(), enough)] == [one.cycles for one in found]
+
+
+@pytest.mark.parametrize(
+    ("instance", "worst"),
+    [
+        (Instance.of("CLCLCL", 10, Machine.of({"C": 2, "L": 2})), 19),
+        (Instance.of("CCLLCC", 10, Machine.of({"C": 2, "L": 1})), 28),
+        (Instance.of("CLLCLL", 10, Machine.of({"C": 1, "L": 2})), 24),
+    ],
+)
+def test_climbing_reaches_what_an_exhaustive_search_has_found(instance: Instance, worst: int) -> None:
+    *_, last = ranking.climb(instance, Limits(), worst)
+    assert last.makespan == worst
+
+
+def test_climbing_comes_close_to_theorem_e_where_others_can_keep_a_port_busy() -> None:
+    instance = Instance.of(FORTY, 16, SLOW)
+    first, *_, last = ranking.climb(instance, Limits(), closed_form(instance).upper)
+    assert first.makespan < last.makespan
+    assert 100 * last.makespan >= 98 * closed_form(instance).upper
+
+
+def test_with_long_latencies_the_first_schedule_is_lockstep() -> None:
+    string, warps, latency = "CCLCLLCCCL", 4, 30
+    machine = Machine("long", (UnitClass("C", 1), UnitClass("L", 1, 1, Latency(latency, latency))))
+    instance = Instance.of(string, warps, machine)
+    alone = string.count("C") + latency * string.count("L")
+    first, *_ = ranking.climb(instance, Limits(), closed_form(instance).upper)
+    assert first.makespan >= alone + (warps - 1) * (1 + 3)  # three neighbours CC
+
+
+def test_climbing_ends_where_nothing_longer_can_be() -> None:
+    instance = Instance.of("CCLLCC", 3, Machine.of({"C": 2, "L": 1}))
+    first, *more = ranking.climb(instance, Limits(), 1)
+    assert (first.makespan > 1, more) == (True, [])
+
+
+def test_climbing_stops_at_a_limit() -> None:
+    instance = Instance.of(FORTY, 16, SLOW)
+    assert list(ranking.climb(instance, Limits(seconds=0), 10_000)) == []
+    early = list(ranking.climb(instance, Looks(6), 10_000))
+    assert len(early) == 1 < len(list(ranking.climb(instance, Limits(), 10_000)))
+
+
+def test_climbing_refuses_barriers_between_blocks() -> None:
+    with pytest.raises(UnsupportedError, match="climbing does not know barriers"):
+        list(ranking.climb(Instance.of("C|L", 4, blocks=2), Limits(), 100))
