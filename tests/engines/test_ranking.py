@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -15,12 +16,13 @@ from makespan.engines.limits import Limits
 from makespan.errors import UnsupportedError
 from makespan.instance import Instance
 from makespan.machine import Latency, Machine, UnitClass
+from makespan.program import Program
 from makespan.simulate import replay
 from makespan.simulate.choices import Choices, routes
 from makespan.simulate.policies import Policy, simulated
 from makespan.simulate.runner import Runner
 from tests.effort import Looks
-from tests.strategies import general_instances
+from tests.strategies import general_instances, letters
 
 SLOW = Machine("slow", (UnitClass("C", 1), UnitClass("L", 1, 1, Latency(10, 10))))
 FORTY = "".join(random.Random(1).choices("CL", k=40))
@@ -89,13 +91,52 @@ def test_climbing_comes_close_to_theorem_e_where_others_can_keep_a_port_busy() -
     assert 100 * last.makespan >= 98 * closed_form(instance).upper
 
 
-def test_with_long_latencies_the_first_schedule_is_lockstep() -> None:
-    string, warps, latency = "CCLCLLCCCL", 4, 30
-    machine = Machine("long", (UnitClass("C", 1), UnitClass("L", 1, 1, Latency(latency, latency))))
-    instance = Instance.of(string, warps, machine)
-    alone = string.count("C") + latency * string.count("L")
-    first, *_ = ranking.climb(instance, Limits(), closed_form(instance).upper)
-    assert first.makespan >= alone + (warps - 1) * (1 + 3)  # three neighbours CC
+@given(letters(most=14), st.integers(1, 9), st.integers(0, 5))
+def test_lockstep_takes_what_theorem_l_says(string: str, warps: int, more: int) -> None:
+    slow = Latency(warps + more, warps + more)
+    instance = Instance.of(string, warps, Machine("long", (UnitClass("C", 1), UnitClass("L", 1, 1, slow))))
+    alone = string.count("C") + slow.most * string.count("L")
+    neighbours = sum(pair == ("C", "C") for pair in pairwise(string))
+    assert begun(instance, None, 2) == alone + (warps - 1) * (1 + neighbours)
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 4), st.sampled_from("CS")), min_size=1, max_size=5),
+    st.integers(0, 3),
+    st.integers(1, 5),
+    st.integers(1, 5),
+    st.integers(0, 3),
+)
+def test_starvation_attains_theorem_e(
+    blocks: list[tuple[int, str]], tail: int, own: int, other: int, more: int
+) -> None:
+    string = "".join("L" * count + after for count, after in blocks) + "L" * tail
+    machine = Machine(
+        "short",
+        (
+            UnitClass("L", 1, 1, Latency(own, own)),
+            UnitClass("C", 1, 1, Latency(other, other)),
+            UnitClass("S", 1, 1, Latency(1, 1)),
+        ),
+    )
+    instance = Instance.of(string, 1 + own + other + more, machine)
+    assert begun(instance, instance.warps - 1, 0) == closed_form(instance).upper
+
+
+def begun(instance: Instance, laggard: int | None, rule: int) -> int:
+    """Cycles of the schedule that a rule begins with."""
+    return ranking._begun(instance, laggard, ranking.RULES[rule]).makespan
+
+
+def test_long_paths_are_improved_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ranking, "PART", 12)
+    monkeypatch.setattr(ranking, "PATIENCE_FOR_PARTS", 1)
+    short, long = Program.chain("CLLC"), Program.chain(FORTY)
+    instance = Instance.merged([(long, 6), (short, 2)], Machine.of({"C": 2, "L": 2}))
+    lengths = [replay(instance, schedule) for schedule in ranking.climb(instance, Limits(), 1000)]
+    assert len(lengths) > 1
+    assert lengths == sorted(set(lengths))
+    assert lengths[-1] <= closed_form(instance).upper
 
 
 def test_climbing_ends_where_nothing_longer_can_be() -> None:

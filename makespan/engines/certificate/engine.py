@@ -8,7 +8,7 @@ from makespan.engines.limits import Limits
 from makespan.feature import PROGRAMS, TIMES
 from makespan.instance import Instance
 
-SHARE_OF_CLIMBING = 0.2
+SHARE_OF_CLIMBING = 0.4
 """What climbing may take of the time."""
 
 
