@@ -17,7 +17,7 @@ from tests.strategies import instances, runs
 def value(potential: Potential, groups: Sequence[int], places: Sequence[int], laggard: int) -> int:
     """The largest of its tables."""
     sums = []
-    for _, table in potential.nodes:
+    for table in potential.tables:
         rows = [(*row, 0) for row in table.others]
         others = sum(
             rows[group][place]
