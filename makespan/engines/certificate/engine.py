@@ -8,12 +8,12 @@ from makespan.engines.limits import Limits
 from makespan.feature import PROGRAMS, TIMES
 from makespan.instance import Instance
 
-SHARE_OF_CLIMBING = 0.4
-"""What climbing may take of the time."""
+SHARE = 0.4
+"""What the first beam may take of the time, and climbing of the rest."""
 
 
 class Certificates:
-    """Climbing, then ever finer potentials (`makespan.bounds.potential`), each followed by a beam."""
+    """A beam along theorem E, climbing, then ever finer potentials (`makespan.bounds.potential`), each with a beam."""
 
     name = backend = "certificate"
     about = "bounds, certificates and schedules that follow them, no search"
@@ -29,7 +29,8 @@ class Certificates:
             from makespan.engines.construct import ranking
 
             ranking.load()
-        for witness in ranking.climb(instance, limits.part(SHARE_OF_CLIMBING), known.upper):
+        yield from improve.follow_theorem_e(instance, limits.part(SHARE))
+        for witness in ranking.climb(instance, limits.part(SHARE), known.upper):
             limits.progress(f"climbing: at least {witness.makespan} cycles")
             yield Finding(witness=witness)
         yield from improve.improve(instance, limits)

@@ -3,7 +3,8 @@
 For instructions that take one cycle, with one table for each class (docs/theory.md, 9, invariants I and J): in the
 table of class Y a warp has its mass left, less what pairs still to come take, and less what is open toward another
 class than Y; the laggard has its letters left, less one where it needs another class than Y. The largest is a bound on
-the cycles left, if the classes have pairs as the theorem wants them; a beam asks for no proof.
+the cycles left, if the classes have pairs as the theorem wants them; a beam asks for no proof. Caps are the
+masses: larger ones guide worse.
 """
 
 from math import lcm

@@ -26,9 +26,9 @@ FRONT_WARPS = 16
 MOST_CYCLES = 200_000
 """Abstract cycles, counted generously, up to which an abstraction is enumerated."""
 
-QUICK_BEAM = (32, 1)
+FIRST_BEAM, QUICK_BEAM = (8, 1), (32, 1)
 WIDE_BEAMS = ((256, 2), (1024, 8), (8192, 64))
-"""(width, states per place of the laggard) of the beams: a quick one after each certificate, wide ones at the end."""
+"""(width, states per place of the laggard) of the beams: one before any certificate, one after each, and wide ones."""
 
 SHARE_OF_TIME = 0.6
 """What one certificate may take of the remaining time, so that some is left for witnesses."""
@@ -60,14 +60,14 @@ def improve(instance: Instance, limits: Limits) -> Iterator[Finding]:
     """Ever better certificates, each with a quick witness, then wider beams; ends when nothing finer is left.
 
     Certificates are about the instance with its latencies as places; there are none if these are too many. Beams follow
-    the best one, unless theorem E proves fewer cycles.
+    the best one, if it proves fewer cycles than theorem E, which wide ones follow otherwise.
     """
     expansion = expanded(instance)
     if expansion is None:
         limits.progress("no certificate: the latencies are more places than an instance may have")
         return
     whole = expansion.instance
-    followed, done = _Followed.theorem_e(instance), None
+    followed = first = _Followed.theorem_e(instance)
     fronts: dict[int, Front | None] = {}
     for level in _levels(whole):
         if level.front_states not in fronts:
@@ -79,11 +79,14 @@ def improve(instance: Instance, limits: Limits) -> Iterator[Finding]:
             yield Finding(upper=certificate.upper, evidence=Upper.POTENTIAL, certificate=certificate)
             if followed is None or certificate.upper < followed.upper:
                 followed = _Followed(certificate.upper, certificate.potentials)
-        if followed is not done:
-            yield from _witnesses(instance, followed, QUICK_BEAM, limits)
-            done = followed
-    for wide in WIDE_BEAMS:
+                yield from _witnesses(instance, followed, QUICK_BEAM, limits)
+    for wide in (QUICK_BEAM, *WIDE_BEAMS) if followed == first else WIDE_BEAMS:
         yield from _witnesses(instance, followed, wide, limits)
+
+
+def follow_theorem_e(instance: Instance, limits: Limits) -> Iterator[Finding]:
+    """What a narrow beam finds before there is a certificate, where it knows the instance."""
+    return _witnesses(instance, _Followed.theorem_e(instance), FIRST_BEAM, limits)
 
 
 class _Followed(NamedTuple):
