@@ -18,6 +18,7 @@ class Feature(Enum):
     INTERVALS = "intervals"
     ISSUE_WIDTH = "an issue width"
     DELAYS = "cycles of delay as places, which need no issue slot"
+    SCHEDULER = "a scheduler that promises something"
 
 
 Features = frozenset[Feature]
@@ -27,3 +28,5 @@ PROGRAMS: Features = frozenset({Feature.CLASSES, Feature.GROUPS, Feature.CHOICES
 TIMES: Features = frozenset({Feature.LATENCIES, Feature.INTERVALS, Feature.ISSUE_WIDTH})
 BARRIERS: Features = frozenset({Feature.BARRIERS})
 DELAYS: Features = frozenset({Feature.DELAYS})
+SCHEDULER: Features = frozenset({Feature.SCHEDULER})
+"""Known to what replays schedules, and to plain bounds: those of any scheduler hold for one that promises something."""

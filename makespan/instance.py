@@ -1,11 +1,11 @@
 """One question: these warps on this machine."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from makespan.errors import InputError, UnsupportedError
 from makespan.feature import Feature, Features
-from makespan.machine import DELAY, PAPER, Machine, UnitClass
+from makespan.machine import DELAY, PAPER, Machine, Scheduler, UnitClass
 from makespan.machine.values import shown
 from makespan.program import Program, merged
 
@@ -14,6 +14,11 @@ MAX_WARP_INSTRUCTIONS = 5_000_000
 MAX_CYCLES = 50_000_000
 """Of one warp alone at its largest latencies, and of all instructions one after another on one port."""
 _MOST_SHOWN = 4
+_PROMISES = {
+    Scheduler.ANY: "",
+    Scheduler.FAIR: " and fair (no warp goes before one that was ready and issued earlier)",
+}
+"""What a scheduler promises, in the words of an assumption."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +158,7 @@ class Instance:
             f"machine {machine.name!r}: units {units}{width}; {holds}",
             "all warps start in cycle 0; a warp executes at most one instruction per cycle, in program order",
             "the scheduler is work-conserving"
+            + _PROMISES[machine.scheduler]
             + (
                 " in every class"
                 if machine.is_basic
@@ -166,6 +172,13 @@ class Instance:
             where = "all warps are in one block" if self.blocks == 1 else f"the warps are in {self.blocks} blocks"
             model += (f"{where}; at a barrier a warp waits for the others of its block, those that have ended aside",)
         return model + tuple(dict.fromkeys(note for group in self.groups for note in group.program.assumptions))
+
+    @property
+    def relaxed(self) -> "Instance":
+        """The same warps under any scheduler: it has all schedules of this instance, so its upper bounds hold here."""
+        if self.machine.scheduler is Scheduler.ANY:
+            return self
+        return replace(self, machine=replace(self.machine, scheduler=Scheduler.ANY))
 
     def __repr__(self) -> str:
         return f"Instance({self})"

@@ -28,6 +28,7 @@ class Upper(StrEnum):
     PESSIMISTIC = "pessimistic"
     THEOREM_E = "theorem-e"
     THEOREM_L = "theorem-l"
+    THEOREM_F = "theorem-f"
     THEOREM_A = "theorem-a"  # of bundles from before theorem E, which contains it
     ISSUE_SLOTS = "issue-slots"
     POTENTIAL = "potential"

@@ -6,7 +6,7 @@ without them; these are *caveats*, and part of the verdict itself.
 
 from collections.abc import Iterable, Iterator
 
-from makespan.machine import ONE_CYCLE, UNTIMED, Machine
+from makespan.machine import ONE_CYCLE, UNTIMED, Machine, Scheduler
 
 PAPERS_NAME = "M^L + M^C"
 AS_WRITTEN = "the hardware executes the PTX as it is written"
@@ -30,7 +30,8 @@ def caveats(machine: Machine, assumptions: Iterable[str]) -> tuple[str, ...]:
     """
     notes = tuple(assumptions)
     said = (caveat for begin, caveat in _CAVEATS.items() if any(note.startswith(begin) for note in notes))
-    return (*said, *_about_latencies(machine, notes))
+    promise = () if machine.scheduler is Scheduler.ANY else (f"for a {machine.scheduler} scheduler",)
+    return (*said, *promise, *_about_latencies(machine, notes))
 
 
 def together(said: Iterable[str]) -> tuple[str, ...]:

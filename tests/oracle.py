@@ -3,6 +3,8 @@
 from math import comb, prod
 
 from makespan.instance import Instance
+from makespan.machine import Scheduler
+from makespan.program import BARRIER
 from makespan.result import Bounds
 from makespan.schedule import Schedule
 from makespan.simulate.semantics import State, finished, released, selections, starts, steps
@@ -10,7 +12,8 @@ from makespan.simulate.semantics import State, finished, released, selections, s
 
 def standing(instance: Instance, *places: int) -> State:
     """The state in which the warps stand at these places, with no latency to pass and no port held."""
-    return State(places, (0,) * len(places), ((),) * len(instance.machine.units))
+    past = () if instance.machine.scheduler is Scheduler.ANY else ((0, 1),) * len(places)
+    return State(places, (0,) * len(places), ((),) * len(instance.machine.units), past)
 
 
 def brute_force(instance: Instance) -> Bounds:
@@ -57,6 +60,13 @@ def _after(
 ) -> State | None:
     """The state after these warps have issued what their paths say; None where they may not."""
     programs = tuple(instance.programs())
+    past = [
+        (
+            age + 1 if not wait and at < program.end and program.places[at].unit != BARRIER else 0,
+            since + 1,
+        )
+        for program, at, wait, (age, since) in zip(programs, state.places, state.waits, state.past, strict=False)
+    ]
     places, waits = list(state.places), [max(0, wait - 1) for wait in state.waits]
     held = [[left - 1 for left in ports if left > 1] for ports in state.held]
     for warp in executing:
@@ -70,8 +80,10 @@ def _after(
         if not latencies and unit.latency.least != unit.latency.most:
             return None
         places[warp], waits[warp] = target, latency - 1
+        if past:
+            past[warp] = 0, 1
         held[number] += [unit.interval - 1] if unit.interval > 1 else []
-    return State(tuple(places), tuple(waits), tuple(tuple(sorted(ports)) for ports in held))
+    return State(tuple(places), tuple(waits), tuple(tuple(sorted(ports)) for ports in held), tuple(past))
 
 
 def count_states(instance: Instance) -> int:

@@ -7,6 +7,7 @@ from makespan.bounds.pairing import pairs
 from makespan.bounds.pessimistic import any_units, pessimistic
 from makespan.bounds.phases import Phase, phases
 from makespan.bounds.theorem_e import theorem_e
+from makespan.bounds.theorem_f import theorem_f
 from makespan.bounds.theorem_l import theorem_l
 
 __all__ = [
@@ -19,5 +20,6 @@ __all__ = [
     "pessimistic",
     "phases",
     "theorem_e",
+    "theorem_f",
     "theorem_l",
 ]

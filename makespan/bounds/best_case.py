@@ -1,9 +1,9 @@
 """A lower bound on the shortest schedule."""
 
-from makespan.feature import BARRIERS, PROGRAMS, TIMES
+from makespan.feature import BARRIERS, PROGRAMS, SCHEDULER, TIMES
 from makespan.instance import Instance
 
-KNOWS = PROGRAMS | TIMES | BARRIERS
+KNOWS = PROGRAMS | TIMES | BARRIERS | SCHEDULER
 
 
 def least_possible(instance: Instance) -> int:

@@ -6,12 +6,12 @@ from itertools import zip_longest
 from typing import NamedTuple
 
 from makespan.bounds.phases import Segment, segments_of, sums
-from makespan.feature import BARRIERS, DELAYS, PROGRAMS, TIMES
+from makespan.feature import BARRIERS, DELAYS, PROGRAMS, SCHEDULER, TIMES
 from makespan.instance import Instance
 from makespan.machine import Machine, UnitClass
 from makespan.program import Program
 
-KNOWS = PROGRAMS | TIMES | BARRIERS | DELAYS
+KNOWS = PROGRAMS | TIMES | BARRIERS | DELAYS | SCHEDULER
 
 
 def pessimistic(instance: Instance) -> int:

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import NamedTuple
 
-from makespan.feature import BARRIERS, PROGRAMS, TIMES
+from makespan.feature import BARRIERS, PROGRAMS, SCHEDULER, TIMES
 from makespan.instance import Instance
 from makespan.program import BARRIER, Place, Program
 
-KNOWS = PROGRAMS | TIMES | BARRIERS
+KNOWS = PROGRAMS | TIMES | BARRIERS | SCHEDULER
 
 MOST_PLACES = 4_000_000
 """Places of all phases together; a place that may follow different numbers of barriers is in several phases."""

@@ -6,7 +6,8 @@ import click
 
 from makespan.cli.output import format_option, rendered
 from makespan.engines import ENGINES
-from makespan.machine import Latency, Machine, MachineFile, UnitClass, find, shipped
+from makespan.feature import Feature
+from makespan.machine import Latency, Machine, MachineFile, Scheduler, UnitClass, find, shipped
 from makespan.report.lines import columns
 
 _HEADER = ("name", "architecture", "capability", "classes", "issue", "unverified")
@@ -63,6 +64,7 @@ def _page(file: MachineFile) -> Iterator[str]:
         "clock": file.clock,
         "source": file.source,
         "issue width": _issue(file) if file.machine.issue_width else "no limit",
+        "scheduler": "" if file.machine.scheduler is Scheduler.ANY else str(file.machine.scheduler),
         **{unit.name: _described(unit) for unit in file.machine.units},
         "engines": _support(file.machine),
         "unverified": _doubt(file),
@@ -87,8 +89,8 @@ def _described(unit: UnitClass) -> str:
 
 
 def _support(machine: Machine) -> str:
-    """Which backends know what the machine has."""
-    has = machine.features
+    """Which backends know what the machine has; what its scheduler promises nobody needs to know for a bound."""
+    has = {feature: words for feature, words in machine.features.items() if feature is not Feature.SCHEDULER}
     able = {engine.backend for engine in ENGINES if has.keys() <= engine.knows}
     ignorant = [backend for backend in dict.fromkeys(engine.backend for engine in ENGINES) if backend not in able]
     return f"all but {', '.join(ignorant)}: {', '.join(has.values())}" if ignorant else "all"
@@ -112,6 +114,7 @@ def _document(file: MachineFile) -> dict[str, object]:
         "source": file.source,
         "basic": file.machine.is_basic,
         "issue_width": file.machine.issue_width,
+        "scheduler": str(file.machine.scheduler),
         "units": {
             unit.name: {"capacity": unit.capacity, "interval": unit.interval, "latency": _range(unit.latency)}
             for unit in file.machine.units

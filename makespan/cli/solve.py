@@ -2,7 +2,7 @@
 
 import shutil
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ from makespan.cli.source import engine_options, instances, source_options
 from makespan.cli.window import check_window, gantt_option, window, window_options, written
 from makespan.engines import Limits, solve
 from makespan.errors import InputError
+from makespan.machine import Scheduler
 from makespan.report.lines import terminal_width
 from makespan.report.result import text
 from makespan.report.result.bundle import check_bundle_path
@@ -54,6 +55,11 @@ _WIDTH_OF_OUTCOME = 11
     ),
 )
 @source_options
+@click.option(
+    "--scheduler",
+    type=click.Choice(list(map(str, Scheduler))),
+    help="what it promises besides work conservation [default: what the machine says, or any]",
+)
 @engine_options
 @click.option("--best-case", is_flag=True, help="also the shortest work-conserving schedule")
 @click.option("--deadline", metavar="TIME|Ncycles", help="is the worst case in time? such as 200ns, or 280cycles")
@@ -65,6 +71,7 @@ _WIDTH_OF_OUTCOME = 11
 @click.option("--timeline", is_flag=True, help="the witness as letters, cycle by cycle")
 @quiet_option
 def command(
+    scheduler: str | None,
     backend: str,
     best_case: bool,
     deadline: str | None,
@@ -89,7 +96,7 @@ def command(
     """
     gate = read_deadline(deadline, clock)
     with within(time_limit) as reading:
-        asked = instances(**source)
+        asked = tuple(_under(scheduler, question) for question in instances(**source))
     _check_outputs(gantt, bundle, len(asked))
     check_window(gantt, first, end)
     _check_timeline(timeline, output, len(asked))
@@ -119,6 +126,14 @@ def command(
     if results[-1].interrupted:
         return INTERRUPTED
     return worst([_exit_code(question, result, gate) for question, result in zip(asked, results, strict=True)])
+
+
+def _under(scheduler: str | None, question: NamedInstance) -> NamedInstance:
+    """The question for a scheduler that promises this; None leaves what the machine says."""
+    if scheduler is None:
+        return question
+    machine = replace(question.instance.machine, scheduler=Scheduler(scheduler))
+    return replace(question, instance=replace(question.instance, machine=machine))
 
 
 def _solve(question: NamedInstance, backend: str, limits: Limits, *, best_case: bool) -> Result:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
+from math import inf
 from typing import NamedTuple, TypeAlias
 
 from makespan.bounds import closed_form, least_possible, pessimistic
@@ -15,8 +16,9 @@ from makespan.engines.levels.engine import Levels
 from makespan.engines.limits import Limits
 from makespan.engines.search.engine import Search
 from makespan.engines.two_warps.engine import TwoWarps
-from makespan.errors import UnsupportedError
+from makespan.errors import InvalidScheduleError, UnsupportedError
 from makespan.instance import Instance
+from makespan.machine import Scheduler
 from makespan.result import Bounds, Result, Status, Step
 from makespan.schedule import Schedule
 from makespan.simulate import Choices, replay, shortest
@@ -88,7 +90,8 @@ def solve(instance: Instance, *, backend: str, best_case: bool, budget: Limits) 
         UnsupportedError: the engine that was asked for does not know what the instance has.
     """
     limits = budget.part(1 - SHARE_OF_BEST_CASE) if best_case else budget
-    proof = _worst_case(instance, backend, limits)
+    promises = instance.machine.scheduler is not Scheduler.ANY
+    proof = (_keeping_promise if promises else _worst_case)(instance, backend, limits)
     seconds = limits.elapsed
     shortest = _best_case(instance, backend, proof, budget) if best_case else None
     return Result(
@@ -109,8 +112,8 @@ def solve(instance: Instance, *, backend: str, best_case: bool, budget: Limits) 
     )
 
 
-def _worst_case(instance: Instance, backend: str, budget: Limits) -> _Proof:
-    """What the engines prove, one after another, until the gap is closed."""
+def _worst_case(instance: Instance, backend: str, budget: Limits, enough: float = inf) -> _Proof:
+    """What the engines prove, one after another, until the gap is closed, or a schedule takes `enough` cycles."""
     proof = _bounded(instance, budget)
     proof = proof._replace(history=(_step(proof, BOUNDS, budget),))
 
@@ -119,7 +122,7 @@ def _worst_case(instance: Instance, backend: str, budget: Limits) -> _Proof:
 
     with closing(_turns(instance, backend, current, budget)) as turns:
         for turn in turns:
-            if proof.closed and backend not in (engine.backend for engine, _ in turn):
+            if proof.witness.makespan >= enough or (proof.closed and backend not in (each.backend for each, _ in turn)):
                 break
             with closing(_found(instance, turn, proof.known)) as findings:
                 for backend_of_finding, found in findings:
@@ -129,6 +132,33 @@ def _worst_case(instance: Instance, backend: str, budget: Limits) -> _Proof:
                     if proof.closed:
                         break
     return proof
+
+
+def _keeping_promise(instance: Instance, backend: str, budget: Limits) -> _Proof:
+    """What the engines prove for a scheduler that promises something, of which they do not know.
+
+    An upper bound for any scheduler is one for this one. A schedule counts if it happens to keep the promise.
+    """
+    before = _bounded(instance, budget)
+    before = before._replace(history=(_step(before, BOUNDS, budget),))
+    if before.closed:
+        return before
+    any_scheduler = _worst_case(instance.relaxed, backend, budget, enough=before.upper)
+    witness = any_scheduler.witness if _keeps_promise(instance, any_scheduler.witness) else None
+    upper, evidence, weights = any_scheduler.upper, any_scheduler.evidence, any_scheduler.weights
+    finding = Finding(witness, upper, evidence, any_scheduler.certificate, weights)
+    proof = _add(instance, before, finding, any_scheduler.backend)
+    if (proof.witness, proof.upper) == (before.witness, before.upper):
+        return proof
+    return proof._replace(history=(*before.history, _step(proof, proof.backend, budget)))
+
+
+def _keeps_promise(instance: Instance, witness: Schedule) -> bool:
+    try:
+        replay(instance, witness)
+    except InvalidScheduleError:
+        return False
+    return True
 
 
 def _best_case(instance: Instance, backend: str, proof: _Proof, limits: Limits) -> Bounds:
@@ -276,7 +306,7 @@ def fastest_known(instance: Instance, witness: Schedule, limits: Limits) -> Boun
     from makespan.engines.construct import greedy
 
     least, most, quickest = least_possible(instance), witness.makespan, Choices("least", "shortest")
-    if least < most and not limits.expired:
+    if least < most and not limits.expired and instance.machine.scheduler is Scheduler.ANY:
         greedy.load(instance, routes(instance, quickest), limits)
         most = min(most, replay(instance, shortest(instance, quickest)))
     return Bounds(least, most)

@@ -12,6 +12,7 @@ from makespan.machine.values import (
     UNTIMED,
     Latency,
     Machine,
+    Scheduler,
     UnitClass,
     class_name,
 )
@@ -29,6 +30,7 @@ __all__ = [
     "Latency",
     "Machine",
     "MachineFile",
+    "Scheduler",
     "UnitClass",
     "class_name",
     "find",

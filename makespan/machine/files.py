@@ -11,6 +11,7 @@ from makespan.machine.values import (
     UNTIMED,
     Latency,
     Machine,
+    Scheduler,
     UnitClass,
     check_whole,
     class_name,
@@ -53,7 +54,7 @@ THROUGHPUT = {
     "sync": "__syncthreads()",
 }
 _SUFFIX = ".toml"
-_TEXTS = {"name", "architecture", "examples", "clock", "source"}
+_TEXTS = {"name", "architecture", "examples", "clock", "source", "scheduler"}
 _LISTS = {"compute_capability", "notes"}
 _FIGURES = {"issue": ISSUE, "residency": RESIDENCY, "throughput": THROUGHPUT}
 
@@ -168,7 +169,7 @@ def _machine_file(document: Mapping[str, object], stem: str) -> MachineFile:
     width = next((datum.value for datum in data if datum.key == "issue.width"), None)
     assert not isinstance(width, Latency)  # noqa: S101 - only units have one
     found = MachineFile(
-        machine=Machine(texts["name"] or stem, tuple(classes), width),
+        machine=Machine(texts["name"] or stem, tuple(classes), width, scheduler=_scheduler(texts["scheduler"])),
         architecture=texts["architecture"],
         compute_capability=_texts(document, "compute_capability"),
         examples=texts["examples"],
@@ -230,6 +231,12 @@ def _origin(table: Mapping[str, object], where: str) -> tuple[str | None, bool]:
     if verified and source is None:
         raise InputError(f"{where}: verified by what? give a source")
     return source, verified
+
+
+def _scheduler(given: str | None) -> Scheduler:
+    if given not in (None, *Scheduler):
+        raise InputError(f"scheduler is {' or '.join(Scheduler)}, not {shown(given)}")
+    return Scheduler(given or Scheduler.ANY)
 
 
 def _texts(document: Mapping[str, object], key: str) -> tuple[str, ...]:

@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from reprlib import Repr
 
 from makespan.errors import InputError
-from makespan.feature import Feature
+from makespan.feature import SCHEDULER, Feature
 
 MAX_CAPACITY = 1024
 MAX_INTERVAL = 1024
@@ -121,6 +122,17 @@ class UnitClass:
         return f"{self.name}={self.capacity}{every}" + ("" if self.latency == ONE_CYCLE else f"@{self.latency}")
 
 
+class Scheduler(StrEnum):
+    """What a scheduler promises besides work conservation (docs/model.md): nothing, or that it is fair.
+
+    A *fair* one lets no warp go before another that could issue in its stead, has been ready for longer, and issued
+    last longer ago or never.
+    """
+
+    ANY = "any"
+    FAIR = "fair"
+
+
 @dataclass(frozen=True, slots=True)
 class Machine:
     """One streaming multiprocessor.
@@ -130,12 +142,14 @@ class Machine:
         units: the unit classes, all different.
         issue_width: warp-instructions issued per cycle at most, all classes together; None is no limit.
         caveats: where the hardware of that name is known to differ; goes into every result.
+        scheduler: what its scheduler promises.
     """
 
     name: str
     units: tuple[UnitClass, ...]
     issue_width: int | None = None
     caveats: tuple[str, ...] = field(default=(), compare=False, repr=False)
+    scheduler: Scheduler = Scheduler.ANY
 
     def __post_init__(self) -> None:
         names = [unit.name for unit in self.units]
@@ -145,6 +159,8 @@ class Machine:
             raise InputError(f"machine {self.name!r} names a unit class twice: {', '.join(names)}")
         if self.issue_width is not None:
             check_whole(self.issue_width, f"issue width of machine {self.name!r}", MAX_ISSUE_WIDTH)
+        if not isinstance(self.scheduler, Scheduler):
+            raise InputError(f"scheduler of machine {self.name!r} must be a Scheduler, not {shown(self.scheduler)}")
 
     @classmethod
     def of(cls, capacities: Mapping[str, int], name: str | None = None) -> "Machine":
@@ -159,7 +175,8 @@ class Machine:
 
     def __str__(self) -> str:
         width = () if self.issue_width is None else (f"issue width {self.issue_width}",)
-        return f"{self.name} ({', '.join((*map(str, self.units), *width))})"
+        promise = () if self.scheduler is Scheduler.ANY else (f"{self.scheduler} scheduler",)
+        return f"{self.name} ({', '.join((*map(str, self.units), *width, *promise))})"
 
     @property
     def capacities(self) -> dict[str, int]:
@@ -183,12 +200,14 @@ class Machine:
             found[Feature.INTERVALS] = f"intervals ({', '.join(intervals)})"
         if latencies := [f"{unit.name}={unit.latency}" for unit in self.units if unit.latency != ONE_CYCLE]:
             found[Feature.LATENCIES] = f"latencies ({', '.join(latencies)})"
+        if self.scheduler is not Scheduler.ANY:
+            found[Feature.SCHEDULER] = f"a {self.scheduler} scheduler"
         return found
 
     @property
     def is_basic(self) -> bool:
         """Whether every instruction takes one cycle in every respect and nothing limits issue but the ports."""
-        return not self.features
+        return not set(self.features) - SCHEDULER
 
 
 _PAPER = {"C": 1, "L": 1}

@@ -4,12 +4,13 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from makespan.errors import InvalidScheduleError
-from makespan.feature import BARRIERS, PROGRAMS, TIMES
+from makespan.feature import BARRIERS, PROGRAMS, SCHEDULER, TIMES
 from makespan.instance import Instance
+from makespan.machine import Scheduler
 from makespan.program import BARRIER, Program
 from makespan.schedule import Schedule
 
-KNOWS = PROGRAMS | TIMES | BARRIERS
+KNOWS = PROGRAMS | TIMES | BARRIERS | SCHEDULER
 
 
 def replay(instance: Instance, schedule: Schedule) -> int:
@@ -18,7 +19,8 @@ def replay(instance: Instance, schedule: Schedule) -> int:
     Raises:
         InvalidScheduleError: a path that the program does not have, a latency out of range, a warp that executes
             twice in a cycle, after its end, while a latency passes or while it waits at a barrier, more or fewer
-            instructions of a class than work conservation demands, warps left unfinished, or cycles after their end.
+            instructions of a class than work conservation demands, a warp that goes before another against the promise
+            of the scheduler, warps left unfinished, or cycles after their end.
     """
     instance.require(KNOWS, "replay")
     letters = _letters(instance, schedule)
@@ -27,18 +29,21 @@ def replay(instance: Instance, schedule: Schedule) -> int:
     is_ready = [False] * len(letters)
     waiting = dict.fromkeys(instance.machine.capacities, 0)
     ports = _Ports(instance)
+    turns = _Turns(instance)
     gate = _Gate(instance, letters, done)
     arrivals = defaultdict[int, list[int]](list, {0: list(range(len(letters)))})
     for cycle, executing in enumerate((*schedule.cycles, None)):
         for warp in gate.passed(arrivals.pop(cycle, ())):
             is_ready[warp] = True
             waiting[letters[warp][done[warp]]] += 1
+            turns.wait(cycle, warp, letters[warp][done[warp]])
         if executing is None:
             break
         if not gate.unfinished:
             raise InvalidScheduleError(f"cycle {cycle}: all warps have finished already")
         used = _used(cycle, executing, letters, done, is_ready)
         ports.take(cycle, used, waiting)
+        turns.take(cycle, executing, ports.free)
         for warp in executing:
             waiting[letters[warp][done[warp]]] -= 1
             is_ready[warp] = False
@@ -88,7 +93,7 @@ class _Ports:
         self._units = instance.machine.units
         self._width = instance.machine.issue_width
         self._frees: dict[str, deque[tuple[int, int]]] = {unit.name: deque() for unit in self._units}
-        self._free = instance.machine.capacities
+        self.free = instance.machine.capacities
 
     def take(self, cycle: int, used: Mapping[str, int], waiting: Mapping[str, int]) -> None:
         """Hold a port for everything that is used, after the ports that are free in this cycle again."""
@@ -96,8 +101,8 @@ class _Ports:
         for unit in self._units:
             name, frees = unit.name, self._frees[unit.name]
             while frees and frees[0][0] <= cycle:
-                self._free[name] += frees.popleft()[1]
-            free, ready, count = self._free[name], waiting[name], used.get(name, 0)
+                self.free[name] += frees.popleft()[1]
+            free, ready, count = self.free[name], waiting[name], used.get(name, 0)
             most = min(free, ready)
             if count > most or (self._width is None and count < most):
                 raise InvalidScheduleError(
@@ -108,13 +113,52 @@ class _Ports:
             issued += count
             demand += most
             if count:
-                self._free[name] -= count
+                self.free[name] -= count
                 frees.append((cycle + unit.interval, count))
         if self._width is not None and issued != min(self._width, demand):
             raise InvalidScheduleError(
                 f"cycle {cycle}: {issued} instructions issued where work conservation demands"
                 f" {min(self._width, demand)} (issue width {self._width}, {demand} could be issued)"
             )
+
+
+class _Turns:
+    """What a fair scheduler promises; nothing is kept for any other."""
+
+    def __init__(self, instance: Instance) -> None:
+        self._is_fair = instance.machine.scheduler is Scheduler.FAIR
+        self._waiting: dict[str, dict[int, int]] = {name: {} for name in instance.machine.capacities}
+        self._unit = [""] * instance.warps
+        self._issued = [-1] * instance.warps
+
+    def wait(self, cycle: int, warp: int, unit: str) -> None:
+        """From this cycle on the warp is ready for the class."""
+        if self._is_fair:
+            self._waiting[unit][warp] = cycle
+            self._unit[warp] = unit
+
+    def take(self, cycle: int, executing: Sequence[int], free: Mapping[str, int]) -> None:
+        """These warps issue, which leaves so many ports free."""
+        if not self._is_fair:
+            return
+        since = {warp: self._waiting[self._unit[warp]].pop(warp) for warp in executing}
+        for warp in executing:
+            for unit, waiting in self._waiting.items():
+                if waiting and (free[unit] or unit == self._unit[warp]):
+                    self._check(cycle, warp, since[warp], waiting)
+        for warp in executing:
+            self._issued[warp] = cycle
+
+    def _check(self, cycle: int, warp: int, since: int, waiting: Mapping[int, int]) -> None:
+        """The warps that wait come in the order in which they became ready."""
+        for other, earlier in waiting.items():
+            if earlier >= since:
+                return
+            if self._issued[other] < self._issued[warp]:
+                raise InvalidScheduleError(
+                    f"cycle {cycle}: warp {warp} goes before warp {other}, which was ready and issued earlier:"
+                    " the scheduler is not fair"
+                )
 
 
 def _used(

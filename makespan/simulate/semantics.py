@@ -9,6 +9,7 @@ from itertools import combinations, product
 from typing import NamedTuple
 
 from makespan.instance import Instance
+from makespan.machine import Scheduler
 from makespan.program import BARRIER
 
 
@@ -19,18 +20,22 @@ class State(NamedTuple):
         places: for every warp the place that it executes next; `program.end` if there is none.
         waits: for every warp the cycles until it may go on, because of the latency of its last instruction.
         held: for every class, in the order of the machine, the cycles for which each port in use is still held, sorted.
+        past: for every warp the cycles for which it has been ready, and those since its last issue (if there is none,
+            since the cycle before the first); () where the scheduler promises nothing, so that nobody asks.
     """
 
     places: tuple[int, ...]
     waits: tuple[int, ...]
     held: tuple[tuple[int, ...], ...]
+    past: tuple[tuple[int, int], ...] = ()
 
 
 def starts(instance: Instance, *, pass_barriers: bool = True) -> Iterator[State]:
     """Every way in which the warps can begin; with `pass_barriers`, after the barriers at which they all begin."""
     waits, held = (0,) * instance.warps, ((),) * len(instance.machine.units)
+    past = () if instance.machine.scheduler is Scheduler.ANY else ((0, 1),) * instance.warps
     for places in product(*(program.starts for program in instance.programs())):
-        begun = State(places, waits, held)
+        begun = State(places, waits, held, past)
         yield from settled(instance, begun) if pass_barriers else (begun,)
 
 
@@ -84,7 +89,7 @@ def ready(instance: Instance, state: State) -> dict[str, list[int]]:
 def selections(instance: Instance, state: State) -> Iterator[tuple[int, ...]]:
     """Every set of warps that may issue in this cycle; the empty set where none is ready or finds a free port.
 
-    Work conservation: no ready warp that is left out could be added.
+    Work conservation: no ready warp that is left out could be added. And what the scheduler promises is kept.
     """
     waiting = ready(instance, state)
     most = [
@@ -97,7 +102,21 @@ def selections(instance: Instance, state: State) -> Iterator[tuple[int, ...]]:
         if sum(counts) == total:
             per_class = (combinations(warps, n) for warps, n in zip(waiting.values(), counts, strict=True))
             for chosen in product(*per_class):
-                yield tuple(sorted(warp for warps in chosen for warp in warps))
+                issuing = tuple(sorted(warp for warps in chosen for warp in warps))
+                if instance.machine.scheduler is Scheduler.ANY or _is_fair(instance, state, issuing):
+                    yield issuing
+
+
+def _is_fair(instance: Instance, state: State, issuing: tuple[int, ...]) -> bool:
+    """Whether no warp goes before one that could issue in its stead, is ready for longer, and issued longer ago."""
+    waiting, served = ready(instance, state), set(issuing)
+    for unit, ports in zip(instance.machine.units, state.held, strict=True):
+        ours = served.intersection(waiting[unit.name])
+        stead = served if len(ports) + len(ours) < unit.capacity else ours  # a free port, or that of its own class
+        left_out = set(waiting[unit.name]) - served
+        if any(all(a > b for a, b in zip(state.past[z], state.past[w], strict=True)) for z in left_out for w in stead):
+            return False
+    return True
 
 
 def moved(instance: Instance, state: State, moves: Iterable[tuple[int, int, int]]) -> State:
@@ -105,12 +124,19 @@ def moved(instance: Instance, state: State, moves: Iterable[tuple[int, int, int]
     programs, classes = tuple(instance.programs()), {unit.name: n for n, unit in enumerate(instance.machine.units)}
     places, waits = list(state.places), [max(0, wait - 1) for wait in state.waits]
     held = [[left - 1 for left in ports if left > 1] for ports in state.held]
+    waiting = {warp for warps in ready(instance, state).values() for warp in warps} if state.past else set[int]()
+    issued = set[int]()
     for warp, target, latency in moves:
         number = classes[programs[warp].places[state.places[warp]].unit]
         if (interval := instance.machine.units[number].interval) > 1:
             held[number].append(interval - 1)
         places[warp], waits[warp] = target, latency - 1
-    return State(tuple(places), tuple(waits), tuple(tuple(sorted(ports)) for ports in held))
+        issued.add(warp)
+    past = tuple(
+        (0, 1) if warp in issued else (age + 1 if warp in waiting else 0, since + 1)
+        for warp, (age, since) in enumerate(state.past)
+    )
+    return State(tuple(places), tuple(waits), tuple(tuple(sorted(ports)) for ports in held), past)
 
 
 def steps(instance: Instance, state: State) -> Iterator[State]:

@@ -7,6 +7,7 @@ from makespan.instance import Instance
 from makespan.program import Program
 from makespan.result import Upper
 from makespan.verify import issue_slots, pairs, phases
+from makespan.verify.fair import theorem_f
 from makespan.verify.paths import Choose, instructions, total
 from makespan.verify.refusal import Effort, TooMuchWork
 from makespan.verify.two_warps import two_warps as beyond_basic
@@ -44,6 +45,7 @@ def theorem_a(instance: Instance) -> int | None:
 CLOSED_FORMS: Mapping[Upper, Callable[[Instance], int | None]] = {
     Upper.THEOREM_A: theorem_a,
     Upper.ISSUE_SLOTS: issue_slots.bound,
+    Upper.THEOREM_F: theorem_f,
 }
 """Bounds that the instance alone proves, by the name of their proof; None where a premise fails."""
 

@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 from makespan.certificate import Certificate, Weights
 from makespan.errors import InputError
 from makespan.instance import MAX_CYCLES, MAX_WARPS, Group, Instance
-from makespan.machine import MAX_ISSUE_WIDTH, MAX_LATENCY, Latency, Machine, UnitClass, class_name
+from makespan.machine import MAX_ISSUE_WIDTH, MAX_LATENCY, Latency, Machine, Scheduler, UnitClass, class_name
 from makespan.program import MAX_PLACES, Place, Program
 from makespan.result import Status, Step
 from makespan.schedule import Schedule
@@ -139,7 +139,8 @@ def _instance(value: object) -> Instance:
 
 
 def _machine(value: object) -> Machine:
-    parts = shapes.table(value, "machine", "name", "capacity", "interval", "latency", "issue_width")
+    promised = ["scheduler"] if "scheduler" in shapes.entries(value) else []
+    parts = shapes.table(value, "machine", "name", "capacity", "interval", "latency", "issue_width", *promised)
     names = list(map(class_name, shapes.entries(parts["capacity"])))
     by_name = (shapes.table(parts[key], key, *names) for key in ("capacity", "interval", "latency"))
     capacities, intervals, latencies = by_name
@@ -153,7 +154,15 @@ def _machine(value: object) -> Machine:
         shapes.text(parts["name"], "machine name"),
         tuple(units),
         None if width is None else shapes.whole(width, "issue_width", 1, MAX_ISSUE_WIDTH),
+        scheduler=_promise(parts["scheduler"]) if promised else Scheduler.ANY,
     )
+
+
+def _promise(value: object) -> Scheduler:
+    """What is written only if there is one."""
+    if value != Scheduler.FAIR:
+        shapes.bad(f"the promise of the scheduler is not known: {value!r:.40}")
+    return Scheduler.FAIR
 
 
 def _size(value: object) -> int:
@@ -225,6 +234,7 @@ def _determined(instance: Instance) -> dict[str, object]:
         "interval": {unit.name: unit.interval for unit in machine.units},
         "latency": {unit.name: [unit.latency.least, unit.latency.most] for unit in machine.units},
         "issue_width": machine.issue_width,
+        **({} if machine.scheduler is Scheduler.ANY else {"scheduler": str(machine.scheduler)}),
         "machine": machine.name,
         "string": instance.groups[0].program.letters if instance.identical else None,
         "groups": [

@@ -7,6 +7,7 @@ from itertools import pairwise
 from makespan.certificate import Certificate, Weights
 from makespan.errors import BrokenPromiseError
 from makespan.instance import Instance
+from makespan.machine import Scheduler
 from makespan.result import Upper
 from makespan.verify import alignment, bounds, pairs, potential, reading
 from makespan.verify.proofs import Phases
@@ -234,8 +235,11 @@ class _Prover:
                 self._use(Upper.SEARCH, *found)
 
     def _use(self, name: Upper, shortest: int | None, longest: int) -> None:
-        """Exact values refute as well as prove."""
-        self.shortest, self.longest, self.uppers[name] = shortest, longest, longest
+        """Exact values refute as well as prove; those of any scheduler only bound one that promises something."""
+        self.longest, self.uppers[name] = longest, longest
+        if self.instance.machine.scheduler is not Scheduler.ANY:
+            return
+        self.shortest = shortest
         if longest > self.claimed:
             raise Refused(f"upper {self.claimed} is wrong: a schedule takes {_cycles(longest)}")
 
@@ -314,6 +318,7 @@ _PROOFS = {
     Upper.THEOREM_L: "theorem L",
     Upper.THEOREM_A: "theorem A",
     Upper.ISSUE_SLOTS: "the theorems of issue slots",
+    Upper.THEOREM_F: "theorem F",
     Upper.POTENTIAL: "its potential",
     Upper.TWO_WARP_DP: "all pairs of places",
     Upper.PHASES: "the phases between its barriers",

@@ -1,14 +1,16 @@
 """The witness, executed cycle by cycle: it proves the lower bound if it keeps every rule of the machine."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import pairwise
 
 from makespan.instance import Instance
-from makespan.machine import UnitClass
+from makespan.machine import Scheduler, UnitClass
 from makespan.program import BARRIER, Program
 from makespan.schedule import Schedule
-from makespan.verify.refusal import Refused
+from makespan.verify.refusal import Refused, TooMuchWork, Work
+
+MOST_COMPARISONS = 50_000_000  # of a warp that goes first with one that waits
 
 
 def replay(instance: Instance, witness: Schedule) -> int:
@@ -17,7 +19,7 @@ def replay(instance: Instance, witness: Schedule) -> int:
     Raises:
         Refused: a path that its program lacks, a latency that its class lacks, two instructions of a warp in a cycle,
             too many or too few instructions of a class or of all in a cycle, a latency or a barrier that is not kept,
-            a warp that does not finish, or a cycle after the end.
+            a warp that does not finish, a cycle after the end, or a scheduler that breaks its promise.
     """
     programs = tuple(instance.programs())
     letters = [_letters(program, path) for program, path in zip(programs, witness.paths, strict=True)]
@@ -57,13 +59,14 @@ class _Floor:
         self._due: dict[int, list[int]] = {0: list(range(len(letters)))}  # who comes to a next place in which cycle
         self._freed: dict[int, list[tuple[str, int]]] = {}  # ports that are free again from a cycle on
         self._back = [0] * len(letters)  # the cycle in which the last latency of a warp has passed
+        self._line = _Line(len(letters), self._capacities) if instance.machine.scheduler is Scheduler.FAIR else None
 
     def begin(self, cycle: int) -> bool:
         """What happens before a cycle: latencies pass, ports are free again. Whether anything does."""
         freed, coming = self._freed.pop(cycle, []), self._due.pop(cycle, [])
         for unit, count in freed:
             self._free[unit] += count
-        self._come(coming)
+        self._come(coming, cycle)
         return bool(freed or coming)
 
     def next_of(self, warp: int, cycle: int) -> str:
@@ -82,6 +85,9 @@ class _Floor:
         if not self.unfinished:
             raise Refused(f"witness: cycle {cycle}: all warps have finished already")
         self._check(cycle, issued)
+        if self._line is not None:
+            open_to_all = {unit for unit, free in self._free.items() if free > issued[unit]}
+            self._line.leave(cycle, {warp: self._letters[warp][self._done[warp]] for warp in warps}, open_to_all)
         for unit, count in issued.items():
             self.ready[unit] -= count
             if unit in self._intervals:
@@ -110,7 +116,7 @@ class _Floor:
                 f" and the issue width is {width}"
             )
 
-    def _come(self, warps: list[int]) -> None:
+    def _come(self, warps: list[int], cycle: int) -> None:
         """These warps have come to their next place, and those whose barrier opens to the one after it."""
         coming = warps
         while coming:
@@ -123,11 +129,46 @@ class _Floor:
                     self._held[block].append(warp)
                 else:
                     self.ready[letters[at]] += 1
+                    if self._line is not None:
+                        self._line.join(cycle, warp, letters[at])
             touched = {self._block[warp] for warp in coming}
             coming = [w for b in touched if len(self._held[b]) == self._running[b] for w in self._held[b]]
             for warp in coming:
                 self._done[warp] += 1
                 self._held[self._block[warp]] = []
+
+
+class _Line:
+    """Who waits for which class, for a fair scheduler: z goes before w if it came earlier and issued earlier."""
+
+    def __init__(self, warps: int, classes: Iterable[str]) -> None:
+        self._waiting: dict[str, dict[int, int]] = {unit: {} for unit in classes}  # since when, in order
+        self._last = [-1] * warps
+        self._work = Work(MOST_COMPARISONS)
+
+    def join(self, cycle: int, warp: int, unit: str) -> None:
+        """The warp is ready for the class from this cycle on."""
+        self._waiting[unit][warp] = cycle
+
+    def leave(self, cycle: int, served: Mapping[int, str], open_to_all: Collection[str]) -> None:
+        """These warps issue an instruction of these classes; who waits for one that is open could have any's turn."""
+        came = {warp: self._waiting[unit].pop(warp) for warp, unit in served.items()}
+        for unit, waiting in self._waiting.items():
+            ahead = [warp for warp, own in served.items() if own == unit or unit in open_to_all]
+            if not ahead or not waiting:
+                continue
+            newest = max(came[warp] for warp in ahead)
+            for passed, since in waiting.items():
+                if since >= newest:
+                    break
+                try:
+                    self._work.spend(len(ahead))
+                except TooMuchWork:
+                    raise Refused("the witness is too large for this checker: too many warps wait") from None
+                if any(came[warp] > since and self._last[warp] > self._last[passed] for warp in ahead):
+                    raise Refused(f"witness: cycle {cycle}: warp {passed} is passed over by a scheduler that is fair")
+        for warp in served:
+            self._last[warp] = cycle
 
 
 def _letters(program: Program, path: tuple[int, ...]) -> list[str]:

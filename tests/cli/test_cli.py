@@ -216,6 +216,9 @@ HALF = "[units]\nC = { capacity = 1, interval = 2 }\nL = { capacity = 1 }\n"
         ),
         (KERNEL, "for the PTX as written, if every instruction takes one cycle"),
         ((*KERNEL, "--machine", "slow.toml"), "for the PTX as written"),
+        ((*KERNEL, "--machine", "slow.toml", "--scheduler", "fair"), "for the PTX as written, for a fair scheduler"),
+        (("--string", "CL", "--warps", 2, "--machine", "fair.toml"), "for a fair scheduler"),
+        (("--string", "CL", "--warps", 2, "--machine", "fair.toml", "--scheduler", "any"), ""),
         (
             (*KERNEL, "--take", "S=fall"),
             "for the PTX as written, for this path only, if every instruction takes one cycle",
@@ -230,6 +233,7 @@ def test_a_verdict_says_under_which_conditions_its_number_holds(
     monkeypatch.chdir(tmp_path)
     Path("slow.toml").write_text(SLOW)
     Path("half.toml").write_text(HALF)
+    Path("fair.toml").write_text(f'scheduler = "fair"\n{SLOW}')
     Path("one.jsonl").write_text(GOOD)
     verdict = solve(*arguments).out.splitlines()[0]
     assert verdict.partition(": the worst case is")[0] in (f"exact {said}".strip(), f"bounded {said}".strip())

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from makespan.bounds import any_units, least_possible, pessimistic, phases, theorem_e, theorem_l
+from makespan.bounds import any_units, least_possible, pessimistic, phases, theorem_e, theorem_f, theorem_l
 from makespan.bounds.conditions import Question
 from makespan.bounds.delays import expanded
 from makespan.bounds.front import front
@@ -23,7 +23,7 @@ from makespan.engines.two_warps import events, grid
 from makespan.errors import UnsupportedError
 from makespan.feature import Feature
 from makespan.instance import Instance
-from makespan.machine import DELAY, Latency, Machine, UnitClass
+from makespan.machine import DELAY, PAPER, Latency, Machine, Scheduler, UnitClass
 from makespan.program import Place, Program
 from makespan.result import Upper
 from makespan.simulate import Choices, replay, run
@@ -91,8 +91,23 @@ def test_what_is_only_for_some_instances_is_not_for_strange_ones(who: str, stran
 
 
 def test_the_same_apply_to_ordinary_instances(request: pytest.FixtureRequest) -> None:
-    others = {"convoy": Instance.of("CL", 3), "events": Instance.of("CL", 2, SLOW)}
+    fair = Machine("fair", PAPER.units, issue_width=1, scheduler=Scheduler.FAIR)
+    others = {
+        "convoy": Instance.of("CL", 3),
+        "events": Instance.of("CL", 2, SLOW),
+        "theorem F": Instance.of("CL", 2, fair),
+    }
     assert [who for who, applies in APPLYING.items() if not applies(others.get(who, PAIR))] == []
+
+
+BOUNDING_ANY_SCHEDULER = {"pessimistic", "any units", "least possible", "phases", "greedy", *BACKENDS}
+
+
+@pytest.mark.parametrize("who", sorted(REFUSING.keys() - BOUNDING_ANY_SCHEDULER))
+def test_who_could_break_the_promise_of_a_scheduler_refuses_it(who: str) -> None:
+    fair = Instance.of("CL", 2, Machine("fair", PAPER.units, scheduler=Scheduler.FAIR))
+    with pytest.raises(UnsupportedError, match="does not know a fair scheduler"):
+        REFUSING[who](fair)
 
 
 @pytest.mark.parametrize("engine", ENGINES, ids=lambda engine: engine.name)

@@ -205,6 +205,8 @@ ONE = "units.C.capacity = 1\n"
         ("name = ''\n" + ONE, "name must be 1..500 printable characters"),
         ("notes = 'one'\n" + ONE, "notes must be a list of texts, not 'one'"),
         ("notes = [1]\n" + ONE, "notes must be a text, not 1"),
+        ("scheduler = 'kind'\n" + ONE, "scheduler is any or fair, not 'kind'"),
+        ("scheduler = 1\n" + ONE, "scheduler must be a text, not 1"),
         ("issue = 4\n" + ONE, "issue is a table of numbers, not 4"),
         ("issue.wide = 4\n" + ONE, "issue: unknown key 'wide'; known: dispatch, schedulers, width"),
         ("issue.width = 0\n" + ONE, "issue.width must be 1..1000000000, not 0"),

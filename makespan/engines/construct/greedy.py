@@ -8,23 +8,32 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable
 from heapq import heappop, heappush
 from itertools import accumulate
+from math import inf
 
 from makespan.engines.limits import Limits
 from makespan.instance import Instance
+from makespan.machine import Scheduler
 from makespan.schedule import Schedule
 from makespan.simulate import run, runner
 from makespan.simulate.choices import Choices, Routes, routes
 
-Rule = Callable[[int, int, bool], tuple[int, ...]]
-"""(warp, instructions done, whether it is the laggard) -> sort key; the smallest execute first."""
+Rule = Callable[[int, int, int, bool], tuple[int, ...]]
+"""(ready since cycle, warp, instructions done, whether it is the laggard) -> sort key; the smallest execute first."""
 
 _CYCLES_PER_LOOK = 256
 
 RULES: tuple[Rule, ...] = (
-    lambda warp, done, laggard: (done, laggard, warp),  # furthest behind first
-    lambda warp, done, laggard: (laggard, done, warp),  # one laggard, the others side by side
-    lambda warp, done, laggard: (laggard, -done, warp),  # one laggard, the others one after another
+    lambda _, warp, done, laggard: (done, laggard, warp),  # furthest behind first
+    lambda _, warp, done, laggard: (laggard, done, warp),  # one laggard, the others side by side
+    lambda _, warp, done, laggard: (laggard, -done, warp),  # one laggard, the others one after another
 )
+
+FAIR: tuple[Rule, ...] = (
+    lambda since, warp, _, laggard: (since, laggard, warp),
+    lambda since, warp, done, laggard: (since, laggard, done, warp),
+    lambda since, warp, done, laggard: (since, laggard, -done, warp),
+)
+"""Oldest ready first, which is fair, with different ties."""
 
 
 def longest(instance: Instance, limits: Limits, enough: int) -> Schedule:
@@ -35,7 +44,11 @@ def longest(instance: Instance, limits: Limits, enough: int) -> Schedule:
         limits: once they are reached, only what has been found by then counts; always at least one schedule.
         enough: cycles that no schedule exceeds.
     """
-    chosen = routes(instance, Choices())
+    chosen = routes(instance.relaxed, Choices())
+    if instance.machine.scheduler is Scheduler.FAIR:
+        made = schedules(instance, limits, chosen)
+        made += filter(None, () if made else (_run(instance, chosen, instance.warps - 1, FAIR[0], Limits(inf)),))
+        return max(made, key=lambda schedule: schedule.makespan)
     ways = [schedules, _of_policies]
     if not runner.is_small(instance, chosen):
         load(instance, chosen, limits)
@@ -57,10 +70,11 @@ def load(instance: Instance, chosen: Routes, limits: Limits) -> None:
 
 def schedules(instance: Instance, limits: Limits, chosen: Routes | None = None) -> list[Schedule]:
     """One schedule per group that holds the laggard and per rule, on the longest routes, while time lasts."""
-    chosen = chosen or routes(instance, Choices())
+    chosen = chosen or routes(instance.relaxed, Choices())
+    rules = RULES if instance.machine.scheduler is Scheduler.ANY else FAIR
     found: list[Schedule] = []
     for last in accumulate(group.warps for group in instance.groups):
-        for rule in RULES:
+        for rule in rules:
             made = _run(instance, chosen, last - 1, rule, limits)
             if made is None:
                 return found
@@ -90,6 +104,7 @@ def _run(instance: Instance, chosen: Routes, laggard: int, rule: Rule, limits: L
     arrivals, releases = defaultdict[int, list[int]](list), defaultdict[int, list[str]](list)
     block_of = instance.block_of_warp()
     gates = {block: _Gate(warps) for block, warps in Counter(block_of).items()}
+    cycles: list[tuple[int, ...]] = []
 
     def come(warps: Iterable[int]) -> None:
         """These warps stand at their next place; who passes a barrier comes to the place after it."""
@@ -98,14 +113,13 @@ def _run(instance: Instance, chosen: Routes, laggard: int, rule: Rule, limits: L
             warp = coming.popleft()
             unit = letters[warp][done[warp]] if done[warp] < len(letters[warp]) else None
             if unit in ready:
-                heappush(ready[unit], (rule(warp, done[warp], warp == laggard), warp))
+                heappush(ready[unit], (rule(len(cycles), warp, done[warp], warp == laggard), warp))
                 continue
             for passing in gates[block_of[warp]].reach(warp, ended=unit is None):
                 done[passing] += 1
                 coming.append(passing)
 
     come(range(len(paths)))
-    cycles: list[tuple[int, ...]] = []
     left = instance.machine.issue_width or len(paths)
     while arrivals or any(ready.values()):
         if len(cycles) % _CYCLES_PER_LOOK == 0 and limits.expired:

@@ -4,7 +4,7 @@ from typing import Any
 
 from makespan.bounds import any_units
 from makespan.instance import Instance
-from makespan.machine import Machine
+from makespan.machine import Machine, Scheduler
 from makespan.report.provenance import versions
 from makespan.result import Bounds, Result
 from makespan.schedulability.gate import Deadline
@@ -68,12 +68,13 @@ def deadline_document(gate: Deadline, bounds: Bounds) -> dict[str, Any]:
 
 
 def of_machine(machine: Machine) -> dict[str, Any]:
-    """What a machine is, but for its name: by class, and its issue width or None."""
+    """What a machine is, but for its name: by class, its issue width or None, and what its scheduler promises."""
     return {
         "capacity": machine.capacities,
         "interval": {unit.name: unit.interval for unit in machine.units},
         "latency": {unit.name: [unit.latency.least, unit.latency.most] for unit in machine.units},
         "issue_width": machine.issue_width,
+        **({} if machine.scheduler is Scheduler.ANY else {"scheduler": str(machine.scheduler)}),
     }
 
 
