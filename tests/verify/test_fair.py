@@ -87,6 +87,20 @@ def test_one_that_was_ready_later_may_go_first_if_it_issued_earlier() -> None:
     assert not accepts(MIXED, Schedule.of_chains(MIXED, [[3], [0], [1], [2], [0], [2], [1], [3], []]))
 
 
+def test_in_one_slot_a_warp_may_not_go_before_one_of_another_class() -> None:
+    """Warp 0 goes on with L in cycle 2, where warp 2 has waited for C from the start."""
+    groups = [(Program.chain("CL"), 1), (Program.chain("CC"), 2)]
+    both = Instance.merged(groups, PARTITION)
+    assert not accepts(both, Schedule.of_chains(both, [[0], [1], [0], [2], [1], [2], []]))
+    assert accepts(both, Schedule.of_chains(both, [[0], [1], [2], [0], [1], [2], [], []]))
+
+
+def test_it_may_where_the_port_of_the_other_class_is_held() -> None:
+    held = replace(PARTITION, units=(UnitClass("C", 1, 3, Latency(2, 2)), UNITS[1]))
+    both = Instance.merged([(Program.chain("CL"), 1), (Program.chain("C"), 1)], held)
+    assert accepts(both, Schedule.of_chains(both, [[0], [], [0], [1], [], [], []]))
+
+
 # Results
 
 
@@ -131,6 +145,16 @@ def test_exact_where_both_meet() -> None:
     found = result(Instance.of("CCCC", 4, PARTITION))
     assert found.bounds == Bounds(8 + 3 + 3 * 2, 8 + 3 + 3 * 2)
     assert str(found) == "exact for a fair scheduler: the worst case is 17 cycles"
+
+
+def test_what_any_scheduler_can_do_does_not_refute_a_claim() -> None:
+    """All states are enumerated for a best case that nothing else proves; a fair scheduler takes no longest one."""
+    found = result(best_case=True)
+    best = found.bounds.lower
+    checked = verify(forged(bundle(found), lambda document: document["result"].update(best_case=best)))
+    assert checked.outcome is Outcome.UNPROVEN
+    assert checked.reason.startswith(f"best case {best} reported, re-proved only to")
+    assert dict(checked.uppers)[Upper.SEARCH] > found.bounds.upper == checked.upper
 
 
 def promise_dropped(document: Document) -> None:
