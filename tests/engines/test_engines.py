@@ -60,6 +60,7 @@ REFUSING: dict[str, Callable[[Instance], Any]] = {
 }
 APPLYING: dict[str, Callable[[Instance], object]] = {
     "theorem E": theorem_e,
+    "theorem F": theorem_f,
     "theorem L": theorem_l,
     "convoy": convoy.applies,
     "grid": grid.applies,
