@@ -1,7 +1,9 @@
-"""Theorem F, for the checker: what a fair scheduler of one issue slot costs the last finisher. docs/theory.md, 9.
+"""Theorem F, for the checker: what a fair scheduler of one issue slot costs the last finisher.
 
 Premises: the machine says that its scheduler is fair, one instruction is issued per cycle, every instruction holds its
 port for that cycle only, and there are no barriers. Which classes are cheap is no premise: any choice proves a bound.
+
+Proof: docs/theory.md, "Issue slots".
 """
 
 from collections.abc import Iterator, Sequence
