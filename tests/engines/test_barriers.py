@@ -275,7 +275,7 @@ def test_a_phase_may_rest_on_a_certificate() -> None:
         (lambda d: d["phases"][1].update(evidence="phases"), "by phases, but none are given"),
         (lambda d: d.update(phases=[]), "by phases, but none are given"),
         (lambda d: d["instance"].update(blocks=5), "blocks does not follow|phases are given"),
-        (lambda d: d["phases"][1]["certificate"]["potentials"][0]["nodes"][0].update(constant=-(10**9)), "."),
+        (lambda d: d["phases"][1]["certificate"]["potentials"][0]["tables"][0].update(constant=-(10**9)), "."),
     ],
 )
 def test_a_forged_phase_is_rejected(change: Callable[[Document], object], reason: str) -> None:

@@ -120,19 +120,19 @@ def test_an_engine_for_capacities_refuses_what_it_would_misread() -> None:
     with pytest.raises(
         UnsupportedError, match=r"backend ilp does not know an issue width of 1, intervals \(C=2\); use backend auto,"
     ):
-        solve(Instance.of("C", 1, HALF), backend="ilp")
+        solve(Instance.of("CL", 2, HALF), backend="ilp")
     assert solve(Instance.of("C", 1), backend="ilp").bounds.upper == 1
 
 
 @pytest.mark.parametrize("command", [["solve", "--backend", "ilp"], ["export", "--model", "lp", "-o", "model.lp"]])
 @pytest.mark.parametrize(
-    "key", ["issue.width = 2", "units.C.interval = 2", "units.C.latency = 2", "units.C.latency = [1, 2]"]
+    "key", ["issue.width = 1", "units.C.interval = 2", "units.C.latency = 2", "units.C.latency = [1, 2]"]
 )
 def test_the_ilp_refuses_a_machine_that_is_not_basic_in_one_line(
     command: list[str], key: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    Path("slow.toml").write_text(f"units.C.capacity = 1\n{key}\n")
+    Path("slow.toml").write_text(f"units.C.capacity = 2\n{key}\n")
     assert cli.run([*command, "--string", "CC", "--warps", "2", "--machine", "slow.toml"]) == 2
     said = capsys.readouterr()
     assert said.out == ""
