@@ -183,9 +183,7 @@ class Abstraction:
     def _from(self, situation: Situation) -> Iterator[Cycle]:
         for issued in self.issues(situation):
             for slot in self._slots(situation, issued):
-                moving = list(issued)
-                if isinstance(slot, tuple) and slot[0] >= 0:
-                    moving[slot[0]] -= 1
+                moving = _others(issued, slot)
                 ways = (_multisets(unit, count, self._next_of(unit)) for unit, count in enumerate(moving))
                 for choice in product(*ways):
                     moved = tuple(pair for pairs in choice for pair in pairs)
@@ -273,14 +271,12 @@ class Abstraction:
         ports = prod(
             self.sigma[unit] - free + 1 for (unit, _), free in zip(self.timed, kind[len(self.sigma) :], strict=True)
         )
-        slots = 1 + sum(before == situation.last for before, _ in self.crossings_of_last)
-        return (
-            ports
-            * slots
-            * sum(
-                prod(self._most_ways(kind[unit], unit, count) for unit, count in enumerate(issued))
-                for issued in self.issues(situation)
-            )
+        return ports * sum(
+            1  # of those in which all warps finish
+            if isinstance(slot, tuple) and slot[1] == END
+            else prod(self._most_ways(kind[unit], unit, count) for unit, count in enumerate(_others(issued, slot)))
+            for issued in self.issues(situation)
+            for slot in self._slots(situation, issued)
         )
 
     def _most_ways(self, ready: int, unit: int, issued: int) -> int:
@@ -289,6 +285,11 @@ class Abstraction:
         stays = issued + 1 if ready == self.thresholds[unit] else 1
         joins = self.thresholds[unit] + 1 if (DELAYED, unit) in self.crossings else 1
         return moves * stays * joins
+
+
+def _others(issued: tuple[int, ...], slot: Slot) -> list[int]:
+    """How many of the instructions issued are others'."""
+    return [count - (isinstance(slot, tuple) and slot[0] == unit) for unit, count in enumerate(issued)]
 
 
 def _multisets(unit: int, count: int, after: list[int]) -> list[tuple[tuple[Crossing, int], ...]]:

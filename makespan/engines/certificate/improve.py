@@ -23,7 +23,7 @@ SMALL_PLACES = 40
 FRONT_STATES = 1_000
 FRONT_PLACES = 160
 FRONT_WARPS = 16
-MOST_CYCLES = 200_000
+MOST_CYCLES = 600_000
 """Abstract cycles, counted generously, up to which an abstraction is enumerated."""
 
 FIRST_BEAM, QUICK_BEAM = (8, 1), (32, 1)
