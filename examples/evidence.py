@@ -52,9 +52,9 @@ def short(verdict: Verdict) -> str:
 
 def main() -> None:
     """Print what the checker says of the bundle, and of three forgeries."""
-    result = solve(Instance.of("LCCC", 6, Machine.of({"C": 2, "L": 1})), backend="certificate")
+    result = solve(Instance.of("LLCLCCCC", 6, Machine.of({"C": 2, "L": 1})), backend="certificate")
     print(
-        f"claim: 6 warps LCCC on C=2, L=1 take at most {result.bounds.upper} cycles, proven by {result.upper_evidence}"
+        f"claim: 6 warps LLCLCCCC on C=2, L=1 take at most {result.bounds.upper} cycles, proven by {result.upper_evidence}"
     )
     with TemporaryDirectory() as folder:
         file = Path(folder) / "evidence.json"
