@@ -42,6 +42,9 @@ BACKENDS = {
 SHARE_OF_TIME = 0.5
 """What certificates and beams may take of the time before the search begins."""
 
+SHARE_BEFORE_VAST_SEARCH = 0.8
+"""The same where there are too many states for a search to end."""
+
 SHARE_OF_LEVELS = 0.25
 """What levels may take before certificates begin."""
 
@@ -219,7 +222,9 @@ def _asked(instance: Instance, backend: str, limits: Limits) -> Engine:
 
 def _before_search(instance: Instance, limits: Limits) -> Limits:
     """What certificates and beams may take in `auto`."""
-    return limits.part(SHARE_BEFORE_TABLE if SEARCH.is_quick(instance, limits) else SHARE_OF_TIME)
+    if SEARCH.is_quick(instance, limits):
+        return limits.part(SHARE_BEFORE_TABLE)
+    return limits.part(SHARE_BEFORE_VAST_SEARCH if SEARCH.is_vast(instance, limits) else SHARE_OF_TIME)
 
 
 def _search_and_model(instance: Instance, current: Callable[[], _Proof], limits: Limits) -> Iterator[_Turn]:

@@ -9,7 +9,10 @@ from makespan.feature import PROGRAMS, TIMES
 from makespan.instance import Instance
 
 SHARE = 0.4
-"""What the first beam may take of the time, and climbing of the rest."""
+"""What the first beam may take of the time, and climbing of the rest where no beam knows the instance."""
+
+SHARE_BESIDE_BEAMS = 0.1
+"""What climbing may take where beams do: these find more there."""
 
 
 class Certificates:
@@ -25,12 +28,13 @@ class Certificates:
     def find(self, instance: Instance, known: Known, limits: Limits) -> Iterator[Finding]:
         """See `Engine`."""
         with limits.preparing():
-            from makespan.engines.certificate import improve
+            from makespan.engines.certificate import beam, improve
             from makespan.engines.construct import ranking
 
             ranking.load()
         yield from improve.follow_theorem_e(instance, limits.part(SHARE))
-        for witness in ranking.climb(instance, limits.part(SHARE), known.upper):
+        share = SHARE if instance.beyond(beam.KNOWS) else SHARE_BESIDE_BEAMS
+        for witness in ranking.climb(instance, limits.part(share), known.upper):
             limits.progress(f"climbing: at least {witness.makespan} cycles")
             yield Finding(witness=witness)
         yield from improve.improve(instance, limits)

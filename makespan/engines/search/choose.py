@@ -22,6 +22,9 @@ KNOWS = PROGRAMS | {Feature.LATENCIES}
 QUICK_STATES = 2_000_000
 """A table of so many states is full in about a second."""
 
+VAST_STATES = 10**15
+"""Among so many states a search ends within minutes only if next to nothing is left to prove."""
+
 _FIRST_TRY = 0.25
 """What the search over states may take before the table, in terms of the time that the table takes."""
 
@@ -48,6 +51,12 @@ def is_quick(instance: Instance, limits: Limits) -> bool:
     """Whether the exact answer takes about a second, whatever the certificate."""
     expansion = None if instance.beyond(KNOWS) else expanded(instance)
     return expansion is not None and _is_quick(expansion.instance, limits)
+
+
+def is_vast(instance: Instance) -> bool:
+    """Whether there are so many states that time is better spent on certificates."""
+    expansion = None if instance.beyond(KNOWS) else expanded(instance)
+    return expansion is not None and table.count_states(expansion.instance) > VAST_STATES
 
 
 def _is_quick(instance: Instance, limits: Limits) -> bool:

@@ -49,6 +49,12 @@ class Search:
             from makespan.engines.search import choose
         return choose.is_quick(instance, limits)
 
+    def is_vast(self, instance: Instance, limits: Limits) -> bool:
+        """Whether there are so many states that time is better spent on certificates."""
+        with limits.preparing():
+            from makespan.engines.search import choose
+        return choose.is_vast(instance)
+
     def is_packed(self, instance: Instance, limits: Limits) -> bool:
         """Whether the packed search is taken, which lowers what is proven while it runs; the plain one does not."""
         with limits.preparing():
