@@ -53,9 +53,8 @@ def short(verdict: Verdict) -> str:
 def main() -> None:
     """Print what the checker says of the bundle, and of three forgeries."""
     result = solve(Instance.of("LLCLCCCC", 6, Machine.of({"C": 2, "L": 1})), backend="certificate")
-    print(
-        f"claim: 6 warps LLCLCCCC on C=2, L=1 take at most {result.bounds.upper} cycles, proven by {result.upper_evidence}"
-    )
+    most, proof = result.bounds.upper, result.upper_evidence
+    print(f"claim: 6 warps LLCLCCCC on C=2, L=1 take at most {most} cycles, proven by {proof}")
     with TemporaryDirectory() as folder:
         file = Path(folder) / "evidence.json"
         bundle.write(result, file)
