@@ -14,6 +14,7 @@ MAX_WARP_INSTRUCTIONS = 5_000_000
 MAX_CYCLES = 50_000_000
 """Of one warp alone at its largest latencies, and of all instructions one after another on one port."""
 _MOST_SHOWN = 4
+_WITHOUT_PROMISE = 'leave the promise out: scheduler = "any" in the machine file'
 _PROMISES = {
     Scheduler.ANY: "",
     Scheduler.FAIR: " and fair (no warp goes before one that was ready and issued earlier)",
@@ -140,7 +141,8 @@ class Instance:
             UnsupportedError: the instance has another feature.
         """
         if beyond := self.beyond(known):
-            raise UnsupportedError(f"{who} does not know {', '.join(beyond)}")
+            remedy = "" if self.relaxed.beyond(known) else f"; {_WITHOUT_PROMISE}"
+            raise UnsupportedError(f"{who} does not know {', '.join(beyond)}{remedy}")
 
     @property
     def assumptions(self) -> tuple[str, ...]:

@@ -53,11 +53,12 @@ def command(
 
 def _refuse(instance: Instance, model: str) -> None:
     engine, other = (CPSAT, None) if model == "cp" else (ILP, CPSAT)
-    if beyond := instance.beyond(engine.knows):
+    if beyond := instance.relaxed.beyond(engine.knows):
         remedy = "export the phases between barriers one by one, as strings"
-        if other is not None and not instance.beyond(other.knows):
+        if other is not None and not instance.relaxed.beyond(other.knows):
             remedy = "use --model cp"
         raise UnsupportedError(f"model {model} does not know {', '.join(beyond)}; {remedy}")
+    instance.require(engine.knows, f"model {model}")
 
 
 def _integer_programme(instance: Instance, horizon: int, form: str, kind: str) -> str:

@@ -58,7 +58,7 @@ _WIDTH_OF_OUTCOME = 11
 @click.option(
     "--scheduler",
     type=click.Choice(list(map(str, Scheduler))),
-    help="what it promises besides work conservation [default: what the machine says, or any]",
+    help="what the scheduler promises besides work conservation [default: what the machine says, or any]",
 )
 @engine_options
 @click.option("--best-case", is_flag=True, help="also the shortest work-conserving schedule")

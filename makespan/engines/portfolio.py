@@ -144,6 +144,8 @@ def _keeping_promise(instance: Instance, backend: str, budget: Limits) -> _Proof
     """
     before = _bounded(instance, budget)
     before = before._replace(history=(_step(before, BOUNDS, budget),))
+    if backend not in (AUTO, BOUNDS):
+        _asked(instance.relaxed, backend, budget)  # refuses what it refuses without the promise, closed or not
     if before.closed:
         return before
     any_scheduler = _worst_case(instance.relaxed, backend, budget, enough=before.upper)

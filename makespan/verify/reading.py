@@ -23,6 +23,7 @@ from makespan.verify.refusal import Refused, TooMuchWork, Work
 
 SCHEMA, RESULT_SCHEMA = "makespan.bundle/2", "makespan.result/1"
 OLDER_SCHEMA = "makespan.bundle/1"
+_ANY_VERSION = "makespan.bundle/"
 MOST_BYTES = 128 << 20
 MOST_PLACES = 2_000_000
 MOST_COEFFICIENTS = 20_000_000  # of all potentials
@@ -96,8 +97,12 @@ def bundle(document: object) -> Bundle:
     Raises:
         Refused: a key or type is wrong, a value contradicts the instance, or the digest does not match.
     """
-    if not isinstance(document, dict) or document.get("schema") not in (SCHEMA, OLDER_SCHEMA):
+    if not isinstance(document, dict):
         shapes.bad(f"schema is not {SCHEMA!r}")
+    if (schema := document.get("schema")) not in (SCHEMA, OLDER_SCHEMA):
+        is_bundle = isinstance(schema, str) and schema.startswith(_ANY_VERSION)
+        remedy = f": {schema!r:.40} is of another makespan; verify it with that one, or solve anew" if is_bundle else ""
+        shapes.bad(f"schema is not {SCHEMA!r}{remedy}")
     keys = ("schema", "instance", "result", "witness", "certificate", "phases", "sha256")
     parts = shapes.table(document, "bundle", *keys, later="weights")
     if parts["schema"] == OLDER_SCHEMA:

@@ -317,7 +317,7 @@ _PROOFS = {
     Upper.THEOREM_E: "theorem E",
     Upper.THEOREM_L: "theorem L",
     Upper.THEOREM_A: "theorem A",
-    Upper.ISSUE_SLOTS: "the theorems of issue slots",
+    Upper.ISSUE_SLOTS: "theorem O1 or O2",
     Upper.THEOREM_F: "theorem F",
     Upper.POTENTIAL: "its potential",
     Upper.TWO_WARP_DP: "all pairs of places",

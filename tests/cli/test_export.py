@@ -114,6 +114,14 @@ def test_the_integer_programme_refuses_such_a_machine(tmp_path: Path, model: str
         export(tmp_path / "model", *source, "--model", model)
 
 
+@pytest.mark.parametrize("model", ["lp", "cp"])
+def test_a_promise_is_refused_with_its_own_remedy(tmp_path: Path, model: str) -> None:
+    (tmp_path / "fair.toml").write_text('scheduler = "fair"\nunits = { C = { capacity = 1 }, L = { capacity = 1 } }\n')
+    source = ["--string", "LC", "--warps", "2", "--machine", str(tmp_path / "fair.toml")]
+    with pytest.raises(UnsupportedError, match="does not know a fair scheduler; leave the promise out: scheduler"):
+        export(tmp_path / "model", *source, "--model", model)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

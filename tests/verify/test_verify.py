@@ -396,6 +396,7 @@ def test_a_bundle_with_an_instance_and_a_result_that_differ_is_rejected(number: 
 
 EVIDENCE = {
     "pessimistic": "upper 18 reported by pessimistic, which proves only 24",
+    "issue-slots": "theorem O1 or O2 does not apply to this instance",
     "potential": "upper is reported by potential, but there is no certificate",
     "two-warp-dp": "two-warp-dp does not apply to 4 warps",
     "An oracle!": "unknown evidence: 'An oracle!'",
@@ -551,6 +552,12 @@ def test_a_huge_file_is_not_parsed() -> None:
 @pytest.mark.parametrize("document", [None, 1, [], "x", {}, {"schema": "makespan.result/1"}, {1: 2}])
 def test_what_is_not_a_bundle_is_rejected(document: object) -> None:
     assert str(verify(document)) == "rejected: not a bundle: schema is not 'makespan.bundle/2'"
+
+
+def test_a_bundle_of_another_version_is_named_with_its_remedy() -> None:
+    later = {**bundles()[0], "schema": "makespan.bundle/3"}
+    why = "'makespan.bundle/3' is of another makespan; verify it with that one, or solve anew"
+    assert verify(later).reason == f"not a bundle: schema is not 'makespan.bundle/2': {why}"
 
 
 OLD = "potentials of makespan.bundle/1 rest on an older theorem: solve the question again"
