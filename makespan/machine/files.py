@@ -182,7 +182,9 @@ def _machine_file(document: Mapping[str, object], stem: str) -> MachineFile:
 
 
 def _unit(name: str, given: object) -> tuple[UnitClass, list[Datum]]:
-    where = f"units.{name}"
+    if misplaced := _above(name, "units"):
+        raise InputError(misplaced)
+    where = f"units.{class_name(name)}"
     if isinstance(given, dict):
         _only(given, {"capacity", "interval", "latency", "source", "verified"}, where)
     if not isinstance(given, dict) or "capacity" not in given:
@@ -191,7 +193,7 @@ def _unit(name: str, given: object) -> tuple[UnitClass, list[Datum]]:
     table = latency if isinstance(latency, dict) else {"value": latency}
     _only(table, {"value", "source", "verified"}, f"{where}.latency")
     cycles = ONE_CYCLE if latency is None else _latency(table.get("value"), f"{where}.latency")
-    unit = UnitClass(class_name(name), given["capacity"], given.get("interval", 1), cycles)
+    unit = UnitClass(name, given["capacity"], given.get("interval", 1), cycles)
     source, verified = _origin(given, where)
     keys = [key for key in ("capacity", "interval") if key in given]
     data = [Datum(f"{where}.{key}", given[key], source, verified) for key in keys]
@@ -249,5 +251,14 @@ def _texts(document: Mapping[str, object], key: str) -> tuple[str, ...]:
 def _only(table: Mapping[str, object], known: set[str], where: str) -> None:
     if unknown := sorted(set(table) - known):
         at = f"{where}: " if where else ""
+        if where and (misplaced := _above(unknown[0], where)):
+            raise InputError(misplaced)
         near = did_you_mean(unknown[0], sorted(known))
         raise InputError(f"{at}unknown key {shown(unknown[0])}{near or ';'} known: {', '.join(sorted(known))}")
+
+
+def _above(key: str, where: str) -> str:
+    """What to say of a key of the whole file that stands in a table, as TOML reads all that follows its head."""
+    if key not in _TEXTS | _LISTS:
+        return ""
+    return f"{where}: {key} is a key of the whole file: write it above the first [table]"
