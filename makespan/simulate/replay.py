@@ -32,8 +32,10 @@ def replay(instance: Instance, schedule: Schedule) -> int:
     turns = _Turns(instance)
     gate = _Gate(instance, letters, done)
     arrivals = defaultdict[int, list[int]](list, {0: list(range(len(letters)))})
+    ready = 0
     for cycle, executing in enumerate((*schedule.cycles, None)):
-        for warp in gate.passed(arrivals.pop(cycle, ())):
+        for warp in gate.passed(arrivals.pop(cycle)) if cycle in arrivals else ():
+            ready += 1
             is_ready[warp] = True
             waiting[letters[warp][done[warp]]] += 1
             turns.wait(cycle, warp, letters[warp][done[warp]])
@@ -41,9 +43,12 @@ def replay(instance: Instance, schedule: Schedule) -> int:
             break
         if not gate.unfinished:
             raise InvalidScheduleError(f"cycle {cycle}: all warps have finished already")
+        if not executing and not ready:
+            continue  # nobody could
         used = _used(cycle, executing, letters, done, is_ready)
         ports.take(cycle, used, waiting)
         turns.take(cycle, executing, ports.free)
+        ready -= len(executing)
         for warp in executing:
             waiting[letters[warp][done[warp]]] -= 1
             is_ready[warp] = False

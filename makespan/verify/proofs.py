@@ -6,7 +6,7 @@ from typing import Any
 
 from makespan.certificate import FINISHED_LABEL, Certificate, Node, Potential, Table, Weights
 from makespan.instance import Instance
-from makespan.result import UpperBound
+from makespan.result import Upper, UpperBound
 from makespan.verify import delays, phases, shapes
 from makespan.verify.refusal import Refused, Work
 
@@ -22,9 +22,12 @@ Phases = tuple[tuple[Instance, UpperBound], ...]
 
 
 def name_of_proof(value: object) -> str:
-    """An `Upper`, or an engine whose word nobody can check: then the bound must follow from something else."""
+    """An `Upper`, or an engine whose word nobody can check: then the bound must follow from something else.
+
+    No engine is called a theorem, so one that is not known here is refused.
+    """
     name = shapes.text(value, "evidence")
-    if not _NAME.fullmatch(name):
+    if not _NAME.fullmatch(name) or (name.startswith("theorem-") and name not in tuple(Upper)):
         raise Refused(f"unknown evidence: {name!r:.40}")
     return name
 

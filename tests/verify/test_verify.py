@@ -400,6 +400,7 @@ EVIDENCE = {
     "potential": "upper is reported by potential, but there is no certificate",
     "two-warp-dp": "two-warp-dp does not apply to 4 warps",
     "An oracle!": "unknown evidence: 'An oracle!'",
+    "theorem-z": "unknown evidence: 'theorem-z'",
 }
 
 
