@@ -31,7 +31,7 @@ def replay(instance: Instance, witness: Schedule) -> int:
         idle = not warps
         if any(a >= b for a, b in pairwise(warps)):
             raise Refused(f"witness: cycle {cycle}: the executing warps are not in increasing order")
-        floor.execute(cycle, warps, Counter(floor.next_of(warp, cycle) for warp in warps))
+        floor.execute(cycle, warps)
     floor.begin(witness.makespan)
     if floor.unfinished:
         raise Refused(f"witness: {floor.unfinished} warps have not finished after {witness.makespan} cycles")
@@ -47,7 +47,7 @@ class _Floor:
     """
 
     def __init__(self, instance: Instance, letters: list[list[str]], latencies: list[Iterator[int]]) -> None:
-        self.ready: Counter[str] = Counter()
+        self.ready = dict.fromkeys(instance.machine.capacities, 0)
         self._width, self._capacities = instance.machine.issue_width, instance.machine.capacities
         self._intervals = {unit.name: unit.interval for unit in instance.machine.units if unit.interval > 1}
         self._free = instance.machine.capacities  # of classes with an interval of 1 all are, in every cycle
@@ -63,13 +63,14 @@ class _Floor:
 
     def begin(self, cycle: int) -> bool:
         """What happens before a cycle: latencies pass, ports are free again. Whether anything does."""
-        freed, coming = self._freed.pop(cycle, []), self._due.pop(cycle, [])
-        for unit, count in freed:
+        freed, coming = self._freed.pop(cycle, None), self._due.pop(cycle, None)
+        for unit, count in freed or ():
             self._free[unit] += count
-        self._come(coming, cycle)
+        if coming:
+            self._come(coming, cycle)
         return bool(freed or coming)
 
-    def next_of(self, warp: int, cycle: int) -> str:
+    def _next_of(self, warp: int, cycle: int) -> str:
         """The class of the instruction that a warp executes in this cycle."""
         letters, at = self._letters[warp], self._done[warp]
         if cycle < self._back[warp]:
@@ -80,13 +81,17 @@ class _Floor:
             raise Refused(f"witness: cycle {cycle}: warp {warp} waits at a barrier")
         return letters[at]
 
-    def execute(self, cycle: int, warps: Iterable[int], issued: Counter[str]) -> None:
+    def execute(self, cycle: int, warps: Collection[int]) -> None:
         """These warps issue one instruction each."""
+        issued: dict[str, int] = {}
+        for warp in warps:
+            unit = self._next_of(warp, cycle)
+            issued[unit] = issued.get(unit, 0) + 1
         if not self.unfinished:
             raise Refused(f"witness: cycle {cycle}: all warps have finished already")
-        self._check(cycle, issued)
+        self._check(cycle, issued, len(warps))
         if self._line is not None:
-            open_to_all = {unit for unit, free in self._free.items() if free > issued[unit]}
+            open_to_all = {unit for unit, free in self._free.items() if free > issued.get(unit, 0)}
             self._line.leave(cycle, {warp: self._letters[warp][self._done[warp]] for warp in warps}, open_to_all)
         for unit, count in issued.items():
             self.ready[unit] -= count
@@ -98,21 +103,21 @@ class _Floor:
             self._back[warp] = cycle + next(self._latencies[warp])
             self._due.setdefault(self._back[warp], []).append(warp)
 
-    def _check(self, cycle: int, issued: Counter[str]) -> None:
+    def _check(self, cycle: int, issued: Mapping[str, int], total: int) -> None:
         """Neither more than there are ports and issue slots, nor less than work conservation demands."""
         width, possible = self._width, 0
         for unit, capacity in self._capacities.items():
-            most = min(self._free[unit], self.ready[unit])
+            count, most = issued.get(unit, 0), min(self._free[unit], self.ready[unit])
             possible += most
             # without an issue width one equation: more breaks the capacity, fewer breaks work conservation
-            if issued[unit] > most or (width is None and issued[unit] < most):
+            if count > most or (width is None and count < most):
                 raise Refused(
-                    f"witness: cycle {cycle}: {issued[unit]} instructions of class {unit} execute where"
+                    f"witness: cycle {cycle}: {count} instructions of class {unit} execute where"
                     f" {self.ready[unit]} are ready for {self._free[unit]} free ports of {capacity}"
                 )
-        if width is not None and issued.total() != min(width, possible):
+        if width is not None and total != min(width, possible):
             raise Refused(
-                f"witness: cycle {cycle}: {issued.total()} instructions execute where {possible} could,"
+                f"witness: cycle {cycle}: {total} instructions execute where {possible} could,"
                 f" and the issue width is {width}"
             )
 
