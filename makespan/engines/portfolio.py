@@ -146,7 +146,7 @@ def _keeping_promise(instance: Instance, backend: str, budget: Limits) -> _Proof
     before = before._replace(history=(_step(before, BOUNDS, budget),))
     if backend not in (AUTO, BOUNDS):
         _asked(instance.relaxed, backend, budget)  # refuses what it refuses without the promise, closed or not
-    if before.closed:
+    if before.closed or budget.expired:
         return before
     any_scheduler = _worst_case(instance.relaxed, backend, budget, enough=before.upper)
     witness = any_scheduler.witness if _keeps_promise(instance, any_scheduler.witness) else None
