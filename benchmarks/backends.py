@@ -5,7 +5,7 @@
 
 One JSON line for every solve, one per engine with its frontier and, with `--table`, a table for people. An engine gets
 more warps of the same random string until it does not finish. Exit code 1 if a proven bound contradicts a known value,
-theorem A (one unit each of two classes, three warps or more) or the interval of another engine.
+theorem E (one unit each of two classes, three warps or more) or the interval of another engine.
 """
 
 import argparse

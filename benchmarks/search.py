@@ -24,7 +24,7 @@ from makespan.simulate import replay
 
 STRING = "LLLLCCCCCCCCCLLCCCCCCC"
 WORST = {(1, 2): 41, (1, 3): 60, (1, 4): 79, (1, 5): 98, (1, 6): 117, (1, 7): 136, (1, 8): 155, (2, 6): 77, (2, 8): 99}
-"""Worst cases by C units and warps; L has one unit. Theorem A gives those at (1,1), the plain search the others."""
+"""Worst cases by C units and warps; L has one unit. Theorem E gives those at (1,1), the plain search the others."""
 
 
 FORKED = 98

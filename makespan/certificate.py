@@ -112,7 +112,7 @@ class Weights:
     the reserve r, r - m remains for an equal instruction; before one of another class, a pair could take the lesser of
     m - r and that cap. The warp comes to the next place with the least reserve that is enough, or with the largest, and
     a pair takes no more than that. It begins with the least. Any numbers prove a bound of which all reserves are used
-    up where a run of equal instructions ends (docs/theory.md, 9).
+    up where a run of equal instructions ends (docs/theory.md, 3).
 
     Args:
         classes: those whose ports the theorem counts; each has one port, or an interval of one cycle.

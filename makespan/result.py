@@ -166,7 +166,7 @@ class Result:
 
     @property
     def robust_against(self) -> tuple[Anomaly, ...]:
-        """The anomalies that `bounds.upper` outlasts by its proof; `pessimistic` outlasts all (docs/theory.md, 9).
+        """The anomalies that `bounds.upper` outlasts by its proof; `pessimistic` outlasts all (docs/theory.md, 2).
 
         An equal number proves as much, whichever theorem came first. A sharper one leans on every rule of the machine.
         """

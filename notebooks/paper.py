@@ -111,7 +111,7 @@ assert binaries(48, 420, 48 * 420) > 10**9
 # ## Beyond its reach
 #
 # With one unit of each class and at least three equal warps there is a formula: `W I - (W-1) k`, where k is the
-# largest number of disjoint neighbours that differ (theorem A of `docs/theory.md`), and a schedule that attains it. So
+# largest number of disjoint neighbours that differ (theorem E of `docs/theory.md`), and a schedule that attains it. So
 # the worst case of the paper's string is exact for every number of warps; at 48 warps it is 915 cycles, where the
 # pessimistic bound says 1056.
 

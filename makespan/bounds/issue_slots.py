@@ -9,7 +9,7 @@ N counts the letters of all others. Two theorems take letters away from N:
 * O2, for any strings: while a gap of z passes that is as long as any, each of the others issues, unless it is through.
   For every cycle that it is shorter, up to `slots` of them need not.
 
-Proofs: docs/theory.md, "Issue slots".
+Proofs: docs/theory.md, 6.
 """
 
 from bisect import bisect_right

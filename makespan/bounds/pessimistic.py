@@ -30,7 +30,7 @@ def pessimistic(instance: Instance) -> int:
 
     Source: Berezovskyi, Bletsas and Andersson, ECRTS 2012 (M = M^L + M^C); generalised to different
     warps as the maximum over z, to automata by the most that any path holds, and to intervals, latencies and an
-    issue width (docs/theory.md, 9).
+    issue width (docs/theory.md, 2).
     """
     instance.require(KNOWS, "the bound M^L + M^C")
     if instance.has_barriers:

@@ -3,7 +3,7 @@
 Phase k of a program holds what a warp that has passed k barriers may execute until it comes to the next one or ends.
 Where all warps are in one block and every warp of a group takes part in a phase or none does, all warps of a phase
 start it together, and it is an instance of its own. A schedule of the whole is then a row of schedules of the phases,
-so the sum of their worst cases is an upper bound. (docs/theory.md, 8, and proposition P in 9.)
+so the sum of their worst cases is an upper bound. (docs/theory.md, 7, proposition P.)
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -12,7 +12,7 @@ and the rest is that of the pessimistic bound. With S empty this is the pessimis
 intervals of one cycle it is c + (W-1)(n-k) for W equal strings of n letters with k disjoint pairs: whatever the
 latencies and their ranges, and however many classes. A weight may exceed the mass of the second class, up to a cap:
 then z pays a price whenever it turns to that class. It needs a machine without an issue width that could bind. Proof,
-and the chain that stands for z where there are barriers: docs/theory.md, 9.
+and the chain that stands for z where there are barriers: docs/theory.md, 3 and 7.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

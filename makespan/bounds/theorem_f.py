@@ -11,7 +11,7 @@ twice. So choose classes that are *cheap*. After an instruction of z with latenc
 cycles if its class is cheap. An instruction of another warp counts once: 1 if its latency may be shorter than one of a
 cheap class, else min(1, (h - 1) / (W - 1)) if it may be longer than h of one, else 0.
 
-Proof: docs/theory.md, "Issue slots".
+Proof: docs/theory.md, 6.
 """
 
 from collections.abc import Iterator, Mapping

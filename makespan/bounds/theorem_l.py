@@ -6,7 +6,7 @@ its blocks, change to the one of its equals that came to this block last. Warps 
 different times, so a warp at the same block costs a cycle less than it takes. What warps at other blocks cost depends
 on how their string aligns with that of the last finisher when shifted, and how late a warp can be says how far it can
 be shifted: one pass over the strings finds both. For W equal strings of which no shift is large enough, the bound is
-c + (W-1) (1 + S) with S equal neighbours in runs. Proof: docs/theory.md.
+c + (W-1) (1 + S) with S equal neighbours in runs. Proof: docs/theory.md, 5.
 """
 
 from collections import defaultdict

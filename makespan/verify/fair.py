@@ -3,7 +3,7 @@
 Premises: the machine says that its scheduler is fair, one instruction is issued per cycle, every instruction holds its
 port for that cycle only, and there are no barriers. Which classes are cheap is no premise: any choice proves a bound.
 
-Proof: docs/theory.md, "Issue slots".
+Proof: docs/theory.md, 6.
 """
 
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""Theorem E, for the checker: the bound that given weights of pairs prove. docs/theory.md, 9, has the theorem.
+"""Theorem E, for the checker: the bound that given weights of pairs prove. docs/theory.md, 3, has the theorem.
 
 Premises: no issue width that could bind; of the classes that are counted, each has one port, or holds a port for one
 cycle only; no instruction gives more than its mass to pairs; and what a pair takes of the second class is no more than

@@ -21,7 +21,7 @@ def questions(instance: Instance) -> list[Instance] | None:
     It needs one block, and that in every phase each group's warps all have something to execute or all have not: then
     the warps that take part begin it together, anywhere that their programs allow. And all ports must be free again
     when a barrier opens: those of the last instructions before it are if no class has an interval that is longer than
-    the latency. (docs/theory.md, 9, proposition P.)
+    the latency. (docs/theory.md, 7, proposition P.)
     """
     if instance.blocks != 1 or any(unit.interval > unit.latency.least for unit in instance.machine.units):
         return None

@@ -26,7 +26,7 @@ the same label, or, where the cycle leads to a stop, of the label that this is. 
 * A label is possible where a cycle leads to it, or to a situation in which it is. All real labels are, by induction
   from the end; situations from which no cycles lead to the end have none, and occur in no such schedule.
 
-Beyond capacities (docs/theory.md, 9), latencies are places (`delays`). Classes and kinds know nothing of those who
+Beyond capacities (docs/theory.md, 1), latencies are places (`delays`). Classes and kinds know nothing of those who
 stand on delays. Of a class with an interval longer than one cycle the kind also knows how many ports are free, exactly,
 and R adds ports_t[class][h-1] for each port that is held for h more cycles; at the end no port counts. Then also:
 

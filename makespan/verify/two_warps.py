@@ -1,7 +1,7 @@
 """Two warps on any machine: the exact longest or shortest schedule, from the cycles in which a warp becomes ready.
 
 A state is a moment in which one warp is ready at its place, the other one will be at its own in `wait` cycles, and of
-each class some ports are still held. Latencies are chosen at issue. docs/theory.md, section 4, has the proof.
+each class some ports are still held. Latencies are chosen at issue. docs/theory.md, section 8, has the proof.
 """
 
 from collections.abc import Callable, Iterable, Iterator

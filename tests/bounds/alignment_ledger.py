@@ -1,6 +1,6 @@
 """The proof of theorem L as a program: its inequalities, evaluated on the chains of a random schedule.
 
-The names are those of docs/theory.md, 9. Of the bound only the numbers `late` are taken, of which the proof is.
+The names are those of docs/theory.md, 5. Of the bound only the numbers `late` are taken, of which the proof is.
 """
 
 from collections import defaultdict

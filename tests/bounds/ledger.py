@@ -1,6 +1,6 @@
 """The proof of theorem E as a program: its inequalities, evaluated before every cycle of a random schedule.
 
-The names are those of docs/theory.md, 9. Nothing is shared with the bound: the schedule, the weights and the chain that
+The names are those of docs/theory.md, 3. Nothing is shared with the bound: the schedule, the weights and the chain that
 stands for z where there are barriers are made here, for strings. Masses are whole numbers, `scale` to a port-cycle.
 """
 
@@ -305,7 +305,7 @@ class Ledger:
         x, horizon = mode.unit, self.horizon[mode.unit]
         matured, v_of = dict.fromkeys(self.counted, 0), dict.fromkeys(self.counted, 0)
         v, e, q = 0, dict[str, int](), dict[str, int]()
-        omega = max(0, mode.begin + mode.waits - t) if x in self.counted else 0
+        chi = max(0, mode.begin + mode.waits - t) if x in self.counted else 0
         for unit in self.units:
             if unit.opened >= t:
                 continue
@@ -320,9 +320,9 @@ class Ledger:
             elif watched and unit.closed >= mode.begin:
                 e[unit.toward] = e.get(unit.toward, 0) + unit.mass
             old = unit.slot == x and unit.opened < mode.begin <= unit.closed
-            if old and t <= unit.opened + horizon - 1 < t + omega:
+            if old and t <= unit.opened + horizon - 1 < t + chi:
                 q[unit.toward] = q.get(unit.toward, 0) + unit.mass
-        yield "I", b - matured.get(x, 0) - v - omega * self.scale
+        yield "I", b - matured.get(x, 0) - v - chi * self.scale
         r = sum(self.blocking_closing[max(mode.begin, t - horizon + 1, 0) : t]) if x in self.counted else 0
         for y in self.counted - {x}:
             held = sum(self.own.get((y, t + n), t) < t for n in range(self.of[y].interval))

@@ -22,7 +22,7 @@ from makespan.study.policy_gap import enclosing
 from tests.command import Runner
 
 CONVOY = Instance.of("LLLLCCCCCCCCCLLCCCCCCC", 8)
-"""Theorem A proves the worst case; the best one is hard."""
+"""Theorem E proves the worst case; the best one is hard."""
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""The schedule that attains theorem A, for every short string and for long random ones."""
+"""The schedule that attains theorem E, for every short string and for long random ones."""
 
 from itertools import product
 

@@ -1,6 +1,6 @@
 """What a beam can follow before there is a certificate: the potential in theorem E's proof, which costs no programme.
 
-For instructions that take one cycle, with one table for each class (docs/theory.md, 9, invariants I and J): in the
+For instructions that take one cycle, with one table for each class (docs/theory.md, 3, invariants I and J): in the
 table of class Y a warp has its mass left, less what pairs still to come take, and less what is open toward another
 class than Y; the laggard has its letters left, less one where it needs another class than Y. The largest is a bound on
 the cycles left, if the classes have pairs as the theorem wants them; a beam asks for no proof. Caps are the

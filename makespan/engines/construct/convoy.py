@@ -1,8 +1,8 @@
-"""The schedule that attains theorem A: three or more identical strings, one unit of each of two classes.
+"""The schedule that attains theorem E: three or more identical strings, one unit of each of two classes.
 
 The greedy scan cuts the string into blocks X^n Y (X != Y) and a tail of one class. Warps 0..W-2, the convoy,
 cross each block together while warp W-1, the laggard, stays in a run of class X and is kept from pairing.
-docs/theory.md proves that each block costs exactly W-1 mixed cycles, as few as any schedule can have.
+docs/theory.md, 9, proves that each block costs exactly W-1 mixed cycles, as few as any schedule can have.
 """
 
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ KNOWS = frozenset({Feature.CLASSES})
 
 
 def applies(instance: Instance) -> bool:
-    """Whether theorem A is attained: W >= 3 identical strings over at most two classes of one unit."""
+    """Whether theorem E is attained: W >= 3 identical strings over at most two classes of one unit."""
     program = instance.groups[0].program
     unit_capacities = all(instance.machine.capacities[unit] == 1 for unit in program.units)
     return not instance.beyond(KNOWS) and instance.warps >= 3 and len(program.units) <= 2 and unit_capacities

@@ -1,6 +1,6 @@
 """Two warps on any machine: the exact worst and best case by a table of events, without the cycles between them.
 
-The recursion and its proof stand in docs/theory.md, section 4, the words in `events_compiled`. Latencies may be
+The recursion and its proof stand in docs/theory.md, section 8, the words in `events_compiled`. Latencies may be
 ranges, programs may have choices. What is not known here: barriers, and ports that can be held in too many ways.
 """
 

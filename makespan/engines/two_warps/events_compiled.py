@@ -1,6 +1,6 @@
 """The inner loop of the table of two warps on any machine, in arrays and integers so that it compiles.
 
-Words used here; the recursion stands in docs/theory.md, section 4:
+Words used here; the recursion stands in docs/theory.md, section 8:
 
 leg        of a warp: the instruction that it issued last, and the one that comes next; -1 where there is none
 mover      the warp that issued in cycle 0, the latest cycle in which one did
