@@ -190,7 +190,7 @@ def covers(abstract: Cycle, real: Counted) -> bool:
 
 
 @given(everything, st.sampled_from([0, 1, 2, (1, 0, 0), (0, 1, 2)]), st.data())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=120, deadline=None)
 def test_every_cycle_of_the_definition_is_an_abstract_one(
     instance: Instance, extra: int | tuple[int, ...], data: st.DataObject
 ) -> None:
@@ -264,7 +264,7 @@ def value(decrease: Decrease, least: Minima) -> int:
 
 
 @given(everything, st.integers(0, 2), randoms)
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=250, deadline=None)
 def test_the_conditions_imply_a_decrease_in_every_cycle_of_a_schedule(
     instance: Instance, extra: int, random: Random
 ) -> None:

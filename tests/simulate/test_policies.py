@@ -74,7 +74,7 @@ def test_so_does_it_on_the_general_machine(policy: str, instance: Instance, choi
     assert extremes.lower <= replay(instance, schedule) <= extremes.upper
 
 
-@settings(max_examples=400)
+@settings(max_examples=200)
 @given(st.one_of(general_instances(most_warps=6, most=6), whole_instances()), all_choices(), st.randoms())
 def test_compiled_runs_are_the_plain_ones(instance: Instance, choices: Choices, chance: random.Random) -> None:
     chosen = routes(instance, choices)

@@ -49,7 +49,7 @@ def stopping(draw: random.Random, shape: Shape) -> Looking:
 
 
 @given(st.data())
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=250, deadline=None)
 def test_no_real_cycle_falls_by_less_than_the_computed_least_decrease(data: st.DataObject) -> None:
     """Random tables, random schedules: the abstraction covers every cycle that occurs, whoever finishes last."""
     instance = data.draw(st.one_of(instances(most_warps=5), general_instances(most_warps=4)))
