@@ -26,7 +26,7 @@ from makespan.errors import InputError
 from makespan.machine import Latency, UnitClass
 from makespan.program import BARRIER, Place
 from makespan.result import Upper, UpperBound
-from makespan.verify import alignment, bounds, pairs
+from makespan.verify import bounds, pairs
 from makespan.verify.refusal import Effort
 
 
@@ -135,13 +135,8 @@ def judge(one: Instance, patience: float) -> tuple[str, ...]:
 
 def _again(one: Instance, bound: UpperBound) -> int | None:
     """What the checker says of a closed form."""
-    match Upper(bound.evidence):
-        case Upper.THEOREM_E:
-            return pairs.bound(one, bound.weights)
-        case Upper.THEOREM_L:
-            return alignment.bound(one, Effort(1))
-        case other:
-            return bounds.CLOSED_FORMS[other](one)
+    name = Upper(bound.evidence)
+    return pairs.bound(one, bound.weights) if name == Upper.THEOREM_E else bounds.CLOSED_FORMS[name](one, Effort(1))
 
 
 def main() -> int:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from makespan.instance import Instance
 from makespan.program import Program
 from makespan.result import Upper
-from makespan.verify import issue_slots, pairs, phases
+from makespan.verify import alignment, issue_slots, pairs, phases
 from makespan.verify.fair import theorem_f
 from makespan.verify.paths import Choose, instructions, total
 from makespan.verify.refusal import Effort, TooMuchWork
@@ -42,12 +42,16 @@ def theorem_a(instance: Instance) -> int | None:
     return pairs.bound(instance, [pairs.disjoint(instance)])
 
 
-CLOSED_FORMS: Mapping[Upper, Callable[[Instance], int | None]] = {
-    Upper.THEOREM_A: theorem_a,
-    Upper.ISSUE_SLOTS: issue_slots.bound,
-    Upper.THEOREM_F: theorem_f,
+CLOSED_FORMS: Mapping[Upper, Callable[[Instance, Effort], int | None]] = {
+    Upper.THEOREM_A: lambda instance, _: theorem_a(instance),
+    Upper.ISSUE_SLOTS: lambda instance, _: issue_slots.bound(instance),
+    Upper.THEOREM_F: lambda instance, _: theorem_f(instance),
+    Upper.THEOREM_L: alignment.bound,
 }
-"""Bounds that the instance alone proves, by the name of their proof; None where a premise fails."""
+"""Bounds that the instance alone proves, by the name of their proof; None where a premise fails.
+
+Those that may take long count their work, and raise `TooMuchWork`.
+"""
 
 
 def two_warps(instance: Instance, choose: Choose = max, effort: Effort | None = None) -> int | None:

@@ -1,7 +1,9 @@
 """From a bundle to a verdict: which claims follow from the evidence."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from itertools import pairwise
 
 from makespan.certificate import Certificate, Weights
@@ -9,7 +11,7 @@ from makespan.errors import BrokenPromiseError
 from makespan.instance import Instance
 from makespan.machine import Scheduler
 from makespan.result import Upper
-from makespan.verify import alignment, bounds, pairs, potential, reading
+from makespan.verify import bounds, pairs, potential, reading
 from makespan.verify.proofs import Phases
 from makespan.verify.reading import Bundle, Claim
 from makespan.verify.refusal import Effort, Refused, TooMuchWork
@@ -18,14 +20,7 @@ from makespan.verify.witness import replay
 
 MOST_STATES = 1_000_000
 MOST_PROOFS = 10  # of the largest size
-_BY_ITSELF = (
-    Upper.PESSIMISTIC,
-    *bounds.CLOSED_FORMS,
-    Upper.THEOREM_E,
-    Upper.THEOREM_L,
-    Upper.POTENTIAL,
-    Upper.TWO_WARP_DP,
-)
+_BY_ITSELF = (Upper.PESSIMISTIC, *bounds.CLOSED_FORMS, Upper.THEOREM_E, Upper.POTENTIAL, Upper.TWO_WARP_DP)
 _Interval = tuple[int, int]
 
 UNCHECKED = (
@@ -138,7 +133,9 @@ class _Prover:
         self._pairs()
         self._phases()
         self._named()
-        for attempt in (self._closed_forms, self._alignment, self.two_warps, self.enumerate):
+        closed_forms = (partial(self._closed_form, name) for name in bounds.CLOSED_FORMS)
+        attempts: tuple[Callable[[], object], ...] = (*closed_forms, self.two_warps, self.enumerate)
+        for attempt in attempts:
             if self.upper > self.claimed:
                 attempt()
 
@@ -182,12 +179,8 @@ class _Prover:
     def _named(self) -> None:
         """Evidence that can be checked at any size must itself prove the claim."""
         name, claimed = self.evidence, self.claimed
-        if name in bounds.CLOSED_FORMS:
-            self._closed_form(Upper(name))
-            if name not in self.uppers:
-                raise Refused(f"{_PROOFS[Upper(name)]} does not apply to this instance")
-        if name == Upper.THEOREM_L and not self._alignment():
-            raise Refused("theorem L does not apply to this instance")
+        if name in bounds.CLOSED_FORMS and not self._closed_form(Upper(name)):
+            raise Refused(f"{_PROOFS[Upper(name)]} does not apply to this instance")
         if name == Upper.TWO_WARP_DP:
             if self.instance.warps != 2:
                 raise Refused(f"two-warp-dp does not apply to {self.instance.warps} warps")
@@ -200,24 +193,16 @@ class _Prover:
         if name in _BY_ITSELF and proven.get(name, 0) > claimed:
             raise Refused(f"upper {claimed} reported by {name}, which proves only {proven[name]}")
 
-    def _closed_forms(self) -> None:
-        for name in bounds.CLOSED_FORMS:
-            self._closed_form(name)
-
-    def _closed_form(self, name: Upper) -> None:
-        if name not in self.uppers and (bound := bounds.CLOSED_FORMS[name](self.instance)) is not None:
-            self.uppers[name] = bound
-
-    def _alignment(self) -> bool:
-        """Whether theorem L applies, and its bound unless that takes too long."""
-        if Upper.THEOREM_L in self.uppers:
+    def _closed_form(self, name: Upper) -> bool:
+        """Whether it applies, and its bound unless that takes too long."""
+        if name in self.uppers:
             return True
         try:
-            bound = alignment.bound(self.instance, self.effort)
+            bound = bounds.CLOSED_FORMS[name](self.instance, self.effort)
         except TooMuchWork:
             return True
         if bound is not None:
-            self.uppers[Upper.THEOREM_L] = bound
+            self.uppers[name] = bound
         return bound is not None
 
     def two_warps(self) -> None:
