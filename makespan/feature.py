@@ -19,6 +19,9 @@ class Feature(Enum):
     ISSUE_WIDTH = "an issue width"
     DELAYS = "cycles of delay as places, which need no issue slot"
     SCHEDULER = "a scheduler that promises something"
+    PARTITIONS = "partitions"
+    RESOURCES = "resources besides the ports of classes"
+    STALL_ON_USE = "warps that run ahead of their results"
 
 
 Features = frozenset[Feature]
@@ -28,5 +31,7 @@ PROGRAMS: Features = frozenset({Feature.CLASSES, Feature.GROUPS, Feature.CHOICES
 TIMES: Features = frozenset({Feature.LATENCIES, Feature.INTERVALS, Feature.ISSUE_WIDTH})
 BARRIERS: Features = frozenset({Feature.BARRIERS})
 DELAYS: Features = frozenset({Feature.DELAYS})
+MULTIPROCESSOR: Features = frozenset({Feature.PARTITIONS, Feature.RESOURCES, Feature.STALL_ON_USE})
+"""What the sub-partitions of a real SM bring."""
 SCHEDULER: Features = frozenset({Feature.SCHEDULER})
 """Known to what replays schedules, and to plain bounds: those of any scheduler hold for one that promises something."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from makespan.errors import InputError, UnsupportedError
 from makespan.feature import Feature, Features
-from makespan.machine import DELAY, PAPER, Machine, Scheduler, UnitClass
+from makespan.machine import DELAY, PAPER, Assignment, Machine, Scheduler, UnitClass
 from makespan.machine.values import shown
 from makespan.program import Program, merged
 
@@ -89,11 +89,15 @@ class Instance:
 
     def _check_cycles(self, size: int) -> None:
         """Refuse schedules that nobody could write down."""
-        if self.machine.is_basic:
+        if self.machine.is_basic and not self.runs_ahead:
             return
-        slowest = max(unit.latency.most for unit in self.machine.units)
-        held = max(unit.interval for unit in self.machine.units)
-        most = max(group.program.most() for group in self.groups) * slowest + size * held
+        units, programs = self.machine.units, [group.program for group in self.groups]
+        slowest = max(unit.latency.most for unit in units)
+        slowest = max(
+            (slowest, *(max(timing.stall, timing.latency[1]) for program in programs for timing in program.timings))
+        )
+        held = max(max((unit.interval, *(use.most for use in unit.uses))) for unit in units)
+        most = max(program.most() for program in programs) * slowest + size * held
         if most > MAX_CYCLES:
             raise InputError(f"schedules of up to {most} cycles exceed the limit of {MAX_CYCLES} cycles")
 
@@ -126,6 +130,8 @@ class Instance:
             found[Feature.CHOICES] = Feature.CHOICES.value
         if self.has_barriers:
             found[Feature.BARRIERS] = Feature.BARRIERS.value
+        if self.runs_ahead:
+            found[Feature.STALL_ON_USE] = Feature.STALL_ON_USE.value
         return found
 
     def beyond(self, known: Features) -> tuple[str, ...]:
@@ -168,6 +174,19 @@ class Instance:
             ),
             *machine.caveats,
         )
+        if machine.resources:
+            held = ", ".join(f"{unit.name}+{use}" for unit in machine.units for use in unit.uses)
+            named = ", ".join(map(str, machine.resources))
+            model += (f"resources {named}; {held}: X+r/I is a class X that holds a port of r for I cycles besides",)
+        if machine.partitions > 1:
+            spread = "modulo their number" if machine.assignment is Assignment.MODULO else "evenly in any way"
+            shared = [ports.name for ports in machine.ports if ports.shared]
+            model += (
+                f"{machine.partitions} partitions with issue and units of their own, but for what all of them share"
+                f" ({', '.join(shared) or 'nothing'}); warps belong to them {spread}",
+            )
+        if self.runs_ahead:
+            model += ("a warp issues in order and waits for a result where it needs it; operands are read at issue",)
         if not machine.fixed_latencies:
             model += ("each instruction takes any latency of the range of its class",)
         if self.has_barriers:
@@ -215,9 +234,48 @@ class Instance:
         """
         width = self.machine.issue_width
         used = set().union(*(group.program.units for group in self.groups)) - {DELAY}
-        if width is None or width >= min(self.warps, sum(self.machine.capacities[unit] for unit in used)):
+        warps = -(-self.warps // self.machine.partitions)
+        if width is None or width >= min(warps, sum(self.machine.capacities[unit] for unit in used)):
             return None
         return width
+
+    @property
+    def fixed_latencies(self) -> bool:
+        """Whether the adversary has no latency to choose."""
+        timings = (timing for group in self.groups for timing in group.program.timings)
+        return self.machine.fixed_latencies and all(timing.latency[0] == timing.latency[1] for timing in timings)
+
+    @property
+    def runs_ahead(self) -> bool:
+        """Whether some warp waits for results only when it needs them."""
+        return any(group.program.runs_ahead for group in self.groups)
+
+    @property
+    def partition_of_warp(self) -> tuple[int, ...] | None:
+        """The partition of every warp; None where the adversary chooses."""
+        parts = self.machine.partitions
+        if parts > 1 and self.machine.assignment is Assignment.ANY:
+            return None
+        return tuple(warp % parts for warp in range(self.warps))
+
+    def assignments(self) -> Iterator[tuple[int, ...]]:
+        """Every way to spread the warps over the partitions, up to the names of partitions."""
+        if (fixed := self.partition_of_warp) is not None:
+            yield fixed
+            return
+        parts, least = self.machine.partitions, self.warps // self.machine.partitions
+
+        def spread(chosen: tuple[int, ...], sizes: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+            if len(chosen) == self.warps:
+                yield chosen
+                return
+            larger = sum(size > least for size in sizes)
+            for part in range(min(parts, max(chosen, default=-1) + 2)):
+                if sizes[part] < least or (sizes[part] == least and larger < self.warps % parts):
+                    grown = (*sizes[:part], sizes[part] + 1, *sizes[part + 1 :])
+                    yield from spread((*chosen, part), grown)
+
+        yield from spread((), (0,) * parts)
 
     @property
     def has_barriers(self) -> bool:

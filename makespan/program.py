@@ -7,6 +7,8 @@ from typing import NamedTuple
 from makespan.errors import InputError
 
 MAX_PLACES = 1_000_000
+MAX_CYCLES_OF_PLACE = 100_000
+MAX_TOKENS_OF_PLACE = 64
 
 BARRIER = "|"
 """The unit of a place that is a barrier: it needs no unit and takes no cycle, the warps of a block wait there."""
@@ -19,6 +21,25 @@ class Origin(NamedTuple):
     line: int
     text: str = ""
     source: str = ""
+
+
+class Timing(NamedTuple):
+    """How an instruction of a warp that runs ahead is timed.
+
+    A *token* (a register, a scoreboard counter) that an instruction sets is pending until its latency has passed, and
+    as long as any earlier instruction of the warp that set it is not done.
+
+    Args:
+        stall: cycles after which its warp may issue again at the earliest, from 1; of a barrier 0.
+        latency: least and most cycles after which its result is there; the adversary chooses. Of a barrier (0, 0).
+        sets: the tokens that are pending until then, in increasing order; none for a barrier.
+        awaits: the tokens of which none may be pending when it is issued, or its warp has come to the barrier.
+    """
+
+    stall: int = 1
+    latency: tuple[int, int] = (1, 1)
+    sets: tuple[int, ...] = ()
+    awaits: tuple[int, ...] = ()
 
 
 class Place(NamedTuple):
@@ -41,6 +62,8 @@ class Program:
         starts: places at which a warp may begin.
         origins: one source line per place, or empty when there is no source.
         assumptions: what must hold for this program to stand for its source; goes into every result.
+        timings: one per place of a warp that runs ahead; empty for one that *blocks*: after every instruction it waits
+            for as long as the latency of its class says.
 
     Raises:
         InputError: no place, a successor out of order, a place that no path reaches, or a path that is all barriers.
@@ -50,6 +73,7 @@ class Program:
     starts: tuple[int, ...] = (0,)
     origins: tuple[Origin, ...] = field(default=(), compare=False, repr=False)
     assumptions: tuple[str, ...] = field(default=(), compare=False)
+    timings: tuple[Timing, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.places:
@@ -58,6 +82,10 @@ class Program:
             raise InputError(f"a program of {len(self.places)} instructions exceeds the limit of {MAX_PLACES}")
         if self.origins and len(self.origins) != len(self.places):
             raise InputError(f"{len(self.places)} places but {len(self.origins)} origins")
+        if self.timings and len(self.timings) != len(self.places):
+            raise InputError(f"{len(self.places)} places but {len(self.timings)} timings")
+        for number, (place, timing) in enumerate(zip(self.places, self.timings, strict=False)):
+            check_timing(timing, f"place {number}", is_barrier=place.unit == BARRIER)
         reached = set(self.starts)
         if not reached or not reached <= set(range(self.end)):
             raise InputError(f"starts {self.starts} must be places 0..{self.end - 1}")
@@ -97,9 +125,14 @@ class Program:
         return self.starts == (0,) and all(p.successors == (i + 1,) for i, p in enumerate(self.places))
 
     @property
+    def runs_ahead(self) -> bool:
+        """Whether a warp waits for a result only where it needs it."""
+        return bool(self.timings)
+
+    @property
     def letters(self) -> str | None:
-        """The instruction string of a chain; None for an automaton with choices."""
-        return "".join(place.unit for place in self.places) if self.is_chain else None
+        """The instruction string of a chain that blocks at every place; None where letters do not say everything."""
+        return "".join(place.unit for place in self.places) if self.is_chain and not self.runs_ahead else None
 
     @property
     def units(self) -> frozenset[str]:
@@ -148,9 +181,32 @@ class Program:
 
     def __str__(self) -> str:
         letters = self.letters
+        if letters is None and self.is_chain:
+            return f"string of {self.end} places that runs ahead"
         if letters is None:
-            return f"automaton of {self.end} places"
+            return f"automaton of {self.end} places" + (" that runs ahead" if self.runs_ahead else "")
         return letters if len(letters) <= 60 else f"{letters[:40]}...{letters[-10:]} ({len(letters)} letters)"
+
+
+def check_timing(timing: Timing, where: str, *, is_barrier: bool) -> None:
+    """Refuse what is none; `where` begins the message.
+
+    Raises:
+        InputError: cycles or tokens out of range.
+    """
+    least = 0 if is_barrier else 1
+    cycles = (timing.stall, *timing.latency)
+    if len(timing.latency) != 2 or not least <= timing.stall <= MAX_CYCLES_OF_PLACE:
+        raise InputError(f"{where}: a stall of {timing.stall} cycles with a latency of {timing.latency}")
+    if not least <= timing.latency[0] <= timing.latency[1] <= MAX_CYCLES_OF_PLACE:
+        raise InputError(f"{where}: a latency is a range from {least} to {MAX_CYCLES_OF_PLACE}, not {timing.latency}")
+    if is_barrier and (any(cycles) or timing.sets):
+        raise InputError(f"{where}: a barrier takes no time and sets no token")
+    for tokens in (timing.sets, timing.awaits):
+        if list(tokens) != sorted(set(tokens)) or any(token < 0 for token in tokens):
+            raise InputError(f"{where}: tokens are whole numbers from 0 in increasing order, not {tokens}")
+        if len(tokens) > MAX_TOKENS_OF_PLACE:
+            raise InputError(f"{where}: {len(tokens)} tokens exceed the limit of {MAX_TOKENS_OF_PLACE}")
 
 
 def merged(groups: Iterable[tuple[Program, int]]) -> tuple[tuple[Program, int], ...]:

@@ -35,13 +35,18 @@ class Schedule:
         cycles: for every cycle the warps that issue one instruction, in increasing order; the last cycles may be
             empty, while the latencies of the last instructions pass.
         paths: for every warp the places that it visits, in order: those it executes, and barriers.
-        latencies: for every warp the latency of every instruction that it executes, in order; empty where the machine
+        latencies: for every warp the latency of every instruction that it executes, in order; empty where the instance
             leaves no choice.
+        partitions: for every warp the partition to which it belongs; empty where the machine leaves no choice.
+        uses: for every warp, and every instruction that it executes, in order, what it holds of each use of its class:
+            (which of the resources of the use, cycles), one after another; empty where the machine leaves no choice.
     """
 
     cycles: tuple[tuple[int, ...], ...]
     paths: tuple[tuple[int, ...], ...]
     latencies: tuple[tuple[int, ...], ...] = ()
+    partitions: tuple[int, ...] = ()
+    uses: tuple[tuple[tuple[tuple[int, int], ...], ...], ...] = ()
 
     def __repr__(self) -> str:
         return f"Schedule({len(self.paths)} warps, {self.makespan} cycles)"

@@ -4,22 +4,31 @@ Two formats with the same fields. TOML, for people: a list of tables `[[instance
 object a line. Fields: `string` and `warps`, or `groups` (a list of tables with both); `capacity`; optional `blocks`,
 over which each group is spread evenly, `name`, `source` and `makespan`, the expected worst case in cycles. Unknown
 fields are refused. In a string, `|` is a barrier for the warps of a block.
+
+A warp of a string of letters alone blocks: it waits out every instruction. It runs ahead after a letter with
+parentheses, which hold the numbers of the instructions, from 1, whose results it needs: `L()L()C(1,2)`. Behind them may
+stand `@` with the latency, N or N..M, if it is not that of the class, and `+` with the stall, if it is not 1 cycle:
+`L()@400..900+2`. A barrier waits for results in parentheses, too: `L()|(1)C`.
 """
 
 import json
-from dataclasses import dataclass
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
 from makespan.errors import InputError
 from makespan.instance import Instance
 from makespan.machine import Machine
-from makespan.program import BARRIER, MAX_PLACES, Program
+from makespan.program import BARRIER, MAX_PLACES, Program, Timing, check_timing
 from makespan.result import Bounds
 from makespan.text_file import read_text
 
 MAX_FILE_BYTES = 256 << 20
+_MOST_DIGITS = 7
 SUFFIXES = (".toml", ".jsonl")
 
 
@@ -61,22 +70,74 @@ class _Document(msgspec.Struct, forbid_unknown_fields=True):
 def parse_string(letters: str, machine: Machine) -> Program:
     """The program of an instruction string; white space in it is ignored, and `|` is a barrier.
 
+    >>> parse_string("L()C(1)@4", Machine.of({"C": 1, "L": 1})).timings[1]
+    Timing(stall=1, latency=(4, 4), sets=(1,), awaits=(0,))
+
     Raises:
-        InputError: an empty string, or a letter that is no unit class of `machine`; names the position.
+        InputError: an empty string, a letter that is no unit class of `machine`, or a timing that is none; names the
+            position.
     """
     string = "".join(letters.split())
     if not string:
         raise InputError("the instruction string is empty; write one letter per instruction, such as CLLC")
-    if len(string) > MAX_PLACES:
-        raise InputError(f"the instruction string has {len(string)} letters; the limit is {MAX_PLACES}")
+    found = [_Written(at, letter) for at, letter in enumerate(string, start=1)] if "(" not in string else None
+    if len(found := found or list(_written(string))) > MAX_PLACES:
+        raise InputError(f"the instruction string has {len(found)} letters; the limit is {MAX_PLACES}")
     known = machine.capacities
-    for position, letter in enumerate(string, start=1):
+    for position, letter, *_ in found:
         if letter not in known and letter != BARRIER:
             raise InputError(
                 f"instruction string: {letter!r} at position {position} is no unit class of machine"
                 f" {machine.name!r}; use {', '.join(known)}, and {BARRIER} for a barrier"
             )
-    return Program.chain(string)
+    program = Program.chain("".join(written.unit for written in found))
+    if all(written.needs is None for written in found):
+        return program
+    return replace(program, timings=tuple(_timings(found, machine)))
+
+
+_WRITTEN = re.compile(r"(.)(?:\(([0-9,]*)\)(?:@([0-9]{1,9})(?:\.\.([0-9]{1,9}))?)?(?:\+([0-9]{1,9}))?)?")
+
+
+class _Written(NamedTuple):
+    """A letter at a position, and what stands behind it: needs, latency, stall; None where nothing does."""
+
+    position: int
+    unit: str
+    needs: str | None = None
+    least: str | None = None
+    most: str | None = None
+    stall: str | None = None
+
+
+def _written(string: str) -> Iterator[_Written]:
+    return (_Written(found.start() + 1, *found.groups()) for found in _WRITTEN.finditer(string))
+
+
+def _timings(found: list[_Written], machine: Machine) -> Iterator[Timing]:
+    """Every instruction sets a token of its own; a letter without parentheses is awaited by what comes behind it."""
+    latencies = {unit.name: unit.latency for unit in machine.units}
+    instructions = 0
+    awaited: tuple[int, ...] = ()
+    for position, unit, needs, least, most, stall in found:
+        where = f"instruction string: {unit!r} at position {position}"
+        numbers = [number for number in (needs or "").split(",") if number]
+        if any(len(number) > _MOST_DIGITS or not 1 <= int(number) <= instructions for number in numbers):
+            raise InputError(f"{where} needs the results of instructions 1..{instructions} before it, not ({needs})")
+        awaits = tuple(sorted({*awaited, *(int(number) - 1 for number in numbers)}))
+        if unit == BARRIER:
+            if least or stall:
+                raise InputError(f"{where}: a barrier has neither a latency nor a stall")
+            yield Timing(0, (0, 0), (), awaits)
+            awaited = ()
+            continue
+        range_of_class = latencies[unit].least, latencies[unit].most
+        latency = range_of_class if least is None else (int(least), int(most or least))
+        timing = Timing(1 if stall is None else int(stall), latency, (instructions,), awaits)
+        check_timing(timing, where, is_barrier=False)
+        yield timing
+        awaited = (instructions,) if needs is None else ()
+        instructions += 1
 
 
 def read_instances(path: Path) -> tuple[NamedInstance, ...]:

@@ -9,7 +9,7 @@ from makespan.certificate import DELAYED_LABEL, FINISHED_LABEL, Certificate, Nod
 from makespan.instance import Instance
 from makespan.machine import DELAY
 from makespan.schedule import Schedule
-from makespan.simulate.semantics import State, moved
+from makespan.simulate.semantics import Issue, State, moved
 from makespan.verify import delays
 from tests.oracle import standing
 
@@ -119,7 +119,7 @@ def trace(instance: Instance, schedule: Schedule) -> Iterator[tuple[State, list[
         moves = []
         for warp in cycle or ():
             done[warp] += 1
-            moves.append((warp, paths[warp][done[warp]], chosen[warp][done[warp] - 1]))
+            moves.append(Issue(warp, paths[warp][done[warp]], chosen[warp][done[warp] - 1]))
         state = state if cycle is None else moved(instance, state, moves)
         on = []
         for warp, (place, wait) in enumerate(zip(state.places, state.waits, strict=True)):

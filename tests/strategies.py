@@ -7,7 +7,7 @@ from makespan.instance import Instance
 from makespan.machine import PAPER, Latency, Machine, UnitClass
 from makespan.program import BARRIER, Place, Program
 from makespan.schedule import Schedule
-from makespan.simulate.semantics import State, finished, moved, released, selections, starts
+from makespan.simulate.semantics import Issue, State, finished, moved, released, selections, starts
 
 CLASSES = "CLS"
 
@@ -155,7 +155,7 @@ def runs(draw: st.DrawFn, instance: Instance) -> Schedule:
             latency = draw(st.integers(unit.latency.least, unit.latency.most))
             paths[warp].append(state.places[warp])
             latencies[warp].append(latency)
-            moves.append((warp, draw(st.sampled_from(place.successors)), latency))
+            moves.append(Issue(warp, draw(st.sampled_from(place.successors)), latency))
         state = pass_barriers(moved(instance, state, moves))
         cycles.append(issuing)
     chosen = () if instance.machine.fixed_latencies else tuple(map(tuple, latencies))

@@ -1,6 +1,7 @@
 """Instance files: both formats, and what is refused."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -8,8 +9,8 @@ from hypothesis import given
 
 from makespan.errors import InputError
 from makespan.instance import Instance
-from makespan.machine import PAPER, Machine
-from makespan.program import Program
+from makespan.machine import PAPER, Latency, Machine, UnitClass
+from makespan.program import Program, Timing
 from makespan.strings import parse_instances, parse_string, read_instances
 from tests.strategies import letters
 
@@ -165,3 +166,47 @@ def test_an_endless_device_is_read_up_to_the_limit(
     link.symlink_to("/dev/zero")
     with pytest.raises(InputError, match=rf"zero\{suffix}: larger than 1 MiB, too large for a file of instances"):
         read_instances(link)
+
+
+SLOW = Machine("slow", (UnitClass("C", 1), UnitClass("L", 1, latency=Latency(3, 5))))
+
+
+def test_a_letter_with_parentheses_runs_ahead() -> None:
+    program = parse_string("L() C(1)@4..6+2 | C L|(3)L(1,3)", SLOW)
+    assert [place.unit for place in program.places] == list("LC|CL|L")
+    assert program.timings == (
+        Timing(1, (3, 5), (0,), ()),
+        Timing(2, (4, 6), (1,), (0,)),
+        Timing(0, (0, 0), (), ()),
+        Timing(1, (1, 1), (2,), ()),
+        Timing(1, (3, 5), (3,), (2,)),
+        Timing(0, (0, 0), (), (2, 3)),
+        Timing(1, (3, 5), (4,), (0, 2)),
+    )
+    assert program.letters is None
+
+
+def test_letters_alone_block() -> None:
+    assert parse_string("CLC", SLOW).timings == ()
+
+
+@pytest.mark.parametrize(
+    ("string", "message"),
+    [
+        ("C()L(2)", "'L' at position 4 needs the results of instructions 1..1 before it, not (2)"),
+        ("C(1)", "'C' at position 1 needs the results of instructions 1..0 before it, not (1)"),
+        ("C()@0", "'C' at position 1: a latency is a range from 1 to 100000, not (0, 0)"),
+        ("C()@5..4", "a latency is a range from 1 to 100000, not (5, 4)"),
+        ("C()+0", "a stall of 0 cycles"),
+        ("C()+200000", "a stall of 200000 cycles"),
+        ("C()|()@3C", "'|' at position 4: a barrier has neither a latency nor a stall"),
+        ("C()@", "'@' at position 4 is no unit class"),
+        ("C@3()", "'@' at position 2 is no unit class"),
+        ("C(-1)", "'(' at position 2 is no unit class"),
+        ("C(²)", "'(' at position 2 is no unit class"),
+        ("C()(1)", "'(' at position 4 is no unit class"),
+    ],
+)
+def test_a_timing_that_is_none_is_told_with_its_position(string: str, message: str) -> None:
+    with pytest.raises(InputError, match=re.escape(message)):
+        parse_string(string, SLOW)

@@ -9,6 +9,7 @@ from makespan.engines import portfolio
 from makespan.engines.construct import greedy
 from makespan.engines.limits import Limits
 from makespan.errors import BrokenPromiseError, InputError
+from makespan.feature import MULTIPROCESSOR
 from makespan.instance import Instance
 from makespan.machine.values import shown
 from makespan.program import BARRIER, Program
@@ -41,7 +42,8 @@ def solve(
     if backend not in portfolio.BACKENDS:
         raise InputError(f"unknown backend {backend!r}; known: {', '.join(portfolio.BACKENDS)}")
     budget = limits or Limits()
-    cut = phases(instance) if instance.has_barriers else None
+    # results that are pending, and ports, may be waited for across a barrier
+    cut = None if instance.features.keys() & MULTIPROCESSOR or not instance.has_barriers else phases(instance)
     if cut is None:
         return portfolio.solve(instance, backend=backend, best_case=best_case, budget=budget)
     return _by_phases(instance, cut, backend, best_case, budget)

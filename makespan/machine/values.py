@@ -1,9 +1,11 @@
 """A machine as a value: classes of execution units on one streaming multiprocessor."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from reprlib import Repr
+from typing import NamedTuple
 
 from makespan.errors import InputError
 from makespan.feature import SCHEDULER, Feature
@@ -12,9 +14,12 @@ MAX_CAPACITY = 1024
 MAX_INTERVAL = 1024
 MAX_LATENCY = 100_000
 MAX_ISSUE_WIDTH = 1024
+MAX_PARTITIONS = 64
+MAX_RESOURCES = 64
 MAX_TEXT = 500
 _MOST_BITS = 64
 _MAX_WARPS = 65_536
+_RESOURCE = re.compile(r"[a-z][a-z0-9-]{0,31}")
 
 DELAY = "~"
 """The class of a place that is a cycle of delay: never contended, and without need of an issue slot (docs/model.md)."""
@@ -89,6 +94,58 @@ UNTIMED = "no latency is known for "
 
 
 @dataclass(frozen=True, slots=True)
+class Resource:
+    """Ports that instructions of several classes hold besides those of their class.
+
+    Args:
+        name: a small letter, then small letters, digits and hyphens.
+        capacity: how many warp-instructions can hold a port at the same time.
+        shared: whether all partitions share these ports; else each partition has as many of its own.
+    """
+
+    name: str
+    capacity: int
+    shared: bool = False
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not _RESOURCE.fullmatch(self.name):
+            raise InputError(f"a resource is named by small letters, digits and hyphens, not {shown(self.name)}")
+        check_whole(self.capacity, f"capacity of {self.name}", MAX_CAPACITY)
+
+    def __str__(self) -> str:
+        return f"{self.name}={self.capacity}" + (" shared" if self.shared else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """One port of one of these resources, held for `least`..`most` cycles from the one of issue on.
+
+    The adversary chooses both, for every executed instruction: a port that is held for less time can be the worse one.
+    """
+
+    resources: tuple[str, ...]
+    least: int = 1
+    most: int = 1
+
+    def __post_init__(self) -> None:
+        if not self.resources or len(set(self.resources)) != len(self.resources):
+            raise InputError(f"an instruction uses one of different resources, not {shown(self.resources)}")
+        check_whole(self.least, f"interval on {self.resources[0]}", MAX_INTERVAL)
+        check_whole(self.most, f"interval on {self.resources[0]}", MAX_INTERVAL)
+        if self.least > self.most:
+            raise InputError(f"a range of intervals is [least, most], not [{self.least}, {self.most}]")
+
+    @property
+    def is_fixed(self) -> bool:
+        """Whether it leaves the adversary no choice."""
+        return len(self.resources) == 1 and self.least == self.most
+
+    def __str__(self) -> str:
+        cycles = str(self.least) if self.least == self.most else f"{self.least}..{self.most}"
+        return f"{' or '.join(self.resources)}/{cycles}"
+
+
+@dataclass(frozen=True, slots=True)
 class UnitClass:
     """Units that serve the same instructions: `capacity` ports.
 
@@ -97,12 +154,16 @@ class UnitClass:
         capacity: how many warp-instructions can hold a port at the same time.
         interval: cycles for which a warp-instruction holds its port, from the one in which it is issued.
         latency: cycles from its issue until its warp may go on.
+        shared: whether all partitions share these ports; else each partition has as many of its own.
+        uses: what an instruction holds besides its port.
     """
 
     name: str
     capacity: int
     interval: int = 1
     latency: Latency = ONE_CYCLE
+    shared: bool = False
+    uses: tuple[Use, ...] = ()
 
     def __post_init__(self) -> None:
         if self.name != DELAY:
@@ -119,7 +180,26 @@ class UnitClass:
 
     def __str__(self) -> str:
         every = "" if self.interval == 1 else f"/{self.interval}"
-        return f"{self.name}={self.capacity}{every}" + ("" if self.latency == ONE_CYCLE else f"@{self.latency}")
+        waits = "" if self.latency == ONE_CYCLE else f"@{self.latency}"
+        return f"{self.name}={self.capacity}{every}{waits}" + "".join(f"+{use}" for use in self.uses)
+
+
+class Assignment(StrEnum):
+    """To which partition a warp belongs: warp w to partition w mod K, or as the adversary spreads them evenly.
+
+    Evenly means that of two partitions one has at most one warp more.
+    """
+
+    MODULO = "modulo"
+    ANY = "any"
+
+
+class Pool(NamedTuple):
+    """The ports of a class or resource that are of use to the same warps: those of a partition, or of all (None)."""
+
+    name: str
+    partition: int | None
+    capacity: int
 
 
 class Scheduler(StrEnum):
@@ -143,6 +223,9 @@ class Machine:
         issue_width: warp-instructions issued per cycle at most, all classes together; None is no limit.
         caveats: where the hardware of that name is known to differ; goes into every result.
         scheduler: what its scheduler promises.
+        partitions: how many schedulers there are, each for warps and with units and an issue width of its own.
+        assignment: which warp belongs to which partition.
+        resources: the ports that `UnitClass.uses` names.
     """
 
     name: str
@@ -150,6 +233,9 @@ class Machine:
     issue_width: int | None = None
     caveats: tuple[str, ...] = field(default=(), compare=False, repr=False)
     scheduler: Scheduler = Scheduler.ANY
+    partitions: int = 1
+    assignment: Assignment = Assignment.ANY
+    resources: tuple[Resource, ...] = ()
 
     def __post_init__(self) -> None:
         names = [unit.name for unit in self.units]
@@ -161,6 +247,20 @@ class Machine:
             check_whole(self.issue_width, f"issue width of machine {self.name!r}", MAX_ISSUE_WIDTH)
         if not isinstance(self.scheduler, Scheduler):
             raise InputError(f"scheduler of machine {self.name!r} must be a Scheduler, not {shown(self.scheduler)}")
+        check_whole(self.partitions, f"partitions of machine {self.name!r}", MAX_PARTITIONS)
+        if not isinstance(self.assignment, Assignment):
+            raise InputError(f"assignment of machine {self.name!r} must be an Assignment, not {shown(self.assignment)}")
+        self._check_resources([resource.name for resource in self.resources])
+
+    def _check_resources(self, known: list[str]) -> None:
+        if len(known) > MAX_RESOURCES or len(set(known)) != len(known):
+            raise InputError(f"machine {self.name!r} has up to {MAX_RESOURCES} resources with different names")
+        for unit in self.units:
+            used = [name for use in unit.uses for name in use.resources]
+            if missing := sorted(set(used) - set(known)):
+                raise InputError(f"machine {self.name!r} has no resource {missing[0]}, which class {unit.name} uses")
+            if len(set(used)) != len(used):
+                raise InputError(f"class {unit.name} of machine {self.name!r} uses a resource twice")
 
     @classmethod
     def of(cls, capacities: Mapping[str, int], name: str | None = None) -> "Machine":
@@ -176,7 +276,8 @@ class Machine:
     def __str__(self) -> str:
         width = () if self.issue_width is None else (f"issue width {self.issue_width}",)
         promise = () if self.scheduler is Scheduler.ANY else (f"{self.scheduler} scheduler",)
-        return f"{self.name} ({', '.join((*map(str, self.units), *width, *promise))})"
+        parts = () if self.partitions == 1 else (f"{self.partitions} partitions",)
+        return f"{self.name} ({', '.join((*map(str, self.ports), *width, *parts, *promise))})"
 
     @property
     def capacities(self) -> dict[str, int]:
@@ -187,6 +288,31 @@ class Machine:
     def fixed_latencies(self) -> bool:
         """Whether the adversary has no latency to choose."""
         return all(unit.latency.least == unit.latency.most for unit in self.units)
+
+    @property
+    def fixed_uses(self) -> bool:
+        """Whether the adversary has no resource and no interval to choose."""
+        return all(use.is_fixed for unit in self.units for use in unit.uses)
+
+    @property
+    def pools(self) -> tuple[Pool, ...]:
+        """All ports: those of the classes in their order, then those of the resources, each by partition.
+
+        >>> units = UnitClass("C", 1), UnitClass("L", 1, shared=True)
+        >>> [(pool.name, pool.partition) for pool in Machine("halves", units, partitions=2).pools]
+        [('C', 0), ('C', 1), ('L', None)]
+        """
+        private = range(self.partitions)
+        return tuple(
+            Pool(ports.name, partition, ports.capacity)
+            for ports in self.ports
+            for partition in ((None,) if ports.shared or self.partitions == 1 else private)
+        )
+
+    @property
+    def ports(self) -> tuple[UnitClass | Resource, ...]:
+        """All that has ports: the classes in their order, then the resources."""
+        return (*self.units, *self.resources)
 
     @property
     def features(self) -> dict[Feature, str]:
@@ -202,6 +328,10 @@ class Machine:
             found[Feature.LATENCIES] = f"latencies ({', '.join(latencies)})"
         if self.scheduler is not Scheduler.ANY:
             found[Feature.SCHEDULER] = f"a {self.scheduler} scheduler"
+        if self.partitions > 1:
+            found[Feature.PARTITIONS] = f"{self.partitions} partitions"
+        if used := [f"{unit.name}+{use}" for unit in self.units for use in unit.uses]:
+            found[Feature.RESOURCES] = f"resources besides the ports of classes ({', '.join(used)})"
         return found
 
     @property

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from makespan.instance import Instance
 from makespan.schedule import Schedule
 from makespan.simulate.choices import Choices, Routes, draws_of_policy
-from makespan.simulate.semantics import State, finished, moved, ready, released
+from makespan.simulate.semantics import Issue, State, finished, moved, ready, released
 
 
 class Policy:
@@ -168,7 +168,7 @@ def simulated(instance: Instance, policy: Policy, routes: Routes) -> Schedule:
     state = past_barriers(begun)
     while not finished(instance, state):
         issuing = tuple(_picks(instance, state, policy, len(cycles)))
-        moves = [(warp, next(targets[warp]), next(latencies[warp])) for warp in issuing]
+        moves = [Issue(warp, next(targets[warp]), next(latencies[warp])) for warp in issuing]
         state = past_barriers(moved(instance, state, moves))
         cycles.append(tuple(sorted(issuing)))
     return Schedule(tuple(cycles), routes.paths, () if instance.machine.fixed_latencies else routes.latencies)

@@ -20,7 +20,7 @@ from makespan.simulate import POLICIES, Choices, replay, run, runner
 from makespan.simulate.choices import LATENCIES, PATHS, Draws, Routes, routes
 from makespan.simulate.policies import Adversarial, Ranked, simulated
 from makespan.simulate.runner import Runner
-from makespan.simulate.semantics import State, finished, moved, ready, released
+from makespan.simulate.semantics import Issue, State, finished, moved, ready, released
 from makespan.simulate.statistics import statistics
 from tests.oracle import brute_force, obeys
 from tests.strategies import barrier_instances, general_instances, general_machines, instances, runs
@@ -326,7 +326,7 @@ def _look_at_every_state(instance: Instance, schedule: Schedule) -> dict[str, in
                 found[f"port {unit_name}" if full else "slot"] += 1
             else:
                 found["barrier"] += 1
-        moves = [(w, next(targets[w]), next(latencies[w]) if latencies else most[letters[w]]) for w in executing]
+        moves = [Issue(w, next(targets[w]), next(latencies[w]) if latencies else most[letters[w]]) for w in executing]
         state = settle(moved(instance, state, moves))
     assert finished(instance, state)
     return found

@@ -27,7 +27,7 @@ from makespan.machine import Machine
 from makespan.report.result.bundle import bundle, write
 from makespan.result import Bounds, Result, Upper
 from makespan.schedule import Schedule
-from makespan.simulate.semantics import moved, selections, starts
+from makespan.simulate.semantics import Issue, moved, selections, starts
 from makespan.verify import Outcome, Refused, Verdict, bounds, digest, pairs, parse, potential, reading, states, verify
 from makespan.verify.reading import MOST_BYTES
 from makespan.verify.refusal import TooMuchWork, Work
@@ -319,7 +319,7 @@ def _random_run(draw: random.Random, instance: Instance) -> Schedule:
         for warp in executing:
             at = state.places[warp]
             paths[warp].append(at)
-            moves.append((warp, draw.choice(programs[warp].places[at].successors), 1))
+            moves.append(Issue(warp, draw.choice(programs[warp].places[at].successors), 1))
         state = moved(instance, state, moves)
         cycles.append(executing)
     return Schedule(tuple(cycles), tuple(map(tuple, paths)))

@@ -10,7 +10,7 @@ from makespan.machine import Machine, UnitClass
 from makespan.program import BARRIER
 from makespan.report.schedule.activity import Why
 from makespan.schedule import Schedule
-from makespan.simulate.semantics import State, finished, moved, ready, released
+from makespan.simulate.semantics import Issue, State, finished, moved, ready, released
 from tests.oracle import standing
 from tests.strategies import barrier_instances, general_instances, general_machines, runs
 
@@ -70,7 +70,7 @@ def cycle_by_cycle(instance: Instance, schedule: Schedule) -> Iterator[Cycle]:
         for warp in issuing:
             unit = programs[warp].places[state.places[warp]].unit
             stalling[warp] = unit
-            moves.append((warp, left[warp].pop(0), next(latencies[warp]) if latencies else fixed[unit]))
+            moves.append(Issue(warp, left[warp].pop(0), next(latencies[warp]) if latencies else fixed[unit]))
         state = past_barriers(moved(instance, state, moves))
     assert finished(instance, state)
 
