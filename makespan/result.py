@@ -31,6 +31,7 @@ class Upper(StrEnum):
     THEOREM_F = "theorem-f"
     THEOREM_A = "theorem-a"  # of bundles from before theorem E, which contains it
     ISSUE_SLOTS = "issue-slots"
+    THEOREM_1S = "theorem-1s"
     POTENTIAL = "potential"
     TWO_WARP_DP = "two-warp-dp"
     SEARCH = "search"

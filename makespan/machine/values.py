@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from reprlib import Repr
+from types import MappingProxyType
 from typing import NamedTuple
 
 from makespan.errors import InputError
@@ -184,6 +185,58 @@ class UnitClass:
         return f"{self.name}={self.capacity}{every}{waits}" + "".join(f"+{use}" for use in self.uses)
 
 
+OPERATIONS: Mapping[str, str] = MappingProxyType(
+    {
+        "fp32": "32-bit floating-point add, multiply, multiply-add, compare, minimum",
+        "int": "integer add, logic, shift, compare, select and move",
+        "int-multiply": "integer multiply and multiply-add",
+        "predicate": "what writes a predicate register, whatever it compares",
+        "convert": "conversions between types",
+        "bit-count": "counts of bits, leading zeros, reversal",
+        "sfu": "reciprocal, square root, sine, exponential and so on",
+        "fp16": "16-bit floating point, packed or not",
+        "fp64": "64-bit floating point",
+        "tensor": "matrix multiply-accumulate",
+        "shuffle": "exchange of values between the lanes of a warp",
+        "vote": "votes and matches over the lanes of a warp",
+        "special": "reads of special registers, such as who a thread is",
+        "branch": "branches, calls, returns and exits",
+        "barrier": "barriers of the block and of the warp",
+        "fence": "memory fences",
+        "constant": "loads from constant memory and of parameters",
+        "shared": "shared memory",
+        "global": "global memory, and generic addresses",
+        "local": "local memory",
+        "atomic": "atomic operations on global memory",
+        "texture": "textures and surfaces",
+    }
+)
+"""What a machine can time: instruction sets sort their opcodes under these names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """How instructions of one kind are served.
+
+    Args:
+        name: of `OPERATIONS`.
+        unit: their class on this machine.
+        least: cycles from issue after which their result is there at the earliest.
+        most: the same at the latest; None where nobody knows, so that no proof can rest on it.
+    """
+
+    name: str
+    unit: str
+    least: int
+    most: int | None
+
+    def __post_init__(self) -> None:
+        if self.name not in OPERATIONS:
+            raise InputError(f"unknown operation {shown(self.name)}; known: {', '.join(OPERATIONS)}")
+        class_name(self.unit)
+        Latency(self.least, self.least if self.most is None else self.most)
+
+
 class Assignment(StrEnum):
     """To which partition a warp belongs: warp w to partition w mod K, or as the adversary spreads them evenly.
 
@@ -226,6 +279,7 @@ class Machine:
         partitions: how many schedulers there are, each for warps and with units and an issue width of its own.
         assignment: which warp belongs to which partition.
         resources: the ports that `UnitClass.uses` names.
+        operations: which class serves which operation, and how long that takes; none where nobody has timed any.
     """
 
     name: str
@@ -236,6 +290,7 @@ class Machine:
     partitions: int = 1
     assignment: Assignment = Assignment.ANY
     resources: tuple[Resource, ...] = ()
+    operations: tuple[Operation, ...] = field(default=(), compare=False, repr=False)
 
     def __post_init__(self) -> None:
         names = [unit.name for unit in self.units]
@@ -251,6 +306,9 @@ class Machine:
         if not isinstance(self.assignment, Assignment):
             raise InputError(f"assignment of machine {self.name!r} must be an Assignment, not {shown(self.assignment)}")
         self._check_resources([resource.name for resource in self.resources])
+        for operation in self.operations:
+            if operation.unit not in names:
+                raise InputError(f"machine {self.name!r} has no class {operation.unit}, which serves {operation.name}")
 
     def _check_resources(self, known: list[str]) -> None:
         if len(known) > MAX_RESOURCES or len(set(known)) != len(known):
