@@ -5,10 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from makespan.instance import Instance
-from makespan.machine import Machine
+from makespan.machine import Assignment, Machine, UnitClass
 from makespan.program import Place, Program
 from makespan.result import Bounds
-from makespan.simulate.semantics import ready, selections, starts, steps
+from makespan.simulate.semantics import pools, ready, selections, starts, steps
 from tests.oracle import brute_force, obeys, standing
 from tests.strategies import instances, runs
 
@@ -63,3 +63,12 @@ def test_a_random_run_obeys_the_definition_and_stays_within_the_extremes(
     extremes = brute_force(instance)
     assert obeys(instance, schedule)
     assert extremes.lower <= schedule.makespan <= extremes.upper
+
+
+def test_a_private_port_is_that_of_the_warps_own_partition() -> None:
+    units = UnitClass("C", 1), UnitClass("L", 1, shared=True)
+    halves = Machine("halves", units, partitions=2, assignment=Assignment.MODULO)
+    assert [pools(halves, unit, part, ()) for unit in units for part in (0, 1)] == [(0,), (1,), (2,), (2,)]
+    assert brute_force(Instance.of("CC", 2, halves)) == Bounds(2, 2)
+    assert brute_force(Instance.of("CC", 3, halves)) == Bounds(4, 4)
+    assert brute_force(Instance.of("LL", 2, halves)) == Bounds(4, 4)
