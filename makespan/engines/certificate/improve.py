@@ -33,6 +33,8 @@ WIDE_BEAMS = ((256, 2), (1024, 8), (8192, 64))
 SHARE_OF_TIME = 0.6
 """What one certificate may take of the remaining time, so that some is left for witnesses."""
 
+GROWTH = 3
+"""So many times as long as a certificate takes the next finer one, about; what would not end is not begun."""
 
 Key = Callable[[Node], Hashable]
 """What a part of a node's table depends on."""
@@ -69,11 +71,16 @@ def improve(instance: Instance, limits: Limits) -> Iterator[Finding]:
     whole = expansion.instance
     followed = first = _Followed.theorem_e(instance)
     fronts: dict[int, Front | None] = {}
+    spent = 0.0
     for level in _levels(whole):
+        if spent * GROWTH > limits.remaining * SHARE_OF_TIME:
+            break
+        began = limits.elapsed
         if level.front_states not in fronts:
             fronts[level.front_states] = front(whole, level.front_states, lambda: limits.expired)
         states = fronts[level.front_states]
         certificate = None if states is None else _certificate(whole, level, states, limits)
+        spent = limits.elapsed - began
         if certificate is not None:
             limits.progress(f"certificate: at most {certificate.upper} cycles")
             yield Finding(upper=certificate.upper, evidence=Upper.POTENTIAL, certificate=certificate)

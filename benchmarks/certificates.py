@@ -1,0 +1,74 @@
+"""Certificates of theorem H against exact values: random small instances; one below the worst case is reported.
+
+    python -m benchmarks.certificates --instances 50000 --seed 1
+
+The instances are those of `benchmarks.closed_form`; each gets the certificates of one level or more, which the checker
+judges, too. One JSON line per kind at the end: instances (different ones), certificates, how many are attained, and how
+many are below the exact value for the engine or the checker; with any of these last, the exit code is 1.
+"""
+
+import argparse
+import json
+import random
+import sys
+import time
+from collections import Counter
+from itertools import islice
+
+from benchmarks.closed_form import KINDS, instance
+from makespan import Instance, Limits
+from makespan.engines.certificate import improve
+from makespan.engines.search import plain
+from makespan.verify import potential as checker
+
+KNOWN = ("one port", "capacities", "latencies", "ranges", "intervals", "all", "automata", "slots", "slots, ranges")
+
+
+def judge(one: Instance, levels: int, patience: float) -> Counter[str]:
+    """What there is to count of an instance and its first certificates."""
+    exact = plain.solve(one, Limits(patience)).upper
+    findings = improve.improve(one, Limits(60))
+    certificates = (found.certificate for found in findings if found.certificate is not None)
+    found = list(islice(certificates, levels))
+    if exact is None or not found:
+        return Counter(("left out",))
+    outcome = Counter({"instances": 1, "certificates": len(found)})
+    for certificate in found:
+        outcome["attained"] += certificate.upper == exact
+        outcome["wrong"] += (
+            certificate.upper < exact or not exact <= checker.bound(one, certificate) <= certificate.upper
+        )
+    return outcome
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--instances", type=int, default=1000, help="of all kinds together")
+    parser.add_argument("--levels", type=int, default=5, help="how many certificates of an instance, coarse ones first")
+    parser.add_argument("--seconds", type=float, default=3600.0)
+    parser.add_argument("--patience", type=float, default=5.0, help="seconds for one exact value")
+    parser.add_argument("--seed", type=int, default=0)
+    given = parser.parse_args()
+    draw, began = random.Random(given.seed), time.monotonic()
+    counts = {name: Counter[str]() for name in KNOWN}
+    seen = set[Instance]()
+    for number in range(given.instances):
+        if time.monotonic() - began > given.seconds:
+            break
+        name = KNOWN[number % len(KNOWN)]
+        one = instance(draw, KINDS[name])
+        if one in seen:
+            counts[name]["repeated"] += 1
+            continue
+        seen.add(one)
+        outcome = judge(one, given.levels, given.patience)
+        counts[name].update(outcome)
+        if outcome["wrong"]:
+            print(f"wrong: {one!r}", one.groups, one.machine, file=sys.stderr)
+    for name, count in counts.items():
+        print(json.dumps({"kind": name, **count}))
+    return any(count["wrong"] for count in counts.values())
+
+
+if __name__ == "__main__":
+    sys.exit(main())
