@@ -4,16 +4,27 @@ from math import comb, prod
 
 from makespan.instance import Instance
 from makespan.machine import Scheduler
-from makespan.program import BARRIER
 from makespan.result import Bounds
 from makespan.schedule import Schedule
-from makespan.simulate.semantics import State, finished, released, selections, starts, steps
+from makespan.simulate.semantics import (
+    Issue,
+    State,
+    finished,
+    issues,
+    moved,
+    outcomes,
+    released,
+    selections,
+    starts,
+    steps,
+)
 
 
-def standing(instance: Instance, *places: int) -> State:
-    """The state in which the warps stand at these places, with no latency to pass and no port held."""
+def standing(instance: Instance, *places: int, partitions: tuple[int, ...] = ()) -> State:
+    """The state in which the warps stand at these places, with nothing to wait for and no port held."""
     past = () if instance.machine.scheduler is Scheduler.ANY else ((0, 1),) * len(places)
-    return State(places, (0,) * len(places), ((),) * len(instance.machine.units), past)
+    pending = ((),) * len(places) if instance.runs_ahead else ()
+    return State(places, (0,) * len(places), ((),) * len(instance.machine.pools), past, partitions, pending)
 
 
 def brute_force(instance: Instance) -> Bounds:
@@ -36,54 +47,65 @@ def obeys(instance: Instance, schedule: Schedule) -> bool:
         return False
     if any(path[0] not in program.starts for path, program in zip(schedule.paths, programs, strict=True)):
         return False
-    state = standing(instance, *(path[0] for path in schedule.paths))
+    partitions = instance.partition_of_warp or schedule.partitions
+    if schedule.partitions not in ((), partitions) or _renamed(partitions) not in set(instance.assignments()):
+        return False
+    if not all(0 <= part < instance.machine.partitions for part in partitions):
+        return False
+    walked = partitions if instance.machine.partitions > 1 else ()
+    state = standing(instance, *(path[0] for path in schedule.paths), partitions=walked)
     left = [[*path[1:], program.end] for path, program in zip(schedule.paths, programs, strict=True)]
-    latencies = [list(row) for row in schedule.latencies]
+    latencies, uses = [list(row) for row in schedule.latencies], [list(row) for row in schedule.uses]
+    if any(rows and len(rows) != len(programs) for rows in (schedule.latencies, schedule.uses)):
+        return False
     for executing in (None, *schedule.cycles):
         if executing is not None:
-            if finished(instance, state) or tuple(sorted(executing)) not in set(selections(instance, state)):
+            moves = _moves(instance, state, executing, left, latencies, uses)
+            if moves is None:
                 return False
-            expected = _after(instance, state, executing, left, latencies)
-            if expected is None:
-                return False
-            state = expected
+            state = moved(instance, state, moves)
         while passing := released(instance, state):
-            moved = {warp: left[warp].pop(0) for warp in passing}
-            if any(to not in programs[w].places[state.places[w]].successors for w, to in moved.items()):
+            targets = {warp: left[warp].pop(0) for warp in passing}
+            if any(to not in programs[w].places[state.places[w]].successors for w, to in targets.items()):
                 return False
-            state = state._replace(places=tuple(moved.get(warp, place) for warp, place in enumerate(state.places)))
-    return finished(instance, state)
+            state = state._replace(places=tuple(targets.get(warp, place) for warp, place in enumerate(state.places)))
+    return finished(instance, state) and not any(row for row in (*latencies, *uses))
 
 
-def _after(
-    instance: Instance, state: State, executing: tuple[int, ...], left: list[list[int]], latencies: list[list[int]]
-) -> State | None:
-    """The state after these warps have issued what their paths say; None where they may not."""
-    programs = tuple(instance.programs())
-    past = [
-        (
-            age + 1 if not wait and at < program.end and program.places[at].unit != BARRIER else 0,
-            since + 1,
-        )
-        for program, at, wait, (age, since) in zip(programs, state.places, state.waits, state.past, strict=False)
-    ]
-    places, waits = list(state.places), [max(0, wait - 1) for wait in state.waits]
-    held = [[left - 1 for left in ports if left > 1] for ports in state.held]
+def _renamed(partitions: tuple[int, ...]) -> tuple[int, ...]:
+    """The same partitions, numbered as they appear."""
+    names = list(dict.fromkeys(partitions))
+    return tuple(map(names.index, partitions))
+
+
+def _moves(
+    instance: Instance,
+    state: State,
+    executing: tuple[int, ...],
+    left: list[list[int]],
+    latencies: list[list[int]],
+    uses: list[list[tuple[tuple[int, int], ...]]],
+) -> list[Issue] | None:
+    """What the schedule says that these warps do now; None where the definition does not allow it."""
+    if finished(instance, state) or tuple(sorted(executing)) not in set(selections(instance, state)):
+        return None
+    moves: dict[int, Issue] = {}
     for warp in executing:
-        place = programs[warp].places[places[warp]]
-        number = list(instance.machine.capacities).index(place.unit)
-        unit = instance.machine.units[number]
-        target = left[warp].pop(0)
-        latency = latencies[warp].pop(0) if latencies else unit.latency.least
-        if target not in place.successors or not unit.latency.least <= latency <= unit.latency.most:
+        if any(rows and not rows[warp] for rows in (latencies, uses)):
             return None
-        if not latencies and unit.latency.least != unit.latency.most:
+        target, latency = left[warp].pop(0), latencies[warp].pop(0) if latencies else None
+        held = uses[warp].pop(0) if uses else None
+        allowed = {
+            issue
+            for chosen in {taken[warp] for taken in issues(instance, state) if warp in taken}
+            for issue in outcomes(instance, state, warp, chosen)
+            if issue.target == target and latency in (None, issue.latency) and held in (None, issue.uses)
+        }
+        if len(allowed) != 1:
             return None
-        places[warp], waits[warp] = target, latency - 1
-        if past:
-            past[warp] = 0, 1
-        held[number] += [unit.interval - 1] if unit.interval > 1 else []
-    return State(tuple(places), tuple(waits), tuple(tuple(sorted(ports)) for ports in held), tuple(past))
+        (moves[warp],) = allowed
+    taken = {warp: tuple(which for which, _ in move.uses) for warp, move in moves.items()}
+    return list(moves.values()) if taken in list(issues(instance, state)) else None
 
 
 def count_states(instance: Instance) -> int:

@@ -4,10 +4,10 @@ from hypothesis import strategies as st
 
 from makespan.errors import InputError
 from makespan.instance import Instance
-from makespan.machine import PAPER, Latency, Machine, UnitClass
-from makespan.program import BARRIER, Place, Program
+from makespan.machine import PAPER, Assignment, Latency, Machine, Resource, Scheduler, UnitClass, Use
+from makespan.program import BARRIER, Place, Program, Timing
 from makespan.schedule import Schedule
-from makespan.simulate.semantics import Issue, State, finished, moved, released, selections, starts
+from makespan.simulate.semantics import State, finished, issues, moved, outcomes, released, starts
 
 CLASSES = "CLS"
 
@@ -129,12 +129,73 @@ def _automata_with(draw: st.DrawFn, units: str, most: int) -> Program:
 
 
 @st.composite
+def multiprocessors(draw: st.DrawFn, *, promises: bool = False) -> Machine:
+    """Partitions, shared ports, resources and ranges of intervals, each of them in some machines only."""
+    flags, cycles = st.booleans(), st.integers(1, 3)
+    resources = tuple(
+        Resource(name, draw(st.integers(1, 2)), draw(flags)) for name in ("bus", "pipe")[: draw(cycles) - 1]
+    )
+    names = tuple(resource.name for resource in resources)
+    units = []
+    for name in "CL"[: draw(st.integers(1, 2))]:
+        uses: list[Use] = []
+        for chosen in draw(st.sampled_from([(), (names,), tuple((each,) for each in names)])) if names else ():
+            least = draw(cycles)
+            uses.append(Use(chosen, least, draw(st.just(least) | st.integers(least, 3))))
+        least = draw(cycles)
+        latency = Latency(least, draw(st.just(least) | st.integers(least, 4)))
+        units.append(UnitClass(name, draw(st.integers(1, 2)), draw(cycles), latency, draw(flags), tuple(uses)))
+    return Machine(
+        "multiprocessor",
+        tuple(units),
+        draw(st.none() | st.integers(1, 2)),
+        scheduler=draw(st.sampled_from(Scheduler)) if promises else Scheduler.ANY,
+        partitions=draw(st.integers(1, 2)),
+        assignment=draw(st.sampled_from(Assignment)),
+        resources=resources,
+    )
+
+
+@st.composite
+def multiprocessor_instances(
+    draw: st.DrawFn, *, most_warps: int = 3, most: int = 3, barriers: bool = True, promises: bool = False
+) -> Instance:
+    """A few warps on a multiprocessor; most of them run ahead."""
+    machine = draw(multiprocessors(promises=promises))
+    instance = draw(
+        barrier_instances(machine=machine, most_warps=most_warps, most=most)
+        if barriers
+        else instances(machine=machine, most_warps=most_warps, most=most)
+    )
+    groups = [(draw(running_ahead(group.program)), group.warps) for group in instance.groups]
+    return Instance.merged(groups, machine, blocks=instance.blocks)
+
+
+@st.composite
+def running_ahead(draw: st.DrawFn, program: Program) -> Program:
+    """The program with random stalls, latencies and dependences through two tokens; now and then as it is."""
+    if draw(st.integers(0, 4)) == 4:
+        return program
+    tokens = st.sets(st.integers(0, 1)).map(sorted).map(tuple)
+    timings = []
+    for place in program.places:
+        if place.unit == BARRIER:
+            timings.append(Timing(0, (0, 0), (), draw(tokens)))
+            continue
+        least = draw(st.integers(1, 4))
+        most = draw(st.just(least) | st.integers(least, 5))
+        timings.append(Timing(draw(st.integers(1, 3)), (least, most), draw(tokens), draw(tokens)))
+    return Program(program.places, program.starts, timings=tuple(timings))
+
+
+@st.composite
 def runs(draw: st.DrawFn, instance: Instance) -> Schedule:
     """A random work-conserving schedule, made with the definition only."""
     programs = tuple(instance.programs())
     state = draw(st.sampled_from(list(starts(instance, pass_barriers=False))))
     paths: list[list[int]] = [[] for _ in programs]
     latencies: list[list[int]] = [[] for _ in programs]
+    uses: list[list[tuple[tuple[int, int], ...]]] = [[] for _ in programs]
     cycles = []
 
     def pass_barriers(state: State) -> State:
@@ -145,21 +206,26 @@ def runs(draw: st.DrawFn, instance: Instance) -> Schedule:
             state = state._replace(places=tuple(targets.get(warp, at) for warp, at in enumerate(state.places)))
         return state
 
+    partitions = state.partitions if instance.partition_of_warp is None else ()
     state = pass_barriers(state)
     while not finished(instance, state):
-        issuing = draw(st.sampled_from(list(selections(instance, state))))
+        issuing = draw(st.sampled_from(list(issues(instance, state))))
         moves = []
-        for warp in issuing:
-            place = programs[warp].places[state.places[warp]]
-            unit = next(unit for unit in instance.machine.units if unit.name == place.unit)
-            latency = draw(st.integers(unit.latency.least, unit.latency.most))
+        for warp, chosen in issuing.items():
+            move = draw(st.sampled_from(list(outcomes(instance, state, warp, chosen))))
             paths[warp].append(state.places[warp])
-            latencies[warp].append(latency)
-            moves.append(Issue(warp, draw(st.sampled_from(place.successors)), latency))
+            latencies[warp].append(move.latency)
+            uses[warp].append(move.uses)
+            moves.append(move)
         state = pass_barriers(moved(instance, state, moves))
-        cycles.append(issuing)
-    chosen = () if instance.machine.fixed_latencies else tuple(map(tuple, latencies))
-    return Schedule(tuple(cycles), tuple(map(tuple, paths)), chosen)
+        cycles.append(tuple(sorted(issuing)))
+    return Schedule(
+        tuple(cycles),
+        tuple(map(tuple, paths)),
+        () if instance.fixed_latencies else tuple(map(tuple, latencies)),
+        partitions,
+        () if instance.machine.fixed_uses else tuple(map(tuple, uses)),
+    )
 
 
 def paper_instances(most_warps: int = 4, most: int = 5, *, choices: bool = True) -> st.SearchStrategy[Instance]:

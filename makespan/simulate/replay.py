@@ -1,157 +1,135 @@
 """The second opinion on a schedule: every rule of the machine, checked cycle by cycle."""
 
-from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from makespan.errors import InvalidScheduleError
-from makespan.feature import BARRIERS, PROGRAMS, SCHEDULER, TIMES
+from makespan.feature import BARRIERS, MULTIPROCESSOR, PROGRAMS, SCHEDULER, TIMES
 from makespan.instance import Instance
-from makespan.machine import Scheduler
+from makespan.machine import Machine, Scheduler, UnitClass
 from makespan.program import BARRIER, Program
 from makespan.schedule import Schedule
+from makespan.simulate.floor import Floor, Held, latencies
 
-KNOWS = PROGRAMS | TIMES | BARRIERS | SCHEDULER
+KNOWS = PROGRAMS | TIMES | BARRIERS | SCHEDULER | MULTIPROCESSOR
+
+_Uses = tuple[tuple[int, int], ...]
+_Issued = tuple[int, int, tuple[Held, ...]]
+"""A warp, the cycle since which it was ready, and what it holds."""
 
 
 def replay(instance: Instance, schedule: Schedule) -> int:
     """Execute `schedule` and return its makespan in cycles.
 
     Raises:
-        InvalidScheduleError: a path that the program does not have, a latency out of range, a warp that executes
-            twice in a cycle, after its end, while a latency passes or while it waits at a barrier, more or fewer
-            instructions of a class than work conservation demands, a warp that goes before another against the promise
-            of the scheduler, warps left unfinished, or cycles after their end.
+        InvalidScheduleError: a path that the program does not have, a partition, latency, resource or interval that
+            the machine does not leave as a choice, a warp that executes twice in a cycle, after its end, while a
+            latency or stall passes, before a result that it needs, or while it waits at a barrier, a port or issue slot
+            that is not free, a ready warp left out that could be added, a warp that goes before another against the
+            promise of the scheduler, warps left unfinished, or cycles after their end.
     """
     instance.require(KNOWS, "replay")
-    letters = _letters(instance, schedule)
-    latencies = _latencies(instance, schedule, letters)
-    done = [0] * len(letters)
-    is_ready = [False] * len(letters)
-    waiting = dict.fromkeys(instance.machine.capacities, 0)
-    ports = _Ports(instance)
-    turns = _Turns(instance)
-    gate = _Gate(instance, letters, done)
-    arrivals = defaultdict[int, list[int]](list, {0: list(range(len(letters)))})
-    ready = 0
-    for cycle, executing in enumerate((*schedule.cycles, None)):
-        for warp in gate.passed(arrivals.pop(cycle)) if cycle in arrivals else ():
-            ready += 1
-            is_ready[warp] = True
-            waiting[letters[warp][done[warp]]] += 1
-            turns.wait(cycle, warp, letters[warp][done[warp]])
-        if executing is None:
-            break
-        if not gate.unfinished:
+    executed = _executed(instance, schedule)
+    partitions = _partitions(instance, schedule)
+    taking = _latencies(instance, schedule, executed)
+    uses = _uses(instance, schedule, executed)
+    floor = Floor(instance, schedule.paths, partitions)
+    turns = _Turns(floor, instance.warps) if instance.machine.scheduler is Scheduler.FAIR else None
+    for cycle, executing in enumerate(schedule.cycles):
+        happens = cycle in floor.arrivals or cycle in floor.releases
+        if happens:
+            floor.begin(cycle)
+        if not floor.unfinished:
             raise InvalidScheduleError(f"cycle {cycle}: all warps have finished already")
-        if not executing and not ready:
-            continue  # nobody could
-        used = _used(cycle, executing, letters, done, is_ready)
-        ports.take(cycle, used, waiting)
-        turns.take(cycle, executing, ports.free)
-        ready -= len(executing)
-        for warp in executing:
-            waiting[letters[warp][done[warp]]] -= 1
-            is_ready[warp] = False
-            done[warp] += 1
-            arrivals[cycle + next(latencies[warp])].append(warp)
-    if gate.unfinished:
+        if not executing and not (happens and floor.ready):
+            continue  # nobody could, or nobody could in the cycle before
+        issued = _issue(cycle, executing, floor, taking, uses, instance.machine)
+        _check_maximal(cycle, floor)
+        if turns is not None:
+            turns.check(cycle, issued)
+    floor.begin(schedule.makespan)
+    if floor.unfinished:
         raise InvalidScheduleError(
-            f"{gate.unfinished} of {len(letters)} warps have not finished after {schedule.makespan} cycles"
+            f"{floor.unfinished} of {instance.warps} warps have not finished after {schedule.makespan} cycles"
         )
     return schedule.makespan
 
 
-def _letters(instance: Instance, schedule: Schedule) -> list[list[str]]:
-    """The class of every place on the path of every warp, barriers included; equal paths are read once."""
-    programs, paths = tuple(instance.programs()), schedule.paths
-    if len(paths) != len(programs):
-        raise InvalidScheduleError(f"{len(paths)} paths for {len(programs)} warps")
-    units: dict[tuple[int, int], list[str]] = {}
-    for program, path in zip(programs, paths, strict=True):
-        if (id(program), id(path)) not in units:
-            _check_path(program, path)
-            units[id(program), id(path)] = [program.places[place].unit for place in path]
-    return [units[id(program), id(path)] for program, path in zip(programs, paths, strict=True)]
+def _issue(
+    cycle: int,
+    executing: Sequence[int],
+    floor: Floor,
+    latencies: Sequence[Iterator[int]],
+    uses: Sequence[Iterator[_Uses]],
+    machine: Machine,
+) -> list[_Issued]:
+    """These warps issue, all of which must be ready and find free ports."""
+    if len(executing) > 1 and len(set(executing)) != len(executing):
+        raise InvalidScheduleError(f"cycle {cycle}: a warp executes two instructions")
+    issued = []
+    for warp in executing:
+        try:
+            kind = floor.kind(warp)
+            since = floor.ready[kind][warp]
+        except (IndexError, KeyError):
+            raise InvalidScheduleError(f"cycle {cycle}: {_unready(warp, floor)}") from None
+        held = _held(floor, kind, next(uses[warp])) if uses else floor.kinds[kind].fixed
+        missing = floor.issue(cycle, warp, next(latencies[warp]), held)
+        if missing is not None:
+            raise InvalidScheduleError(f"cycle {cycle}: warp {warp} executes, but {_no_port(machine, missing)}")
+        issued.append((warp, since, held))
+    return issued
 
 
-def _latencies(instance: Instance, schedule: Schedule, letters: list[list[str]]) -> list[Iterator[int]]:
-    """For every warp the latencies of what it executes, in order."""
-    ranges = {unit.name: unit.latency for unit in instance.machine.units}
-    if not schedule.latencies and instance.machine.fixed_latencies:
-        return [(ranges[unit].most for unit in own if unit != BARRIER) for own in letters]
-    if len(schedule.latencies) != len(letters):
-        raise InvalidScheduleError(f"latencies of {len(schedule.latencies)} warps are given, of {len(letters)}")
-    for warp, (own, chosen) in enumerate(zip(letters, schedule.latencies, strict=True)):
-        allowed = [ranges[unit] for unit in own if unit != BARRIER]
-        if len(chosen) != len(allowed):
-            raise InvalidScheduleError(f"warp {warp} has {len(chosen)} latencies for {len(allowed)} instructions")
-        for latency, within in zip(chosen, allowed, strict=True):
-            if not within.least <= latency <= within.most:
-                raise InvalidScheduleError(f"warp {warp} has a latency of {latency}, which is not in {within}")
-    return list(map(iter, schedule.latencies))
+def _unready(warp: int, floor: Floor) -> str:
+    if not 0 <= warp < len(floor.at) or floor.has_finished(warp):
+        return "a warp executes that does not exist or has finished"
+    return f"warp {warp} executes, but waits {'at a barrier' if floor.kind(warp) < 0 else 'for a latency to pass'}"
 
 
-class _Ports:
-    """Which ports are held, and whether the number of instructions issued is the one that work conservation demands."""
+def _no_port(machine: Machine, pool: int) -> str:
+    """Of which pool, by number, no port is free."""
+    pools = machine.pools
+    is_slot = pool >= len(pools)
+    partition = pool - len(pools) if is_slot else pools[pool].partition
+    where = "" if partition is None or machine.partitions == 1 else f" in partition {partition}"
+    return ("no issue slot is left" if is_slot else f"no port of {pools[pool].name} is free") + where
 
-    def __init__(self, instance: Instance) -> None:
-        self._units = instance.machine.units
-        self._width = instance.machine.issue_width
-        self._frees: dict[str, deque[tuple[int, int]]] = {unit.name: deque() for unit in self._units}
-        self.free = instance.machine.capacities
 
-    def take(self, cycle: int, used: Mapping[str, int], waiting: Mapping[str, int]) -> None:
-        """Hold a port for everything that is used, after the ports that are free in this cycle again."""
-        issued, demand = 0, 0
-        for unit in self._units:
-            name, frees = unit.name, self._frees[unit.name]
-            while frees and frees[0][0] <= cycle:
-                self.free[name] += frees.popleft()[1]
-            free, ready, count = self.free[name], waiting[name], used.get(name, 0)
-            most = min(free, ready)
-            if count > most or (self._width is None and count < most):
-                raise InvalidScheduleError(
-                    f"cycle {cycle}: {count} instructions of class {name} where work conservation demands"
-                    f" {'' if self._width is None else 'at most '}{most}"
-                    f" ({ready} ready, {free} of {unit.capacity} ports free)"
-                )
-            issued += count
-            demand += most
-            if count:
-                self.free[name] -= count
-                frees.append((cycle + unit.interval, count))
-        if self._width is not None and issued != min(self._width, demand):
+def _check_maximal(cycle: int, floor: Floor) -> None:
+    """Work conservation: no ready warp that is left out could be added."""
+    for kind, waiting in floor.ready.items():
+        if floor.fits(kind):
             raise InvalidScheduleError(
-                f"cycle {cycle}: {issued} instructions issued where work conservation demands"
-                f" {min(self._width, demand)} (issue width {self._width}, {demand} could be issued)"
+                f"cycle {cycle}: work conservation demands that warp {next(iter(waiting))} issue, too: it is ready for"
+                f" class {floor.kinds[kind].unit}, and all that it needs is free"
             )
 
 
+def _held(floor: Floor, kind: int, chosen: _Uses) -> tuple[Held, ...]:
+    """What an instruction holds that makes these choices."""
+    needs = floor.kinds[kind]
+    return (*needs.holds, *((own[which], cycles) for own, (which, cycles) in zip(needs.uses, chosen, strict=True)))
+
+
 class _Turns:
-    """What a fair scheduler promises; nothing is kept for any other."""
+    """What a fair scheduler promises."""
 
-    def __init__(self, instance: Instance) -> None:
-        self._is_fair = instance.machine.scheduler is Scheduler.FAIR
-        self._waiting: dict[str, dict[int, int]] = {name: {} for name in instance.machine.capacities}
-        self._unit = [""] * instance.warps
-        self._issued = [-1] * instance.warps
+    def __init__(self, floor: Floor, warps: int) -> None:
+        self._floor = floor
+        self._issued = [-1] * warps
 
-    def wait(self, cycle: int, warp: int, unit: str) -> None:
-        """From this cycle on the warp is ready for the class."""
-        if self._is_fair:
-            self._waiting[unit][warp] = cycle
-            self._unit[warp] = unit
-
-    def take(self, cycle: int, executing: Sequence[int], free: Mapping[str, int]) -> None:
-        """These warps issue, which leaves so many ports free."""
-        if not self._is_fair:
-            return
-        since = {warp: self._waiting[self._unit[warp]].pop(warp) for warp in executing}
-        for warp in executing:
-            for unit, waiting in self._waiting.items():
-                if waiting and (free[unit] or unit == self._unit[warp]):
-                    self._check(cycle, warp, since[warp], waiting)
-        for warp in executing:
+    def check(self, cycle: int, issued: Iterable[_Issued]) -> None:
+        """These warps have issued, which were ready since then and hold that."""
+        free = self._floor.free
+        for warp, since, held in issued:
+            for pool, _ in held:
+                free[pool] += 1
+            for kind, waiting in self._floor.ready.items():
+                if self._floor.fits(kind):
+                    self._check(cycle, warp, since, waiting)
+            for pool, _ in held:
+                free[pool] -= 1
+        for warp, _, _ in issued:
             self._issued[warp] = cycle
 
     def _check(self, cycle: int, warp: int, since: int, waiting: Mapping[int, int]) -> None:
@@ -166,61 +144,18 @@ class _Turns:
                 )
 
 
-def _used(
-    cycle: int,
-    executing: Sequence[int],
-    letters: Sequence[Sequence[str]],
-    done: Sequence[int],
-    is_ready: Sequence[bool],
-) -> dict[str, int]:
-    """How many instructions of each class a cycle issues."""
-    used: dict[str, int] = {}
-    if len(set(executing)) != len(executing):
-        raise InvalidScheduleError(f"cycle {cycle}: a warp executes two instructions")
-    for warp in executing:
-        if not 0 <= warp < len(letters) or done[warp] == len(letters[warp]):
-            raise InvalidScheduleError(f"cycle {cycle}: a warp executes that does not exist or has finished")
-        if not is_ready[warp]:
-            why = "waits at a barrier" if letters[warp][done[warp]] == BARRIER else "waits for a latency to pass"
-            raise InvalidScheduleError(f"cycle {cycle}: warp {warp} executes, but {why}")
-        unit = letters[warp][done[warp]]
-        used[unit] = used.get(unit, 0) + 1
-    return used
-
-
-class _Gate:
-    """The barriers of all blocks: who waits at one, and for how many warps of the block."""
-
-    def __init__(self, instance: Instance, letters: Sequence[Sequence[str]], done: list[int]) -> None:
-        self._letters, self._done = letters, done
-        self._block = instance.block_of_warp()
-        self._running = Counter(self._block)
-        self._waiting: dict[int, list[int]] = {block: [] for block in range(instance.blocks)}
-        self.unfinished = len(letters)
-
-    def passed(self, arriving: Iterable[int]) -> list[int]:
-        """The warps that are ready now, given those that have come to their next place; the others wait or ended."""
-        ready = []
-        coming = list(arriving)
-        while coming:
-            for warp in coming:
-                letters, at = self._letters[warp], self._done[warp]
-                if at == len(letters):
-                    self._running[self._block[warp]] -= 1
-                    self.unfinished -= 1
-                elif letters[at] == BARRIER:
-                    self._waiting[self._block[warp]].append(warp)
-                else:
-                    ready.append(warp)
-            touched = {self._block[warp] for warp in coming}
-            coming = []
-            for block in touched:
-                if len(self._waiting[block]) == self._running[block]:
-                    coming += self._waiting[block]
-                    self._waiting[block] = []
-            for warp in coming:
-                self._done[warp] += 1
-        return ready
+def _executed(instance: Instance, schedule: Schedule) -> list[tuple[int, ...]]:
+    """The places that every warp executes, without barriers; equal paths are read once."""
+    programs, paths = tuple(instance.programs()), schedule.paths
+    if len(paths) != len(programs):
+        raise InvalidScheduleError(f"{len(paths)} paths for {len(programs)} warps")
+    executed: dict[tuple[int, int], tuple[int, ...]] = {}
+    for program, path in zip(programs, paths, strict=True):
+        if (id(program), id(path)) not in executed:
+            _check_path(program, path)
+            places = tuple(place for place in path if program.places[place].unit != BARRIER)
+            executed[id(program), id(path)] = path if len(places) == len(path) else places
+    return [executed[id(program), id(path)] for program, path in zip(programs, paths, strict=True)]
 
 
 def _check_path(program: Program, path: tuple[int, ...]) -> None:
@@ -231,3 +166,69 @@ def _check_path(program: Program, path: tuple[int, ...]) -> None:
     for place, after in zip(path, (*path[1:], program.end), strict=True):
         if after not in program.places[place].successors:
             raise InvalidScheduleError(f"a path goes from place {place} to {after}, which does not follow it")
+
+
+def _partitions(instance: Instance, schedule: Schedule) -> Sequence[int]:
+    """The partition of every warp."""
+    fixed, chosen, parts = instance.partition_of_warp, schedule.partitions, instance.machine.partitions
+    if fixed is not None:
+        if chosen not in ((), fixed):
+            raise InvalidScheduleError("a warp belongs to another partition than the machine says")
+        return fixed
+    if len(chosen) != instance.warps or not all(0 <= part < parts for part in chosen):
+        raise InvalidScheduleError(f"{len(chosen)} partitions 0..{parts - 1} are given, for {instance.warps} warps")
+    sizes = [chosen.count(part) for part in range(parts)]
+    if max(sizes) > min(sizes) + 1:
+        raise InvalidScheduleError(f"the warps are not spread evenly over the partitions: {sizes}")
+    return chosen
+
+
+def _latencies(instance: Instance, schedule: Schedule, executed: Sequence[tuple[int, ...]]) -> list[Iterator[int]]:
+    """For every warp the latencies of what it executes, in order."""
+    given = schedule.latencies
+    if (given or not instance.fixed_latencies) and len(given) != len(executed):
+        raise InvalidScheduleError(f"latencies of {len(given)} warps are given, of {len(executed)}")
+    ranges: dict[tuple[int, int], list[tuple[int, int]]] = {}
+    found = []
+    for warp, (program, places) in enumerate(zip(instance.programs(), executed, strict=True)):
+        key = id(program), id(places)
+        if key not in ranges:
+            ranges[key] = list(latencies(instance.machine, program, places))
+        if given:
+            _check_latencies(warp, given[warp], ranges[key])
+        found.append(iter(given[warp]) if given else (most for _, most in ranges[key]))
+    return found
+
+
+def _check_latencies(warp: int, chosen: Sequence[int], ranges: Sequence[tuple[int, int]]) -> None:
+    if len(chosen) != len(ranges):
+        raise InvalidScheduleError(f"warp {warp} has {len(chosen)} latencies for {len(ranges)} instructions")
+    for latency, (least, most) in zip(chosen, ranges, strict=True):
+        if not least <= latency <= most:
+            allowed = str(least) if least == most else f"{least}..{most}"
+            raise InvalidScheduleError(f"warp {warp} has a latency of {latency}, which is not in {allowed}")
+
+
+def _uses(instance: Instance, schedule: Schedule, executed: Sequence[tuple[int, ...]]) -> list[Iterator[_Uses]]:
+    """For every warp what its instructions hold of the uses of their classes, in order; empty if there is no choice."""
+    given = schedule.uses
+    if not given and instance.machine.fixed_uses:
+        return []
+    if len(given) != len(executed):
+        raise InvalidScheduleError(f"uses of {len(given)} warps are given, of {len(executed)}")
+    units = {unit.name: unit for unit in instance.machine.units}
+    for warp, (program, places, rows) in enumerate(zip(instance.programs(), executed, given, strict=True)):
+        if len(rows) != len(places):
+            raise InvalidScheduleError(f"warp {warp} has uses of {len(rows)} instructions, of {len(places)}")
+        for place, chosen in zip(places, rows, strict=True):
+            unit = units[program.places[place].unit]
+            if not _is_a_choice(unit, chosen):
+                raise InvalidScheduleError(f"warp {warp} uses {chosen} at place {place}, which {unit} does not allow")
+    return list(map(iter, given))
+
+
+def _is_a_choice(unit: UnitClass, chosen: _Uses) -> bool:
+    return len(chosen) == len(unit.uses) and all(
+        0 <= which < len(use.resources) and use.least <= cycles <= use.most
+        for use, (which, cycles) in zip(unit.uses, chosen, strict=True)
+    )

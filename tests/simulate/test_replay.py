@@ -31,10 +31,16 @@ def test_a_valid_schedule_replays_to_its_makespan() -> None:
     ("cycles", "message"),
     [
         (((0,), (0, 1), (1,), ()), "cycle 3: all warps have finished already"),
-        (((), *GOOD), "cycle 0: 0 instructions of class C where work conservation demands 1"),
-        (((0,), (0,), (1,), (1,)), "cycle 1: 0 instructions of class C where work conservation demands 1"),
-        (((0,), (1,), (0,), (1,)), "cycle 1: 0 instructions of class L where work conservation demands 1"),
-        (((0, 1), (0,), (1,)), r"cycle 0: 2 instructions of class C .* demands 1 \(2 ready, 1 of 1 ports free\)"),
+        (((), *GOOD), "cycle 0: work conservation demands that warp 0 issue, too: it is ready for class C"),
+        (
+            ((0,), (0,), (1,), (1,)),
+            "cycle 1: work conservation demands that warp 1 issue, too: it is ready for class C",
+        ),
+        (
+            ((0,), (1,), (0,), (1,)),
+            "cycle 1: work conservation demands that warp 0 issue, too: it is ready for class L",
+        ),
+        (((0, 1), (0,), (1,)), "cycle 0: warp 1 executes, but no port of C is free"),
         (((0, 0), (1,), (1,)), "cycle 0: a warp executes two instructions"),
         (((0,), (0, 1), (0,)), "cycle 2: a warp executes that does not exist or has finished"),
         (((0,), (0, 1), (2,)), "cycle 2: a warp executes that does not exist or has finished"),
@@ -85,9 +91,9 @@ def test_every_group_is_held_to_its_own_program() -> None:
 def test_a_capacity_of_two_must_be_used_and_not_exceeded() -> None:
     instance = Instance.of("C", 3, Machine.of({"C": 2}))
     assert replay(instance, Schedule(((0, 2), (1,)), ((0,),) * 3)) == 2
-    with pytest.raises(InvalidScheduleError, match=r"cycle 0: 1 instructions of class C .* demands 2"):
+    with pytest.raises(InvalidScheduleError, match="cycle 0: work conservation demands that warp 1 issue"):
         replay(instance, Schedule(((0,), (1, 2)), ((0,),) * 3))
-    with pytest.raises(InvalidScheduleError, match=r"cycle 0: 3 instructions of class C .* demands 2"):
+    with pytest.raises(InvalidScheduleError, match="cycle 0: warp 2 executes, but no port of C is free"):
         replay(instance, Schedule(((0, 1, 2),), ((0,),) * 3))
 
 
