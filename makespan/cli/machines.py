@@ -7,13 +7,28 @@ import click
 from makespan.cli.output import format_option, rendered
 from makespan.engines import ENGINES
 from makespan.feature import Feature
-from makespan.machine import Latency, Machine, MachineFile, Scheduler, UnitClass, find, shipped
+from makespan.machine import (
+    OPERATIONS,
+    Latency,
+    Machine,
+    MachineFile,
+    Operation,
+    Resource,
+    Scheduler,
+    Span,
+    UnitClass,
+    Use,
+    find,
+    shipped,
+)
 from makespan.report.lines import columns
 
-_HEADER = ("name", "architecture", "capability", "classes", "issue", "unverified")
+_HEADER = ("name", "architecture", "capability", "partitions", "issue", "unverified", "classes")
 _LEGEND = (
     "C=3/2: 3 ports, each held for 2 cycles by a warp-instruction; latency 1 unless it follows after @",
+    "+r/2: and a port of r, held for 2 cycles; shared: by all partitions",
     "issue: warp-instructions per cycle, all classes together; unverified: numbers that nobody has confirmed",
+    "partitions: schedulers with warps, issue, and ports of their own, so many each",
 )
 
 
@@ -38,12 +53,10 @@ def _table(files: Sequence[MachineFile]) -> Iterator[str]:
 
 
 def _row(file: MachineFile) -> tuple[str, ...]:
-    capability = ", ".join(file.compute_capability) or "-"
-    return (file.machine.name, file.architecture or "-", capability, _classes(file.machine), _issue(file), _doubt(file))
-
-
-def _classes(machine: Machine) -> str:
-    return " ".join(map(str, machine.units))
+    machine, capability = file.machine, ", ".join(file.compute_capability) or "-"
+    classes = " ".join(f"{unit}{' shared' * unit.shared}" for unit in machine.units)
+    about = machine.name, file.architecture or "-", capability
+    return (*about, str(machine.partitions), _issue(file), _doubt(file), classes)
 
 
 def _issue(file: MachineFile) -> str:
@@ -56,22 +69,26 @@ def _doubt(file: MachineFile) -> str:
 
 
 def _page(file: MachineFile) -> Iterator[str]:
-    yield f"machine {file.machine.name}"
+    machine = file.machine
+    yield f"machine {machine.name}"
     facts = {
         "architecture": file.architecture,
         "capability": ", ".join(file.compute_capability),
         "examples": file.examples,
         "clock": file.clock,
         "source": file.source,
-        "issue width": _issue(file) if file.machine.issue_width else "no limit",
-        "scheduler": "" if file.machine.scheduler is Scheduler.ANY else str(file.machine.scheduler),
-        **{unit.name: _described(unit) for unit in file.machine.units},
-        "engines": _support(file.machine),
+        "partitions": "" if machine.partitions == 1 else f"{machine.partitions}, warps assigned: {machine.assignment}",
+        "issue width": _issue(file) if machine.issue_width else "no limit",
+        "scheduler": "" if machine.scheduler is Scheduler.ANY else str(machine.scheduler),
+        **{unit.name: _described(unit) for unit in machine.units},
+        **{ports.name: f"{_ports(ports)}, which classes use" for ports in machine.resources},
+        "engines": _support(machine),
         "unverified": _doubt(file),
     }
     for name, fact in facts.items():
         if fact:
-            yield f"{name:<13}{fact}"
+            yield f"{name:<12} {fact}"
+    yield from _operations(machine)
     yield from _bullets("not what the GPU does", file.caveats)
     yield from _bullets("notes", file.notes)
     yield "numbers"
@@ -82,10 +99,22 @@ def _page(file: MachineFile) -> Iterator[str]:
         yield f"  {datum.key:<{keys}}  {datum.value!s:>{values}}  {doubt}{datum.source or 'no source'}"
 
 
+def _ports(ports: UnitClass | Resource) -> str:
+    many = "1 port" if ports.capacity == 1 else f"{ports.capacity} ports"
+    return f"{many} shared by all partitions" if ports.shared else many
+
+
 def _described(unit: UnitClass) -> str:
-    ports = "1 port" if unit.capacity == 1 else f"{unit.capacity} ports"
     held = "1 cycle" if unit.interval == 1 else f"{unit.interval} cycles"
-    return f"{ports}, held for {held}; latency {unit.latency}"
+    uses = "".join(f"; uses {use}" for use in unit.uses)
+    return f"{_ports(unit)}, held for {held}; latency {unit.latency}{uses}"
+
+
+def _operations(machine: Machine) -> Iterator[str]:
+    if machine.operations:
+        yield "operations, by class, with the cycles after which their result is there"
+    for each in machine.operations:
+        yield f"  {each.name:<12} {each.unit} {Span(each.least, each.most)!s:<7} {OPERATIONS[each.name]}"
 
 
 def _support(machine: Machine) -> str:
@@ -104,27 +133,38 @@ def _bullets(title: str, texts: Sequence[str]) -> Iterator[str]:
 
 
 def _document(file: MachineFile) -> dict[str, object]:
+    machine = file.machine
     return {
         "schema": "makespan.machine/1",
-        "name": file.machine.name,
+        "name": machine.name,
         "architecture": file.architecture,
         "compute_capability": list(file.compute_capability),
         "examples": file.examples,
         "clock": file.clock,
         "source": file.source,
-        "basic": file.machine.is_basic,
-        "issue_width": file.machine.issue_width,
-        "scheduler": str(file.machine.scheduler),
+        "basic": machine.is_basic,
+        "partitions": machine.partitions,
+        "assignment": str(machine.assignment),
+        "issue_width": machine.issue_width,
+        "scheduler": str(machine.scheduler),
         "units": {
-            unit.name: {"capacity": unit.capacity, "interval": unit.interval, "latency": _range(unit.latency)}
-            for unit in file.machine.units
+            unit.name: {
+                "capacity": unit.capacity,
+                "interval": unit.interval,
+                "latency": _range(unit.latency),
+                "shared": unit.shared,
+                "uses": [{"one_of": list(use.resources), "interval": _range(use)} for use in unit.uses],
+            }
+            for unit in machine.units
         },
+        "resources": {ports.name: {"capacity": ports.capacity, "shared": ports.shared} for ports in machine.resources},
+        "operations": {each.name: {"class": each.unit, "latency": _range(each)} for each in machine.operations},
         "caveats": list(file.caveats),
         "notes": list(file.notes),
         "figures": [
             {
                 "key": datum.key,
-                "value": _range(datum.value) if isinstance(datum.value, Latency) else datum.value,
+                "value": _range(datum.value) if isinstance(datum.value, Span) else datum.value,
                 "source": datum.source,
                 "verified": datum.verified,
             }
@@ -133,5 +173,5 @@ def _document(file: MachineFile) -> dict[str, object]:
     }
 
 
-def _range(latency: Latency) -> list[int]:
-    return [latency.least, latency.most]
+def _range(of: Latency | Span | Use | Operation) -> list[int | None]:
+    return [of.least, of.most]

@@ -1,6 +1,7 @@
 """The machine: classes of execution units on one streaming multiprocessor, and machine files."""
 
-from makespan.machine.files import Datum, MachineFile, find, read, shipped
+from makespan.machine.files import MachineFile, find, read, shipped
+from makespan.machine.tables import Datum, Span
 from makespan.machine.values import (
     DELAY,
     MAX_CAPACITY,
@@ -10,6 +11,7 @@ from makespan.machine.values import (
     ONE_CYCLE,
     OPERATIONS,
     PAPER,
+    UNPARTITIONED,
     UNTIMED,
     Assignment,
     Latency,
@@ -32,6 +34,7 @@ __all__ = [
     "ONE_CYCLE",
     "OPERATIONS",
     "PAPER",
+    "UNPARTITIONED",
     "UNTIMED",
     "Assignment",
     "Datum",
@@ -42,6 +45,7 @@ __all__ = [
     "Pool",
     "Resource",
     "Scheduler",
+    "Span",
     "UnitClass",
     "Use",
     "class_name",

@@ -2,26 +2,26 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from importlib.resources.abc import Traversable
 from pathlib import Path
+from typing import Any, TypeVar
 
-from makespan.errors import InputError, did_you_mean
+from makespan.errors import InputError
+from makespan.machine import tables
+from makespan.machine.tables import OF_FILE, Datum
 from makespan.machine.values import (
-    ONE_CYCLE,
+    UNPARTITIONED,
     UNTIMED,
-    Latency,
+    Assignment,
     Machine,
     Scheduler,
-    UnitClass,
-    check_whole,
-    class_name,
     printable,
     shown,
 )
 from makespan.text_file import named_file, parse_toml, read_text, shipped_files
 
 MAX_FILE_BYTES = 16 << 10  # tomllib takes quadratic time for a long dotted key
-MAX_FIGURE = 10**9
 WARP = 32
 
 ISSUE = {
@@ -54,19 +54,11 @@ THROUGHPUT = {
     "sync": "__syncthreads()",
 }
 _SUFFIX = ".toml"
-_TEXTS = {"name", "architecture", "examples", "clock", "source", "scheduler"}
-_LISTS = {"compute_capability", "notes"}
+_LISTS = {"compute_capability", "notes", "caveats"}
+_TEXTS = OF_FILE - _LISTS - {"partitions"}
 _FIGURES = {"issue": ISSUE, "residency": RESIDENCY, "throughput": THROUGHPUT}
-
-
-@dataclass(frozen=True, slots=True)
-class Datum:
-    """One number of a machine file; `key` says which, and nobody can verify one without a source."""
-
-    key: str
-    value: int | Latency
-    source: str | None
-    verified: bool
+_VALUES = {"units", "resources", "operations"}
+_Choice = TypeVar("_Choice", bound=StrEnum)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +67,7 @@ class MachineFile:
 
     Args:
         clock: which clock counts the cycles.
+        stated: caveats that stand in the file.
         data: every number of the file; a key that is not there is not known.
     """
 
@@ -85,6 +78,7 @@ class MachineFile:
     clock: str | None
     source: str | None
     notes: tuple[str, ...]
+    stated: tuple[str, ...]
     data: tuple[Datum, ...]
 
     def values(self, table: str) -> dict[str, int]:
@@ -106,18 +100,23 @@ class MachineFile:
         return tuple(self._caveats())
 
     def _caveats(self) -> Iterator[str]:
+        yield from self.stated
+        machine = self.machine
         timed = {datum.key.split(".")[1] for datum in self.data if datum.key.endswith(".latency")}
-        if untimed := [unit.name for unit in self.machine.units if self.architecture and unit.name not in timed]:
+        timed |= {unit.name for unit in machine.units if tables.served(unit.name, machine.operations)}
+        if untimed := [unit.name for unit in machine.units if self.architecture and unit.name not in timed]:
             yield f"{UNTIMED}{', '.join(untimed)}: 1 cycle, the least there is, stands in its place"
+        if machine.partitions > 1:
+            return
         schedulers = self.values("issue").get("schedulers", 1)
         if schedulers > 1:
-            yield f"a warp belongs to one of {schedulers} schedulers; the machine lets any warps issue together"
+            yield f"{UNPARTITIONED}{schedulers} schedulers; the machine lets any warps issue together"
         rates = self.values("throughput")
         if rates:
             yield "ports and intervals are throughputs in lowest terms; more ports of longer intervals can take longer"
         fp32 = rates.get("fp32", 0)
         slower = [f"{name} {rates[name]}" for name in CORE_THROUGHPUT if rates.get(name, fp32) < fp32]
-        if slower and "C" in self.machine.capacities:
+        if slower and "C" in machine.capacities:
             yield f"C is as fast as fp32 ({fp32} results per cycle); slower: {', '.join(slower)}"
 
 
@@ -153,92 +152,58 @@ def _read(file: Path | Traversable, where: str) -> MachineFile:
         raise InputError(f"{where}: {error}") from None
 
 
-def _machine_file(document: Mapping[str, object], stem: str) -> MachineFile:
-    _only(document, _TEXTS | _LISTS | {"units"} | set(_FIGURES), "")
+def _machine_file(document: Mapping[str, Any], stem: str) -> MachineFile:
+    tables.only(document, OF_FILE | _VALUES | set(_FIGURES), "")
     texts = {key: printable(document[key], key) if key in document else None for key in _TEXTS}
-    units = document.get("units")
-    if not isinstance(units, dict):
+    data = [tables.figure("partitions", document["partitions"])] if "partitions" in document else []
+    resources = [tables.resource(*item) for item in _items(document, "resources", "memory = { capacity = 1 }")]
+    operations = [tables.operation(*item) for item in _items(document, "operations", '[operations.int] class = "C"')]
+    if "units" not in document:
         raise InputError("needs a table [units] such as C = { capacity = 1 }")
-    classes, data = [], []
-    for name, given in units.items():
-        unit, its_data = _unit(name, given)
-        classes.append(unit)
-        data += its_data
+    given = _items(document, "units", "C = { capacity = 1 }")
+    timed, ports = tuple(operation for operation, _ in operations), tuple(resource for resource, _ in resources)
+    units = [tables.unit(*item, ports, timed) for item in given]
+    data += [datum for _, datum in resources] + [datum for *_, its in units for datum in its]
+    data += [datum for _, datum in operations]
     for table, known in _FIGURES.items():
-        data += _data(table, document.get(table, {}), known)
-    width = next((datum.value for datum in data if datum.key == "issue.width"), None)
-    assert not isinstance(width, Latency)  # noqa: S101 - only units have one
+        data += tables.figures(table, document.get(table, {}), known)
+    plain = {datum.key: datum.value for datum in data if isinstance(datum.value, int)}
+    machine = Machine(
+        texts["name"] or stem,
+        tuple(unit for unit, *_ in units),
+        plain.get("issue.width"),
+        scheduler=_choice(Scheduler, texts, "scheduler", Scheduler.ANY),
+        partitions=plain.get("partitions", 1),
+        assignment=_choice(Assignment, texts, "assignment", Assignment.ANY),
+        resources=(*ports, *(resource for _, own, _ in units for resource in own)),
+        operations=timed,
+    )
     found = MachineFile(
-        machine=Machine(texts["name"] or stem, tuple(classes), width, scheduler=_scheduler(texts["scheduler"])),
+        machine=machine,
         architecture=texts["architecture"],
         compute_capability=_texts(document, "compute_capability"),
         examples=texts["examples"],
         clock=texts["clock"],
         source=texts["source"],
         notes=_texts(document, "notes"),
+        stated=_texts(document, "caveats"),
         data=tuple(data),
     )
-    return replace(found, machine=replace(found.machine, caveats=found.caveats))
+    return replace(found, machine=replace(machine, caveats=found.caveats))
 
 
-def _unit(name: str, given: object) -> tuple[UnitClass, list[Datum]]:
-    if misplaced := _above(name, "units"):
-        raise InputError(misplaced)
-    where = f"units.{class_name(name)}"
-    if isinstance(given, dict):
-        _only(given, {"capacity", "interval", "latency", "source", "verified"}, where)
-    if not isinstance(given, dict) or "capacity" not in given:
-        raise InputError(f"units.{shown(name)} needs {{ capacity = N }}")
-    latency = given.get("latency")
-    table = latency if isinstance(latency, dict) else {"value": latency}
-    _only(table, {"value", "source", "verified"}, f"{where}.latency")
-    cycles = ONE_CYCLE if latency is None else _latency(table.get("value"), f"{where}.latency")
-    unit = UnitClass(name, given["capacity"], given.get("interval", 1), cycles)
-    source, verified = _origin(given, where)
-    keys = [key for key in ("capacity", "interval") if key in given]
-    data = [Datum(f"{where}.{key}", given[key], source, verified) for key in keys]
-    if latency is not None:
-        own = _origin(table, f"{where}.latency") if isinstance(latency, dict) else (source, verified)
-        data.append(Datum(f"{where}.latency", cycles, *own))
-    return unit, data
-
-
-def _latency(given: object, where: str) -> Latency:
-    both = given if isinstance(given, list) else [given, given]
-    if len(both) != 2:
-        raise InputError(f"{where} is N or [least, most], not {shown(given)}")
-    try:
-        return Latency(*both)
-    except InputError as error:
-        raise InputError(f"{where}: {error}") from None
-
-
-def _data(table: str, given: object, known: Mapping[str, str]) -> Iterator[Datum]:
+def _items(document: Mapping[str, Any], table: str, form: str) -> list[tuple[str, Any]]:
+    given = document.get(table, {})
     if not isinstance(given, dict):
-        raise InputError(f"{table} is a table of numbers, not {shown(given)}")
-    _only(given, set(known), table)
-    for key, number in given.items():
-        where = f"{table}.{key}"
-        origin = number if isinstance(number, dict) else {"value": number}
-        _only(origin, {"value", "source", "verified"}, where)
-        check_whole(origin.get("value"), where, MAX_FIGURE)
-        yield Datum(where, origin["value"], *_origin(origin, where))
+        raise InputError(f"needs a table [{table}] such as {form}")
+    return list(given.items())
 
 
-def _origin(table: Mapping[str, object], where: str) -> tuple[str | None, bool]:
-    source = printable(table["source"], f"{where}: source") if "source" in table else None
-    verified = table.get("verified", source is not None)
-    if not isinstance(verified, bool):
-        raise InputError(f"{where}: verified must be true or false, not {shown(verified)}")
-    if verified and source is None:
-        raise InputError(f"{where}: verified by what? give a source")
-    return source, verified
-
-
-def _scheduler(given: str | None) -> Scheduler:
-    if given not in (None, *Scheduler):
-        raise InputError(f"scheduler is {' or '.join(Scheduler)}, not {shown(given)}")
-    return Scheduler(given or Scheduler.ANY)
+def _choice(kind: type[_Choice], texts: Mapping[str, str | None], key: str, default: _Choice) -> _Choice:
+    given = texts[key]
+    if given not in (None, *kind):
+        raise InputError(f"{key} is {' or '.join(kind)}, not {shown(given)}")
+    return default if given is None else kind(given)
 
 
 def _texts(document: Mapping[str, object], key: str) -> tuple[str, ...]:
@@ -246,19 +211,3 @@ def _texts(document: Mapping[str, object], key: str) -> tuple[str, ...]:
     if not isinstance(given, list):
         raise InputError(f"{key} must be a list of texts, not {shown(given)}")
     return tuple(printable(item, key) for item in given)
-
-
-def _only(table: Mapping[str, object], known: set[str], where: str) -> None:
-    if unknown := sorted(set(table) - known):
-        at = f"{where}: " if where else ""
-        if where and (misplaced := _above(unknown[0], where)):
-            raise InputError(misplaced)
-        near = did_you_mean(unknown[0], sorted(known))
-        raise InputError(f"{at}unknown key {shown(unknown[0])}{near or ';'} known: {', '.join(sorted(known))}")
-
-
-def _above(key: str, where: str) -> str:
-    """What to say of a key of the whole file that stands in a table, as TOML reads all that follows its head."""
-    if key not in _TEXTS | _LISTS:
-        return ""
-    return f"{where}: {key} is a key of the whole file: write it above the first [table]"

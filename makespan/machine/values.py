@@ -93,6 +93,9 @@ ONE_CYCLE = Latency(1, 1)
 UNTIMED = "no latency is known for "
 """How a caveat begins that names classes whose latency stands for an unknown one."""
 
+UNPARTITIONED = "a warp belongs to one of "
+"""How a caveat begins of a machine that leaves out which warps and units belong to which scheduler."""
+
 
 @dataclass(frozen=True, slots=True)
 class Resource:

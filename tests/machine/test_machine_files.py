@@ -9,7 +9,22 @@ import pytest
 
 from makespan import cli
 from makespan.errors import InputError
-from makespan.machine import PAPER, Datum, Latency, Machine, MachineFile, UnitClass, find, read, shipped
+from makespan.machine import (
+    PAPER,
+    Assignment,
+    Datum,
+    Latency,
+    Machine,
+    MachineFile,
+    Operation,
+    Resource,
+    Span,
+    UnitClass,
+    Use,
+    find,
+    read,
+    shipped,
+)
 from makespan.machine.files import MAX_FILE_BYTES, WARP
 from tests.test_docs import Shell, blocks
 
@@ -145,9 +160,9 @@ def test_a_file_gives_the_machine_and_a_source_for_each_number(tmp_path: Path) -
         Datum("units.C.capacity", 2, "p. 3", True),
         Datum("units.L.capacity", 1, "p. 4", True),
         Datum("units.L.interval", 2, "p. 4", True),
-        Datum("units.L.latency", Latency(4, 400), "p. 5", True),
+        Datum("units.L.latency", Span(4, 400), "p. 5", True),
         Datum("units.S.capacity", 1, None, False),
-        Datum("units.S.latency", Latency(9, 9), None, False),
+        Datum("units.S.latency", Span(9, 9), None, False),
         Datum("issue.width", 2, None, False),
         Datum("issue.schedulers", 2, "p. 1", True),
         Datum("residency.warps", 48, "p. 2", False),
@@ -155,6 +170,77 @@ def test_a_file_gives_the_machine_and_a_source_for_each_number(tmp_path: Path) -
     assert len(file.unverified) == 4
     assert file.values("residency") == {"warps": 48}
     assert file.values("issue") == {"width": 2, "schedulers": 2}
+
+
+PARTITIONED = """
+    name = "halves"
+    partitions = { value = 2, source = "p. 1" }
+    assignment = "modulo"
+    caveats = ["nothing fetches instructions"]
+    resources.fma.capacity = 1
+    resources.alu.capacity = 2
+    resources.memory = { capacity = 1, shared = true, source = "p. 2" }
+    units.B = { capacity = 3, interval = [1, 4], shared = true, source = "p. 3" }
+    units.C.capacity = 1
+    units.C.source = "p. 4"
+    units.C.uses = { "fma or alu" = 2, memory = { value = [1, 32], source = "p. 5" } }
+    units.L = { capacity = 1, interval = { value = 2, source = "p. 6" } }
+    operations.fp32 = { class = "C", latency = [4, 6], source = "p. 7" }
+    operations.int = { class = "C", latency = 5 }
+    operations.global = { class = "L", latency = { least = 279 }, source = "p. 8", verified = false }
+    operations.shared = { class = "L", latency = { least = 30, source = "p. 9" } }
+    """
+
+
+def test_a_file_has_partitions_resources_and_operations(tmp_path: Path) -> None:
+    file = read(written(tmp_path, PARTITIONED))
+    resources = Resource("fma", 1), Resource("alu", 2), Resource("memory", 1, shared=True)
+    units = (
+        UnitClass("B", 3, shared=True, uses=(Use(("b-ports",), 1, 4),)),
+        UnitClass("C", 1, latency=Latency(4, 6), uses=(Use(("fma", "alu"), 2, 2), Use(("memory",), 1, 32))),
+        UnitClass("L", 1, 2),
+    )
+    ports = (*resources, Resource("b-ports", 3, shared=True))
+    assert file.machine == Machine("halves", units, partitions=2, assignment=Assignment.MODULO, resources=ports)
+    assert file.machine.operations == (
+        Operation("fp32", "C", 4, 6),
+        Operation("int", "C", 5, 5),
+        Operation("global", "L", 279, None),
+        Operation("shared", "L", 30, None),
+    )
+    assert file.machine.caveats == file.caveats == ("nothing fetches instructions",)
+    assert set(file.data) == {
+        Datum("partitions", 2, "p. 1", True),
+        Datum("resources.fma.capacity", 1, None, False),
+        Datum("resources.alu.capacity", 2, None, False),
+        Datum("resources.memory.capacity", 1, "p. 2", True),
+        Datum("units.B.capacity", 3, "p. 3", True),
+        Datum("units.B.interval", Span(1, 4), "p. 3", True),
+        Datum("units.C.capacity", 1, "p. 4", True),
+        Datum("units.C.uses.fma or alu", Span(2, 2), "p. 4", True),
+        Datum("units.C.uses.memory", Span(1, 32), "p. 5", True),
+        Datum("units.L.capacity", 1, None, False),
+        Datum("units.L.interval", 2, "p. 6", True),
+        Datum("operations.fp32.latency", Span(4, 6), "p. 7", True),
+        Datum("operations.int.latency", Span(5, 5), None, False),
+        Datum("operations.global.latency", Span(279, None), "p. 8", False),
+        Datum("operations.shared.latency", Span(30, None), "p. 9", True),
+    }
+
+
+def test_a_class_without_a_latency_has_that_of_its_operations_where_all_have_an_upper_end(tmp_path: Path) -> None:
+    text = f'architecture = "an example"\n{PARTITIONED}'
+    file = read(written(tmp_path, text))
+    assert [unit.latency for unit in file.machine.units] == [Latency(1, 1), Latency(4, 6), Latency(1, 1)]
+    assert file.caveats[1].startswith("no latency is known for B, L: ")
+    given = read(written(tmp_path, text.replace("units.C.source", "units.C.latency = 9\nunits.C.source")))
+    assert given.machine.units[1].latency == Latency(9, 9)
+
+
+def test_a_machine_without_its_partitions_says_so_and_one_with_them_does_not(tmp_path: Path) -> None:
+    whole = read(written(tmp_path, f"{ONE}issue.schedulers = 4"))
+    assert whole.caveats[0].startswith("a warp belongs to one of 4 schedulers; ")
+    assert read(written(tmp_path, f"partitions = 4\n{ONE}issue.schedulers = 4")).caveats == ()
 
 
 def test_a_file_without_a_name_has_its_own(tmp_path: Path) -> None:
@@ -173,8 +259,8 @@ ONE = "units.C.capacity = 1\n"
         ("= =", "not a TOML machine file"),
         ("x = 1\nx = 2", "not a TOML machine file"),
         (f"x = {'9' * 5000}", "not a TOML machine file"),
-        ("[units]\nC = 1", "units.'C' needs { capacity = N }"),
-        ("[units]\nC = {}", "units.'C' needs { capacity = N }"),
+        ("[units]\nC = 1", "units.C needs { capacity = N }"),
+        ("[units]\nC = {}", "units.C needs { capacity = N }"),
         (
             "[units]\nC = { capcity = 1 }",
             "units.C: unknown key 'capcity'; did you mean 'capacity'? known: capacity, int",
@@ -193,13 +279,16 @@ ONE = "units.C.capacity = 1\n"
         ("[units]\nC = { capacity = 1, latency = [4] }", "units.C.latency is N or [least, most], not [4]"),
         ("[units]\nC = { capacity = 1, latency = [4, 2] }", "units.C.latency: a range of latencies is [least, most]"),
         ("[units]\nC = { capacity = 1, latency = {} }", "units.C.latency: a latency must be a whole number, not None"),
-        ("[units]\nC = { capacity = 1, latency = { n = 1 } }", "units.C.latency: unknown key 'n'; known: source, "),
+        (
+            "[units]\nC = { capacity = 1, latency = { n = 1 } }",
+            "units.C.latency: unknown key 'n'; known: least, source, ",
+        ),
         ("[units]\nC = { capacity = 1, source = 1 }", "units.C: source must be a text, not 1"),
         ("[units]\nC = { capacity = 1, verified = 1 }", "units.C: verified must be true or false, not 1"),
         ("[units]\nC = { capacity = 1, verified = true }", "units.C: verified by what? give a source"),
         ('[units]\n"\\u001b[2J" = { bad = 1 }', "one capital letter A-Z, not '\\x1b[2J'"),
         ("[units]\nlanes = { capacity = 1 }", "one capital letter A-Z, not 'lanes'"),
-        (ONE + "warp_size = 32", "unknown key 'warp_size'; known: architecture, clock, compute_capability,"),
+        (ONE + "warp_size = 32", "unknown key 'warp_size'; known: architecture, assignment, caveats, clock, "),
         ("name = 1\n" + ONE, "name must be a text, not 1"),
         ('name = "a\\u001b[2J"\n' + ONE, "name must be 1..500 printable characters on one line, not 'a\\x1b[2J'"),
         (f"name = '{'a' * 501}'\n" + ONE, "name must be 1..500 printable characters on one line, not 'aaa"),
@@ -218,6 +307,71 @@ ONE = "units.C.capacity = 1\n"
         ("issue.width = { value = 1, n = 2 }\n" + ONE, "issue.width: unknown key 'n'; known: source, value, verified"),
         ("residency.warps = -1\n" + ONE, "residency.warps must be 1..1000000000, not -1"),
         ("residency.threads = 1\n" + ONE, "residency: unknown key 'threads'; known: blocks, registers, shared_bytes, "),
+        ("partitions = 65\n" + ONE, "partitions of machine 'mine' must be 1..64, not 65"),
+        ("partitions = [1, 2]\n" + ONE, "partitions must be a whole number, not [1, 2]"),
+        ("partitions = { least = 2 }\n" + ONE, "partitions: unknown key 'least'; known: source, value, verified"),
+        (ONE + "[issue]\npartitions = 4", "issue: partitions is a key of the whole file: write it above the first"),
+        ("assignment = 'mod'\n" + ONE, "assignment is modulo or any, not 'mod'"),
+        ("caveats = 'one'\n" + ONE, "caveats must be a list of texts, not 'one'"),
+        ("resources = 4\n" + ONE, "needs a table [resources] such as memory = { capacity = 1 }"),
+        ("resources.memory = 4\n" + ONE, "resources.memory needs { capacity = N }"),
+        ("resources.memory.ports = 1\n" + ONE, "resources.memory: unknown key 'ports'; known: capacity, shared,"),
+        ("resources.memory.capacity = [1, 2]\n" + ONE, "capacity of memory must be a whole number, not [1, 2]"),
+        ("resources.M.capacity = 1\n" + ONE, "a resource is named by small letters, digits and hyphens, not 'M'"),
+        ('resources."\\u001b[2J".capacity = 1\n' + ONE, "the name of a resource must be 1..500 printable characters"),
+        ("resources.m = { capacity = 1, shared = 1 }\n" + ONE, "resources.m: shared must be true or false, not 1"),
+        ("units.C = { capacity = 1, shared = 'yes' }", "units.C: shared must be true or false, not 'yes'"),
+        ("units.C = { capacity = 1, uses = 4 }", "units.C.uses needs { RESOURCE = N or [least, most] }"),
+        ("units.C = { capacity = 1, uses = { m = 1 } }", "units.C.uses: unknown resource 'm'; known: -"),
+        (
+            "resources.memory.capacity = 1\nunits.C = { capacity = 1, uses = { memroy = 1 } }",
+            "units.C.uses: unknown resource 'memroy'; did you mean 'memory'? known: memory",
+        ),
+        (
+            "resources.m.capacity = 1\nunits.C = { capacity = 1, uses = { 'm or m' = 1 } }",
+            "units.C.uses.m or m: an instruction uses one of different resources, not ('m', 'm')",
+        ),
+        (
+            "resources.m.capacity = 1\nresources.n.capacity = 1\n"
+            "units.C = { capacity = 1, uses = { 'm or n' = 1, m = 2 } }",
+            "class C of machine 'mine' uses a resource twice",
+        ),
+        (
+            "resources.m.capacity = 1\nunits.C = { capacity = 1, uses = { m = [3, 2] } }",
+            "units.C.uses.m: a range of intervals is [least, most], not [3, 2]",
+        ),
+        (
+            "resources.m.capacity = 1\nunits.C = { capacity = 1, uses = { m = { least = 2 } } }",
+            "units.C.uses.m: interval on m must be a whole number, not None",
+        ),
+        (
+            "units.C = { capacity = 1, interval = [0, 2] }",
+            "units.C.interval: interval on c-ports must be 1..1024, not 0",
+        ),
+        ("units.C = { capacity = 1, interval = [1] }", "units.C.interval is N or [least, most], not [1]"),
+        ("units.C = { capacity = 1, latency = { least = 9 } }", "a latency must be a whole number, not None"),
+        (
+            "resources.c-ports.capacity = 1\nunits.C = { capacity = 1, interval = [1, 2] }",
+            "has up to 64 resources with different names",
+        ),
+        ("operations = 4\n" + ONE, "needs a table [operations] such as "),
+        ("operations.fp33 = 4\n" + ONE, "operations: unknown operation 'fp33'; did you mean 'fp32'? known: atomic, "),
+        (
+            "operations.int = 4\n" + ONE,
+            'operations.int needs { class = "C", latency = N, [least, most] or { least = N } }',
+        ),
+        ("operations.int.class = 'C'\n" + ONE, 'operations.int needs { class = "C", latency = N'),
+        ("operations.int = { class = 'C', latency = 0 }\n" + ONE, "operations.int: a latency must be 1..100000, not 0"),
+        (
+            "operations.int = { class = 'C', latency = { least = 0 } }\n" + ONE,
+            "operations.int: a latency must be 1..100000, not 0",
+        ),
+        ("operations.int = { class = 1, latency = 1 }\n" + ONE, "operations.int.class must be a text, not 1"),
+        (
+            "operations.int = { class = 'CC', latency = 1 }\n" + ONE,
+            "operations.int: a unit class is one capital letter",
+        ),
+        ("operations.int = { class = 'X', latency = 1 }\n" + ONE, "machine 'mine' has no class X, which serves int"),
         ("throughput.fp32 = 1.5\n" + ONE, "throughput.fp32 must be a whole number, not 1.5"),
     ],
 )
@@ -262,9 +416,9 @@ def test_a_huge_machine_file_is_refused_by_its_size(tmp_path: Path) -> None:
 def test_the_list_has_a_row_for_each_machine(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.run(["machines"]) == 0
     header, *rows = capsys.readouterr().out.split("\n\n")[0].splitlines()
-    assert header.split() == ["name", "architecture", "capability", "classes", "issue", "unverified"]
+    assert header.split() == ["name", "architecture", "capability", "partitions", "issue", "unverified", "classes"]
     assert [row.split()[0] for row in rows] == list(SHIPPED)
-    assert re.fullmatch(r"kepler-gk110 +Kepler GK110 +3\.5, 3\.7 +C=6 L=1 S=1 D=2 +4 +0 of 22", rows[9])
+    assert re.fullmatch(r"paper +- +- +1 +- +0 of 2 +C=1 L=1", rows[list(SHIPPED).index("paper")])
 
 
 def test_a_page_shows_every_number_with_its_source(capsys: pytest.CaptureFixture[str]) -> None:
@@ -295,6 +449,42 @@ def test_a_page_of_a_users_file(tmp_path: Path, capsys: pytest.CaptureFixture[st
     ]
 
 
+def test_a_page_of_a_machine_with_partitions(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run(["machines", str(written(tmp_path, PARTITIONED))]) == 0
+    page = capsys.readouterr().out
+    lines = page.splitlines()
+    assert lines[:10] == [
+        "machine halves",
+        "partitions   2, warps assigned: modulo",
+        "issue width  no limit",
+        "B            3 ports shared by all partitions, held for 1 cycle; latency 1; uses b-ports/1..4",
+        "C            1 port, held for 1 cycle; latency 4..6; uses fma or alu/2; uses memory/1..32",
+        "L            1 port, held for 2 cycles; latency 1",
+        "fma          1 port, which classes use",
+        "alu          2 ports, which classes use",
+        "memory       1 port shared by all partitions, which classes use",
+        "b-ports      3 ports shared by all partitions, which classes use",
+    ]
+    assert "  fp32         C 4..6    32-bit floating-point add, multiply, multiply-add, compare, minimum" in lines
+    assert "  global       L 279..   global memory, and generic addresses" in lines
+    assert "  operations.global.latency  279..  UNVERIFIED: p. 8" in lines
+
+
+def test_json_of_a_machine_with_partitions(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run(["machines", str(written(tmp_path, PARTITIONED)), "--format", "json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert (document["partitions"], document["assignment"]) == (2, "modulo")
+    assert document["resources"]["memory"] == {"capacity": 1, "shared": True}
+    assert document["units"]["C"]["uses"] == [
+        {"one_of": ["fma", "alu"], "interval": [2, 2]},
+        {"one_of": ["memory"], "interval": [1, 32]},
+    ]
+    assert document["units"]["B"]["shared"] is True
+    assert document["operations"]["fp32"] == {"class": "C", "latency": [4, 6]}
+    assert document["operations"]["global"] == {"class": "L", "latency": [279, None]}
+    assert {datum["key"]: datum["value"] for datum in document["figures"]}["operations.global.latency"] == [279, None]
+
+
 def test_json_has_one_object_a_machine(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.run(["machines", "--format", "json"]) == 0
     documents = list(map(json.loads, capsys.readouterr().out.splitlines()))
@@ -311,7 +501,8 @@ def test_json_of_one_machine(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     file = written(tmp_path, "units.C = { capacity = 2, latency = [1, 30], source = 'p. 1' }")
     assert cli.run(["machines", str(file), "--format", "json"]) == 0
     document = json.loads(capsys.readouterr().out)
-    assert document["units"] == {"C": {"capacity": 2, "interval": 1, "latency": [1, 30]}}
+    unit = {"capacity": 2, "interval": 1, "latency": [1, 30], "shared": False, "uses": []}
+    assert document["units"] == {"C": unit}
     assert document["figures"] == [
         {"key": "units.C.capacity", "value": 2, "source": "p. 1", "verified": True},
         {"key": "units.C.latency", "value": [1, 30], "source": "p. 1", "verified": True},
