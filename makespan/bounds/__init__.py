@@ -6,6 +6,7 @@ from makespan.bounds.issue_slots import issue_slots
 from makespan.bounds.pairing import pairs
 from makespan.bounds.pessimistic import any_units, pessimistic
 from makespan.bounds.phases import Phase, phases
+from makespan.bounds.theorem_1s import theorem_1s
 from makespan.bounds.theorem_e import theorem_e
 from makespan.bounds.theorem_f import theorem_f
 from makespan.bounds.theorem_l import theorem_l
@@ -19,6 +20,7 @@ __all__ = [
     "pairs",
     "pessimistic",
     "phases",
+    "theorem_1s",
     "theorem_e",
     "theorem_f",
     "theorem_l",

@@ -4,14 +4,23 @@ from collections.abc import Callable
 
 from makespan.bounds.issue_slots import issue_slots
 from makespan.bounds.pessimistic import pessimistic
+from makespan.bounds.theorem_1s import theorem_1s
 from makespan.bounds.theorem_e import theorem_e
 from makespan.bounds.theorem_f import theorem_f
 from makespan.bounds.theorem_l import theorem_l
+from makespan.feature import MULTIPROCESSOR
 from makespan.instance import Instance
 from makespan.result import Upper, UpperBound
 
-CLOSED_FORMS: tuple[Callable[[Instance], UpperBound | None], ...] = (theorem_e, theorem_f, theorem_l, issue_slots)
-"""All besides M^L + M^C; each is None for an instance that it does not know. `verify.bounds` has its own of each."""
+CLOSED_FORMS: tuple[Callable[[Instance], UpperBound | None], ...] = (
+    theorem_1s,
+    theorem_e,
+    theorem_f,
+    theorem_l,
+    issue_slots,
+)
+"""All besides M^L + M^C, for which theorem 1S stands on real multiprocessors; each is None for an instance that it does
+not know. `verify.bounds` has its own of each."""
 
 
 def closed_form(instance: Instance) -> UpperBound:
@@ -23,6 +32,7 @@ def closed_form(instance: Instance) -> UpperBound:
     18
     """
     asked = dict.fromkeys((instance, instance.relaxed))
-    found = (form(one) for one in asked for form in CLOSED_FORMS)
-    first = UpperBound(pessimistic(instance), Upper.PESSIMISTIC)
-    return min((first, *(one for one in found if one is not None)), key=lambda one: one.upper)
+    found = [bound for one in asked for form in CLOSED_FORMS if (bound := form(one)) is not None]
+    if not MULTIPROCESSOR & instance.features.keys():
+        found.insert(0, UpperBound(pessimistic(instance), Upper.PESSIMISTIC))
+    return min(found, key=lambda one: one.upper)

@@ -1,17 +1,19 @@
-"""The pessimistic bound M^L + M^C, for any machine, strings and automata."""
+"""The pessimistic bound M^L + M^C, for any machine, strings and automata; for real multiprocessors, theorem 1S."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import zip_longest
 from typing import NamedTuple
 
+from makespan.bounds import theorem_1s
 from makespan.bounds.phases import Segment, segments_of, sums
-from makespan.feature import BARRIERS, DELAYS, PROGRAMS, SCHEDULER, TIMES
+from makespan.feature import BARRIERS, DELAYS, MULTIPROCESSOR, PROGRAMS, SCHEDULER, TIMES
 from makespan.instance import Instance
 from makespan.machine import Machine, UnitClass
 from makespan.program import Program
 
 KNOWS = PROGRAMS | TIMES | BARRIERS | DELAYS | SCHEDULER
+"""Without what is of real multiprocessors: those have theorem 1S."""
 
 
 def pessimistic(instance: Instance) -> int:
@@ -28,10 +30,14 @@ def pessimistic(instance: Instance) -> int:
     Nothing here says that a warp waits out a latency, or that an interval is as long as it may be: `makespan.result`
     names the anomalies that the bound therefore outlasts.
 
+    With partitions, resources or warps that run ahead it is the bound of theorem 1S, which does the same there.
+
     Source: Berezovskyi, Bletsas and Andersson, ECRTS 2012 (M = M^L + M^C); generalised to different
     warps as the maximum over z, to automata by the most that any path holds, and to intervals, latencies and an
     issue width (docs/theory.md, 2).
     """
+    if MULTIPROCESSOR & instance.features.keys():
+        return theorem_1s.bound(instance)
     instance.require(KNOWS, "the bound M^L + M^C")
     if instance.has_barriers:
         return _with_barriers(instance)
