@@ -1,11 +1,14 @@
-"""The engine that searches: over all states where these are few, else over those that matter, in compiled code."""
+"""The engine that searches: over all states where these are few, else over those that matter, in compiled code.
+
+A whole multiprocessor has a search of its own.
+"""
 
 from collections.abc import Iterator
 
 from makespan.engines.engine import Known
 from makespan.engines.finding import Finding
 from makespan.engines.limits import Limits
-from makespan.feature import BARRIERS, PROGRAMS, TIMES
+from makespan.feature import BARRIERS, MULTIPROCESSOR, PROGRAMS, TIMES
 from makespan.instance import Instance
 from makespan.result import Bounds
 
@@ -15,24 +18,34 @@ class Search:
 
     name = backend = "search"
     about = "exact search over states, worst and best case"
-    knows = PROGRAMS | TIMES | BARRIERS
+    knows = PROGRAMS | TIMES | BARRIERS | MULTIPROCESSOR
 
     def obstacle(self, instance: Instance, limits: Limits) -> str | None:
-        """See `Engine`; there is none, the states may only be too many."""
+        """See `Engine`; mostly there is none, the states may only be too many."""
+        if not _is_multiprocessor(instance):
+            return None
+        with limits.preparing():
+            from makespan.engines.search import whole
+        reason = whole.obstacle(instance)
+        return None if reason is None else f"backend {self.backend} does not take this instance: {reason}"
 
     def find(self, instance: Instance, known: Known, limits: Limits) -> Iterator[Finding]:
         """See `Engine`; the plain search finds the best case, too."""
         with limits.preparing():
-            from makespan.engines.search import choose, plain
-        if not self.is_packed(instance, limits):
+            from makespan.engines.search import choose, plain, whole
+        if _is_multiprocessor(instance):
+            yield whole.solve(instance, limits)
+        elif not self.is_packed(instance, limits):
             yield plain.solve(instance, limits)
         else:
             yield choose.solve(instance, limits, certificate=known.certificate, incumbent=known.witness.makespan)
 
     def best_case(self, instance: Instance, limits: Limits) -> Bounds | None:
         """The best case, exactly, or what is proven when a limit stops the search, if anything."""
-        from makespan.engines.search import choose, plain
+        from makespan.engines.search import choose, plain, whole
 
+        if _is_multiprocessor(instance):
+            return whole.solve(instance, limits).best_case
         if self.is_packed(instance, limits):
             return choose.best_case(instance, limits)
         return plain.solve(instance, limits).best_case
@@ -40,8 +53,8 @@ class Search:
     def is_small(self, instance: Instance, limits: Limits) -> bool:
         """Whether there are so few states that nothing else is quicker."""
         with limits.preparing():
-            from makespan.engines.search import plain
-        return plain.is_small(instance)
+            from makespan.engines.search import plain, whole
+        return whole.is_small(instance) if _is_multiprocessor(instance) else plain.is_small(instance)
 
     def is_quick(self, instance: Instance, limits: Limits) -> bool:
         """Whether the exact answer takes about a second."""
@@ -60,3 +73,7 @@ class Search:
         with limits.preparing():
             from makespan.engines.search import choose
         return not self.is_small(instance, limits) and choose.applies(instance)
+
+
+def _is_multiprocessor(instance: Instance) -> bool:
+    return bool(instance.features.keys() & MULTIPROCESSOR)

@@ -1,0 +1,107 @@
+"""The search over a whole multiprocessor, against the definition."""
+
+import random
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from makespan.bounds.partitions import spreads
+from makespan.engines import Limits
+from makespan.engines.finding import Finding
+from makespan.engines.search import plain, whole
+from makespan.instance import Instance
+from makespan.machine import Assignment, Latency, Machine, UnitClass
+from makespan.program import Program
+from makespan.result import Bounds, Upper
+from makespan.strings import parse_string
+from tests import multiprocessors
+from tests.effort import calls
+from tests.oracle import brute_force
+from tests.strategies import general_barrier_instances, general_instances
+
+SLOW_LOADS = Machine("m", (UnitClass("C", 1), UnitClass("L", 1, latency=Latency(3, 3))), issue_width=1)
+
+
+def found(string: str, warps: int, machine: Machine) -> Finding:
+    return whole.solve(Instance.of(parse_string(string, machine), warps, machine), Limits())
+
+
+@settings(max_examples=15)
+@given(st.integers(0, 2**32))
+def test_worst_and_best_case_are_those_of_the_definition_and_the_witness_is_a_run_of_it(seed: int) -> None:
+    instance = multiprocessors.instance(random.Random(seed), most_warps=3)
+    truth, answer = brute_force(instance), whole.solve(instance, Limits())
+    assert (answer.upper, answer.best_case) == (truth.upper, Bounds(truth.lower, truth.lower))
+    assert answer.evidence is Upper.SEARCH
+    assert answer.witness is not None
+    assert answer.witness.makespan == truth.upper
+    assert multiprocessors.obeys(instance, answer.witness)
+
+
+@settings(max_examples=15)
+@given(general_instances() | general_barrier_instances())
+def test_on_the_machines_of_the_plain_search_both_agree(instance: Instance) -> None:
+    one, other = whole.solve(instance, Limits()), plain.solve(instance, Limits())
+    assert (one.upper, one.best_case) == (other.upper, other.best_case)
+
+
+@pytest.mark.parametrize(("string", "worst"), [("LC", 6), ("L()C()", 7), ("L()C(1)", 6)])
+def test_going_ahead_can_take_longer(string: str, worst: int) -> None:
+    assert found(string, 3, SLOW_LOADS).upper == worst
+
+
+def test_two_of_five_warps_belong_to_one_scheduler() -> None:
+    machine = Machine("m", (UnitClass("C", 1, interval=2),), issue_width=1, partitions=4)
+    assert found("CCCCCCCCCCCCCCCC", 5, machine).upper == 63
+    assert found("CCCCCCCCCCCCCCCC", 5, replace(machine, assignment=Assignment.MODULO)).upper == 63
+
+
+def test_a_shared_port_makes_maximal_sets_of_different_sizes() -> None:
+    units = UnitClass("C", 1), UnitClass("L", 1, shared=True)
+    machine = Machine("m", units, issue_width=1, partitions=2, assignment=Assignment.MODULO)
+    instance = Instance((*(Instance.of(s, 1, machine).groups[0] for s in ("L", "CL", "LC")),), machine)
+    truth = brute_force(instance)
+    assert (found_of := whole.solve(instance, Limits())).upper == truth.upper
+    assert found_of.best_case == Bounds(truth.lower, truth.lower)
+
+
+def test_long_latencies_cost_no_states() -> None:
+    instance = Instance.of(parse_string("L()@100000C(1)", SLOW_LOADS), 2, SLOW_LOADS)
+    assert whole.solve(instance, Limits()).upper == 100_002
+    assert calls(lambda: whole._visited(whole._System(instance), Limits())) < 10_000
+
+
+@settings(max_examples=15)
+@given(st.integers(1, 3), st.integers(0, 3), st.integers(1, 3))
+def test_spreads_are_the_assignments_without_names(first: int, second: int, partitions: int) -> None:
+    machine = Machine("m", (UnitClass("C", 1),), partitions=partitions)
+    groups = [(Program.chain("C"), first), *([(Program.chain("CC"), second)] if second else [])]
+    instance = Instance.merged(groups, machine)
+    group_of = instance.group_of_warp()
+
+    def anonymous(partition_of: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
+        counts = [[0] * len(groups) for _ in range(partitions)]
+        for group, part in zip(group_of, partition_of, strict=True):
+            counts[part][group] += 1
+        return tuple(sorted(map(tuple, counts), reverse=True))
+
+    assert sorted(spreads(instance)) == sorted({anonymous(one) for one in instance.assignments()})
+
+
+def test_a_search_without_memory_says_so() -> None:
+    limits = Limits(memory_bytes=1000)
+    instance = Instance.of(parse_string("L()C()L()C()L()C()", SLOW_LOADS), 6, SLOW_LOADS)
+    assert whole.solve(instance, limits) == Finding()
+    assert limits.short_of_memory
+
+
+def test_a_search_without_time_finds_nothing() -> None:
+    instance = Instance.of(parse_string("L()C()L()C()L()C()", SLOW_LOADS), 6, SLOW_LOADS)
+    assert whole.solve(instance, Limits(0)) == Finding()
+
+
+def test_programs_with_too_many_needs_are_refused_before_anything_is_built() -> None:
+    string = "L()" * 400 + "".join(f"C({','.join(map(str, range(1, 60)))})" for _ in range(50))
+    assert found(string, 2, SLOW_LOADS) == Finding()
