@@ -25,6 +25,7 @@ class Upper(StrEnum):
     """
 
     PHASES = "phases"
+    PARTITIONS = "partitions"
     PESSIMISTIC = "pessimistic"
     THEOREM_E = "theorem-e"
     THEOREM_L = "theorem-l"
@@ -124,6 +125,8 @@ class Result:
         weights: of pairs; they prove `bounds.upper` where `upper_evidence` is `theorem-e`, else there are none.
         phases: what is proven of each phase between barriers, different ones in order of appearance; their sum over
             all phases proves `bounds.upper` where `upper_evidence` is `phases`.
+        partitions: what is proven of each partition, different ones once, where they share nothing
+            (`makespan.bounds.partitions`); the largest proves `bounds.upper` where `upper_evidence` is `partitions`.
         history: how the interval became smaller; the last step is the final one.
         best_case_seconds: wall-clock time of the best case, which is not in `seconds`; None when not asked for.
     """
@@ -141,6 +144,7 @@ class Result:
     certificate: Certificate | None = None
     weights: tuple[Weights, ...] = ()
     phases: tuple[UpperBound, ...] = ()
+    partitions: tuple[UpperBound, ...] = ()
     history: tuple[Step, ...] = ()
     best_case_seconds: float | None = None
 

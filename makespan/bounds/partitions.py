@@ -1,11 +1,73 @@
-"""How warps can be spread over partitions."""
+"""Partitions that share nothing are questions of their own, and how warps can be spread over partitions.
+
+Without a barrier, and with ports of its own for all that its warps use, no partition can see what another one does: a
+schedule of the whole is one schedule for each partition, and any such row of schedules is one of the whole. So its
+worst case is the largest of theirs.
+"""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
 
 from makespan.instance import Instance
+from makespan.machine import Assignment, Machine, Scheduler
 
-Spread = tuple[tuple[int, ...], ...]
-"""For every partition, of each crew (the warps of a group in one block), how many warps belong to it."""
+MOST_SPREADS = 1000
+"""Different ways to spread the warps; beyond, an instance is not cut."""
+
+Content = tuple[int, ...]
+"""How many warps of each crew (the warps of a group in one block) belong to a partition."""
+
+Spread = tuple[Content, ...]
+"""The content of every partition."""
+
+
+@dataclass(frozen=True, slots=True)
+class Partitions:
+    """The question that each possible content of a partition is, and the ways to spread the warps."""
+
+    questions: dict[Content, Instance]
+    spreads: tuple[Spread, ...]
+
+
+def partitions(instance: Instance) -> Partitions | None:
+    """The partitions of an instance; None where there is one, where they may wait for each other, or for too many ways.
+
+    >>> from makespan.machine import Machine, UnitClass
+    >>> cut = partitions(Instance.of("CC", 5, Machine("four", (UnitClass("C", 1),), partitions=4)))
+    >>> [(content, question.warps) for content, question in cut.questions.items()]
+    [((2,), 2), ((1,), 1)]
+    """
+    machine = instance.machine
+    if machine.partitions == 1 or instance.has_barriers or machine.scheduler is not Scheduler.ANY:
+        return None
+    alone = _alone(machine, set().union(*(group.program.units for group in instance.groups)))
+    ways = tuple(islice(spreads(instance), MOST_SPREADS + 1))
+    if alone is None or len(ways) > MOST_SPREADS:
+        return None
+    found = dict.fromkeys(content for spread in ways for content in spread if any(content))
+    ordered = found if instance.partition_of_warp is not None else sorted(found, key=_order, reverse=True)
+    questions = {
+        content: Instance.merged(
+            ((group.program, warps) for group, warps in zip(instance.groups, content, strict=True) if warps), alone
+        )
+        for content in ordered
+    }
+    return Partitions(questions, ways)
+
+
+def _order(content: Content) -> tuple[int, Content]:
+    return sum(content), content
+
+
+def _alone(machine: Machine, used: set[str]) -> Machine | None:
+    """One partition with the classes that are used, and what these use; None where some of that is shared."""
+    units = tuple(unit for unit in machine.units if unit.name in used)
+    needed = {name for unit in units for use in unit.uses for name in use.resources}
+    resources = tuple(resource for resource in machine.resources if resource.name in needed)
+    if any(unit.shared for unit in units) or any(resource.shared for resource in resources):
+        return None
+    return replace(machine, units=units, partitions=1, assignment=Assignment.ANY, resources=resources, operations=())
 
 
 def spreads(instance: Instance) -> Iterator[Spread]:
@@ -15,34 +77,36 @@ def spreads(instance: Instance) -> Iterator[Spread]:
     >>> list(spreads(Instance.of("C", 5, Machine("two", (UnitClass("C", 1),), partitions=2))))
     [((3,), (2,))]
     """
-    parts, crews = instance.machine.partitions, [g.warps // instance.blocks for g in instance.groups]
+    parts, crews = instance.machine.partitions, [group.warps // instance.blocks for group in instance.groups]
     counts = tuple(warps for warps in crews for _ in range(instance.blocks))
     if (fixed := instance.partition_of_warp) is not None:
-        crew_of = [crew for crew, warps in enumerate(counts) for _ in range(warps)]
-        belong = [[crew for crew, part in zip(crew_of, fixed, strict=True) if part == own] for own in range(parts)]
-        yield tuple(tuple(map(own.count, range(len(counts)))) for own in belong)
+        belong = [[0] * len(counts) for _ in range(parts)]
+        crew_of = (crew for crew, warps in enumerate(counts) for _ in range(warps))
+        for crew, part in zip(crew_of, fixed, strict=True):
+            belong[part][crew] += 1
+        yield tuple(map(tuple, belong))
         return
     least, larger = divmod(instance.warps, parts)
 
-    def spread(part: int, left: Sequence[int], larger: int, before: tuple[int, ...]) -> Iterator[Spread]:
+    def spread(part: int, left: Content, larger: int, before: Content) -> Iterator[Spread]:
         if part == parts:
             yield ()
             return
         for more in (1, 0):
             if (larger if more else parts - part - larger) > 0:
-                for own in contents(left, least + more):
+                for own in _contents(left, least + more):
                     if own <= before:
-                        rest = [n - taken for n, taken in zip(left, own, strict=True)]
+                        rest = tuple(n - taken for n, taken in zip(left, own, strict=True))
                         yield from ((own, *others) for others in spread(part + 1, rest, larger - more, own))
 
     yield from spread(0, counts, larger, counts)
 
 
-def contents(available: Sequence[int], size: int) -> Iterator[tuple[int, ...]]:
+def _contents(available: Sequence[int], size: int) -> Iterator[Content]:
     """Every way to take so many of these numbers of warps, in decreasing order."""
     if not available:
         yield from ((),) if size == 0 else ()
         return
     first, *others = available
     for taken in range(min(first, size), max(0, size - sum(others)) - 1, -1):
-        yield from ((taken, *rest) for rest in contents(others, size - taken))
+        yield from ((taken, *rest) for rest in _contents(others, size - taken))

@@ -1,11 +1,12 @@
-"""`solve`: the worst case of an instance, phase by phase where barriers allow it."""
+"""`solve`: the worst case of an instance, partition by partition or phase by phase where that can be."""
 
 from collections import deque
 from collections.abc import Sequence
 from itertools import chain
 
 from makespan.bounds import Phase, closed_form, pessimistic, phases
-from makespan.engines import portfolio
+from makespan.bounds.partitions import partitions
+from makespan.engines import partitioned, portfolio
 from makespan.engines.construct import greedy
 from makespan.engines.limits import Limits
 from makespan.errors import BrokenPromiseError, InputError
@@ -42,6 +43,8 @@ def solve(
     if backend not in portfolio.BACKENDS:
         raise InputError(f"unknown backend {backend!r}; known: {', '.join(portfolio.BACKENDS)}")
     budget = limits or Limits()
+    if (parts := partitions(instance)) is not None:
+        return partitioned.solve(instance, parts, backend=backend, best_case=best_case, budget=budget)
     # results that are pending, and ports, may be waited for across a barrier
     cut = None if instance.features.keys() & MULTIPROCESSOR or not instance.has_barriers else phases(instance)
     if cut is None:

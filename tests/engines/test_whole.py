@@ -7,13 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from makespan.bounds.partitions import spreads
 from makespan.engines import Limits
 from makespan.engines.finding import Finding
 from makespan.engines.search import plain, whole
 from makespan.instance import Instance
 from makespan.machine import Assignment, Latency, Machine, UnitClass
-from makespan.program import Program
 from makespan.result import Bounds, Upper
 from makespan.strings import parse_string
 from tests import multiprocessors
@@ -52,6 +50,19 @@ def test_going_ahead_can_take_longer(string: str, worst: int) -> None:
     assert found(string, 3, SLOW_LOADS).upper == worst
 
 
+@pytest.mark.parametrize(
+    ("string", "cycles"),
+    [
+        ("L()@9L()@6C()C(1,2)", 10),  # of two results that the same place needs the later one counts
+        ("L()@7L()@5C()C(1,2)C(2)", 9),  # one that is needed at fewer places may yet be later
+        ("L()@9C()", 9),  # nobody needs it, and the warp has not finished before
+        ("L()@9C(1)C(1)", 11),
+    ],
+)
+def test_one_warp_by_hand(string: str, cycles: int) -> None:
+    assert found(string, 1, SLOW_LOADS).upper == cycles
+
+
 def test_two_of_five_warps_belong_to_one_scheduler() -> None:
     machine = Machine("m", (UnitClass("C", 1, interval=2),), issue_width=1, partitions=4)
     assert found("CCCCCCCCCCCCCCCC", 5, machine).upper == 63
@@ -71,23 +82,6 @@ def test_long_latencies_cost_no_states() -> None:
     instance = Instance.of(parse_string("L()@100000C(1)", SLOW_LOADS), 2, SLOW_LOADS)
     assert whole.solve(instance, Limits()).upper == 100_002
     assert calls(lambda: whole._visited(whole._System(instance), Limits())) < 10_000
-
-
-@settings(max_examples=15)
-@given(st.integers(1, 3), st.integers(0, 3), st.integers(1, 3))
-def test_spreads_are_the_assignments_without_names(first: int, second: int, partitions: int) -> None:
-    machine = Machine("m", (UnitClass("C", 1),), partitions=partitions)
-    groups = [(Program.chain("C"), first), *([(Program.chain("CC"), second)] if second else [])]
-    instance = Instance.merged(groups, machine)
-    group_of = instance.group_of_warp()
-
-    def anonymous(partition_of: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
-        counts = [[0] * len(groups) for _ in range(partitions)]
-        for group, part in zip(group_of, partition_of, strict=True):
-            counts[part][group] += 1
-        return tuple(sorted(map(tuple, counts), reverse=True))
-
-    assert sorted(spreads(instance)) == sorted({anonymous(one) for one in instance.assignments()})
 
 
 def test_a_search_without_memory_says_so() -> None:
