@@ -3,6 +3,7 @@
     python -m benchmarks.crosscheck --instances 2000 --seconds 8
     python -m benchmarks.crosscheck --file instruction_strings/reference.jsonl --instances 200 --seconds 5
     python -m benchmarks.crosscheck --general 1000 --seed 1
+    python -m benchmarks.crosscheck --multiprocessors 1000 --seed 1
 
 Strings and automata of up to five instructions on a path, up to three warps in one or two groups, three pairs of
 capacities; or so many instances of a file, evenly spread. The plain search or, for a file, the value that it tells is
@@ -13,6 +14,9 @@ With --general, up to four warps on machines with up to three classes, latencies
 up to 4 and issue widths up to 3. The measure are the shortest and the longest way through all states that the
 definition of the machine reaches, enumerated here; where they are too many, another instance is drawn. Every witness
 must be between these two, and so must the run of every scheduling policy.
+
+With --multiprocessors, the same on machines with partitions, shared ports and resources, where warps may run ahead and
+wait at barriers (`benchmarks.multiprocessors`).
 
 One JSON line per engine at the end: instances tried, finished, and in disagreement.
 """
@@ -28,14 +32,16 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
+from benchmarks import multiprocessors
 from makespan import Group, Instance, Limits, Machine, Program, replay
-from makespan.bounds import pessimistic
+from makespan.bounds import closed_form, least_possible, pessimistic
 from makespan.engines import solve
 from makespan.engines.cpsat.solver import solve as cpsat
 from makespan.engines.finding import Finding
 from makespan.engines.ilp.solver import solve as ilp
 from makespan.engines.search.choose import solve as packed
 from makespan.engines.search.plain import solve as plain
+from makespan.engines.search.whole import solve as whole
 from makespan.errors import UnsupportedError
 from makespan.machine import Latency, UnitClass
 from makespan.program import Place
@@ -68,8 +74,8 @@ def by_result(backend: str) -> Engine:
     """The whole of `solve` with one backend."""
 
     def run(instance: Instance, limits: Limits) -> Finding:
-        result = solve(instance, backend=backend, limits=limits)
-        return Finding(result.witness, result.bounds.upper, result.upper_evidence)
+        result = solve(instance, backend=backend, best_case=True, limits=limits)
+        return Finding(result.witness, result.bounds.upper, result.upper_evidence, best_case=result.best_case)
 
     return run
 
@@ -99,6 +105,19 @@ ENGINES: dict[str, Engine] = {
 }
 
 GENERAL = {"plain search": plain, **ENGINES}
+
+
+def bounds(instance: Instance, _: Limits) -> Finding:
+    """What follows from the instance alone."""
+    upper = closed_form(instance)
+    return Finding(None, upper.upper, upper.evidence, best_case=Bounds(least_possible(instance), upper.upper))
+
+
+MULTIPROCESSORS: dict[str, Engine] = {
+    "search": whole,
+    "bounds": bounds,
+    "auto": by_result("auto"),
+}
 
 
 def program(draw: random.Random, classes: str = "CL", most: int = MOST_INSTRUCTIONS) -> Program:
@@ -169,9 +188,9 @@ def extremes(instance: Instance) -> Bounds | None:
     return Bounds(min(shortest for shortest, _ in ways), max(longest for _, longest in ways))
 
 
-def general_questions(count: int, draw: random.Random) -> Iterator[Question]:
-    """So many that are small enough."""
-    pairs = ((instance, extremes(instance)) for instance in general_instances(draw))
+def small_enough(instances: Iterator[Instance], count: int) -> Iterator[Question]:
+    """The first ones, so many, that the definition takes."""
+    pairs = ((instance, extremes(instance)) for instance in instances)
     small = (Question(instance, found.upper, found.lower) for instance, found in pairs if found is not None)
     return islice(small, count)
 
@@ -212,9 +231,14 @@ def described(instance: Instance) -> str:
     """What makes a failure repeatable."""
 
     def group(item: Group) -> str:
-        return f"{item.warps} x {item.program.letters or (item.program.starts, item.program.places)}"
+        shape = item.program.starts, item.program.places, item.program.timings
+        return f"{item.warps} x {item.program.letters or shape}"
 
-    machine = f"{' '.join(map(str, instance.machine.units))} width {instance.machine.issue_width}"
+    machine = f"{' '.join(map(repr, instance.machine.units))} width {instance.machine.issue_width}"
+    if instance.machine.partitions > 1 or instance.machine.resources:
+        machine += (
+            f" partitions {instance.machine.partitions} {instance.machine.assignment} {instance.machine.resources}"
+        )
     return f"{machine}: {'; '.join(map(group, instance.groups))}"
 
 
@@ -222,7 +246,9 @@ def asked(given: argparse.Namespace) -> Iterator[Question]:
     """What the command line asks for."""
     draw = random.Random(given.seed)
     if given.general is not None:
-        yield from general_questions(given.general, draw)
+        yield from small_enough(general_instances(draw), given.general)
+    elif given.multiprocessors is not None:
+        yield from small_enough(iter(lambda: multiprocessors.instance(draw), None), given.multiprocessors)
     elif given.file is None:
         for instance in instances(given.instances, draw):
             truth = plain(instance, Limits(600)).upper
@@ -240,12 +266,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--instances", type=int, default=100)
     parser.add_argument("--general", type=int, metavar="N", help="so many instances on general machines instead")
+    parser.add_argument("--multiprocessors", type=int, metavar="N", help="so many on whole multiprocessors instead")
     parser.add_argument("--seconds", type=float, default=8.0, help="for each engine on each instance")
     parser.add_argument("--engines", help="a,b,... of those that the output names, with / for a comma in a name")
     parser.add_argument("--file", type=Path, help="instances with known worst cases")
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()
     served = ENGINES if given.general is None else GENERAL
+    served = served if given.multiprocessors is None else MULTIPROCESSORS
     names = list(served) if given.engines is None else [name.replace("/", ", ") for name in given.engines.split(",")]
 
     def by_engine(engine: Engine) -> Callable[[Question], str]:

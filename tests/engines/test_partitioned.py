@@ -1,6 +1,5 @@
 """Partitions that share nothing, against the definition of the whole."""
 
-import random
 from dataclasses import replace
 
 from hypothesis import given, settings
@@ -12,8 +11,9 @@ from makespan.engines.search import whole
 from makespan.instance import Instance
 from makespan.machine import Assignment, Machine, Resource, UnitClass, Use
 from makespan.program import Program
-from tests import multiprocessors
+from makespan.simulate import replay
 from tests.oracle import brute_force
+from tests.strategies import multiprocessor_instances
 
 
 def private(instance: Instance) -> Instance:
@@ -26,9 +26,8 @@ def private(instance: Instance) -> Instance:
 
 
 @settings(max_examples=15)
-@given(st.integers(0, 2**32))
-def test_the_slowest_partition_decides_and_schedules_stand_side_by_side(seed: int) -> None:
-    instance = private(multiprocessors.instance(random.Random(seed), barriers=False, most_warps=3))
+@given(multiprocessor_instances(barriers=False).map(private))
+def test_the_slowest_partition_decides_and_schedules_stand_side_by_side(instance: Instance) -> None:
     cut = partitions(instance)
     assert cut is not None
     truth = brute_force(instance)
@@ -39,8 +38,7 @@ def test_the_slowest_partition_decides_and_schedules_stand_side_by_side(seed: in
     witnesses = {content: one.witness for content, one in found.items() if one.witness is not None}
     for spread in cut.spreads:
         schedule = partitioned.joined(instance, spread, witnesses)
-        assert schedule.makespan == max(witnesses[content].makespan for content in spread if any(content))
-        assert multiprocessors.obeys(instance, schedule)
+        assert replay(instance, schedule) == max(witnesses[content].makespan for content in spread if any(content))
 
 
 @settings(max_examples=15)

@@ -1,11 +1,9 @@
 """The search over a whole multiprocessor, against the definition."""
 
-import random
 from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from makespan.engines import Limits
 from makespan.engines.finding import Finding
@@ -13,11 +11,11 @@ from makespan.engines.search import plain, whole
 from makespan.instance import Instance
 from makespan.machine import Assignment, Latency, Machine, UnitClass
 from makespan.result import Bounds, Upper
+from makespan.simulate import replay
 from makespan.strings import parse_string
-from tests import multiprocessors
 from tests.effort import calls
-from tests.oracle import brute_force
-from tests.strategies import general_barrier_instances, general_instances
+from tests.oracle import brute_force, obeys
+from tests.strategies import general_barrier_instances, general_instances, multiprocessor_instances
 
 SLOW_LOADS = Machine("m", (UnitClass("C", 1), UnitClass("L", 1, latency=Latency(3, 3))), issue_width=1)
 
@@ -27,15 +25,14 @@ def found(string: str, warps: int, machine: Machine) -> Finding:
 
 
 @settings(max_examples=15)
-@given(st.integers(0, 2**32))
-def test_worst_and_best_case_are_those_of_the_definition_and_the_witness_is_a_run_of_it(seed: int) -> None:
-    instance = multiprocessors.instance(random.Random(seed), most_warps=3)
+@given(multiprocessor_instances())
+def test_worst_and_best_case_are_those_of_the_definition_and_the_witness_is_a_run_of_it(instance: Instance) -> None:
     truth, answer = brute_force(instance), whole.solve(instance, Limits())
     assert (answer.upper, answer.best_case) == (truth.upper, Bounds(truth.lower, truth.lower))
     assert answer.evidence is Upper.SEARCH
     assert answer.witness is not None
-    assert answer.witness.makespan == truth.upper
-    assert multiprocessors.obeys(instance, answer.witness)
+    assert replay(instance, answer.witness) == truth.upper
+    assert obeys(instance, answer.witness)
 
 
 @settings(max_examples=15)

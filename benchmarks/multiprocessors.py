@@ -1,4 +1,4 @@
-"""Random whole multiprocessors, small enough for the definition, and the definition as judge of their schedules."""
+"""Random instances on whole multiprocessors, small enough for the definition."""
 
 import random
 
@@ -6,8 +6,6 @@ from makespan.errors import InputError
 from makespan.instance import Instance
 from makespan.machine import Assignment, Latency, Machine, Resource, UnitClass, Use
 from makespan.program import BARRIER, Place, Program, Timing
-from makespan.schedule import Schedule
-from makespan.simulate.semantics import State, finished, issues, moved, outcomes, released, starts
 
 NAMES = "CLS"
 
@@ -83,56 +81,3 @@ def instance(draw: random.Random, *, barriers: bool = True, most_warps: int = 4)
     ]
     blocks = draw.choice((1, 1, 2)) if barriers and warps % 2 == 0 else 1
     return Instance.merged([(draw.choice(kinds), blocks) for _ in range(warps // blocks)], chosen, blocks=blocks)
-
-
-def obeys(instance: Instance, schedule: Schedule) -> bool:
-    """Whether the definition allows this run, from a start to the end of all warps, and nothing is said in vain."""
-    said = bool(schedule.latencies), bool(schedule.partitions), bool(schedule.uses)
-    open_ = not instance.fixed_latencies, instance.partition_of_warp is None, not instance.machine.fixed_uses
-    if said != open_:
-        return False
-    programs = tuple(instance.programs())
-    left = [[*path, program.end] for path, program in zip(schedule.paths, programs, strict=True)]
-    latencies, uses = [list(row) for row in schedule.latencies], [list(row) for row in schedule.uses]
-    places = tuple(row.pop(0) for row in left)
-    begun = [state for state in starts(instance, pass_barriers=False) if state.places == places]
-    begun = [state for state in begun if not schedule.partitions or state.partitions == schedule.partitions]
-    if len(begun) != 1:
-        return False
-    state = _passed(instance, begun[0], left)
-    for executing in schedule.cycles:
-        taken = next((taken for taken in _ways(instance, state, executing, uses)), None)
-        if taken is None or finished(instance, state):
-            return False
-        moves = []
-        for warp, chosen in taken.items():
-            target, latency = left[warp].pop(0), latencies[warp].pop(0) if latencies else None
-            held = uses[warp].pop(0) if uses else None
-            found = [
-                one
-                for one in outcomes(instance, state, warp, chosen)
-                if one.target == target and latency in (None, one.latency) and held in (None, one.uses)
-            ]
-            if len(found) != 1:
-                return False
-            moves += found
-        state = _passed(instance, moved(instance, state, moves), left)
-    return finished(instance, state) and not any(left) and not any(latencies) and not any(uses)
-
-
-def _ways(instance: Instance, state: State, executing: tuple[int, ...], uses: list) -> list:  # type: ignore[type-arg]
-    return [
-        taken
-        for taken in issues(instance, state)
-        if tuple(sorted(taken)) == executing
-        and (not uses or all(chosen == tuple(which for which, _ in uses[warp][0]) for warp, chosen in taken.items()))
-    ]
-
-
-def _passed(instance: Instance, state: State, left: list[list[int]]) -> State:
-    while passing := released(instance, state):
-        targets = {warp: left[warp].pop(0) for warp in passing}
-        programs = tuple(instance.programs())
-        assert all(to in programs[warp].places[state.places[warp]].successors for warp, to in targets.items())
-        state = state._replace(places=tuple(targets.get(warp, at) for warp, at in enumerate(state.places)))
-    return state
