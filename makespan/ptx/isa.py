@@ -27,11 +27,12 @@ _PREFIX = re.compile(r"[a-z][a-z0-9_]*((\.|::)[A-Za-z0-9_]+)*")
 
 
 class Row(NamedTuple):
-    """A row of opcodes.tsv: the unit, the unit when the type is .f64, and the letter where only C and L exist."""
+    """A row of opcodes.tsv: the unit, that with .f64, and where only C and L exist; the operation as it is written."""
 
     unit: str
     f64: str
     fold: str
+    operation: str
 
 
 @cache
@@ -39,7 +40,7 @@ def opcodes() -> Mapping[str, Row]:
     """The shipped table: rows by opcode prefix."""
     text = (resources.files("makespan") / "data" / "opcodes.tsv").read_text("utf-8")
     rows = (line.split("\t") for line in text.splitlines() if not line.startswith(("#", "opcode\t")))
-    return MappingProxyType({opcode: Row(unit, f64, fold) for opcode, unit, f64, fold, _ in rows})
+    return MappingProxyType({opcode: Row(*row) for opcode, *row, _ in rows})
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +79,7 @@ class Classes:
         """
         own = {prefix.replace("::", "."): letter for prefix, letter in self.overrides.items()}
         table = opcodes() if unknown_suffix(opcode) is None else {}
-        for prefix in _prefixes(opcode):
+        for prefix in prefixes(opcode):
             if prefix in own:
                 return _letter(own[prefix])
             if prefix in table:
@@ -145,13 +146,15 @@ def units_of(kernel: Kernel, classes: Classes) -> tuple[str | None, ...]:
         try:
             unit = seen(instruction.opcode)
         except LookupError:
-            raise _unknown(kernel.file, instruction) from None
-        overridden = any(prefix in classes.overrides for prefix in _prefixes(instruction.opcode))
+            remedy = "classify it with --classes FILE, or count every unknown opcode with --unknown C"
+            raise unknown_opcode(kernel.file, instruction, remedy) from None
+        overridden = any(prefix in classes.overrides for prefix in prefixes(instruction.opcode))
         found.append("L" if reads_variable and classes.profile == "paper" and not overridden else unit)
     return tuple(found)
 
 
-def _unknown(file: str, instruction: Instruction) -> ParseError:
+def unknown_opcode(file: str, instruction: Instruction, remedy: str) -> ParseError:
+    """The error about an opcode that the table does not have, or a suffix that PTX does not have."""
     text, opcode = str(instruction), instruction.opcode
     what, at = f"unknown opcode {opcode!r}", 0
     if instruction.name in {prefix.partition(".")[0] for prefix in opcodes()} and (suffix := unknown_suffix(opcode)):
@@ -160,7 +163,7 @@ def _unknown(file: str, instruction: Instruction) -> ParseError:
         file,
         instruction.line,
         instruction.column + at,
-        f"{what}; classify it with --classes FILE, or count every unknown opcode with --unknown C",
+        f"{what}; {remedy}",
         f"{text}\n{' ' * (text.index(opcode) + at)}^",
     )
 
@@ -231,7 +234,7 @@ def _is_variable(name: str, scopes: list[_Scope]) -> bool:
     return not name.startswith("%") and name != "WARP_SZ"  # what is left with a % is a special register
 
 
-def _prefixes(opcode: str) -> Iterator[str]:
+def prefixes(opcode: str) -> Iterator[str]:
     """The opcode and its dotted prefixes, longest first."""
     parts = opcode.replace("::", ".").split(".")
     return (".".join(parts[:count]) for count in range(len(parts), 0, -1))

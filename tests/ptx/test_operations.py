@@ -1,0 +1,87 @@
+"""Which operation an instruction is."""
+
+import pytest
+
+from makespan.errors import ParseError
+from makespan.machine import OPERATIONS
+from makespan.ptx import read
+from makespan.ptx.isa import opcodes
+from makespan.ptx.operations import expands, operations
+from tests.ptx.texts import SAMPLES, kernel
+
+
+@pytest.mark.parametrize(
+    ("instruction", "operation"),
+    [
+        ("add.s32 %r1, %r2, 1", "int"),
+        ("add.rn.f32 %f1, %f2, %f3", "fp32"),
+        ("add.f64 %d1, %d2, %d3", "fp64"),
+        ("add.f16x2 %h1, %h2, %h3", "fp16"),
+        ("fma.rn.bf16 %h1, %h2, %h3, %h4", "fp16"),
+        ("fma.rn.ftz.f32 %f1, %f2, %f3, %f4", "fp32"),
+        ("mul.wide.s32 %rd1, %r2, 4", "int-multiply"),
+        ("mul.f32 %f1, %f2, %f3", "fp32"),
+        ("mad.lo.s32 %r1, %r2, %r3, %r4", "int-multiply"),
+        ("setp.ge.s32 %p1, %r1, %r2", "predicate"),
+        ("setp.lt.f32 %p1, %f1, %f2", "predicate"),
+        ("setp.lt.f64 %p1, %d1, %d2", "fp64"),
+        ("set.gt.u32.f32 %r1, %f1, %f2", "fp32"),
+        ("and.pred %p1, %p2, %p3", "predicate"),
+        ("and.b32 %r1, %r2, %r3", "int"),
+        ("mov.u32 %r1, %tid.x", "special"),
+        ("mov.u64 %rd1, %clock64", "special"),
+        ("cvt.u32.u16 %r1, %ctaid.y", "special"),
+        ("mov.u32 %r1, %tidy", "int"),
+        ("mov.pred %p1, %p2", "predicate"),
+        ("cvt.u64.u32 %rd1, %r1", "int"),
+        ("cvt.rn.f32.s32 %f1, %r1", "convert"),
+        ("cvt.f64.f32 %d1, %f1", "fp64"),
+        ("rcp.approx.ftz.f64 %d1, %d2", "sfu"),
+        ("rcp.rn.f64 %d1, %d2", "fp64"),
+        ("ex2.approx.f16 %h1, %h2", "sfu"),
+        ("popc.b32 %r1, %r2", "bit-count"),
+        ("ld.u32 %r1, [%rd1]", "global"),
+        ("ld.global.nc.v4.f32 {%f1, %f2, %f3, %f4}, [%rd1]", "global"),
+        ("ld.volatile.shared.u32 %r1, [%r2]", "shared"),
+        ("ld.shared::cluster.u32 %r1, [%r2]", "shared"),
+        ("ld.local.u32 %r1, [%r2]", "local"),
+        ("ld.const.u32 %r1, [%r2]", "constant"),
+        ("ld.param.u64 %rd1, [p]", "constant"),
+        ("st.shared.f32 [%r1], %f1", "shared"),
+        ("atom.global.add.u32 %r1, [%rd1], 1", "atomic"),
+        ("atom.add.u32 %r1, [%rd1], 1", "atomic"),
+        ("atom.shared.add.u32 %r1, [%r2], 1", "shared"),
+        ("red.shared.add.u32 [%r2], 1", "shared"),
+        ("cp.async.ca.shared.global [%r1], [%rd1], 16", "global"),
+        ("cp.async.bulk.shared::cluster.shared::cta [%r1], [%r2], 16", "shared"),
+        ("shfl.sync.down.b32 %r1|%p1, %r2, 1, 31, -1", "shuffle"),
+        ("vote.sync.any.pred %p1, %p2, -1", "vote"),
+        ("tex.2d.v4.f32.f32 {%f1, %f2, %f3, %f4}, [t, {%f5, %f6}]", "texture"),
+        ("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f1}, {%r1}, {%r2}, {%f2}", "tensor"),
+        ("membar.gl", "fence"),
+        ("bar.warp.sync -1", "barrier"),
+        ("@%p1 exit", "branch"),
+    ],
+)
+def test_an_instruction_is_an_operation(instruction: str, operation: str) -> None:
+    assert operations(kernel(f"{instruction};")) == (operation,)
+
+
+def test_every_row_of_the_table_names_operations() -> None:
+    for opcode, row in opcodes().items():
+        assert {*row.operation.removesuffix("+").split("/")} <= OPERATIONS.keys(), opcode
+
+
+def test_every_instruction_of_the_samples_has_an_operation() -> None:
+    for path in SAMPLES:
+        assert set(operations(read(path).kernel())) <= OPERATIONS.keys()
+
+
+def test_an_opcode_that_no_table_knows_is_an_error_at_its_place() -> None:
+    with pytest.raises(ParseError, match=r"k.ptx:5:1: unknown opcode 'brew.u32'; only a machine without operations"):
+        operations(kernel("brew.u32 %r1;"))
+
+
+def test_what_the_assembler_expands_is_told() -> None:
+    code = kernel("div.rn.f32 %f1, %f2, %f3;\ndiv.approx.f32 %f1, %f2, %f3;\ndiv.rn.f64 %d1, %d2, %d3;\nret;")
+    assert [expands(instruction) for instruction in code.instructions] == [True, False, True, False]
