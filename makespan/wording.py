@@ -6,7 +6,7 @@ without them; these are *caveats*, and part of the verdict itself.
 
 from collections.abc import Iterable, Iterator
 
-from makespan.machine import ONE_CYCLE, UNTIMED, Machine, Scheduler
+from makespan.machine import ONE_CYCLE, UNPARTITIONED, UNTIMED, Machine, Scheduler
 
 PAPERS_NAME = "M^L + M^C"
 AS_WRITTEN = "the hardware executes the PTX as it is written"
@@ -17,6 +17,7 @@ _CAVEATS = {
     AS_WRITTEN: "for the PTX as written",
     PATH_ONLY: "for this path only",
     TRUSTED_BOUNDS: f"with {TRUSTED_BOUNDS}",
+    UNPARTITIONED: "for a whole SM without its partitions",
 }
 """The caveat that goes with an assumption, by how the assumption begins; in the order of a verdict."""
 

@@ -156,7 +156,7 @@ def test_text_begins_with_the_verdict_and_ends_with_the_assumptions(solve: Runne
 @pytest.mark.parametrize("columns", [40, 75])
 def test_the_report_is_as_wide_as_the_terminal(columns: int, solve: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", str(columns))
-    _, *lines = solve("--string", "CLLCLL", "--warps", 2, "--machine", "turing").out.splitlines()
+    _, *lines = solve("--string", "CLLCLL", "--warps", 2, "--machine", "turing-unpartitioned").out.splitlines()
     assert max(map(len, lines)) in range(columns - 12, columns + 1)
 
 
@@ -211,8 +211,9 @@ HALF = "[units]\nC = { capacity = 1, interval = 2 }\nL = { capacity = 1 }\n"
         (("--string", "CL", "--warps", 2, "--machine", "half.toml"), "if every latency is one cycle"),
         (("--string", "CL", "--warps", 2, "--machine", "slow.toml"), ""),
         (
-            ("--string", "C", "--warps", 5, "--machine", "turing"),
-            "if the unknown latencies of turing (C, L, S, D) were one cycle",
+            ("--string", "C", "--warps", 5, "--machine", "turing-unpartitioned"),
+            "for a whole SM without its partitions, "
+            "if the unknown latencies of turing-unpartitioned (C, L, S, D) were one cycle",
         ),
         (KERNEL, "for the PTX as written, if every instruction takes one cycle"),
         ((*KERNEL, "--machine", "slow.toml"), "for the PTX as written"),

@@ -9,6 +9,7 @@ import pytest
 
 from makespan import cli
 from makespan.errors import InputError
+from makespan.instance import Instance
 from makespan.machine import (
     PAPER,
     Assignment,
@@ -31,6 +32,9 @@ from tests.test_docs import Shell, blocks
 PAGE = Path(__file__).parents[2] / "docs" / "machines.md"
 SHIPPED = shipped()
 GPUS = {name: file for name, file in SHIPPED.items() if name != "paper"}
+PARTITIONED_GPUS = {name: file for name, file in GPUS.items() if file.machine.partitions > 1}
+WHOLE_GPUS = {name: file for name, file in GPUS.items() if file.machine.partitions == 1}
+NEWER = (*("volta", "turing", "ampere-ga100", "ampere-ga10x", "ada", "hopper"), *("blackwell-gb100", "blackwell-gb20x"))
 
 
 # What comes with the package
@@ -39,7 +43,9 @@ GPUS = {name: file for name, file in SHIPPED.items() if name != "paper"}
 def test_every_shipped_machine_is_known_by_its_own_name() -> None:
     assert all(file.machine.name == name == find(name).machine.name for name, file in SHIPPED.items())
     assert SHIPPED["paper"].machine == PAPER
-    assert len(GPUS) == 15
+    assert len(WHOLE_GPUS) == 15
+    assert sorted(PARTITIONED_GPUS) == sorted(NEWER)
+    assert {f"{name}-unpartitioned" for name in NEWER} <= set(WHOLE_GPUS)
 
 
 def test_only_the_paper_machine_is_basic() -> None:
@@ -50,7 +56,7 @@ def test_every_shipped_number_has_a_source() -> None:
     assert [datum for file in SHIPPED.values() for datum in file.data if datum.source is None] == []
 
 
-@pytest.mark.parametrize("file", GPUS.values(), ids=GPUS)
+@pytest.mark.parametrize("file", WHOLE_GPUS.values(), ids=WHOLE_GPUS)
 def test_capacities_are_throughputs_in_warps(file: MachineFile) -> None:
     rates = file.values("throughput")
     units = {unit.name: Fraction(unit.capacity, unit.interval) for unit in file.machine.units}
@@ -62,14 +68,14 @@ def test_capacities_are_throughputs_in_warps(file: MachineFile) -> None:
         assert confirmed[f"units.{unit}.capacity"] == confirmed[f"throughput.{key}"]
 
 
-@pytest.mark.parametrize("file", GPUS.values(), ids=GPUS)
+@pytest.mark.parametrize("file", WHOLE_GPUS.values(), ids=WHOLE_GPUS)
 def test_the_issue_width_counts_warps_and_not_second_dispatches(file: MachineFile) -> None:
     issue = file.values("issue")
     cycles = 2 if "Fermi" in str(file.architecture) else 1
     assert file.machine.issue_width == issue["width"] == Fraction(issue["schedulers"], cycles)
 
 
-@pytest.mark.parametrize("file", GPUS.values(), ids=GPUS)
+@pytest.mark.parametrize("file", WHOLE_GPUS.values(), ids=WHOLE_GPUS)
 def test_a_gpu_says_what_it_is_and_what_its_model_leaves_out(file: MachineFile) -> None:
     assert file.architecture
     assert file.compute_capability
@@ -91,14 +97,14 @@ def test_a_gpu_says_what_it_is_and_what_its_model_leaves_out(file: MachineFile) 
         ("maxwell", "C=4 L=1 S=1 D=1/8", 4, 64, 32),
         ("pascal-gp100", "C=2 L=1/2 S=1/2 D=1", 2, 64, 32),
         ("pascal-gp10x", "C=4 L=1 S=1 D=1/8", 4, 64, 32),
-        ("volta", "C=2 L=1 S=1/2 D=1", 4, 64, 32),
-        ("turing", "C=2 L=1/2 S=1/2 D=1/16", 4, 32, 16),
-        ("ampere-ga100", "C=2 L=1 S=1/2 D=1", 4, 64, 32),
-        ("ampere-ga10x", "C=4 L=1/2 S=1/2 D=1/16", 4, 48, 16),
-        ("ada", "C=4 L=1/2 S=1/2 D=1/16", 4, 48, 24),
-        ("hopper", "C=4 L=1 S=1/2 D=2", 4, 64, 32),
-        ("blackwell-gb100", "C=4 L=1 S=1/2 D=2", 4, 64, 32),
-        ("blackwell-gb20x", "C=4 L=1/2 S=1/2 D=1/16", 4, 48, 24),
+        ("volta-unpartitioned", "C=2 L=1 S=1/2 D=1", 4, 64, 32),
+        ("turing-unpartitioned", "C=2 L=1/2 S=1/2 D=1/16", 4, 32, 16),
+        ("ampere-ga100-unpartitioned", "C=2 L=1 S=1/2 D=1", 4, 64, 32),
+        ("ampere-ga10x-unpartitioned", "C=4 L=1/2 S=1/2 D=1/16", 4, 48, 16),
+        ("ada-unpartitioned", "C=4 L=1/2 S=1/2 D=1/16", 4, 48, 24),
+        ("hopper-unpartitioned", "C=4 L=1 S=1/2 D=2", 4, 64, 32),
+        ("blackwell-gb100-unpartitioned", "C=4 L=1 S=1/2 D=2", 4, 64, 32),
+        ("blackwell-gb20x-unpartitioned", "C=4 L=1/2 S=1/2 D=1/16", 4, 48, 24),
     ],
 )
 def test_the_shipped_numbers_are_these(name: str, classes: str, width: int, warps: int, blocks: int) -> None:
@@ -109,26 +115,112 @@ def test_the_shipped_numbers_are_these(name: str, classes: str, width: int, warp
 
 
 def test_what_is_unverified_is_what_the_page_says() -> None:
-    doubtful = {name: {datum.key for datum in file.unverified} for name, file in SHIPPED.items()}
+    doubtful = {name: {datum.key for datum in file.unverified} for name, file in WHOLE_GPUS.items()}
     lanes = {"units.L.capacity", "throughput.ldst"}
     half = {*lanes, "units.L.interval"}
     assert {name for name, keys in doubtful.items() if keys} == {
-        *("fermi-gf100", "fermi-gf104", "ampere-ga100", "ampere-ga10x"),
-        *("ada", "hopper", "blackwell-gb100", "blackwell-gb20x"),
+        *("fermi-gf100", "fermi-gf104"),
+        *(f"{name}-unpartitioned" for name in NEWER[2:]),
     }
     assert doubtful["fermi-gf100"] == {"issue.width"}
     assert doubtful["fermi-gf104"] == {*half, "throughput.logic", "issue.width"}
-    assert doubtful["ampere-ga100"] == doubtful["hopper"] == lanes
-    assert doubtful["ampere-ga10x"] == doubtful["ada"] == half
-    sure = {datum.key for datum in SHIPPED["blackwell-gb100"].data} - doubtful["blackwell-gb100"]
+    assert doubtful["ampere-ga100-unpartitioned"] == doubtful["hopper-unpartitioned"] == lanes
+    assert doubtful["ampere-ga10x-unpartitioned"] == doubtful["ada-unpartitioned"] == half
+    sure = {datum.key for datum in SHIPPED["blackwell-gb100-unpartitioned"].data} - doubtful[
+        "blackwell-gb100-unpartitioned"
+    ]
     rates = {f"throughput.{key}" for key in ("fp32", "fp64", "int_add", "int_mul", "cmp_minmax")}
     assert sure == {"units.C.capacity", "units.D.capacity", "residency.warps", "residency.blocks", *rates}
-    assert doubtful["blackwell-gb20x"] == {
+    assert doubtful["blackwell-gb20x-unpartitioned"] == {
         *half,
         *("units.S.capacity", "units.S.interval", "issue.width", "issue.schedulers", "issue.dispatch"),
         *("residency.warps", "residency.blocks"),
         *(f"throughput.{key}" for key in ("sfu", "shuffle", "cvt", "sync")),
     }
+
+
+# Real multiprocessors
+
+
+MEMORY = "L=1+path/2+memory/1..32 X=1+path/2+memory/1 B=1+b-ports/1..4"
+TWO_PIPES = "I=1@2..14+fp32-int/2 S=1/8@4..29 D=1/16"
+
+
+@pytest.mark.parametrize(
+    ("name", "classes"),
+    [
+        ("volta", f"C=1/2@2..8 I=1/2@3..15 S=1/8@4..28 D=1/4@8..12 {MEMORY}"),
+        ("turing", f"C=1/2@2..8 I=1/2@3..15 H=1/2@6..8 S=1/8@4..29 D=1/16 T=1@8..22+t-ports/8..16 {MEMORY}"),
+        ("ampere-ga100", f"C=1/2@2..7 I=1/2@3..14 S=1/8@4..29 D=1/4@6..11 {MEMORY}"),
+        ("ampere-ga10x", f"C=1@3..7+fp32 or fp32-int/2 {TWO_PIPES} T=1+t-ports/8..32 {MEMORY}"),
+        ("ada", f"C=1@3..7+fp32 or fp32-int/2 {TWO_PIPES} {MEMORY}"),
+        ("hopper", f"C=1@4..7 I=1/2@2..14 S=1/8@4..29 D=1/2@6..11 {MEMORY}"),
+        ("blackwell-gb100", f"C=1@4..7 I=1/2@2..14 S=1/8@4..29 D=1/2@6..11 {MEMORY}"),
+        (
+            "blackwell-gb20x",
+            f"C=1@3..8+fp32 or fp32-int/2 I=1@2..15+fp32-int/2 S=1/8@4..29 D=1/16 T=1/8 {MEMORY}",
+        ),
+    ],
+)
+def test_the_numbers_of_partitions_are_these(name: str, classes: str) -> None:
+    machine = SHIPPED[name].machine
+    assert " ".join(map(str, machine.units)) == classes
+    assert (machine.partitions, machine.assignment, machine.issue_width) == (4, Assignment.ANY, 1)
+    whole = SHIPPED[f"{name}-unpartitioned"]
+    assert SHIPPED[name].values("residency") == whole.values("residency")
+    assert SHIPPED[name].values("throughput") == whole.values("throughput")
+
+
+@pytest.mark.parametrize("file", PARTITIONED_GPUS.values(), ids=PARTITIONED_GPUS)
+def test_partitions_together_have_the_throughput_of_the_multiprocessor(file: MachineFile) -> None:
+    machine, rates = file.machine, file.values("throughput")
+    ports = {resource.name: resource for resource in machine.resources}
+
+    def warps_per_cycle(unit: UnitClass) -> Fraction:
+        limits = [Fraction(unit.capacity * (1 if unit.shared else machine.partitions), unit.interval)]
+        for use in unit.uses:
+            one_of = [ports[name] for name in use.resources]
+            count = sum(each.capacity * (1 if each.shared else machine.partitions) for each in one_of)
+            limits.append(Fraction(count, use.least))
+        return min(limits)
+
+    flow = {unit.name: warps_per_cycle(unit) for unit in machine.units}
+    basis = {"C": "fp32", "I": "logic", "S": "sfu", "D": "fp64", "X": "shuffle"}
+    assert {unit: flow[unit] for unit in basis} == {unit: Fraction(rates[key], WARP) for unit, key in basis.items()}
+    assert flow["S"] == Fraction(rates["popc_clz"], WARP)
+    assert flow["L"] == 1  # 32 lanes at once, where nothing is in the way
+
+
+@pytest.mark.parametrize("file", PARTITIONED_GPUS.values(), ids=PARTITIONED_GPUS)
+def test_a_partitioned_gpu_says_what_is_known_of_each_operation(file: MachineFile) -> None:
+    machine = file.machine
+    operations = {operation.name: operation for operation in machine.operations}
+    everywhere = {
+        *("fp32", "int", "int-multiply", "predicate", "sfu", "convert", "bit-count", "fp64", "vote", "shuffle"),
+        *("special", "branch", "barrier", "constant", "shared", "global", "local", "atomic"),
+    }
+    assert set(operations) - everywhere <= {"fp16", "tensor", "fence"}
+    assert everywhere <= set(operations)
+    # What other SMs, caches, and units that partitions share take part in has no upper end.
+    never = {"shuffle", "special", "constant", "shared", "global", "local", "atomic", "fence"}
+    shared = {unit.name for unit in machine.units if unit.shared}
+    for operation in machine.operations:
+        if operation.name in never or operation.unit in shared:
+            assert operation.most is None, operation
+    for name in ("fp32", "int", "int-multiply", "predicate", "sfu", "convert", "bit-count", "branch"):
+        assert operations[name].most is not None, name
+    assert all(operation.most is None or operation.least <= operation.most for operation in machine.operations)
+    assert {unit.name for unit in machine.units} == {operation.unit for operation in machine.operations}
+    assert not any("schedulers" in caveat for caveat in file.caveats)
+    assert file.machine.caveats == file.caveats
+    assert file.caveats[-1].startswith("no latency is known for ")
+    untimed = file.caveats[-1].removeprefix("no latency is known for ").partition(":")[0].split(", ")
+    assert {"L", "X", "B"} <= set(untimed) <= {"L", "X", "B", "D", "T"}
+
+
+def test_letters_run_on_every_shipped_gpu() -> None:
+    for file in GPUS.values():
+        assert Instance.of("CL", 5, file.machine).warps == 5
 
 
 # Files
@@ -512,7 +604,7 @@ def test_json_of_one_machine(tmp_path: Path, capsys: pytest.CaptureFixture[str])
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("magic", "makespan: unknown machine 'magic'; shipped: ada, ampere-ga100, "),
+        ("magic", "makespan: unknown machine 'magic'; shipped: ada, ada-unpartitioned, "),
         ("../data/machines/ada", "makespan: unknown machine '../data/machines/ada'; shipped: "),
         ("missing.toml", "makespan: missing.toml: cannot read the machine file: No such file or directory"),
     ],
@@ -548,5 +640,7 @@ def test_the_machine_file_of_the_page_is_one_and_every_key_is_explained(tmp_path
     assert file.machine == Machine("mine", units, 2)
     explained = re.sub(r"`\.(\w+)`", r"`residency.\1` `throughput.\1`", PAGE.read_text())
     keys = {datum.key for gpu in GPUS.values() for datum in gpu.data}
-    assert [key for key in keys if f"`{re.sub('units..', 'units.X', key)}`" not in explained] == []
+    named = {re.sub(r"units\..", "units.X", key) for key in keys}
+    named = {re.sub(r"^(units.X.uses|operations|resources)\..*", r"\1", key) for key in named}
+    assert [key for key in named if f"`{key}`" not in explained and f"`{key}.NAME`" not in explained] == []
     assert [name for name in SHIPPED if f"`{name}`" not in explained] == []

@@ -432,7 +432,8 @@ def test_no_cache_leaves_nothing_behind(command: Command, folder: Path) -> None:
 
 
 ONE_CYCLE = "if every instruction takes one cycle"
-TURING = "if the unknown latencies of turing (C, L, S, D) were one cycle"
+WHOLE = "for a whole SM without its partitions"
+TURING = "if the unknown latencies of turing-unpartitioned (C, L, S, D) were one cycle"
 
 
 def test_the_verdict_states_the_conditions_of_its_execution_times(command: Command) -> None:
@@ -453,12 +454,13 @@ def test_the_verdict_states_the_conditions_of_its_execution_times(command: Comma
 def test_a_condition_of_some_kernels_names_their_tasks(command: Command) -> None:
     kernels()
     text = Path("examples/tasks.toml").read_text()
-    Path("examples/tasks.toml").write_text(text.replace("grid = 1\n", 'grid = 1\nmachine = "turing"\n'))
+    Path("examples/tasks.toml").write_text(text.replace("grid = 1\n", 'grid = 1\nmachine = "turing-unpartitioned"\n'))
     said = command("examples/tasks.toml", "-q", "--time-limit", "2").out
-    assert said.startswith(f"schedulable for the PTX as written, {ONE_CYCLE} (filter), {TURING} (edges, peak): every")
+    of_tasks = f"{WHOLE} (edges, peak), {ONE_CYCLE} (filter), {TURING} (edges, peak)"
+    assert said.startswith(f"schedulable for the PTX as written, {of_tasks}: every")
     document = json.loads(command("examples/tasks.toml", "--format", "json", "--time-limit", "2").out)
-    assert document["caveats"] == ["for the PTX as written", ONE_CYCLE, TURING]
-    assert [task["caveats"][1] for task in document["tasks"]] == [ONE_CYCLE, TURING, TURING]
+    assert document["caveats"] == ["for the PTX as written", WHOLE, ONE_CYCLE, TURING]
+    assert [task["caveats"][-1] for task in document["tasks"]] == [ONE_CYCLE, TURING, TURING]
 
 
 def test_given_times_have_no_conditions_of_their_own(command: Command) -> None:

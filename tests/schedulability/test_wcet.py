@@ -266,13 +266,14 @@ def test_a_bundle_cannot_name_classes_that_its_machine_lacks(folder: Path) -> No
 
 def test_kept_results_have_the_caveats_of_solved_ones(folder: Path) -> None:
     log = Log()
-    source = 'kernel = "vecadd.ptx"\nwarps = 2\nmachine = "turing"'
+    source = 'kernel = "vecadd.ptx"\nwarps = 2\nmachine = "turing-unpartitioned"'
     each = [one(folder, source, store=kept(folder, log)) for _ in range(2)]
     assert not log
     assert each[0].caveats == each[1].caveats
     assert each[1].caveats == (
         "for the PTX as written",
-        "if the unknown latencies of turing (C, L, S, D) were one cycle",
+        "for a whole SM without its partitions",
+        "if the unknown latencies of turing-unpartitioned (C, L, S, D) were one cycle",
     )
     assert one(folder, 'wcet = "200us"\nevidence = "measured"').caveats == ()
 
