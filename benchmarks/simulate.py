@@ -17,7 +17,7 @@ from makespan.machine import PAPER, Latency, Machine, UnitClass
 from makespan.program import Program
 from makespan.simulate import POLICIES, Choices, replay
 from makespan.simulate.choices import routes
-from makespan.simulate.policies import simulated
+from makespan.simulate.policies import arbiters, simulated
 from makespan.simulate.runner import Runner
 
 LETTERS, WARPS, SHORT = 400, 48, 40
@@ -81,12 +81,12 @@ def compare(name: str) -> dict[str, object]:
     instance = Instance.of("".join(random.Random(1).choices("CL", k=SHORT)), WARPS, MACHINES[name])
     chosen, runner = routes(instance, Choices()), Runner(instance)
     ratios = []
-    for policy, make in POLICIES.items():
-        plain = simulated(instance, make(instance, Choices()), chosen)
+    for policy in POLICIES:
+        plain = simulated(instance, arbiters(instance, policy, Choices(), chosen), chosen)
         assert plain == runner.schedule(policy)
 
         def once(name: str = policy) -> object:
-            return simulated(instance, POLICIES[name](instance, Choices()), chosen)
+            return simulated(instance, arbiters(instance, name, Choices(), chosen), chosen)
 
         slow = fastest(once, 1)
         quick = fastest(lambda policy=policy: runner.makespan(policy), 9)  # type: ignore[misc]

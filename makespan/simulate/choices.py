@@ -1,6 +1,6 @@
-"""What no policy decides: the path of every warp, and the latency of every instruction where there is a range.
+"""What no policy decides: the path of every warp, its partition, and what an instruction takes where there is a range.
 
-Both are fixed before a run begins and do not depend on the schedule, so that policies are compared on equal terms.
+All is fixed before a run begins and does not depend on the schedule, so that policies are compared on equal terms.
 """
 
 from collections.abc import Callable, Sequence
@@ -8,20 +8,22 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from makespan.errors import InputError
-from makespan.feature import BARRIERS, PROGRAMS, TIMES
+from makespan.feature import BARRIERS, MULTIPROCESSOR, PROGRAMS, TIMES
 from makespan.instance import Instance
-from makespan.machine import UnitClass
+from makespan.machine import Machine, UnitClass
 from makespan.program import BARRIER, Program
+from makespan.simulate.floor import latencies as ranges
 
 LATENCIES = ("most", "least", "random")
 PATHS = ("longest", "shortest", "first", "random")
-KNOWS = PROGRAMS | TIMES | BARRIERS
+ASSIGNMENTS = ("modulo", "random")
+KNOWS = PROGRAMS | TIMES | BARRIERS | MULTIPROCESSOR
 GROUP_SIZE = 8
 """Source: Narasiman et al., MICRO 2011: 32 warps in fetch groups of 8."""
 
 _MASK = (1 << 64) - 1
 _STEP = 0x9E3779B97F4A7C15
-_POLICY, _LATENCY, _PATH = range(3)
+_POLICY, _LATENCY, _PATH, _USE, _PARTITION = range(5)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +31,15 @@ class Choices:
     """What whoever asks for a simulation has to say, for no policy says it.
 
     Args:
-        latency: of every instruction whose class has a range: `most`, `least` or `random`.
+        latency: of every instruction that has a range: `most`, `least` or `random`.
         path: through an automaton: `longest` (the most cycles alone at the largest latencies), `shortest` (the fewest
             at the smallest), always the `first` successor, or `random`; of several that are equal the first.
         seed: of everything random, 0 .. 2**64 - 1.
         group_size: warps in a fetch group of the policy `two-level`.
+        interval: for which an instruction holds what it uses, where there is a range: `most`, `least` or `random`;
+            where it uses one of several resources it takes the first that is free, in a circle from the first one, or
+            from a random one.
+        assignment: of warps to partitions where the machine says none: `modulo`, or `random`.
 
     Raises:
         InputError: a name that is not known, or a number out of range.
@@ -43,10 +49,16 @@ class Choices:
     path: str = PATHS[0]
     seed: int = 0
     group_size: int = GROUP_SIZE
+    interval: str = LATENCIES[0]
+    assignment: str = ASSIGNMENTS[0]
 
     def __post_init__(self) -> None:
         if self.latency not in LATENCIES:
             raise InputError(f"unknown choice of latencies {self.latency!r}; known: {', '.join(LATENCIES)}")
+        if self.interval not in LATENCIES:
+            raise InputError(f"unknown choice of intervals {self.interval!r}; known: {', '.join(LATENCIES)}")
+        if self.assignment not in ASSIGNMENTS:
+            raise InputError(f"unknown choice of partitions {self.assignment!r}; known: {', '.join(ASSIGNMENTS)}")
         if self.path not in PATHS:
             raise InputError(f"unknown choice of paths {self.path!r}; known: {', '.join(PATHS)}")
         if not 0 <= self.seed <= _MASK:
@@ -55,11 +67,24 @@ class Choices:
             raise InputError(f"a fetch group has at least 1 warp, not {self.group_size}")
 
 
+Uses = tuple[tuple[int, int], ...]
+"""For each use of a class the resource from which on a free one is looked for, and the cycles for which it is held."""
+
+
 class Routes(NamedTuple):
-    """For every warp the places on its path, barriers included, and the latency of each of its instructions."""
+    """For every warp the places on its path, barriers included, and what its instructions take.
+
+    Args:
+        paths: the places.
+        latencies: of each instruction.
+        partitions: to which the warps belong.
+        uses: of each instruction; empty where the machine leaves no choice.
+    """
 
     paths: tuple[tuple[int, ...], ...]
     latencies: tuple[tuple[int, ...], ...]
+    partitions: tuple[int, ...]
+    uses: tuple[tuple[Uses, ...], ...] = ()
 
 
 class Draws:
@@ -87,56 +112,98 @@ def mixed(number: int) -> int:
     return number ^ (number >> 31)
 
 
-def draws_of_policy(seed: int) -> Draws:
-    """The random numbers of the policy `random`."""
-    return Draws(seed, _POLICY)
+def draws_of_policy(seed: int, partition: int = 0) -> Draws:
+    """The random numbers of the policy `random` in a partition."""
+    return Draws(seed, _POLICY, *((partition,) if partition else ()))
 
 
 def routes(instance: Instance, choices: Choices) -> Routes:
-    """Paths and latencies of all warps; equal ones within a group are the same object."""
+    """What all warps do; equal paths and latencies within a group are the same object."""
     instance.require(KNOWS, "the simulator")
-    units = {unit.name: unit for unit in instance.machine.units}
+    machine = instance.machine
     paths: list[tuple[int, ...]] = []
     latencies: list[tuple[int, ...]] = []
+    uses: list[tuple[Uses, ...]] = []
     for group in instance.groups:
-        first = len(paths)
-        if choices.path == "random" and not group.program.is_chain:
-            paths += [_random_path(group.program, Draws(choices.seed, _PATH, first + n)) for n in range(group.warps)]
+        first, program = len(paths), group.program
+        if choices.path == "random" and not program.is_chain:
+            paths += [_random_path(program, Draws(choices.seed, _PATH, first + n)) for n in range(group.warps)]
         else:
-            paths += [_path(group.program, units, choices.path)] * group.warps
-        used = {id(path): _units(group.program, units, path) for path in paths[first:]}
-        latencies += _latencies([used[id(path)] for path in paths[first:]], choices, first)
-    return Routes(tuple(paths), tuple(latencies))
+            paths += [_path(machine, program, choices.path)] * group.warps
+        own = paths[first:]
+        executed = {id(path): [at for at in path if program.places[at].unit != BARRIER] for path in own}
+        taken = {key: tuple(ranges(machine, program, places)) for key, places in executed.items()}
+        latencies += _latencies([taken[id(path)] for path in own], choices, first)
+        if not machine.fixed_uses:
+            units = {unit.name: unit for unit in machine.units}
+            used = {key: [units[program.places[at].unit] for at in places] for key, places in executed.items()}
+            uses += _uses([used[id(path)] for path in own], choices, first)
+    return Routes(tuple(paths), tuple(latencies), _partitions(instance, choices), tuple(uses))
 
 
-def _units(program: Program, units: dict[str, UnitClass], path: Sequence[int]) -> tuple[UnitClass, ...]:
-    letters = (program.places[place].unit for place in path)
-    return tuple(units[letter] for letter in letters if letter != BARRIER)
+def _latencies(taken: list[tuple[tuple[int, int], ...]], choices: Choices, first: int) -> list[tuple[int, ...]]:
+    """The latencies of warps whose instructions have these ranges, of which the first has the number `first`."""
+    if choices.latency == "random" and any(least < most for least, most in set(taken[0])):
+        return [
+            tuple(least + draws.below(most - least + 1) for least, most in own)
+            for own, draws in ((own, Draws(choices.seed, _LATENCY, first + n)) for n, own in enumerate(taken))
+        ]
+    end = 0 if choices.latency == "least" else 1
+    rows = {id(own): tuple(latency[end] for latency in own) for own in taken}
+    return [rows[id(own)] for own in taken]
 
 
-def _latencies(used: list[tuple[UnitClass, ...]], choices: Choices, first: int) -> list[tuple[int, ...]]:
-    """The latencies of warps that use these units, of which the first has the number `first`."""
-    if choices.latency == "random" and any(unit.latency.least < unit.latency.most for unit in set(used[0])):
-        return [_drawn(own, Draws(choices.seed, _LATENCY, first + n)) for n, own in enumerate(used)]
+def _uses(used: list[list[UnitClass]], choices: Choices, first: int) -> list[tuple[Uses, ...]]:
+    """What warps use whose instructions have these classes, of which the first has the number `first`."""
+    if choices.interval == "random":
+        return [_drawn(units, Draws(choices.seed, _USE, first + n)) for n, units in enumerate(used)]
+    is_least = choices.interval == "least"
     rows = {
-        id(own): tuple(unit.latency.least if choices.latency == "least" else unit.latency.most for unit in own)
-        for own in used
+        id(units): tuple(tuple((0, use.least if is_least else use.most) for use in unit.uses) for unit in units)
+        for units in used
     }
-    return [rows[id(own)] for own in used]
+    return [rows[id(units)] for units in used]
 
 
-def _drawn(units: Sequence[UnitClass], draws: Draws) -> tuple[int, ...]:
-    return tuple(unit.latency.least + draws.below(unit.latency.most - unit.latency.least + 1) for unit in units)
+def _drawn(units: Sequence[UnitClass], draws: Draws) -> tuple[Uses, ...]:
+    return tuple(
+        tuple((draws.below(len(use.resources)), use.least + draws.below(use.most - use.least + 1)) for use in unit.uses)
+        for unit in units
+    )
 
 
-def _path(program: Program, units: dict[str, UnitClass], rule: str) -> tuple[int, ...]:
+def _partitions(instance: Instance, choices: Choices) -> tuple[int, ...]:
+    if (fixed := instance.partition_of_warp) is not None:
+        return fixed
+    spread = [warp % instance.machine.partitions for warp in range(instance.warps)]
+    if choices.assignment == "random":
+        draws = Draws(choices.seed, _PARTITION)
+        for last in range(len(spread) - 1, 0, -1):
+            other = draws.below(last + 1)
+            spread[last], spread[other] = spread[other], spread[last]
+    return tuple(spread)
+
+
+def _path(machine: Machine, program: Program, rule: str) -> tuple[int, ...]:
     if rule == "first":
         return _walk(program, lambda options: options[0])
-    if rule == "shortest":
-        fewest = program.sums({name: unit.latency.least for name, unit in units.items()}, min)
-        return _walk(program, lambda options: min(options, key=fewest.__getitem__))
-    most = program.sums({name: unit.latency.most for name, unit in units.items()}, max)
-    return _walk(program, lambda options: max(options, key=most.__getitem__))
+    choose = min if rule == "shortest" else max
+    alone = _alone(machine, program, choose)
+    return _walk(program, lambda options: choose(options, key=alone.__getitem__))
+
+
+def _alone(machine: Machine, program: Program, choose: Callable[..., int]) -> list[int]:
+    """For every place, and the end, the cycles of the quickest (`min`) or slowest path from there on, alone.
+
+    Of a warp that runs ahead no latencies overlap here.
+    """
+    found, end = [0] * (program.end + 1), 0 if choose is min else 1
+    cycles = [latency[end] for latency in ranges(machine, program, range(program.end))]
+    for number, timing in enumerate(program.timings):
+        cycles[number] = max(cycles[number], timing.stall)
+    for number in range(program.end - 1, -1, -1):
+        found[number] = cycles[number] + choose(found[after] for after in program.places[number].successors)
+    return found
 
 
 def _random_path(program: Program, draws: Draws) -> tuple[int, ...]:

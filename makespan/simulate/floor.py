@@ -37,6 +37,11 @@ class Kind(NamedTuple):
     all_of: tuple[int, ...]
     one_of: tuple[tuple[int, ...], ...]
 
+    def held(self, chosen: Iterable[tuple[int, int]]) -> tuple[Held, ...]:
+        """What an instruction holds that chooses, for each use, which of the resources, and for how many cycles."""
+        used = zip(self.uses, chosen, strict=True)
+        return (*self.holds, *((pools[which], cycles) for pools, (which, cycles) in used))
+
 
 class Floor:
     """The warps on their paths, from cycle 0 on: `begin` every cycle in which something `happens`, then `issue`.
@@ -195,7 +200,7 @@ def _rows(instance: Instance, paths: Sequence[Sequence[int]], partitions: Sequen
 
 
 def latencies(machine: Machine, program: Program, places: Iterable[int]) -> Iterator[tuple[int, int]]:
-    """The least and the largest latency of instructions at these places."""
-    ranges = {unit.name: (unit.latency.least, unit.latency.most) for unit in machine.units}
+    """The least and the largest latency of what stands at these places; of a barrier (0, 0)."""
+    ranges = {unit.name: (unit.latency.least, unit.latency.most) for unit in machine.units} | {BARRIER: (0, 0)}
     for place in places:
         yield program.timings[place].latency if program.timings else ranges[program.places[place].unit]

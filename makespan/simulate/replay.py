@@ -72,7 +72,7 @@ def _issue(
             since = floor.ready[kind][warp]
         except (IndexError, KeyError):
             raise InvalidScheduleError(f"cycle {cycle}: {_unready(warp, floor)}") from None
-        held = _held(floor, kind, next(uses[warp])) if uses else floor.kinds[kind].fixed
+        held = floor.kinds[kind].held(next(uses[warp])) if uses else floor.kinds[kind].fixed
         missing = floor.issue(cycle, warp, next(latencies[warp]), held)
         if missing is not None:
             raise InvalidScheduleError(f"cycle {cycle}: warp {warp} executes, but {_no_port(machine, missing)}")
@@ -103,12 +103,6 @@ def _check_maximal(cycle: int, floor: Floor) -> None:
                 f"cycle {cycle}: work conservation demands that warp {next(iter(waiting))} issue, too: it is ready for"
                 f" class {floor.kinds[kind].unit}, and all that it needs is free"
             )
-
-
-def _held(floor: Floor, kind: int, chosen: _Uses) -> tuple[Held, ...]:
-    """What an instruction holds that makes these choices."""
-    needs = floor.kinds[kind]
-    return (*needs.holds, *((own[which], cycles) for own, (which, cycles) in zip(needs.uses, chosen, strict=True)))
 
 
 class _Turns:

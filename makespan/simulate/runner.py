@@ -1,15 +1,16 @@
-"""Runs of a policy in compiled code: the schedules of `policies.simulated`, some hundred times as fast or more."""
+"""Runs of a policy: as `policies.simulated` makes them, in compiled code where nothing runs ahead or is divided."""
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 
 from makespan.errors import InputError
+from makespan.feature import MULTIPROCESSOR
 from makespan.instance import Instance
 from makespan.program import BARRIER
 from makespan.schedule import Schedule
-from makespan.simulate.choices import Choices, Routes, draws_of_policy, routes
-from makespan.simulate.policies import POLICIES, simulated
+from makespan.simulate.choices import KNOWS, Choices, Routes, draws_of_policy, routes
+from makespan.simulate.policies import POLICIES, arbiters, simulated
 
 if TYPE_CHECKING:
     from makespan.simulate import runner_compiled as loops
@@ -18,6 +19,8 @@ SMALL = 20_000
 """Up to so many warps times cycles of all warps one after another, runs do without compiled code."""
 
 _DEFAULT = Choices()
+_REVERSED = "youngest", "gty"
+"""Policies that prefer the largest number."""
 
 
 def run(instance: Instance, policy: str, choices: Choices = _DEFAULT) -> Schedule:
@@ -30,19 +33,25 @@ def run(instance: Instance, policy: str, choices: Choices = _DEFAULT) -> Schedul
     Raises:
         KeyError: a policy that is not known.
     """
-    arbiter = POLICIES[policy](instance, choices)
     chosen = routes(instance, choices)
-    if is_small(instance, chosen):
-        return simulated(instance, arbiter, chosen)
-    return Runner(instance, chosen).schedule(policy, choices)
+    return _plain(instance, policy, choices, chosen) or Runner(instance, chosen).schedule(policy, choices)
+
+
+def _plain(
+    instance: Instance, policy: str, choices: Choices, chosen: Routes, stop: Callable[[], bool] = lambda: False
+) -> Schedule | None:
+    """The run of a policy without compiled code; None where that is better, or if `stop` comes first."""
+    if is_compiled(instance, chosen):
+        return None
+    return simulated(instance, arbiters(instance, policy, choices, chosen), chosen, stop)
 
 
 def shortest(instance: Instance, choices: Choices = _DEFAULT) -> Schedule:
     """The shortest of the schedules that the policies make."""
     chosen = routes(instance, choices)
-    if is_small(instance, chosen):
-        runs = (simulated(instance, arbiter(instance, choices), chosen) for arbiter in POLICIES.values())
-        return min(runs, key=lambda schedule: schedule.makespan)
+    if not is_compiled(instance, chosen):
+        runs = (_plain(instance, policy, choices, chosen) for policy in POLICIES)
+        return min(filter(None, runs), key=lambda schedule: schedule.makespan)
     runner = Runner(instance, chosen)
     return runner.schedule(min(POLICIES, key=lambda policy: runner.makespan(policy, choices)), choices)
 
@@ -56,17 +65,18 @@ def load() -> None:
 def longest(instance: Instance, chosen: Routes, stop: Callable[[], bool]) -> Schedule | None:
     """The longest of the schedules that the policies make on these routes, as far as `stop` allows more runs."""
     asked = (policy for policy in POLICIES if not stop())
-    if is_small(instance, chosen):
-        runs = (simulated(instance, POLICIES[policy](instance, _DEFAULT), chosen) for policy in asked)
-        return max(runs, key=lambda run: run.makespan, default=None)
+    if not is_compiled(instance, chosen):
+        runs = (_plain(instance, policy, _DEFAULT, chosen, stop) for policy in asked)
+        return max(filter(None, runs), key=lambda run: run.makespan, default=None)
     runner = Runner(instance, chosen)
     policy = max(asked, key=runner.makespan, default=None)
     return None if policy is None else runner.schedule(policy)
 
 
-def is_small(instance: Instance, chosen: Routes) -> bool:
-    """Whether to load compiled code takes longer than to do without."""
-    return instance.warps * sum(map(sum, chosen.latencies)) <= SMALL
+def is_compiled(instance: Instance, chosen: Routes) -> bool:
+    """Whether compiled code knows all features, and the run is so long that to load it does not take longer."""
+    is_known = not instance.features.keys() & MULTIPROCESSOR
+    return is_known and instance.warps * sum(map(sum, chosen.latencies)) > SMALL
 
 
 def makespan(instance: Instance, order: Sequence[int], latencies: Sequence[Sequence[int]] | None = None) -> int:
@@ -102,7 +112,7 @@ def with_latencies(instance: Instance, chosen: Routes, latencies: Sequence[Seque
         for latency, within in zip(own, allowed, strict=True):
             if not within.least <= latency <= within.most:
                 raise InputError(f"warp {warp} has a latency of {latency}, which is not in {within}")
-    return Routes(chosen.paths, tuple(map(tuple, latencies)))
+    return chosen._replace(latencies=tuple(map(tuple, latencies)))
 
 
 class Runner:
@@ -118,12 +128,13 @@ class Runner:
 
         from makespan.simulate import runner_compiled as loops
 
+        instance.require(KNOWS - MULTIPROCESSOR, "the compiled simulator")
         self._instance, self._routes = instance, chosen or routes(instance, _DEFAULT)
         machine = instance.machine
         rows: dict[tuple[int, int, int], int] = {}
         letters, latencies, first = list[int](), list[int](), list[int]()
         codes = {unit.name: number for number, unit in enumerate(machine.units)} | {BARRIER: len(machine.units)}
-        for program, path, own in zip(instance.programs(), *self._routes, strict=True):
+        for program, path, own in zip(instance.programs(), self._routes.paths, self._routes.latencies, strict=True):
             key = id(program), id(path), id(own)
             if key not in rows:
                 rows[key] = len(letters)
@@ -148,7 +159,7 @@ class Runner:
         """The run of a policy."""
         log = self.log()
         makespan = self._run(policy, choices, log)
-        order = range(self._instance.warps - 1, -1, -1) if policy == "youngest" else None
+        order = range(self._instance.warps - 1, -1, -1) if policy in _REVERSED else None
         return self.logged(log, makespan, order)
 
     def ranked(self, order: Sequence[int]) -> int:
@@ -167,29 +178,33 @@ class Runner:
     def _run(self, policy: str, choices: Choices, log: "loops.Log") -> int:
         from makespan.simulate import runner_compiled as loops
 
-        warps = self._instance.warps
         kinds = {
             "lrr": loops.ROUND_ROBIN,
             "gto": loops.GREEDY,
+            "gty": loops.GREEDY,
             "oldest": loops.OLDEST,
+            "youngest": loops.OLDEST,
             "two-level": loops.TWO_LEVEL,
             "random": loops.RANDOM,
         }
-        if policy == "youngest":
-            return self._ranked(range(warps - 1, -1, -1), log)
+        warps = self._instance.warps
+        work = self._ordered(range(warps - 1, -1, -1)) if policy in _REVERSED else self.work
         size = min(choices.group_size, warps)
-        return self._execute(kinds[policy], size, draws_of_policy(choices.seed).state, self.work, log)
+        return self._execute(kinds[policy], size, draws_of_policy(choices.seed).state, work, log)
 
     def _ranked(self, order: Sequence[int], log: "loops.Log") -> int:
-        import numpy as np
-
         from makespan.simulate import runner_compiled as loops
+
+        return self._execute(loops.OLDEST, self._instance.warps, 0, self._ordered(order), log)
+
+    def _ordered(self, order: Sequence[int]) -> "loops.Work":
+        """The warps numbered as they stand in an order."""
+        import numpy as np
 
         warps, chosen = self._instance.warps, np.asarray(order, dtype=np.int64)
         if chosen.shape != (warps,) or not np.array_equal(np.sort(chosen), np.arange(warps)):
             raise InputError(f"an order of {warps} warps has each of 0..{warps - 1} once")
-        work = self.work._replace(first=self.work.first[chosen], block=self.work.block[chosen])
-        return self._execute(loops.OLDEST, warps, 0, work, log)
+        return self.work._replace(first=self.work.first[chosen], block=self.work.block[chosen])
 
     def _execute(self, kind: int, size: int, seed: int, work: "loops.Work", log: "loops.Log") -> int:
         import numpy as np

@@ -1,5 +1,6 @@
 """Greedy schedules: cheap, valid, and never longer than the worst case."""
 
+from dataclasses import replace
 from itertools import count
 
 import pytest
@@ -7,12 +8,13 @@ from hypothesis import given, settings
 
 from makespan.engines import Limits, solve
 from makespan.engines.construct.greedy import longest, schedules
+from makespan.errors import UnsupportedError
 from makespan.instance import Instance
-from makespan.machine import Latency, Machine, UnitClass
+from makespan.machine import Assignment, Latency, Machine, Scheduler, UnitClass
 from makespan.program import Place, Program
 from makespan.simulate import POLICIES, replay, run, runner
 from tests.oracle import brute_force, obeys
-from tests.strategies import automata, general_barrier_instances, instances
+from tests.strategies import automata, general_barrier_instances, instances, multiprocessor_instances
 
 SUB_PARTITION = Machine(
     "sub-partition", (UnitClass("C", 1, 2, Latency(4, 4)), UnitClass("L", 1, 1, Latency(25, 25))), issue_width=1
@@ -88,6 +90,33 @@ def test_no_policy_takes_longer_than_the_longest_schedule(most: int, instance: I
 def test_the_lower_bound_is_at_least_what_any_policy_takes(instance: Instance) -> None:
     slowest = max(run(instance, policy).makespan for policy in POLICIES)
     assert solve(instance, backend="certificate").bounds.lower >= slowest
+
+
+@given(instance=multiprocessor_instances())
+@settings(max_examples=40)
+def test_on_a_multiprocessor_too_policies_and_rules_are_tried(instance: Instance) -> None:
+    found, made = longest(instance, Limits(), enough=0), schedules(instance, Limits())
+    assert len(made) == 3 * len(instance.groups)
+    assert all(obeys(instance, schedule) for schedule in (found, *made))
+    runs = (*made, *(run(instance, policy) for policy in POLICIES))
+    assert max(schedule.makespan for schedule in runs) == found.makespan <= brute_force(instance).upper
+
+
+def test_every_partition_starves_its_last_warp() -> None:
+    """The others of its partition are through with C before it begins, so that all of its L come one after another."""
+    halves = Machine("halves", (UnitClass("C", 1), UnitClass("L", 1)), partitions=2, assignment=Assignment.MODULO)
+    made = longest(Instance.of("CCCLLL", 6, halves), Limits(), enough=99)
+    assert made.makespan == brute_force(Instance.of("CCCLLL", 3, Machine.of({"C": 1, "L": 1}))).upper
+
+
+def test_on_a_multiprocessor_limits_and_promises_count_as_well() -> None:
+    halves = Machine("halves", (UnitClass("C", 1),), partitions=2, assignment=Assignment.MODULO)
+    ticks = count()
+    instance = Instance.of("CCCC" * 500, 8, halves)
+    assert schedules(instance, Limits(10, clock=lambda: next(ticks))) == []
+    assert next(ticks) < 20
+    with pytest.raises(UnsupportedError, match="the simulator does not know a fair scheduler"):
+        longest(Instance.of("C", 2, replace(halves, scheduler=Scheduler.FAIR)), Limits(), enough=9)
 
 
 def test_what_is_as_long_as_possible_is_enough() -> None:

@@ -6,6 +6,7 @@ import re
 import secrets
 import subprocess
 import sys
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import given, settings
@@ -13,17 +14,24 @@ from hypothesis import strategies as st
 
 from makespan.errors import InputError
 from makespan.instance import Instance
-from makespan.machine import Latency, Machine, UnitClass
-from makespan.program import Place, Program
+from makespan.machine import Assignment, Latency, Machine, Resource, UnitClass, Use
+from makespan.program import Place, Program, Timing
 from makespan.schedule import Schedule
 from makespan.simulate import POLICIES, Choices, replay, run, runner
-from makespan.simulate.choices import LATENCIES, PATHS, Draws, Routes, routes
-from makespan.simulate.policies import Adversarial, Ranked, simulated
+from makespan.simulate.choices import ASSIGNMENTS, LATENCIES, PATHS, Draws, Routes, routes
+from makespan.simulate.policies import Adversarial, Policy, Ranked, arbiters, simulated
 from makespan.simulate.runner import Runner
 from makespan.simulate.semantics import Issue, State, finished, moved, ready, released
 from makespan.simulate.statistics import statistics
 from tests.oracle import brute_force, obeys
-from tests.strategies import barrier_instances, general_instances, general_machines, instances, runs
+from tests.strategies import (
+    barrier_instances,
+    general_instances,
+    general_machines,
+    instances,
+    multiprocessor_instances,
+    runs,
+)
 
 SEED = int(os.environ.get("MAKESPAN_SEED", "0")) or secrets.randbits(32)
 LOADS = Machine("loads", (UnitClass("C", 1), UnitClass("L", 1, 2, Latency(3, 3))))
@@ -42,8 +50,21 @@ print(*(ready.makespan(policy) for policy in POLICIES))
 def all_choices() -> st.SearchStrategy[Choices]:
     """What no policy decides."""
     return st.builds(
-        Choices, st.sampled_from(LATENCIES), st.sampled_from(PATHS), st.integers(0, 2**64 - 1), st.integers(1, 5)
+        Choices,
+        st.sampled_from(LATENCIES),
+        st.sampled_from(PATHS),
+        st.integers(0, 2**64 - 1),
+        st.integers(1, 5),
+        st.sampled_from(LATENCIES),
+        st.sampled_from(ASSIGNMENTS),
     )
+
+
+def plain_run(instance: Instance, policies: Sequence[Policy], chosen: Routes) -> Schedule:
+    """A run that nothing stops."""
+    schedule = simulated(instance, policies, chosen)
+    assert schedule is not None
+    return schedule
 
 
 @st.composite
@@ -74,17 +95,27 @@ def test_so_does_it_on_the_general_machine(policy: str, instance: Instance, choi
     assert extremes.lower <= replay(instance, schedule) <= extremes.upper
 
 
+@pytest.mark.parametrize("policy", POLICIES)
+@given(instance=multiprocessor_instances(), choices=all_choices())
+@settings(max_examples=25)
+def test_so_does_it_on_a_multiprocessor(policy: str, instance: Instance, choices: Choices) -> None:
+    schedule = run(instance, policy, choices)
+    extremes = brute_force(instance)
+    assert obeys(instance, schedule)
+    assert extremes.lower <= replay(instance, schedule) <= extremes.upper
+
+
 @settings(max_examples=200)
 @given(st.one_of(general_instances(most_warps=6, most=6), whole_instances()), all_choices(), st.randoms())
 def test_compiled_runs_are_the_plain_ones(instance: Instance, choices: Choices, chance: random.Random) -> None:
     chosen = routes(instance, choices)
     quick = Runner(instance, chosen)
-    for name, policy in POLICIES.items():
-        schedule = simulated(instance, policy(instance, choices), chosen)
+    for name in POLICIES:
+        schedule = plain_run(instance, arbiters(instance, name, choices, chosen), chosen)
         assert quick.schedule(name, choices) == schedule
         assert quick.makespan(name, choices) == schedule.makespan == replay(instance, schedule)
     order = chance.sample(range(instance.warps), instance.warps)
-    schedule = simulated(instance, Ranked(order), chosen)
+    schedule = plain_run(instance, [Ranked(order)], chosen)
     assert quick.ranked_schedule(order) == schedule
     assert quick.ranked(order) == schedule.makespan
 
@@ -94,7 +125,7 @@ def test_a_hundred_warps_in_several_words_of_bits(policy: str) -> None:
     machine = Machine("m", (UnitClass("C", 3), UnitClass("L", 2, 5, Latency(2, 40))), 3)
     instance, choices = Instance.of("CLLC|LC", 136, machine, blocks=2), Choices("random", seed=5, group_size=12)
     chosen = routes(instance, choices)
-    plain = simulated(instance, POLICIES[policy](instance, choices), chosen)
+    plain = plain_run(instance, arbiters(instance, policy, choices, chosen), chosen)
     assert Runner(instance, chosen).schedule(policy, choices) == plain
     assert run(instance, policy, choices) == plain
 
@@ -143,6 +174,54 @@ def test_the_greedy_warp_goes_on_before_older_ones() -> None:
     ]  # fmt: skip
 
 
+def test_greedy_then_youngest_stays_greedy_and_passes_on_to_the_largest_number() -> None:
+    programs = [(Program.chain("CCC"), 2), (Program.chain("LCC"), 1)]
+    instance = Instance.merged(programs, Machine("m", (UnitClass("C", 1), UnitClass("L", 1, 1, Latency(3, 3))), 1))
+    assert [warp for warps in run(instance, "gty").cycles for warp in warps] == [2, 1, 1, 1, 2, 2, 0, 0, 0]
+
+
+def test_every_partition_has_a_policy_of_its_own() -> None:
+    """Warps 0, 2, 4 are in one partition and 1, 3 in the other; each passes its own turn on."""
+    machine = Machine("halves", (UnitClass("C", 1),), partitions=2, assignment=Assignment.MODULO)
+    assert run(Instance.of("CC", 5, machine), "lrr").cycles == ((0, 1), (2, 3), (1, 4), (0, 3), (2,), (4,))
+    fetched = run(Instance.of("C", 8, machine), "two-level", Choices(group_size=2)).cycles
+    assert fetched == ((0, 1), (2, 3), (4, 5), (6, 7))
+
+
+def test_a_partition_that_has_had_a_shared_port_goes_to_the_end_of_the_line() -> None:
+    units = UnitClass("C", 1), UnitClass("L", 1, 1, shared=True)
+    machine = Machine("halves", units, partitions=2, assignment=Assignment.MODULO)
+    assert run(Instance.of("LL", 4, machine), "oldest").cycles == tuple((w,) for w in (0, 1, 0, 1, 2, 3, 2, 3))
+
+
+def test_of_several_resources_the_first_that_is_free_is_used() -> None:
+    unit = UnitClass("C", 2, uses=(Use(("a", "b"), 1, 3),))
+    machine = Machine("m", (unit,), resources=(Resource("a", 1), Resource("b", 1)))
+    made = run(Instance.of("C", 3, machine), "oldest")
+    assert made.cycles == ((0, 1), (), (), (2,))
+    assert made.uses == ((((0, 3),),), (((1, 3),),), (((0, 3),),))
+    made = run(Instance.of("C", 3, machine), "oldest", Choices(interval="least"))
+    assert made.cycles == ((0, 1), (2,))
+    drawn = {run(Instance.of("C", 1, machine), "lrr", Choices(interval="random", seed=n)).uses for n in range(60)}
+    assert len(drawn) == 2 * 3
+
+
+def test_warps_are_spread_over_partitions_modulo_their_number_or_at_random() -> None:
+    machine = Machine("free", (UnitClass("C", 1),), partitions=3)
+    assert run(Instance.of("C", 7, machine), "lrr").partitions == (0, 1, 2, 0, 1, 2, 0)
+    spread = {
+        run(Instance.of("C", 7, machine), "lrr", Choices(assignment="random", seed=n)).partitions for n in range(9)
+    }
+    assert len(spread) == 9
+    assert all(sorted(parts) == [0, 0, 0, 1, 1, 2, 2] for parts in spread)
+
+
+def test_a_path_of_a_warp_that_runs_ahead_counts_its_stalls() -> None:
+    program = Program((Place("C", (1, 2)), Place("C", (3,)), Place("C", (3,))), timings=(Timing(), Timing(9), Timing()))
+    assert run(Instance.of(program, 1), "lrr").paths == ((0, 1),)
+    assert run(Instance.of(program, 1), "lrr", Choices(path="shortest")).paths == ((0, 2),)
+
+
 def test_two_level_stays_in_a_fetch_group_while_a_warp_of_it_is_ready() -> None:
     cycles = run(Instance.of("CC", 4), "two-level", Choices(group_size=2)).cycles
     assert cycles == ((0,), (1,), (0,), (1,), (2,), (3,), (2,), (3,))
@@ -153,7 +232,8 @@ def test_two_level_passes_on_while_everybody_waits() -> None:
     machine = Machine("m", (UnitClass("C", 1, 3, Latency(3, 3)), UnitClass("L", 1, 1, Latency(3, 3))))
     instance = Instance.merged([(Program.chain("CC"), 1), (Program.chain("LC"), 1), (Program.chain("C"), 1)], machine)
     choices = Choices(group_size=2)
-    plain = simulated(instance, POLICIES["two-level"](instance, choices), routes(instance, choices))
+    chosen = routes(instance, choices)
+    plain = plain_run(instance, arbiters(instance, "two-level", choices, chosen), chosen)
     assert [warp for warps in plain.cycles for warp in warps] == [0, 1, 2, 0, 1]
     assert Runner(instance).schedule("two-level", choices) == plain
 
@@ -181,7 +261,8 @@ def test_the_adversary_repeats_its_witness() -> None:
             tuple(fixed[names.index(program.places[place].unit)] for place in path)
             for program, path in zip(instance.programs(), witness.paths, strict=True)
         )
-        assert simulated(instance, Adversarial(witness), Routes(witness.paths, latencies)) == witness
+        chosen = Routes(witness.paths, latencies, (0,) * instance.warps)
+        assert plain_run(instance, [Adversarial(witness)], chosen) == witness
 
     repeats()
 
@@ -213,6 +294,8 @@ def test_random_latencies_do_not_depend_on_the_policy() -> None:
         ({"latency": "mean"}, "unknown choice of latencies 'mean'; known: most, least, random"),
         ({"path": "widest"}, "unknown choice of paths 'widest'; known: longest, shortest, first, random"),
         ({"seed": -1}, "a seed is a whole number from 0"),
+        ({"interval": "mean"}, "unknown choice of intervals 'mean'; known: most, least, random"),
+        ({"assignment": "any"}, "unknown choice of partitions 'any'; known: modulo, random"),
         ({"group_size": 0}, "a fetch group has at least 1 warp, not 0"),
     ],
 )

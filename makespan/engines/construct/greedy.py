@@ -5,17 +5,19 @@ is worst depends on the instance, so all are tried and the longest schedule is k
 """
 
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from heapq import heappop, heappush
 from itertools import accumulate
 from math import inf
 
 from makespan.engines.limits import Limits
+from makespan.feature import MULTIPROCESSOR
 from makespan.instance import Instance
 from makespan.machine import Scheduler
 from makespan.schedule import Schedule
 from makespan.simulate import run, runner
 from makespan.simulate.choices import Choices, Routes, routes
+from makespan.simulate.policies import Policy, simulated
 
 Rule = Callable[[int, int, int, bool], tuple[int, ...]]
 """(ready since cycle, warp, instructions done, whether it is the laggard) -> sort key; the smallest execute first."""
@@ -43,14 +45,17 @@ def longest(instance: Instance, limits: Limits, enough: int) -> Schedule:
         instance: what runs.
         limits: once they are reached, only what has been found by then counts; always at least one schedule.
         enough: cycles that no schedule exceeds.
+
+    Raises:
+        UnsupportedError: an instance with a feature of multiprocessors and a scheduler that promises something.
     """
-    chosen = routes(instance.relaxed, Choices())
+    chosen = _routes(instance)
     if instance.machine.scheduler is Scheduler.FAIR:
         made = schedules(instance, limits, chosen)
         made += filter(None, () if made else (_run(instance, chosen, instance.warps - 1, FAIR[0], Limits(inf)),))
         return max(made, key=lambda schedule: schedule.makespan)
     ways = [schedules, _of_policies]
-    if not runner.is_small(instance, chosen):
+    if runner.is_compiled(instance, chosen):
         load(instance, chosen, limits)
         ways.reverse()  # compiled code is quicker
     found: list[Schedule] = []
@@ -61,16 +66,26 @@ def longest(instance: Instance, limits: Limits, enough: int) -> Schedule:
     return max(found, key=lambda schedule: schedule.makespan, default=None) or run(instance, "oldest")
 
 
+def _routes(instance: Instance) -> Routes:
+    """The longest paths with the largest latencies."""
+    return routes(instance if _is_divided(instance) else instance.relaxed, Choices())
+
+
+def _is_divided(instance: Instance) -> bool:
+    """Whether only the plain simulator knows all features."""
+    return bool(instance.features.keys() & MULTIPROCESSOR)
+
+
 def load(instance: Instance, chosen: Routes, limits: Limits) -> None:
     """Load or compile what runs the policies, where the instance is large enough for that."""
-    if not runner.is_small(instance, chosen):
+    if runner.is_compiled(instance, chosen):
         with limits.preparing():
             runner.load()
 
 
 def schedules(instance: Instance, limits: Limits, chosen: Routes | None = None) -> list[Schedule]:
     """One schedule per group that holds the laggard and per rule, on the longest routes, while time lasts."""
-    chosen = chosen or routes(instance.relaxed, Choices())
+    chosen = chosen or _routes(instance)
     rules = RULES if instance.machine.scheduler is Scheduler.ANY else FAIR
     found: list[Schedule] = []
     for last in accumulate(group.warps for group in instance.groups):
@@ -90,6 +105,9 @@ def _of_policies(instance: Instance, limits: Limits, chosen: Routes) -> list[Sch
 
 def _run(instance: Instance, chosen: Routes, laggard: int, rule: Rule, limits: Limits) -> Schedule | None:
     """The schedule of the longest paths with the largest latencies; None when a limit comes first."""
+    if _is_divided(instance):
+        policies = _ruled(instance, chosen, laggard, rule)
+        return simulated(instance, policies, chosen, lambda: limits.expired)
     paths = chosen.paths
     units = {unit.name: unit for unit in instance.machine.units}
     begin = accumulate((group.warps for group in instance.groups), initial=0)
@@ -138,6 +156,27 @@ def _run(instance: Instance, chosen: Routes, laggard: int, rule: Rule, limits: L
         cycles.append(tuple(sorted(issued)))
         come(arrivals.pop(len(cycles), ()))
     return Schedule(tuple(cycles), paths, () if instance.machine.fixed_latencies else chosen.latencies)
+
+
+class _Ruled(Policy):
+    """A rule, in one partition."""
+
+    def __init__(self, rule: Rule, warps: int, laggard: int) -> None:
+        self._rule, self._laggard = rule, laggard
+        self._done = [0] * warps
+
+    def pick(self, able: Sequence[int]) -> int:
+        """The one with the smallest key; rules for machines without a promise do not ask who is ready since when."""
+        chosen = min(able, key=lambda warp: self._rule(0, warp, self._done[warp], warp == self._laggard))
+        self._done[chosen] += 1
+        return chosen
+
+
+def _ruled(instance: Instance, chosen: Routes, laggard: int, rule: Rule) -> list[Policy]:
+    """The rule for every partition, each with a laggard of its own: the last of its warps up to `laggard`."""
+    partitions = range(instance.machine.partitions)
+    before = chosen.partitions[: laggard + 1]
+    return [_Ruled(rule, chosen.partitions.count(part), before.count(part) - 1) for part in partitions]
 
 
 class _Gate:

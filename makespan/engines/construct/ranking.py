@@ -16,7 +16,7 @@ from makespan.engines.limits import Limits
 from makespan.feature import PROGRAMS, TIMES
 from makespan.instance import Instance
 from makespan.schedule import Schedule
-from makespan.simulate.choices import Choices, Routes, routes
+from makespan.simulate.choices import Choices, routes
 from makespan.simulate.runner import Runner
 from makespan.simulate.runner_compiled import Ints, Log, Work
 
@@ -80,10 +80,10 @@ def load() -> None:
 
 def _begun(instance: Instance, laggard: int | None, rule: Rule) -> "_Climber":
     """The ranking of a rule, in which the places of `laggard`, a warp, stay behind those of all others."""
-    paths, latencies = routes(instance, Choices())
+    chosen = routes(instance, Choices())
     # a path of its own means ranks of its own
-    paths = tuple((*path,) if warp == laggard else path for warp, path in enumerate(paths))
-    runner = Runner(instance, Routes(paths, latencies))
+    paths = tuple((*path,) if warp == laggard else path for warp, path in enumerate(chosen.paths))
+    runner = Runner(instance, chosen._replace(paths=paths))
     letters, first = runner.work.letters.tolist(), runner.work.first.tolist()
     keys: list[tuple[int, ...]] = []
     for begin, end in pairwise((*sorted(set(first)), len(letters))):

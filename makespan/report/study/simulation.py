@@ -12,6 +12,7 @@ from makespan.wording import caveats, cycles, scope
 _RULES = {
     "lrr": "loose round robin: first the warps after the one that issued last, in a circle",
     "gto": "greedy-then-oldest: the greedy warp as long as it can, then the smallest number",
+    "gty": "greedy-then-youngest: the greedy warp as long as it can, then the largest number",
     "oldest": "the smallest number first",
     "youngest": "the largest number first",
     "two-level": "the current fetch group first, in round robin, then the groups after it",
