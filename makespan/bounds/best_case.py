@@ -1,18 +1,28 @@
 """A lower bound on the shortest schedule."""
 
-from makespan.feature import BARRIERS, PROGRAMS, SCHEDULER, TIMES
-from makespan.instance import Instance
+from collections import Counter
+from collections.abc import Iterator
+from itertools import zip_longest
 
-KNOWS = PROGRAMS | TIMES | BARRIERS | SCHEDULER
+from makespan.bounds.alone import alone, steps
+from makespan.bounds.gates import Ports
+from makespan.bounds.phases import segments_of
+from makespan.feature import BARRIERS, MULTIPROCESSOR, PROGRAMS, SCHEDULER, TIMES
+from makespan.instance import Instance
+from makespan.program import Program
+
+KNOWS = PROGRAMS | TIMES | BARRIERS | SCHEDULER | MULTIPROCESSOR
 
 
 def least_possible(instance: Instance) -> int:
     """Cycles that every schedule takes: the longest mandatory path, or the work of the busiest class or of the issue.
 
     Of N instructions on `capacity` ports the last one is issued after ceil(N / capacity) - 1 intervals at the earliest,
-    and its latency passes, too.
+    and its latency passes, too. On a real multiprocessor, any ports that some instructions cannot do without.
     """
     instance.require(KNOWS, "the least possible")
+    if MULTIPROCESSOR & instance.features.keys():
+        return max((_longest_warp(instance), *_busiest_ports(instance)))
     machine, groups = instance.machine, instance.groups
     latencies = {unit.name: unit.latency.least for unit in machine.units}
     found = [group.program.lightest(latencies) for group in groups]
@@ -24,3 +34,61 @@ def least_possible(instance: Instance) -> int:
         work = sum(group.warps * group.program.least() for group in groups)
         found.append(-(-work // machine.issue_width) - 1 + min(latencies.values()))
     return max(found)
+
+
+def _longest_warp(instance: Instance) -> int:
+    """The least time of a warp alone, phase by phase: a barrier opens when the last warp of its block has come."""
+    ports, units = Ports.of(instance.machine), {unit.name: unit for unit in instance.machine.units}
+    rows = []
+    for program in (group.program for group in instance.groups):
+        todo = steps(program, ports, units, longest=False)
+        segments = segments_of(program) or ()  # too many phases say nothing
+        rows.append([alone(program, todo, segment, lambda _: {}, longest=False) for segment in segments])
+    return sum(map(max, zip_longest(*rows, fillvalue=0)))
+
+
+def _busiest_ports(instance: Instance) -> Iterator[int]:
+    """For the ports of each gate, in all partitions or in the one with most to do: how long they are busy."""
+    machine, groups = instance.machine, instance.groups
+    ports = Ports.of(machine)
+    used = frozenset[str]().union(*(group.program.units for group in groups))
+    tails = {
+        unit: min(_least_tail(instance, group.program, unit) for group in groups if unit in group.program.units)
+        for unit in used
+    }
+    for gate in ports.gates(used):
+        holds = [(unit, hold) for unit in used for hold in ports.holds[unit] if set(hold.gate) <= set(gate)]
+        interval, tail = min(hold.least for _, hold in holds), min(tails[unit] for unit, _ in holds)
+        # of several holds at the same gate, one is counted
+        work = [group.program.lightest(dict.fromkeys((unit for unit, _ in holds), 1)) for group in groups]
+        capacities = [ports.capacities[r] * (1 if r in ports.shared else machine.partitions) for r in gate]
+        loads = [(sum(group.warps * own for group, own in zip(groups, work, strict=True)), sum(capacities))]
+        if not ports.shared & set(gate):
+            loads.append((_most_of_a_partition(instance, work), ports.capacity(gate)))
+        for count, capacity in loads:
+            if count:
+                yield (-(-count // capacity) - 1) * interval + tail
+
+
+def _least_tail(instance: Instance, program: Program, unit: str) -> int:
+    """How long a warp goes on at least after it has issued an instruction of a class."""
+    if not program.timings:
+        return next(one.latency.least for one in instance.machine.units if one.name == unit)
+    return min(
+        max(timing.stall, timing.latency[0] if timing.sets else 0)
+        for place, timing in zip(program.places, program.timings, strict=True)
+        if place.unit == unit
+    )
+
+
+def _most_of_a_partition(instance: Instance, work: list[int]) -> int:
+    """The least that some partition has to do, if a warp of each group has so much."""
+    parts = instance.partition_of_warp
+    by_warp = [work[group] for group in instance.group_of_warp()]
+    if parts is None:  # the average, rounded up; and what any warps are that share the fullest partition
+        count = instance.machine.partitions
+        return max(-(-sum(by_warp) // count), sum(sorted(by_warp)[: -(-instance.warps // count)]))
+    found = Counter[int]()
+    for part, own in zip(parts, by_warp, strict=True):
+        found[part] += own
+    return max(found.values())

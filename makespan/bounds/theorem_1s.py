@@ -14,7 +14,7 @@ Proof, and how barriers change it: docs/theory.md, 14.
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, chain, islice, pairwise, zip_longest
+from itertools import chain, islice, zip_longest
 from math import lcm
 from typing import NamedTuple, TypeAlias
 
@@ -218,23 +218,14 @@ def _crowds(instance: Instance) -> Iterator[tuple[_Crowd, _Crowd]]:
     everybody = tuple(group.warps for group in instance.groups)
     partitions = instance.partition_of_warp
     if partitions is not None and instance.blocks == 1:
-        parts = instance.machine.partitions
-        begins = list(accumulate(everybody, initial=0))
-        found = (
-            tuple(_up_to(end, part, parts) - _up_to(first, part, parts) for first, end in pairwise(begins))
-            for part in range(parts)
-        )
-        for here in dict.fromkeys(found):
+        found = Counter(zip(partitions, instance.group_of_warp(), strict=True))
+        every = range(instance.machine.partitions)
+        for here in dict.fromkeys(tuple(found[part, group] for group in range(len(everybody))) for part in every):
             yield (_Crowd(everybody, here),) * 2
         return
     block = tuple(warps // instance.blocks for warps in everybody)
     beside = -(-instance.warps // instance.machine.partitions) - 1
     yield _Crowd(everybody, None, beside), _Crowd(block, None, min(beside, sum(block) - 1))
-
-
-def _up_to(end: int, part: int, parts: int) -> int:
-    """How many of the numbers below `end` belong to a partition."""
-    return (end - part + parts - 1) // parts if end > part else 0
 
 
 Families: TypeAlias = dict[tuple[Gate, ...], list[tuple[_Crowd, list[int]]]]

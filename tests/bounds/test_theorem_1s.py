@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from makespan.bounds import closed_form, pessimistic, theorem_1s
+from makespan.bounds import closed_form, least_possible, pessimistic, theorem_1s
 from makespan.errors import UnsupportedError
 from makespan.instance import Instance
 from makespan.machine import Machine, UnitClass
@@ -16,10 +16,11 @@ from tests.strategies import instances, multiprocessor_instances
 
 @given(st.one_of(multiprocessor_instances(), multiprocessor_instances(barriers=False)))
 @settings(max_examples=60)
-def test_no_schedule_is_longer(instance: Instance) -> None:
-    longest = brute_force(instance).upper
-    assert pessimistic(instance) >= longest
-    assert closed_form(instance).upper >= longest
+def test_no_schedule_is_longer_than_the_bound_or_shorter_than_the_least_possible(instance: Instance) -> None:
+    truth = brute_force(instance)
+    assert pessimistic(instance) >= truth.upper
+    assert closed_form(instance).upper >= truth.upper
+    assert least_possible(instance) <= truth.lower
 
 
 @given(multiprocessor_instances(most_warps=1, most=5, barriers=False))
@@ -34,7 +35,10 @@ def test_one_warp_alone_is_known_exactly_where_every_pool_has_one_port(instance:
         machine, units=units, resources=tuple(replace(resource, capacity=1) for resource in machine.resources)
     )
     alone = Instance(instance.groups, replace(single, partitions=2))
-    assert pessimistic(alone) == brute_force(alone).upper
+    truth = brute_force(alone)
+    assert pessimistic(alone) == truth.upper
+    if alone.groups[0].program.is_chain:
+        assert least_possible(alone) == truth.lower
 
 
 @given(instances())
