@@ -1,0 +1,180 @@
+"""One or two warps that run ahead, against the definition."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from makespan.engines import Limits
+from makespan.engines.two_warps import ahead, events
+from makespan.engines.two_warps.holdings import Holdings
+from makespan.engines.two_warps.situations import Situations
+from makespan.instance import Instance
+from makespan.machine import Latency, Machine, Resource, UnitClass, Use
+from makespan.program import Place, Program, Timing
+from makespan.result import Bounds
+from makespan.simulate import replay
+from makespan.strings import parse_string
+from tests.oracle import brute_force, obeys
+from tests.strategies import multiprocessor_instances
+
+NARROW = Machine("narrow", (UnitClass("C", 1), UnitClass("L", 1)), 1)
+SLOTS = Machine("slots", (UnitClass("C", 2, 2), UnitClass("L", 1)), 1)
+PIPES = Machine(
+    "pipes",
+    (UnitClass("C", 2, uses=(Use(("left", "right"), 2, 3),)), UnitClass("L", 2, uses=(Use(("left",), 1, 3),))),
+    resources=(Resource("left", 1), Resource("right", 1)),
+)
+
+
+def pair(first: str, second: str, machine: Machine = NARROW) -> Instance:
+    return Instance.merged([(parse_string(string, machine), 1) for string in (first, second)], machine)
+
+
+def is_right(instance: Instance) -> bool:
+    truth, found = brute_force(instance), ahead.solve(instance, Limits())
+    if found.witness is None or not obeys(instance, found.witness):
+        return False
+    is_exact = found.best_case == Bounds(truth.lower, truth.lower) and found.upper == truth.upper
+    return is_exact and replay(instance, found.witness) == truth.upper
+
+
+@given(multiprocessor_instances(most_warps=2, most=4).filter(ahead.applies))
+def test_one_or_two_warps_are_exact(instance: Instance) -> None:
+    assert is_right(instance)
+
+
+@settings(max_examples=15)
+@given(
+    st.lists(st.tuples(st.sampled_from("CL"), st.integers(1, 5), st.integers(0, 3)), max_size=3),
+    st.sampled_from([NARROW, SLOTS, PIPES]),
+)
+def test_equal_strings_with_long_latencies_are_exact(written: list[tuple[str, int, int]], machine: Machine) -> None:
+    """Each instruction may need the one that stands so many places before it."""
+    needs = [f"({at - back + 2})" if 0 < back <= at + 1 else "()" for at, (_, _, back) in enumerate(written)]
+    string = "L()@6" + "".join(f"{u}{need}@{cycles}" for need, (u, cycles, _) in zip(needs, written, strict=True))
+    assert is_right(Instance.of(parse_string(string, machine), 2, machine))
+
+
+TWO_RESULTS = Program(
+    (Place("C", (1,)), Place("L", (2,)), Place("C", (3,))),
+    timings=(
+        Timing(1, (3, 6), (0, 1)),
+        Timing(1, (1, 1), (), (0,)),
+        Timing(1, (1, 2), (), (1,)),
+    ),
+)
+"""One instruction sets two tokens, so that neither is pending any more once the other one has been waited for."""
+
+EITHER_WAY = Program(
+    (Place("L", (1, 2)), Place("C", (3,)), Place("C", (3, 4)), Place("C", (4,))),
+    timings=(Timing(1, (5, 5), (0,)), Timing(3, (1, 1)), Timing(1, (1, 1)), Timing(1, (2, 2), (), (0,))),
+)
+"""On one of two ways a result is waited for sooner."""
+
+CASES = {
+    "two loads on the way": pair("L()@9L()@9C(1)@2C(2)@2", "C()C()C()L()@7C(4)"),
+    "a result that is there a cycle too late": pair("L()@4C()C()C(1)", "C"),
+    "a port of its own": pair("C()@4C()C(1)@3", "L()@5C(1)C()", SLOTS),
+    "one result under two names": Instance.of(TWO_RESULTS, 2, NARROW),
+    "a result waited for on either way": Instance.merged(
+        [(EITHER_WAY, 1), (parse_string("C()@3C(1)L()", NARROW), 1)], NARROW
+    ),
+    "a range that is waited for": pair("L()@3..6C()C(1)@2", "C()@2C()L(1)@1..3"),
+    "a store until the end": pair("L()@9C()C()", "C()C()C()L()@2"),
+    "resources to choose": pair("C()@2C()L(1)@3", "L()@4C()C(1)@2", PIPES),
+    "a barrier that waits for results": pair("L()@5|(1)C()@2", "C()@2C()|()L()"),
+    "a barrier that somebody skips": pair("L()@5C()|(1)C()@2", "C()@4..6"),
+    "blocking beside running ahead": Instance.merged(
+        [(Program.chain("CL"), 1), (parse_string("L()C()C(1)", PIPES), 1)], PIPES
+    ),
+    "one warp": Instance.of(parse_string("L()@4..6C()C(1)L()", PIPES), 1, PIPES),
+    "ranges of classes": Instance.of(
+        Program.chain("CLC"),
+        2,
+        Machine(
+            "both",
+            (
+                UnitClass(
+                    "C",
+                    1,
+                    2,
+                    Latency(1, 3),
+                    uses=(
+                        Use(
+                            ("bus",),
+                        ),
+                    ),
+                ),
+                UnitClass("L", 1, uses=(Use(("bus",), 2, 2),)),
+            ),
+            resources=(Resource("bus", 1),),
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("instance", CASES.values(), ids=CASES)
+def test_cases_worked_out_to_break_it_are_exact(instance: Instance) -> None:
+    assert ahead.applies(instance)
+    assert is_right(instance)
+
+
+def test_running_ahead_can_be_worse_than_waiting() -> None:
+    """`CLC`, where an instruction of C holds its port for two cycles."""
+    machine = Machine("slow", (UnitClass("C", 1, 2), UnitClass("L", 1, 1, Latency(3, 3))), 1)
+    ahead_of_results = ahead.solve(Instance.of(parse_string("C()L()C()", machine), 2, machine), Limits())
+    assert (events.solve(Instance.of("CLC", 2, machine), Limits()).upper, ahead_of_results.upper) == (7, 8)
+
+
+class Fault:
+    """A change to the code that some of the cases must show."""
+
+    def __init__(self, owner: type, name: str, change: Any) -> None:
+        self.owner, self.name, self.change = owner, name, change
+
+
+def _dropped(_: Situations, place: int, ready: int, pending: dict[int, Any]) -> Iterator[Any]:
+    yield from ()
+
+
+FAULTS = {
+    "nothing is pending behind the next place": Fault(Situations, "_mattering", _dropped),
+    "what is pending is dropped a cycle too early": Fault(
+        Situations,
+        "_needed",
+        lambda self, *args, true=Situations._needed: {token: at + 1 for token, at in true(self, *args).items()},
+    ),
+    "no port is held after the cycle of issue": Fault(Holdings, "_left", lambda self, number: 0),
+    "ports are free a cycle late": Fault(
+        Holdings, "_free", lambda self, *args, true=Holdings._free: true(self, *args) + 1
+    ),
+    "time stands still for those who take no part": Fault(Situations, "later", lambda self, number, cycle: number),
+    "the last way to take ports is forgotten": Fault(
+        Holdings, "_taken", lambda self, *args, true=Holdings._taken: true(self, *args)[:1]
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS)
+def test_the_cases_show_faults(fault: Fault, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fault.owner, fault.name, fault.change)
+    assert not all(map(is_right, CASES.values()))
+
+
+@pytest.mark.parametrize("limits", [Limits(0), Limits(memory_bytes=100)], ids=["time", "memory"])
+def test_nothing_is_proven_where_limits_do_not_suffice(limits: Limits) -> None:
+    instance = CASES["two loads on the way"]
+    assert ahead.solve(instance, limits).upper is None
+    assert ahead.best_case(instance, limits) is None
+
+
+def test_long_loads_make_no_states() -> None:
+    """A load of 40,000 cycles in the place of 400 makes the makespan longer, and nothing else."""
+    found = [
+        ahead.solve(Instance.of(parse_string(f"L()@{cycles}C()C(1)C()L(2)@{cycles}C(5)", NARROW), 2, NARROW), Limits())
+        for cycles in (400, 40_000)
+    ]
+    assert [(one.upper, one.best_case) for one in found] == [(n, Bounds(n, n)) for n in (806, 80_006)]
