@@ -147,12 +147,13 @@ def _read(file: Path | Traversable, where: str) -> MachineFile:
     text = read_text(file, "machine file", MAX_FILE_BYTES, where=where)
     document = parse_toml(text, "machine file", where)
     try:
-        return _machine_file(document, Path(where).stem)
+        return machine_file(document, Path(where).stem)
     except InputError as error:
         raise InputError(f"{where}: {error}") from None
 
 
-def _machine_file(document: Mapping[str, Any], stem: str) -> MachineFile:
+def machine_file(document: Mapping[str, Any], stem: str) -> MachineFile:
+    """The machine of a document, which is called `stem` if it does not name itself."""
     tables.only(document, OF_FILE | _VALUES | set(_FIGURES), "")
     texts = {key: printable(document[key], key) if key in document else None for key in _TEXTS}
     data = [tables.figure("partitions", document["partitions"])] if "partitions" in document else []

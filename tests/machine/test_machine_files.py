@@ -6,6 +6,8 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from makespan import cli
 from makespan.errors import InputError
@@ -26,10 +28,16 @@ from makespan.machine import (
     read,
     shipped,
 )
-from makespan.machine.files import MAX_FILE_BYTES, WARP
+from makespan.machine.files import MAX_FILE_BYTES, WARP, machine_file
+from makespan.program import Program
+from makespan.result import Bounds
+from makespan.strings import parse_string
+from makespan.text_file import parse_toml
+from tests.oracle import brute_force
 from tests.test_docs import Shell, blocks
 
 PAGE = Path(__file__).parents[2] / "docs" / "machines.md"
+EXAMPLE = Path(__file__).parents[2] / "examples" / "partitioned.toml"
 SHIPPED = shipped()
 GPUS = {name: file for name, file in SHIPPED.items() if name != "paper"}
 PARTITIONED_GPUS = {name: file for name, file in GPUS.items() if file.machine.partitions > 1}
@@ -500,6 +508,27 @@ def test_a_huge_machine_file_is_refused_by_its_size(tmp_path: Path) -> None:
         read(huge)
     with pytest.raises(InputError, match="larger than 16 KiB"):
         read(Path("/dev/zero"))
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.text("CL", min_size=1, max_size=3), min_size=2, max_size=3), st.integers(1, 2), st.integers(1, 2))
+def test_an_interval_of_a_range_is_one_of_its_cycles(strings: list[str], ports: int, partitions: int) -> None:
+    def worst(interval: str) -> int:
+        loads = f"units.L.capacity = {ports}\nunits.L.interval = {interval}"
+        text = f"partitions = {partitions}\nunits.C.capacity = 1\n{loads}"
+        machine = machine_file(parse_toml(text, "machine file", "m"), "m").machine
+        return brute_force(Instance.merged([(Program.chain(string), 1) for string in strings], machine)).upper
+
+    each = worst("1"), worst("2")
+    assert (worst("[1, 1]"), worst("[2, 2]")) == each
+    assert worst("[1, 2]") >= max(each)
+
+
+def test_the_example_of_two_partitions_is_small_enough_to_enumerate() -> None:
+    machine = read(EXAMPLE).machine
+    for string in ("CL", "L()C(1)"):
+        # At most 6 cycles each, and 2 in which the other one has the memory unit; at least 4 and 3, and 1 of that.
+        assert brute_force(Instance.of(parse_string(string, machine), 2, machine)) == Bounds(8, 14), string
 
 
 # Command line
