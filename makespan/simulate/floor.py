@@ -61,7 +61,7 @@ class Floor:
         """For every kind for which somebody is ready: who, in the order in which they came, since which cycle."""
         self.arrivals = defaultdict[int, list[int]](list, {0: list(range(len(programs)))})
         self.releases = defaultdict[int, list[int]](list)
-        self.unfinished = len(programs)
+        self.unfinished, self.at_barriers = len(programs), 0
         self.at = [0] * len(programs)
         self._kinds_of = _rows(instance, paths, partitions)
         self._timings = [
@@ -77,36 +77,39 @@ class Floor:
         """Before anybody issues in a cycle: ports are free again, and warps come to their next places."""
         for pool in self.releases.pop(cycle, ()):
             self.free[pool] += 1
-        coming: Iterable[int] = self.arrivals.pop(cycle, ())
+        ready, coming = self.ready, self.arrivals.pop(cycle, None)
         while coming:
-            blocks = {self._block[warp] for warp in coming if self._stays(cycle, warp)}
+            blocks = set[int]()
+            for warp in coming:
+                kind = self._kinds_of[warp][self.at[warp]]
+                if kind < 0:
+                    blocks.add(self._stop(warp, kind))
+                elif kind in ready:
+                    ready[kind][warp] = cycle
+                else:
+                    ready[kind] = {warp: cycle}
             coming = [warp for block in blocks for warp in self._passing(block)]
             for warp in coming:
                 self.at[warp] += 1
             coming = [warp for warp in coming if self._is_there(cycle, warp)]
 
-    def _stays(self, cycle: int, warp: int) -> bool:
-        """A warp comes to its next place; whether it waits at a barrier or has finished, which others may wait for."""
-        kind = self._kinds_of[warp][self.at[warp]]
-        if kind >= 0:
-            waiting = self.ready.get(kind)
-            if waiting is None:
-                self.ready[kind] = {warp: cycle}
-            else:
-                waiting[warp] = cycle
-            return False
+    def _stop(self, warp: int, kind: int) -> int:
+        """A warp waits at a barrier or has finished; the block in which others may wait for that."""
+        block = self._block[warp]
         if kind == _AT_BARRIER:
-            self._waiting[self._block[warp]].append(warp)
+            self._waiting[block].append(warp)
+            self.at_barriers += 1
         else:
-            self._running[self._block[warp]] -= 1
+            self._running[block] -= 1
             self.unfinished -= 1
-        return True
+        return block
 
     def _passing(self, block: int) -> list[int]:
         """Who passes the barrier of a block now."""
         if len(self._waiting[block]) < self._running[block]:
             return []
         passing, self._waiting[block] = self._waiting[block], []
+        self.at_barriers -= len(passing)
         return passing
 
     def _is_there(self, cycle: int, warp: int) -> bool:
@@ -124,7 +127,8 @@ class Floor:
         if at == len(timings):
             return max(cycle, *until.values())
         for token in timings[at].awaits:
-            cycle = max(cycle, until.get(token, 0))
+            if until.get(token, 0) > cycle:
+                cycle = until[token]
         return cycle
 
     def kind(self, warp: int) -> int:
@@ -143,6 +147,18 @@ class Floor:
                 return False
         return not needs.one_of or all(any(free[pool] for pool in pools) for pools in needs.one_of)
 
+    def fitting(self) -> int | None:
+        """A kind of which somebody is ready and could issue now; None if there is none."""
+        free, kinds = self.free, self.kinds
+        for kind in self.ready:
+            for pool in kinds[kind].all_of:
+                if not free[pool]:
+                    break
+            else:
+                if self.fits(kind):
+                    return kind
+        return None
+
     def issue(self, cycle: int, warp: int, latency: int, held: Iterable[Held]) -> int | None:
         """A warp that is ready issues; the first pool of which it needs a port while none is free, if there is one."""
         kind = self._kinds_of[warp][self.at[warp]]
@@ -160,7 +176,8 @@ class Floor:
         if (timings := self._timings[warp]) is not None:
             timing, until = timings[self.at[warp] - 1], self._until[warp]
             for token in timing.sets:
-                until[token] = max(until.get(token, 0), then)
+                if until.get(token, 0) < then:
+                    until[token] = then
             then = self._awaited(warp, cycle + timing.stall)
         self.arrivals[then].append(warp)
         return None

@@ -7,12 +7,13 @@ work-conserving, whatever it picks. A run is one schedule of many: it bounds no 
 
 Partitions pick in turns. Who has taken a port that all share goes to the end of the line, from the next cycle on.
 
-A policy holds one turn for its partition, not one per class, and knows the warps by their numbers in it.
+A policy holds one turn for its partition, not one per class.
 `makespan.simulate.runner` does the same fast where nothing runs ahead or is divided.
 """
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
 
 from makespan.instance import Instance
 from makespan.schedule import Schedule
@@ -23,8 +24,8 @@ from makespan.simulate.floor import Floor, Held
 class Policy:
     """Picks who issues next; the cycles come in order, each begun once."""
 
-    def begin(self, cycle: int, waiting: Sequence[int]) -> None:
-        """A cycle begins in which these warps, in increasing order, are ready, whether they find a port or not."""
+    def begin(self, cycle: int, waiting: Iterable[int]) -> None:
+        """A cycle begins in which these warps are ready, whether they find a port or not."""
 
     def pick(self, able: Sequence[int]) -> int:
         """The warp that issues next, one of `able`, which are in increasing order and at least one."""
@@ -63,7 +64,7 @@ class Greedy(Policy):
         self._greedy, self._is_first = -1, True
         self._next = -1 if then_youngest else 0
 
-    def begin(self, cycle: int, waiting: Sequence[int]) -> None:
+    def begin(self, cycle: int, waiting: Iterable[int]) -> None:
         """The next pick is the first one."""
         del cycle, waiting
         self._is_first = True
@@ -95,26 +96,27 @@ class TwoLevel(Policy):
     Source: Narasiman et al., MICRO 2011.
     """
 
-    def __init__(self, group_size: int, warps: int) -> None:
-        self._size, self._groups = group_size, -(-warps // group_size)
+    def __init__(self, group_size: int, warps: Sequence[int]) -> None:
+        self._group = {warp: number // group_size for number, warp in enumerate(warps)}
+        self._groups = -(-len(warps) // group_size)
         self._current, self._last = 0, [-1] * self._groups
 
-    def begin(self, cycle: int, waiting: Sequence[int]) -> None:
+    def begin(self, cycle: int, waiting: Iterable[int]) -> None:
         """Pass to the next group with a ready warp, if there is one."""
         del cycle
-        self._current = min((warp // self._size for warp in waiting), key=self._distance, default=self._current)
+        self._current = min((self._group[warp] for warp in waiting), key=self._distance, default=self._current)
 
     def pick(self, able: Sequence[int]) -> int:
         """The first one after the last of its group, in the group that is next."""
         chosen = min(able, key=self._turn)
-        self._last[chosen // self._size] = chosen
+        self._last[self._group[chosen]] = chosen
         return chosen
 
     def _distance(self, group: int) -> int:
         return (group - self._current) % self._groups
 
     def _turn(self, warp: int) -> tuple[int, bool, int]:
-        group = warp // self._size
+        group = self._group[warp]
         return self._distance(group), warp <= self._last[group], warp
 
 
@@ -136,7 +138,7 @@ class Adversarial(Policy):
         self._cycles = witness.cycles
         self._now: Iterator[int] = iter(())
 
-    def begin(self, cycle: int, waiting: Sequence[int]) -> None:
+    def begin(self, cycle: int, waiting: Iterable[int]) -> None:
         """Who issues in this cycle is known."""
         del waiting
         self._now = iter(self._cycles[cycle])
@@ -147,16 +149,16 @@ class Adversarial(Policy):
         return next(self._now)
 
 
-POLICIES: dict[str, Callable[[int, Choices, int], Policy]] = {
+POLICIES: dict[str, Callable[[Sequence[int], Choices, int], Policy]] = {
     "lrr": lambda *_: LooseRoundRobin(),
     "gto": lambda *_: Greedy(),
     "gty": lambda *_: Greedy(then_youngest=True),
-    "oldest": lambda warps, *_: Ranked(range(warps)),
-    "youngest": lambda warps, *_: Ranked(range(warps - 1, -1, -1)),
+    "oldest": lambda warps, *_: Ranked(warps),
+    "youngest": lambda warps, *_: Ranked(warps[::-1]),
     "two-level": lambda warps, choices, _: TwoLevel(choices.group_size, warps),
     "random": lambda _, choices, partition: Random(choices.seed, partition),
 }
-"""Policies by the name used on the command line, each for a number of warps in a partition."""
+"""Policies by the name used on the command line, each for the warps of a partition, in increasing order."""
 
 _ROUNDS_PER_LOOK = 256
 
@@ -168,7 +170,12 @@ def arbiters(instance: Instance, policy: str, choices: Choices, chosen: Routes) 
         KeyError: a policy that is not known.
     """
     make, parts = POLICIES[policy], instance.machine.partitions
-    return [make(max(1, chosen.partitions.count(part)), choices, part) for part in range(parts)]
+    return [make(members(chosen, part), choices, part) for part in range(parts)]
+
+
+def members(chosen: Routes, partition: int) -> list[int]:
+    """The warps of a partition, in increasing order."""
+    return [warp for warp, part in enumerate(chosen.partitions) if part == partition]
 
 
 def simulated(
@@ -202,41 +209,27 @@ class _Run:
         self._shared = {
             n for n, pool in enumerate(instance.machine.pools) if self._parts > 1 and pool.partition is None
         }
-        self._members: list[list[int]] = [[] for _ in policies]
-        self._number: list[int] = []
-        for warp, part in enumerate(chosen.partitions):
-            self._number.append(len(self._members[part]))
-            self._members[part].append(warp)
         self._latencies = list(map(iter, chosen.latencies))
         self._uses = list(map(iter, chosen.uses))
         self._used: list[list[tuple[tuple[int, int], ...]]] = [[] for _ in chosen.uses]
 
     def picks(self, cycle: int) -> Iterator[int]:
         """The warps that issue in this cycle, in the order in which they are picked."""
-        waiting = self._numbers(self.floor.ready)
-        for part, policy in enumerate(self._policies):
-            policy.begin(cycle, waiting[part])
-        line = tuple(self._line)
+        ready, fits = self.floor.ready, self.floor.fits
+        kinds = defaultdict[int, list[int]](list)
+        for kind in ready:
+            kinds[kind % self._parts].append(kind)
+        for part, own in kinds.items():
+            self._policies[part].begin(cycle, chain.from_iterable(ready[kind] for kind in own))
+        line = [part for part in self._line if part in kinds]
         while line:
             served = []
             for part in line:
-                able = self._numbers(kind for kind in self._kinds(part) if self.floor.fits(kind))[part]
+                able = sorted(warp for kind in kinds[part] if kind in ready and fits(kind) for warp in ready[kind])
                 if able:
-                    yield self._issue(cycle, self._members[part][self._policies[part].pick(able)])
+                    yield self._issue(cycle, self._policies[part].pick(able))
                     served.append(part)
-            line = tuple(served)  # who is not able does not become so in this cycle
-
-    def _kinds(self, partition: int) -> list[int]:
-        return [kind for kind in self.floor.ready if kind % self._parts == partition]
-
-    def _numbers(self, kinds: Iterable[int]) -> dict[int, list[int]]:
-        """By partition the warps that are ready for these kinds, by their numbers in it."""
-        found = defaultdict[int, list[int]](list)
-        for kind in kinds:
-            found[kind % self._parts] += [self._number[warp] for warp in self.floor.ready[kind]]
-        for numbers in found.values():
-            numbers.sort()
-        return found
+            line = served  # who is not able does not become so in this cycle
 
     def _issue(self, cycle: int, warp: int) -> int:
         kind = self.floor.kind(warp)

@@ -97,12 +97,12 @@ def _no_port(machine: Machine, pool: int) -> str:
 
 def _check_maximal(cycle: int, floor: Floor) -> None:
     """Work conservation: no ready warp that is left out could be added."""
-    for kind, waiting in floor.ready.items():
-        if floor.fits(kind):
-            raise InvalidScheduleError(
-                f"cycle {cycle}: work conservation demands that warp {next(iter(waiting))} issue, too: it is ready for"
-                f" class {floor.kinds[kind].unit}, and all that it needs is free"
-            )
+    if (kind := floor.fitting()) is not None:
+        warp, unit = next(iter(floor.ready[kind])), floor.kinds[kind].unit
+        raise InvalidScheduleError(
+            f"cycle {cycle}: work conservation demands that warp {warp} issue, too: it is ready for class {unit}, and"
+            " all that it needs is free"
+        )
 
 
 class _Turns:
@@ -211,13 +211,18 @@ def _uses(instance: Instance, schedule: Schedule, executed: Sequence[tuple[int, 
     if len(given) != len(executed):
         raise InvalidScheduleError(f"uses of {len(given)} warps are given, of {len(executed)}")
     units = {unit.name: unit for unit in instance.machine.units}
+    allowed = set[tuple[str, _Uses]]()
     for warp, (program, places, rows) in enumerate(zip(instance.programs(), executed, given, strict=True)):
         if len(rows) != len(places):
             raise InvalidScheduleError(f"warp {warp} has uses of {len(rows)} instructions, of {len(places)}")
         for place, chosen in zip(places, rows, strict=True):
-            unit = units[program.places[place].unit]
-            if not _is_a_choice(unit, chosen):
-                raise InvalidScheduleError(f"warp {warp} uses {chosen} at place {place}, which {unit} does not allow")
+            name = program.places[place].unit
+            if (name, chosen) not in allowed:
+                if not _is_a_choice(units[name], chosen):
+                    raise InvalidScheduleError(
+                        f"warp {warp} uses {chosen} at place {place}, which {units[name]} does not allow"
+                    )
+                allowed.add((name, chosen))
     return list(map(iter, given))
 
 

@@ -4,24 +4,24 @@ Every warp spends every cycle in one of the ways that `WarpCycles` lists, so the
 schedule spends says nothing of what another one would.
 """
 
-from collections import Counter, defaultdict, deque
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from makespan.instance import Instance
-from makespan.machine import UnitClass
 from makespan.program import BARRIER
 from makespan.schedule import Schedule
+from makespan.simulate.floor import Floor, latencies
 
 
 @dataclass(frozen=True, slots=True)
 class ClassUse:
-    """What becomes of one class of units.
+    """What becomes of one class of units or one resource.
 
     Args:
-        instructions: warp-instructions issued to it.
+        instructions: warp-instructions that hold one of its ports.
         port_cycles: cycles in which a port is held, summed over its ports; what is held past the makespan is left out.
-        offered: ports times makespan.
+        offered: ports, of all partitions together, times makespan.
     """
 
     instructions: int
@@ -35,8 +35,8 @@ class WarpCycles:
 
     Args:
         issuing: the cycle in which an instruction is issued.
-        latency: the cycles after it until its latency has passed.
-        ports: ready, but all ports of its class are held, by class.
+        latency: the cycles after it until its latency or stall has passed and no result is pending that is needed next.
+        ports: ready, but all ports of its class are held, or else of a resource that it uses, by class or resource.
         issue_slot: ready, and a port is free, but the issue width is used up.
         barrier: waiting at a barrier.
         finished: after its end.
@@ -62,8 +62,8 @@ class Statistics:
     Args:
         makespan: in cycles.
         issues: how many cycles issue so many instructions, by their number; those that occur.
-        issue_slots: issue width times makespan; None without an issue width.
-        classes: by class, in the order of the machine.
+        issue_slots: issue width, of all partitions together, times makespan; None without an issue width.
+        classes: by class and then by resource, in the order of the machine.
         warps: how the warps spend their cycles.
     """
 
@@ -76,114 +76,83 @@ class Statistics:
 
 def statistics(instance: Instance, schedule: Schedule) -> Statistics:
     """Count what a schedule does that `replay` accepts; of another one the counts mean nothing."""
+    machine, makespan = instance.machine, schedule.makespan
     walk = _Walk(instance, schedule)
     for cycle, executing in enumerate(schedule.cycles):
         walk.step(cycle, executing)
-    walk.arrive(schedule.makespan)
-    width, units = instance.machine.issue_width, instance.machine.units
+    width, offered = machine.issue_width, Counter[str]()
+    for pool in machine.pools:
+        offered[pool.name] += pool.capacity
+    spent = walk.issued + walk.ports.total() + walk.barrier + walk.finished
     return Statistics(
-        makespan=schedule.makespan,
+        makespan=makespan,
         issues=dict(sorted(Counter(map(len, schedule.cycles)).items())),
-        issue_slots=None if width is None else width * schedule.makespan,
+        issue_slots=None if width is None else width * machine.partitions * makespan,
         classes={
-            unit.name: ClassUse(walk.issued[unit.name], walk.port_cycles[unit.name], unit.capacity * schedule.makespan)
-            for unit in units
+            ports.name: ClassUse(
+                walk.instructions[ports.name], walk.port_cycles[ports.name], offered[ports.name] * makespan
+            )
+            for ports in machine.ports
         },
         warps=WarpCycles(
-            issuing=walk.issued.total(),
-            latency=walk.latency,
-            ports={unit.name: walk.ports[unit.name] for unit in units},
-            issue_slot=walk.issue_slot,
+            issuing=walk.issued,
+            latency=instance.warps * makespan - spent,
+            ports={ports.name: walk.ports[ports.name] for ports in machine.ports},
+            issue_slot=walk.ports[""],
             barrier=walk.barrier,
-            finished=sum(schedule.makespan - cycle for cycle in walk.ends),
+            finished=walk.finished,
         ),
     )
 
 
 class _Walk:
-    """One pass over a schedule: who arrives where in which cycle, and which ports are held."""
+    """One pass over a schedule: in every cycle who waits for what, and which ports are taken for how long.
+
+    `ports` has the warp-cycles of those who are ready and left out by what they wait for, "" for an issue slot.
+    """
 
     def __init__(self, instance: Instance, schedule: Schedule) -> None:
-        self.issued, self.port_cycles, self.ports = Counter[str](), Counter[str](), Counter[str]()
-        self.latency = self.issue_slot = self.barrier = 0
-        self.ends: list[int] = []
-        self._units = {unit.name: unit for unit in instance.machine.units}
-        self._letters = list(_letters(instance, schedule))
-        self._latencies = [iter(own) for own in _latencies(self._units, schedule, self._letters)]
-        self._done = [0] * len(self._letters)
-        self._ready, self._held = Counter[str](), Counter[str]()
-        self._releases: dict[str, deque[tuple[int, int]]] = {name: deque() for name in self._units}
-        self._arrivals = defaultdict[int, list[int]](list, {0: list(range(len(self._letters)))})
-        self._block = instance.block_of_warp()
-        self._running = Counter(self._block)
-        self._waiting = defaultdict[int, list[tuple[int, int]]](list)
+        self.instructions, self.port_cycles, self.ports = Counter[str](), Counter[str](), Counter[str]()
+        self.issued = self.barrier = self.finished = 0
+        self._names = [pool.name for pool in instance.machine.pools]
+        self._names += [""] * instance.machine.partitions
+        self._makespan = schedule.makespan
+        partitions = instance.partition_of_warp or schedule.partitions
+        self._floor = Floor(instance, schedule.paths, partitions)
+        self._latencies = [iter(row) for row in schedule.latencies] or _fixed(instance, schedule)
+        self._uses = [iter(row) for row in schedule.uses]
 
-    def step(self, cycle: int, executing: Iterable[int]) -> None:
+    def step(self, cycle: int, executing: Sequence[int]) -> None:
         """One cycle."""
-        self.arrive(cycle)
-        now = Counter[str]()
+        floor = self._floor
+        if cycle in floor.arrivals or cycle in floor.releases:
+            floor.begin(cycle)
         for warp in executing:
-            letter = self._letters[warp][self._done[warp]]
-            latency = next(self._latencies[warp])
-            self._done[warp] += 1
-            self._arrivals[cycle + latency].append(warp)
-            self.latency += latency - 1
-            now[letter] += 1
-        self._ready -= now
-        self.issued += now
-        for name, unit in self._units.items():
-            self._hold(cycle, unit, now[name])
-            if self._held[name] == unit.capacity:
-                self.ports[name] += self._ready[name]
-            else:
-                self.issue_slot += self._ready[name]
+            kind = floor.kinds[floor.kind(warp)]
+            held = kind.held(next(self._uses[warp])) if self._uses else kind.fixed
+            for pool, cycles in held:
+                self.instructions[self._names[pool]] += 1
+                self.port_cycles[self._names[pool]] += min(cycles, self._makespan - cycle)
+            floor.issue(cycle, warp, next(self._latencies[warp]), held)
+        self.issued += len(executing)
+        self.barrier += floor.at_barriers
+        self.finished += len(floor.at) - floor.unfinished
+        for kind_number, waiting in floor.ready.items():
+            self.ports[self._lacking(kind_number)] += len(waiting)
 
-    def _hold(self, cycle: int, unit: UnitClass, issued: int) -> None:
-        """Which ports are held in this cycle, after those that are free again."""
-        releases = self._releases[unit.name]
-        while releases and releases[0][0] <= cycle:
-            self._held[unit.name] -= releases.popleft()[1]
-        if issued:
-            self._held[unit.name] += issued
-            releases.append((cycle + unit.interval, issued))
-        self.port_cycles[unit.name] += self._held[unit.name]
-
-    def arrive(self, cycle: int) -> None:
-        """Warps come to their next place: ready, at a barrier, or at their end."""
-        coming = deque(self._arrivals.pop(cycle, ()))
-        while coming:
-            warp = coming.popleft()
-            letters, block = self._letters[warp], self._block[warp]
-            letter = letters[self._done[warp]] if self._done[warp] < len(letters) else None
-            if letter is None:
-                self._running[block] -= 1
-                self.ends.append(cycle)
-            elif letter == BARRIER:
-                self._waiting[block].append((warp, cycle))
-            else:
-                self._ready[letter] += 1
-                continue
-            if len(self._waiting[block]) == self._running[block]:
-                for passing, since in self._waiting.pop(block, ()):
-                    self.barrier += cycle - since
-                    self._done[passing] += 1
-                    coming.append(passing)
+    def _lacking(self, number: int) -> str:
+        """What keeps those back who are ready for this kind: its class before resources, and an issue slot last."""
+        kind, free = self._floor.kinds[number], self._floor.free
+        groups = ((kind.holds[-1][0],), *kind.uses, (kind.holds[0][0],))
+        return next(self._names[pools[0]] for pools in groups if not any(free[pool] for pool in pools))
 
 
-def _letters(instance: Instance, schedule: Schedule) -> Iterator[tuple[str, ...]]:
-    """The class of every place on the path of every warp, barriers included; equal paths are read once."""
-    rows: dict[tuple[int, int], tuple[str, ...]] = {}
+def _fixed(instance: Instance, schedule: Schedule) -> list[Iterator[int]]:
+    """For every warp the latencies of its instructions, which the instance leaves no choice; equal paths share them."""
+    rows: dict[tuple[int, int], list[int]] = {}
     for program, path in zip(instance.programs(), schedule.paths, strict=True):
-        key = id(program), id(path)
-        if key not in rows:
-            rows[key] = tuple(program.places[place].unit for place in path)
-        yield rows[key]
-
-
-def _latencies(
-    units: dict[str, UnitClass], schedule: Schedule, letters: list[tuple[str, ...]]
-) -> Iterable[Iterable[int]]:
-    """For every warp the latencies of its instructions, in order."""
-    if schedule.latencies:
-        return schedule.latencies
-    return ([units[letter].latency.most for letter in own if letter != BARRIER] for own in letters)
+        if (id(program), id(path)) not in rows:
+            executed = [place for place in path if program.places[place].unit != BARRIER]
+            rows[id(program), id(path)] = [most for _, most in latencies(instance.machine, program, executed)]
+    keys = zip(map(id, instance.programs()), map(id, schedule.paths), strict=True)
+    return [iter(rows[key]) for key in keys]

@@ -23,6 +23,7 @@ from makespan.simulate.policies import Adversarial, Policy, Ranked, arbiters, si
 from makespan.simulate.runner import Runner
 from makespan.simulate.semantics import Issue, State, finished, moved, ready, released
 from makespan.simulate.statistics import statistics
+from makespan.strings import parse_string
 from tests.oracle import brute_force, obeys
 from tests.strategies import (
     barrier_instances,
@@ -345,6 +346,28 @@ def test_statistics_of_a_schedule_by_hand() -> None:
     ways = counts.warps
     assert (ways.issuing, ways.latency, ways.ports, ways.issue_slot) == (4, 4, {"C": 0, "L": 2}, 0)
     assert (ways.barrier, ways.finished, ways.total) == (0, 2, 12)
+
+
+@pytest.mark.parametrize(
+    ("string", "makespan", "latency"),
+    [
+        ("LC", 6, 4),  # 0 L0 | 1 - | 2 L1 | 3 C0 | 4 - | 5 C1
+        ("L()C()", 5, 2),  # 0 L0 | 1 C0 | 2 L1 | 3 C1 | 4 the load of warp 1 is still under way
+    ],
+)
+def test_statistics_of_partitions_by_hand(string: str, makespan: int, latency: int) -> None:
+    """Each warp has a partition of its own; warp 1 waits for two cycles, as the load of warp 0 holds what is shared."""
+    units = UnitClass("C", 1), UnitClass("L", 1, 1, Latency(3, 3), uses=(Use(("lsu",), 2, 2),))
+    lsu = Resource("lsu", 1, shared=True)
+    machine = Machine("m", units, 1, partitions=2, assignment=Assignment.MODULO, resources=(lsu,))
+    instance = Instance.of(parse_string(string, machine), 2, machine)
+    counts = statistics(instance, run(instance, "oldest"))
+    assert (counts.makespan, counts.issue_slots) == (makespan, 2 * makespan)
+    used = {name: (use.instructions, use.port_cycles, use.offered) for name, use in counts.classes.items()}
+    assert used == {"C": (2, 2, 2 * makespan), "L": (2, 2, 2 * makespan), "lsu": (2, 4, makespan)}
+    ways = counts.warps
+    assert (ways.issuing, ways.latency, ways.ports) == (4, latency, {"C": 0, "L": 0, "lsu": 2})
+    assert (ways.issue_slot, ways.barrier, ways.finished, ways.total) == (0, 0, 2, 2 * makespan)
 
 
 @settings(max_examples=200)

@@ -17,7 +17,7 @@ from makespan.machine import Scheduler
 from makespan.schedule import Schedule
 from makespan.simulate import run, runner
 from makespan.simulate.choices import Choices, Routes, routes
-from makespan.simulate.policies import Policy, simulated
+from makespan.simulate.policies import Policy, members, simulated
 
 Rule = Callable[[int, int, int, bool], tuple[int, ...]]
 """(ready since cycle, warp, instructions done, whether it is the laggard) -> sort key; the smallest execute first."""
@@ -161,9 +161,9 @@ def _run(instance: Instance, chosen: Routes, laggard: int, rule: Rule, limits: L
 class _Ruled(Policy):
     """A rule, in one partition."""
 
-    def __init__(self, rule: Rule, warps: int, laggard: int) -> None:
+    def __init__(self, rule: Rule, laggard: int) -> None:
         self._rule, self._laggard = rule, laggard
-        self._done = [0] * warps
+        self._done = Counter[int]()
 
     def pick(self, able: Sequence[int]) -> int:
         """The one with the smallest key; rules for machines without a promise do not ask who is ready since when."""
@@ -174,9 +174,8 @@ class _Ruled(Policy):
 
 def _ruled(instance: Instance, chosen: Routes, laggard: int, rule: Rule) -> list[Policy]:
     """The rule for every partition, each with a laggard of its own: the last of its warps up to `laggard`."""
-    partitions = range(instance.machine.partitions)
-    before = chosen.partitions[: laggard + 1]
-    return [_Ruled(rule, chosen.partitions.count(part), before.count(part) - 1) for part in partitions]
+    warps = [members(chosen, part) for part in range(instance.machine.partitions)]
+    return [_Ruled(rule, max((warp for warp in own if warp <= laggard), default=-1)) for own in warps]
 
 
 class _Gate:
