@@ -24,7 +24,7 @@ from makespan.cli.window import check_window, gantt_option, window, window_optio
 from makespan.errors import InputError
 from makespan.instance import MAX_WARPS, Instance
 from makespan.schedule import Schedule
-from makespan.simulate.choices import GROUP_SIZE, LATENCIES, PATHS, Choices
+from makespan.simulate.choices import ASSIGNMENTS, GROUP_SIZE, LATENCIES, PATHS, Choices
 from makespan.simulate.policies import POLICIES
 from makespan.stopwatch import within
 from makespan.strings import NamedInstance
@@ -57,6 +57,20 @@ ALL = "all"
     help="of every warp, where its kernel leaves a choice",
 )
 @click.option(
+    "--intervals",
+    type=click.Choice(LATENCIES),
+    default=LATENCIES[0],
+    show_default=True,
+    help="for which ports are held, where there is a range",
+)
+@click.option(
+    "--assignment",
+    type=click.Choice(ASSIGNMENTS),
+    default=ASSIGNMENTS[0],
+    show_default=True,
+    help="of warps to partitions, where the machine says none",
+)
+@click.option(
     "--group-size",
     type=click.IntRange(1, MAX_WARPS),
     default=GROUP_SIZE,
@@ -76,6 +90,8 @@ def command(
     policy: str,
     latency: str,
     route: str,
+    intervals: str,
+    assignment: str,
     group_size: int,
     seed: int,
     time_limit: float,
@@ -96,7 +112,7 @@ def command(
     """
     with within(time_limit) as reading:
         asked = instances(**source)
-    choices = Choices(latency, route, seed, group_size)
+    choices = Choices(latency, route, seed, group_size, intervals, assignment)
     _check_pictures(policy, gantt, plot, len(asked))
     check_window(gantt, first, end)
     output = text_form(output, quiet=quiet)

@@ -91,10 +91,45 @@ def test_the_json_of_one_run_adds_up(simulate: Runner) -> None:
     total = sum(value for value in ways.values() if isinstance(value, int)) + sum(ways["waiting_for_ports"].values())
     assert done.code == 0
     assert document["schema"] == "makespan.simulation/1"
-    assert document["choices"] == {"latency": "random", "route": "first", "seed": 7, "group_size": 2}
+    assert document["choices"] == {
+        "latency": "random", "route": "first", "seed": 7, "group_size": 2, "intervals": "most", "assignment": "modulo",
+    }  # fmt: skip
     assert document["blocks"] == 2
     assert total == 6 * document["makespan"]
     assert document["is_bound"] is False
+
+
+SM = """
+name = "sm"
+partitions = 2
+[issue]
+width = 1
+[resources.lsu]
+capacity = 1
+shared = true
+[units.C]
+capacity = 1
+[units.L]
+capacity = 1
+latency = [2, 6]
+uses = { lsu = [1, 3] }
+"""
+
+
+def test_warps_that_run_ahead_in_partitions_are_simulated_and_enclosed(simulate: Runner, tmp_path: Path) -> None:
+    (tmp_path / "sm.toml").write_text(SM)
+    question = ("--string", "L()C()C(1)", "--warps", 2, "--machine", tmp_path / "sm.toml")
+    done = simulate(*question, "--policy", "gty")
+    assert done.code == 0
+    assert done.out.splitlines()[0] == "simulated: 10 cycles under gty, in one run; this is not a bound"
+    assert "runs with latency: most, intervals: most, partitions: modulo, seed 0, fetch groups of 8" in done.out
+    assert "  lsu held                         6   60.0 %  2 instructions" in done.out
+    assert "  waiting for lsu                  3   15.0 %" in done.out
+    done = simulate(*question, "--policy", "lrr", "--quiet", "--intervals", "least", "--assignment", "random")
+    assert done.out == "simulated: 8 cycles under lrr, in one run; this is not a bound\n"
+    document = json.loads(simulate(*question, "--format", "json").out)
+    assert {found["makespan"] for found in document["runs"]} == {10}
+    assert document["result"]["lower"] == document["result"]["upper"] >= 10
 
 
 def test_a_range_has_a_row_for_each_number_of_warps(simulate: Runner) -> None:

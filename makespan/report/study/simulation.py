@@ -29,8 +29,12 @@ def verdict(instance: Instance, policy: str, makespan: int) -> str:
 def settings(instance: Instance, choices: Choices) -> str:
     """One line: what no policy decides, as far as the instance leaves it open."""
     said = []
-    if not instance.machine.fixed_latencies:
+    if not instance.fixed_latencies:
         said.append(f"latency: {choices.latency}")
+    if not instance.machine.fixed_uses:
+        said.append(f"intervals: {choices.interval}")
+    if instance.partition_of_warp is None:
+        said.append(f"partitions: {choices.assignment}")
     if any(not group.program.is_chain for group in instance.groups):
         said.append(f"route: {choices.path}")
     return f"runs with {', '.join([*said, f'seed {choices.seed}', f'fetch groups of {choices.group_size}'])}"
@@ -88,6 +92,8 @@ def settings_document(choices: Choices) -> dict[str, Any]:
         "route": choices.path,
         "seed": choices.seed,
         "group_size": choices.group_size,
+        "intervals": choices.interval,
+        "assignment": choices.assignment,
     }
 
 
@@ -116,7 +122,7 @@ def _ways(counts: Statistics) -> Iterator[str]:
     rows = {
         "issuing": ways.issuing,
         "latency passes": ways.latency,
-        **{f"waiting for a port of {name}": cycles for name, cycles in ways.ports.items()},
+        **{f"waiting for {_ports(name)}": cycles for name, cycles in ways.ports.items()},
         "waiting for an issue slot": ways.issue_slot,
         "waiting at a barrier": ways.barrier,
         "finished": ways.finished,
@@ -125,6 +131,11 @@ def _ways(counts: Statistics) -> Iterator[str]:
     for name, spent in rows.items():
         if spent:
             yield _line(name, spent, ways.total)
+
+
+def _ports(name: str) -> str:
+    """A class or a resource, which has a longer name, in a line of the table."""
+    return f"a port of {name}" if name.isupper() else name
 
 
 def _line(name: str, part: int, whole: int) -> str:
