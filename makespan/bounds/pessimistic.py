@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import NamedTuple
 
-from makespan.bounds import theorem_1s
 from makespan.bounds.phases import Segment, segments_of, sums
+from makespan.bounds.theorem_1s import bound as bound_of_multiprocessor
 from makespan.feature import BARRIERS, DELAYS, MULTIPROCESSOR, PROGRAMS, SCHEDULER, TIMES
 from makespan.instance import Instance
 from makespan.machine import Machine, UnitClass
@@ -37,7 +37,7 @@ def pessimistic(instance: Instance) -> int:
     issue width (docs/theory.md, 2).
     """
     if MULTIPROCESSOR & instance.features.keys():
-        return theorem_1s.bound(instance)
+        return bound_of_multiprocessor(instance)
     instance.require(KNOWS, "the bound M^L + M^C")
     if instance.has_barriers:
         return _with_barriers(instance)

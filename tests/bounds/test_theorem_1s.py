@@ -1,15 +1,22 @@
 """Theorem 1S against the definition: partitions, resources, and warps that run ahead."""
 
+from collections.abc import Callable, Iterable
 from dataclasses import replace
+from importlib import import_module
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from makespan.bounds import closed_form, least_possible, pessimistic, theorem_1s
+from makespan.bounds import alone, closed_form, gates, least_possible, pessimistic, theorem_1s
+from makespan.bounds.gates import SLOT as SLOTS
+from makespan.bounds.gates import Gate, Ports
 from makespan.errors import UnsupportedError
 from makespan.instance import Instance
-from makespan.machine import Machine, UnitClass
+from makespan.machine import Assignment, Latency, Machine, Resource, UnitClass, Use
+from makespan.program import Program
+from makespan.result import Anomaly, outlasted
+from makespan.strings import parse_string
 from tests.oracle import brute_force
 from tests.strategies import instances, multiprocessor_instances
 
@@ -53,3 +60,135 @@ def test_delays_need_no_slot_which_it_does_not_know() -> None:
     assert theorem_1s(delayed) is None
     with pytest.raises(UnsupportedError, match="delay"):
         pessimistic(delayed)
+
+
+def machine(capacity: int = 1, interval: int = 1, width: int | None = None, *, shared: bool = False) -> Machine:
+    """Two partitions with a class C; warps belong to them as the adversary likes."""
+    return Machine("two", (UnitClass("C", capacity, interval, shared=shared),), width, partitions=2)
+
+
+def question(string: str, warps: int, on: Machine, blocks: int = 1) -> Instance:
+    return Instance.of(parse_string(string, on), warps, on, blocks=blocks)
+
+
+theorem = import_module("makespan.bounds.theorem_1s")  # the package has the function under this name
+
+TWO_PORTS = Machine("two ports", (UnitClass("C", 2, interval=3),))
+PIPES = Machine(
+    "pipes", (UnitClass("C", 1, uses=(Use(("a", "b"), 3, 3),)),), 1, resources=(Resource("a", 1), Resource("b", 1))
+)
+
+PENDING = question("C()@5|C(1)", 1, machine())
+HELD = question("C|C", 1, machine(interval=3))
+BESIDE = question("C", 3, machine())
+SHARED = question("C()@4", 2, machine(interval=2, shared=True))
+SLOT = question("C()@3", 4, machine(2, width=1))
+ALTERNATIVES = question("C", 3, PIPES)
+OWN = question("C()C()C()", 1, TWO_PORTS)
+LAST = question("C()@5", 1, machine())
+BLOCKS = question("C()|C()", 4, Machine("one port", (UnitClass("C", 1),)), blocks=2)
+
+
+@pytest.mark.parametrize(
+    ("instance", "longest", "upper"),
+    [
+        (PENDING, 6, 6),  # issued in 0, at the barrier in 1, the next one in 5
+        (HELD, 4, 4),  # the port is free again in 3
+        (BESIDE, 2, 2),
+        (SHARED, 6, 6),
+        (SLOT, 4, 4),
+        (ALTERNATIVES, 4, 6),
+        (OWN, 4, 6),  # the third one waits for the port of the first
+        (LAST, 5, 5),
+        (BLOCKS, 8, 8),
+    ],
+)
+def test_by_hand(instance: Instance, longest: int, upper: int) -> None:
+    assert (brute_force(instance).upper, pessimistic(instance)) == (longest, upper)
+
+
+def _nothing_later(self: Ports, unit: str, prices: object, *, since: int = 0) -> int:
+    return 0 if since else _CHARGE(self, unit, prices, since=since)  # type: ignore[arg-type]
+
+
+def _without(wanted: Callable[[Gate], bool]) -> Callable[[Ports, Iterable[str]], tuple[Gate, ...]]:
+    return lambda self, units: tuple(gate for gate in _GATES(self, units) if not wanted(gate))
+
+
+_CHARGE, _GATES, _OTHERS, _OF = Ports.charge, Ports.gates, theorem._Crowd.others, Ports.of
+
+
+@pytest.mark.parametrize(
+    ("instance", "where", "name", "wrong"),
+    [
+        (PENDING, theorem, "residues", lambda program, todo: {}),
+        (HELD, theorem, "_occupied", lambda instance, ports, segments: [{}, {}]),
+        (BESIDE, theorem._Crowd, "others", lambda self, *held: _OTHERS(self._replace(beside=0), *held)),
+        (SHARED, Ports, "of", lambda machine: _OF(machine)._replace(shared=frozenset())),
+        (SHARED, gates, "over_cycles", lambda ends, value, since: value(since)),
+        (SLOT, Ports, "gates", _without(lambda gate: gate == (SLOTS,))),
+        (ALTERNATIVES, Ports, "gates", _without(lambda gate: len(gate) > 1)),
+        (OWN, Ports, "charge", _nothing_later),
+        (LAST, alone, "UNAWAITED", ("no number",)),
+    ],
+)
+def test_without_any_of_its_conditions_it_is_too_small(
+    monkeypatch: pytest.MonkeyPatch, instance: Instance, where: object, name: str, wrong: object
+) -> None:
+    monkeypatch.setattr(where, name, wrong)
+    assert pessimistic(instance) < brute_force(instance).upper
+
+
+@st.composite
+def departures(draw: st.DrawFn, instance: Instance) -> Instance:
+    """The same with shorter times and more ports, and with warps that are fewer or ahead where that is outlasted."""
+    outlasts, flags = outlasted(instance), st.booleans()
+    machine = instance.machine
+    more = {ports.name: ports.capacity + draw(st.integers(0, 1)) for ports in machine.ports}
+    units = tuple(
+        replace(
+            unit,
+            capacity=more[unit.name],
+            interval=draw(st.integers(1, unit.interval)),
+            latency=Latency(*[draw(st.integers(1, unit.latency.most))] * 2),
+            uses=tuple(Use(use.resources, *[draw(st.integers(1, use.most))] * 2) for use in unit.uses),
+        )
+        for unit in machine.units
+    )
+    resources = tuple(replace(resource, capacity=more[resource.name]) for resource in machine.resources)
+    width = machine.issue_width and machine.issue_width + draw(st.integers(0, 1))
+    changed = replace(machine, units=units, resources=resources, issue_width=width)
+    ahead = Anomaly.RUN_AHEAD in outlasts
+    groups = [(draw(_hastier(group.program, ahead=ahead)), group.warps) for group in instance.groups]
+    if Anomaly.FEWER_WARPS in outlasts and instance.blocks == 1 and instance.warps > 1 and draw(flags):
+        (first, warps), *rest = groups
+        groups = [(first, warps - 1)] * (warps > 1) + rest
+    return Instance.merged(groups, changed, blocks=instance.blocks)
+
+
+@st.composite
+def _hastier(draw: st.DrawFn, program: Program, *, ahead: bool) -> Program:
+    timings = []
+    for timing in program.timings:
+        stall, awaits = timing.stall, timing.awaits
+        if ahead and stall:
+            stall = draw(st.integers(1, stall))
+            awaits = tuple(token for token in awaits if draw(st.booleans()))
+        cycles = draw(st.integers(min(1, timing.latency[1]), timing.latency[1]))
+        timings.append(timing._replace(stall=stall, awaits=awaits, latency=(cycles, cycles)))
+    return replace(program, timings=tuple(timings))
+
+
+@given(st.data(), st.one_of(multiprocessor_instances(), multiprocessor_instances(barriers=False)))
+@settings(max_examples=30)
+def test_it_outlasts_what_it_says(data: st.DataObject, instance: Instance) -> None:
+    if theorem_1s(instance) is not None:
+        assert brute_force(data.draw(departures(instance))).upper <= pessimistic(instance)
+
+
+def test_what_leans_on_waits_at_barriers_or_on_places_of_warps_does_not_outlast_all() -> None:
+    assert set(Anomaly) - set(outlasted(PENDING)) == {Anomaly.RUN_AHEAD}
+    by_number = replace(machine(), assignment=Assignment.MODULO)
+    different = Instance.merged([(parse_string(string, by_number), 1) for string in ("C", "CC")], by_number)
+    assert set(Anomaly) - set(outlasted(different)) == {Anomaly.FEWER_WARPS}
+    assert outlasted(HELD) == outlasted(BESIDE) == tuple(Anomaly)

@@ -3,6 +3,7 @@
 from typing import Any
 
 from makespan.bounds import any_units
+from makespan.feature import MULTIPROCESSOR
 from makespan.instance import Instance
 from makespan.machine import Machine, Scheduler
 from makespan.report.provenance import versions
@@ -52,7 +53,12 @@ def claim(result: Result) -> dict[str, Any]:
 
 
 def bound_of_any_units(instance: Instance) -> int | None:
-    """`any_units` where it says more than the pessimistic bound, None where no class has an interval."""
+    """`any_units` where it says more than the pessimistic bound, None where no class has an interval.
+
+    Of real multiprocessors it says nothing.
+    """
+    if MULTIPROCESSOR & instance.features.keys():
+        return None
     return any_units(instance) if any(unit.interval > 1 for unit in instance.machine.units) else None
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from makespan.report.lines import WIDTH, assumptions, wrapped
 from makespan.report.result.document import bound_of_any_units
 from makespan.report.schedule.explanation import explain, words
-from makespan.result import Bounds, Result, Status
+from makespan.result import Anomaly, Bounds, Result, Status, outlasted
 from makespan.schedulability.gate import Deadline, Outcome
 from makespan.wording import PAPERS_NAME, cycles, pessimistic_name, scope
 
@@ -71,7 +71,10 @@ def bound_rows(result: Result) -> Iterator[tuple[str, str, str]]:
 
 def outlasting(result: Result) -> Iterator[tuple[str, int, str]]:
     """The bounds that hold even if the hardware departs from its machine: name, cycles, and from what in it."""
-    yield "robust", result.pessimistic, "holds even if warps run ahead, anything is shorter, ports more or warps fewer"
+    outlasts = outlasted(result.instance)
+    ahead = "warps run ahead, anything is" if Anomaly.RUN_AHEAD in outlasts else "latencies or intervals are"
+    fewer = "ports more or warps fewer" if Anomaly.FEWER_WARPS in outlasts else "or ports more"
+    yield "robust", result.pessimistic, f"holds even if {ahead} shorter, {fewer}"
     units = bound_of_any_units(result.instance)
     if units is not None:
         yield "any units", units, "holds however units of these throughputs are built"
