@@ -151,7 +151,7 @@ def test_what_is_unverified_is_what_the_page_says() -> None:
 
 
 MEMORY = "L=1+path/2+memory/1..32 X=1+path/2+memory/1 B=1+b-ports/1..4"
-TWO_PIPES = "I=1@2..14+fp32-int/2 S=1/8@4..29 D=1/16"
+TWO_PIPES = "I=1@2..15+fp32-int/2 S=1/8@4..29 D=1/16"
 
 
 @pytest.mark.parametrize(
@@ -224,6 +224,15 @@ def test_a_partitioned_gpu_says_what_is_known_of_each_operation(file: MachineFil
     assert file.caveats[-1].startswith("no latency is known for ")
     untimed = file.caveats[-1].removeprefix("no latency is known for ").partition(":")[0].split(", ")
     assert {"L", "X", "B"} <= set(untimed) <= {"L", "X", "B", "D", "T"}
+
+
+@pytest.mark.parametrize("file", PARTITIONED_GPUS.values(), ids=PARTITIONED_GPUS)
+def test_the_short_names_of_sources_are_those_that_the_notes_explain(file: MachineFile) -> None:
+    given = " ".join(str(datum.source) for datum in file.data)
+    used = set(
+        re.findall(r"GPGPU-Sim|Accel-Sim tuner|Accel-Sim|Huerta|Arafa|PPT-GPU|Mesa sm\d+|Nsight|SM answer", given)
+    )
+    assert used <= {note.partition(":")[0] for note in file.notes}
 
 
 def test_letters_run_on_every_shipped_gpu() -> None:
