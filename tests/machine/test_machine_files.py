@@ -156,13 +156,13 @@ TWO_PIPES = "I=1@2..15+fp32-int/2 S=1/8@4..29 D=1/16"
 @pytest.mark.parametrize(
     ("name", "classes"),
     [
-        ("volta", f"C=1/2@2..8 I=1/2@3..15 S=1/8@4..28 D=1/4@8..12 {MEMORY}"),
+        ("volta", f"C=1/2@2..8 I=1/2@3..15 S=1/8@4..28 D=1/4@8..15 {MEMORY}"),
         ("turing", f"C=1/2@2..8 I=1/2@3..15 H=1/2@6..8 S=1/8@4..29 D=1/16 T=1@8..22+t-ports/8..16 {MEMORY}"),
-        ("ampere-ga100", f"C=1/2@2..7 I=1/2@3..14 S=1/8@4..29 D=1/4@6..11 {MEMORY}"),
+        ("ampere-ga100", f"C=1/2@2..7 I=1/2@3..14 S=1/8@4..29 D=1/4@6..14 {MEMORY}"),
         ("ampere-ga10x", f"C=1@3..7+fp32 or fp32-int/2 {TWO_PIPES} T=1+t-ports/8..32 {MEMORY}"),
         ("ada", f"C=1@3..7+fp32 or fp32-int/2 {TWO_PIPES} {MEMORY}"),
-        ("hopper", f"C=1@4..7 I=1/2@2..14 S=1/8@4..29 D=1/2@6..11 {MEMORY}"),
-        ("blackwell-gb100", f"C=1@4..7 I=1/2@2..14 S=1/8@4..29 D=1/2@6..11 {MEMORY}"),
+        ("hopper", f"C=1@4..7 I=1/2@2..14 S=1/8@4..29 D=1/2@6..14 {MEMORY}"),
+        ("blackwell-gb100", f"C=1@4..7 I=1/2@2..14 S=1/8@4..29 D=1/2@6..14 {MEMORY}"),
         (
             "blackwell-gb20x",
             f"C=1@3..8+fp32 or fp32-int/2 I=1@2..15+fp32-int/2 S=1/8@4..29 D=1/16 T=1/8 {MEMORY}",
