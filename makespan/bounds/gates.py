@@ -15,7 +15,7 @@ SLOT = ""
 """Stands for the issue slots of a partition among the names of classes and resources."""
 
 Gate = tuple[str, ...]
-"""Names of classes or resources; the pools are those of these names in the partition of the warp that is kept out."""
+"""Names of classes or resources, sorted; the pools are those of these names in the partition of who is kept out."""
 
 
 class Hold(NamedTuple):
@@ -87,7 +87,7 @@ class Ports(NamedTuple):
 def _holds(unit: UnitClass) -> tuple[Hold, ...]:
     return (
         Hold((unit.name,), unit.interval, unit.interval),
-        *(Hold(use.resources, use.least, use.most) for use in unit.uses),
+        *(Hold(tuple(sorted(use.resources)), use.least, use.most) for use in unit.uses),
     )
 
 
