@@ -3,11 +3,12 @@
     python -m benchmarks.closed_form --instances 50000 --seed 1
     python -m benchmarks.closed_form --kind barriers --seconds 600
     python -m benchmarks.closed_form --kind slots --kind laps --instances 20000
+    python -m benchmarks.closed_form --kind multiprocessor --instances 5000
 
 Each instance is of one of `KINDS`, with one to three classes of one to three ports, equal or different strings or
-automata; the measure is the plain search. Instances that it does not finish in `--patience` seconds are left out. One
-JSON line per kind at the end: instances (different ones), bounds that are attained, sharper than the pessimistic bound,
-and below the exact value; with any of these last, the exit code is 1.
+automata; the measure is the search of all states. Instances that it does not finish in `--patience` seconds are left
+out. One JSON line per kind at the end: instances (different ones), bounds that are attained, sharper than the
+pessimistic bound, and below the exact value; with any of these last, the exit code is 1.
 """
 
 import argparse
@@ -18,11 +19,13 @@ import time
 from collections import Counter
 from typing import NamedTuple
 
+from benchmarks import multiprocessors
 from makespan import Instance, Limits, Machine, Program
 from makespan.bounds import pessimistic
 from makespan.bounds.closed_form import CLOSED_FORMS
-from makespan.engines.search import plain
+from makespan.engines.search import plain, whole
 from makespan.errors import InputError
+from makespan.feature import MULTIPROCESSOR
 from makespan.machine import Latency, UnitClass
 from makespan.program import BARRIER, Place
 from makespan.result import Upper, UpperBound
@@ -44,6 +47,7 @@ class Kind(NamedTuple):
     short: float = 0.0  # how often a class has the latency 1
     long: int = 0  # the most latency of one class, and twice its least; 0: it is as that of the others
     width: int = 0  # the most issue width; 0: there is none
+    whole: bool = False  # a whole multiprocessor, as `benchmarks.multiprocessors` draws them
 
 
 KINDS = {
@@ -60,9 +64,10 @@ KINDS = {
     "slots": Kind(ports=4, interval=2, latency=12, warps=4, letters=8, width=2),
     "slots, ranges": Kind(latency=9, ranges=True, warps=3, letters=5, width=1),
     "laps": Kind(latency=2, long=16, warps=3, letters=24, width=1),
+    "multiprocessor": Kind(whole=True, barriers=True, automata=True, ranges=True),
 }
 
-OF_THEOREM_E = tuple(name for name, kind in KINDS.items() if not kind.width)
+OF_THEOREM_E = tuple(name for name, kind in KINDS.items() if not kind.width and not kind.whole)
 
 
 def machine(draw: random.Random, kind: Kind) -> Machine:
@@ -99,6 +104,8 @@ def program(draw: random.Random, kind: Kind, units: str) -> Program:
 
 def instance(draw: random.Random, kind: Kind) -> Instance:
     """Equal warps as often as different ones; with barriers, one block or two."""
+    if kind.whole:
+        return multiprocessors.instance(draw)
     chosen = machine(draw, kind)
     units = "".join(chosen.capacities)
     warps = draw.randint(1, kind.warps)
@@ -115,7 +122,8 @@ def instance(draw: random.Random, kind: Kind) -> Instance:
 
 def judge(one: Instance, patience: float) -> tuple[str, ...]:
     """What there is to count of an instance."""
-    exact = plain.solve(one, Limits(patience)).upper
+    search = whole if MULTIPROCESSOR & one.features.keys() else plain
+    exact = search.solve(one, Limits(patience)).upper
     found = [bound for form in CLOSED_FORMS if (bound := form(one)) is not None]
     if exact is None or not found:
         return ("left out",)
