@@ -6,11 +6,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from makespan.bounds.partitions import partitions, spreads
-from makespan.engines import Limits, partitioned
+from makespan.engines import Limits, partitioned, solve
 from makespan.engines.search import whole
 from makespan.instance import Instance
-from makespan.machine import Assignment, Machine, Resource, UnitClass, Use
+from makespan.machine import Assignment, Latency, Machine, Resource, UnitClass, Use
 from makespan.program import Program
+from makespan.result import Status, Upper
 from makespan.simulate import replay
 from tests.oracle import brute_force
 from tests.strategies import multiprocessor_instances
@@ -78,3 +79,42 @@ def test_a_partition_is_a_machine_of_its_own_with_what_is_used() -> None:
     assert cut is not None
     alone = Machine("m", units[:1], issue_width=1)
     assert cut.questions == {(2,): Instance.of("CC", 2, alone), (1,): Instance.of("CC", 1, alone)}
+
+
+def test_every_different_partition_is_asked_once_and_the_slowest_is_the_answer() -> None:
+    machine = Machine("m", (UnitClass("C", 1, interval=2), UnitClass("L", 1)), issue_width=1, partitions=4)
+    instance = Instance.of("CLCCLLCLCLCC", 9, machine)
+    result = solve(instance, best_case=True)
+    assert result.status is Status.EXACT
+    assert result.upper_evidence == Upper.PARTITIONS
+    cut = partitions(instance)
+    assert cut is not None
+    each = [solve(question, best_case=True) for question in cut.questions.values()]
+    assert [one.upper for one in result.partitions] == [one.bounds.upper for one in each]
+    assert result.bounds.upper == max(one.bounds.upper for one in each)
+    assert replay(instance, result.witness) == result.bounds.upper
+    assert result.best_case == max((one.best_case for one in each if one.best_case), key=lambda best: best.lower)
+
+
+def test_the_adversary_puts_the_warps_together_that_take_longest() -> None:
+    machine = Machine("m", (UnitClass("C", 1), UnitClass("L", 1, interval=4)), issue_width=1, partitions=2)
+    instance = Instance.merged([(Program.chain("C"), 2), (Program.chain("LL"), 2)], machine)
+    together = solve(instance, best_case=True)
+    assert together.bounds.upper == solve(Instance.of("LL", 2, replace(machine, partitions=1))).bounds.upper
+    assert together.witness.partitions[2] == together.witness.partitions[3]
+    modulo = replace(instance, machine=replace(machine, assignment=Assignment.MODULO))
+    apart = solve(modulo, best_case=True)
+    assert together.best_case == apart.best_case
+    assert apart.bounds.upper < together.bounds.upper
+
+
+def test_a_schedule_says_choices_that_only_another_partition_has() -> None:
+    units = (
+        UnitClass("C", 1, latency=Latency(2, 2)),
+        UnitClass("L", 1, latency=Latency(1, 3), uses=(Use(("bus",), 1, 2),)),
+    )
+    machine = Machine("m", units, 1, (), partitions=2, assignment=Assignment.MODULO, resources=(Resource("bus", 1),))
+    result = solve(Instance.merged([(Program.chain("CC"), 1), (Program.chain("LL"), 1)], machine))
+    assert result.witness.latencies == ((2, 2), (3, 3))
+    assert len(result.witness.uses[0]) == 2
+    assert replay(result.instance, result.witness) == result.bounds.upper == 6

@@ -3,7 +3,7 @@
 import random
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 
 from makespan.engines import BACKENDS, Limits, portfolio, solve
 from makespan.engines.certificate.engine import Certificates
@@ -19,7 +19,7 @@ from makespan.result import Bounds, Status, Upper, UpperBound
 from makespan.schedule import Schedule
 from makespan.simulate import replay
 from tests.oracle import brute_force
-from tests.strategies import instances, paper_instances
+from tests.strategies import instances, multiprocessor_instances, paper_instances
 
 
 @given(instances())
@@ -29,6 +29,26 @@ def test_auto_closes_the_gap_on_small_instances(instance: Instance) -> None:
     assert result.bounds == Bounds(truth.upper, truth.upper)
     assert result.best_case == Bounds(truth.lower, truth.lower)
     assert replay(instance, result.witness) == truth.upper
+
+
+@settings(max_examples=10)
+@given(multiprocessor_instances())
+def test_auto_closes_the_gap_on_small_multiprocessors(instance: Instance) -> None:
+    truth = brute_force(instance)
+    result = solve(instance, best_case=True)
+    assert result.bounds == Bounds(truth.upper, truth.upper)
+    assert result.best_case == Bounds(truth.lower, truth.lower)
+    assert replay(instance, result.witness) == truth.upper
+
+
+@settings(max_examples=10)
+@given(multiprocessor_instances())
+def test_bounds_alone_enclose_the_truth_of_a_multiprocessor(instance: Instance) -> None:
+    truth = brute_force(instance)
+    result = solve(instance, backend="certificate", best_case=True, limits=Limits(0))
+    assert result.bounds & Bounds(truth.upper, truth.upper) == Bounds(truth.upper, truth.upper)
+    assert result.best_case is not None
+    assert result.best_case & Bounds(truth.lower, truth.lower) == Bounds(truth.lower, truth.lower)
 
 
 @pytest.mark.parametrize("backend", [name for name in BACKENDS if name != "ilp"])  # it has no automata: test_ilp
@@ -120,7 +140,7 @@ def test_a_witness_that_does_not_replay_is_never_believed(engine: str, monkeypat
         monkeypatch.setattr(greedy, "schedules", lambda instance, limits, chosen: [lie])
     else:
         monkeypatch.setattr(convoy, "schedule", lambda instance: lie)
-    with pytest.raises(InvalidScheduleError, match="cycle 2: 0 instructions of class C"):
+    with pytest.raises(InvalidScheduleError, match="warp 1 issue, too: it is ready for class C"):
         solve(instance, backend="certificate")
 
 
