@@ -2,7 +2,7 @@
 
 Without a barrier, and with ports of its own for all that its warps use, no partition can see what another one does: a
 schedule of the whole is one schedule for each partition, and any such row of schedules is one of the whole. So its
-worst case is the largest of theirs.
+worst case is the largest of theirs. (docs/theory.md, 8, proposition Q.)
 """
 
 from collections.abc import Iterator, Sequence

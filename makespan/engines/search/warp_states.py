@@ -2,7 +2,7 @@
 
 What is pending is told by the places that need it, not by its name, so that results which the same places need are one.
 It is forgotten once it is sure to be there before the warp can come to any of them; and what the next place needs is
-no more than a time to wait.
+no more than a time to wait. (docs/theory.md, 8.)
 """
 
 from collections.abc import Iterable, Iterator, Sequence
