@@ -62,12 +62,10 @@ def _order(content: Content) -> tuple[int, Content]:
 
 def _alone(machine: Machine, used: set[str]) -> Machine | None:
     """One partition with the classes that are used, and what these use; None where some of that is shared."""
-    units = tuple(unit for unit in machine.units if unit.name in used)
-    needed = {name for unit in units for use in unit.uses for name in use.resources}
-    resources = tuple(resource for resource in machine.resources if resource.name in needed)
-    if any(unit.shared for unit in units) or any(resource.shared for resource in resources):
+    alone = machine.serving(used)
+    if any(ports.shared for ports in alone.ports):
         return None
-    return replace(machine, units=units, partitions=1, assignment=Assignment.ANY, resources=resources, operations=())
+    return replace(alone, partitions=1, assignment=Assignment.ANY)
 
 
 def spreads(instance: Instance) -> Iterator[Spread]:

@@ -1,8 +1,8 @@
 """A machine as a value: classes of execution units on one streaming multiprocessor."""
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from reprlib import Repr
 from types import MappingProxyType
@@ -354,6 +354,13 @@ class Machine:
     def fixed_uses(self) -> bool:
         """Whether the adversary has no resource and no interval to choose."""
         return all(use.is_fixed for unit in self.units for use in unit.uses)
+
+    def serving(self, units: Collection[str]) -> "Machine":
+        """What instructions of these classes meet of this machine: the classes, and the resources that they use."""
+        classes = tuple(unit for unit in self.units if unit.name in units)
+        used = {name for unit in classes for use in unit.uses for name in use.resources}
+        resources = tuple(resource for resource in self.resources if resource.name in used)
+        return replace(self, units=classes, resources=resources, operations=())
 
     @property
     def pools(self) -> tuple[Pool, ...]:

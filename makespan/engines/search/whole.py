@@ -20,7 +20,7 @@ from makespan.engines.search.plain import SMALL_STATES
 from makespan.engines.search.warp_states import FINISHED, Move, WarpStates
 from makespan.feature import BARRIERS, MULTIPROCESSOR, PROGRAMS, TIMES
 from makespan.instance import Instance
-from makespan.machine.values import UnitClass
+from makespan.machine import Machine, UnitClass
 from makespan.program import BARRIER
 from makespan.result import Bounds, Upper
 from makespan.schedule import Schedule
@@ -96,7 +96,7 @@ class _System:
     """
 
     def __init__(self, instance: Instance) -> None:
-        self.instance, machine = instance, instance.machine
+        self.instance, machine = instance, _met(instance)
         self.warps = WarpStates(instance)
         self.partitions = machine.partitions
         private = [ports for ports in machine.ports if not ports.shared]
@@ -287,11 +287,16 @@ def obstacle(instance: Instance) -> str | None:
     return f"its programs have too many places and needs ({needs} > {MOST_NEEDS})" if needs > MOST_NEEDS else None
 
 
+def _met(instance: Instance) -> Machine:
+    return instance.machine.serving(set().union(*(group.program.units for group in instance.groups)))
+
+
 def is_small(instance: Instance) -> bool:
     """Whether there are at most `SMALL_STATES` ways to place the warps, by a guess that knows no pending results."""
-    units = instance.machine.units
+    machine = _met(instance)
+    units, ways = machine.units, 1
+    ports = sum(one.capacity * (1 if one.shared else machine.partitions) for one in machine.ports)
     slowest = max(unit.latency.most for unit in units)
-    ways, ports = 1, sum(one.capacity for one in instance.machine.ports)
     for group in instance.groups:
         timings = group.program.timings
         longest = max((timing.latency[1] for timing in timings), default=slowest)
