@@ -178,3 +178,9 @@ def test_long_loads_make_no_states() -> None:
         for cycles in (400, 40_000)
     ]
     assert [(one.upper, one.best_case) for one in found] == [(n, Bounds(n, n)) for n in (806, 80_006)]
+
+
+def test_programs_that_wait_for_everything_everywhere_are_refused() -> None:
+    """Tables of who waits for what are limited before they are made."""
+    letters = "".join(f"L({at // 2})" if at > 1 else "L()" for at in range(6000))
+    assert not ahead.applies(Instance.of(parse_string(letters, NARROW), 2, NARROW))

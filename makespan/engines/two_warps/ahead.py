@@ -10,12 +10,12 @@ from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, product
-from typing import NamedTuple
+from typing import TypeAlias
 
 from makespan.engines.finding import Finding
 from makespan.engines.limits import Limits
 from makespan.engines.two_warps.holdings import Chosen, Holdings
-from makespan.engines.two_warps.situations import Situation, Situations
+from makespan.engines.two_warps.situations import Range, Situations, entries
 from makespan.errors import BrokenPromiseError
 from makespan.feature import BARRIERS, PROGRAMS, TIMES, Feature
 from makespan.instance import Instance
@@ -25,23 +25,35 @@ from makespan.schedule import Schedule
 
 KNOWS = PROGRAMS | TIMES | BARRIERS | {Feature.RESOURCES, Feature.STALL_ON_USE}
 
+MAX_ENTRIES = 4_000_000
+"""Of what is known beforehand of the places of both programs."""
+
+_BYTES_PER_ENTRY = 200
 _BYTES_PER_STATE = 400
 _BYTES_PER_SITUATION = 1500
-_STATES_PER_LOOK = 500
+_EVENTS_PER_LOOK = 64
 _NEVER = 1 << 40
 
-State = tuple[int, int, int]
+State: TypeAlias = tuple[int, int, int]
 """The numbers of the situations of both warps, and of the holding."""
 
 
 def applies(instance: Instance) -> bool:
-    """Whether there are one or two warps, that meet at all barriers or at none, with what only this module knows."""
+    """Whether there are one or two warps in one block, with what only this module knows, and few enough places."""
     is_plain = not instance.features.keys() & {Feature.RESOURCES, Feature.STALL_ON_USE}
-    return instance.warps <= 2 and instance.blocks == 1 and not is_plain and not instance.beyond(KNOWS)
+    if instance.warps > 2 or instance.blocks > 1 or is_plain or instance.beyond(KNOWS):
+        return False
+    return _entries(instance) <= MAX_ENTRIES
+
+
+def _entries(instance: Instance) -> int:
+    return sum(entries(group.program) for group in instance.groups)
 
 
 def solve(instance: Instance, limits: Limits) -> Finding:
     """The exact worst and best case; nothing where limits do not suffice. This `applies` to the instance."""
+    if _entries(instance) * _BYTES_PER_ENTRY > limits.memory_bytes:
+        return Finding()
     events = _Events(instance)
     if not events.visit(limits):
         return Finding()
@@ -54,12 +66,8 @@ def best_case(instance: Instance, limits: Limits) -> Bounds | None:
     return solve(instance, limits).best_case
 
 
-class _Event(NamedTuple):
-    """So many cycles after the last event; of each warp what it holds if it issues, else None."""
-
-    cycle: int
-    chosen: tuple[Chosen | None, Chosen | None]
-    state: State
+_Event: TypeAlias = tuple[int, tuple[Chosen | None, Chosen | None], State]
+"""The cycles since the last event; of each warp what it holds if it issues, else None; the state then."""
 
 
 class _Events:
@@ -91,46 +99,50 @@ class _Events:
         waiting: list[dict[State, list[int]]] = [{} for _ in range(first.end + second.end + 1)]
         for start in self._starts:
             waiting[self._sum(start)][start] = [-1, -1, -1]
-        visited, live = 0, 0
+        visited, live, events = 0, 0, 0
         one, other, holding, cycles, sources = self._visited
+        places, places_of_other = first.place, second.place
         for number in range(len(waiting)):
             here, waiting[number] = waiting[number], {}
             for state, (latest, source, soonest) in here.items():
-                if visited % _STATES_PER_LOOK == 0 and not self._within(limits, live):
-                    return False
                 one.append(state[0])
                 other.append(state[1])
                 holding.append(state[2])
                 cycles.append(latest)
                 sources.append(source)
-                ended = True
-                for event in self._after(state):
-                    ended = False
-                    after = self._sorted(event.state)
-                    layer = waiting[self._sum(after)]
+                for cycle, _, (a, b, held) in self._after(state):
+                    if events % _EVENTS_PER_LOOK == 0 and not self._within(limits, live):
+                        return False
+                    events += 1
+                    layer = waiting[places[a] + places_of_other[b]]
+                    after = (b, a, held) if self._is_same and a > b else (a, b, held)
                     known = layer.get(after)
                     if known is None:
-                        layer[after] = [latest + event.cycle, visited, soonest + event.cycle]
+                        layer[after] = [latest + cycle, visited, soonest + cycle]
                         live += 1
                         continue
-                    if latest + event.cycle > known[0]:
-                        known[0], known[1] = latest + event.cycle, visited
-                    if soonest + event.cycle < known[2]:
-                        known[2] = soonest + event.cycle
-                if ended:
-                    ready = first.known[state[0]].ready, second.known[state[1]].ready
-                    if latest + max(ready[0][1], ready[1][1]) > self.longest:
-                        self.longest, self._last = latest + max(ready[0][1], ready[1][1]), visited
-                    self.shortest = min(self.shortest, soonest + max(ready[0][0], ready[1][0]))
+                    if latest + cycle > known[0]:
+                        known[0], known[1] = latest + cycle, visited
+                    if soonest + cycle < known[2]:
+                        known[2] = soonest + cycle
+                if number == len(waiting) - 1:
+                    self._end(state, latest, soonest)
                 visited += 1
             live -= len(here)
         return True
 
+    def _end(self, state: State, latest: int, soonest: int) -> None:
+        """Both warps have issued all; the state was visited last."""
+        (least, most), (least_of_other, most_of_other) = self._first.ready[state[0]], self._second.ready[state[1]]
+        if latest + max(most, most_of_other) > self.longest:
+            self.longest, self._last = latest + max(most, most_of_other), len(self._visited[0]) - 1
+        self.shortest = min(self.shortest, soonest + max(least, least_of_other))
+
     def _sum(self, state: State) -> int:
-        return self._first.known[state[0]].place + self._second.known[state[1]].place
+        return self._first.place[state[0]] + self._second.place[state[1]]
 
     def _within(self, limits: Limits, live: int) -> bool:
-        situations = len(self._first.known) + len(self._second.known)
+        situations = len(self._first.place) + len(self._second.place)
         size = live * _BYTES_PER_STATE + situations * _BYTES_PER_SITUATION + 40 * len(self._visited[0])
         if size > limits.memory_bytes:
             limits.need_memory()
@@ -139,17 +151,19 @@ class _Events:
 
     def _after(self, state: State) -> Iterator[_Event]:
         """Every next event; none where both warps have issued all."""
+        units = {self._first.unit[state[0]], self._second.unit[state[1]]}
+        if units == {""}:
+            return iter(())
+        return self._passing(state) if units <= {"", BARRIER} else self._issuing(state)
+
+    def _issuing(self, state: State) -> Iterator[_Event]:
+        """Somebody issues, who is not kept from it by a barrier."""
         first, second, ports = self._first, self._second, self._holdings
         a, b, holding = state
-        one, other = first.known[a], second.known[b]
-        unit = first.places[one.place].unit if one.place < first.end else ""
-        unit_of_other = second.places[other.place].unit if other.place < second.end else ""
-        if (unit, unit_of_other) in {(BARRIER, BARRIER), (BARRIER, ""), ("", BARRIER)}:
-            yield from self._passing(state, unit, unit_of_other)
-            return
-        low, high = self._span(one, unit, holding)
-        low_of_other, high_of_other = self._span(other, unit_of_other, holding)
-        for cycle in range(min(low, low_of_other), min(high, high_of_other) + 1) if unit or unit_of_other else ():
+        unit, unit_of_other = first.unit[a], second.unit[b]
+        low, high = self._span(first.ready[a], unit, holding)
+        low_of_other, high_of_other = self._span(second.ready[b], unit_of_other, holding)
+        for cycle in range(min(low, low_of_other), min(high, high_of_other) + 1):
             now = ports.later(holding, cycle)
             may, other_may = low <= cycle, low_of_other <= cycle
             for chosen, held in ports.taken(now, unit) if may else ():
@@ -158,37 +172,37 @@ class _Events:
                 if high_of_other > cycle or (other_may and not both):
                     left = ports.left(held)
                     for to in targets:
-                        yield _Event(cycle, (chosen, None), (to, second.later(b, cycle), left))
+                        yield cycle, (chosen, None), (to, second.later(b, cycle), left)
                 if both:
                     for also, all_held in ports.taken(held, unit_of_other):
                         left = ports.left(all_held)
                         for to, to_of_other in product(targets, second.issued(b, cycle)):
-                            yield _Event(cycle, (chosen, also), (to, to_of_other, left))
+                            yield cycle, (chosen, also), (to, to_of_other, left)
             for chosen, held in ports.taken(now, unit_of_other) if other_may else ():
                 both = may and not ports.one_slot and ports.free(held, unit) == 0
                 if high > cycle or (may and not both):
                     left = ports.left(held)
                     for to in second.issued(b, cycle):
-                        yield _Event(cycle, (None, chosen), (first.later(a, cycle), to, left))
+                        yield cycle, (None, chosen), (first.later(a, cycle), to, left)
 
-    def _span(self, situation: Situation, unit: str, holding: int) -> tuple[int, int]:
+    def _span(self, ready: Range, unit: str, holding: int) -> Range:
         """The cycles in which a warp can be the first to issue; never at a barrier, where it waits for the other."""
-        if unit in ("", BARRIER):
+        if not unit or unit == BARRIER:
             return _NEVER, _NEVER
         free = self._holdings.free(holding, unit)
-        return max(situation.ready[0], free), max(situation.ready[1], free)
+        return ready if free <= ready[0] else (free, max(ready[1], free))
 
-    def _passing(self, state: State, unit: str, unit_of_other: str) -> Iterator[_Event]:
+    def _passing(self, state: State) -> Iterator[_Event]:
         """Both stand at barriers, or one has finished; what follows can be issued in the same cycle."""
         first, second = self._first, self._second
         a, b, holding = state
-        ready, ready_of_other = first.known[a].ready, second.known[b].ready
+        ready, ready_of_other = first.ready[a], second.ready[b]
         for cycle in range(max(ready[0], ready_of_other[0]) - 1, max(ready[1], ready_of_other[1])):
             held = self._holdings.left(self._holdings.later(holding, cycle))
-            targets = first.issued(a, cycle) if unit else (first.begun(first.end),)
-            targets_of_other = second.issued(b, cycle) if unit_of_other else (second.begun(second.end),)
+            targets = first.issued(a, cycle) if first.unit[a] else (first.begun(first.end),)
+            targets_of_other = second.issued(b, cycle) if second.unit[b] else (second.begun(second.end),)
             for to, to_of_other in product(targets, targets_of_other):
-                yield _Event(cycle, (None, None), (to, to_of_other, held))
+                yield cycle, (None, None), (to, to_of_other, held)
 
     def witness(self) -> Schedule:
         """A longest schedule, once all states are visited."""
@@ -200,17 +214,18 @@ class _Events:
         courses = [_Course(0, self._first), _Course(1, self._second)]
         for at, to in pairwise(numbers):
             before, after = ((one[number], other[number], holding[number]) for number in (at, to))
-            event = self._between(before, after, cycles[to] - cycles[at])
-            for course, situation, chosen in zip(courses, before, event.chosen, strict=False):
-                course.follow(situation, cycles[to], chosen, is_issue=event.chosen != (None, None))
-            if self._sorted(event.state) != event.state:
+            chosen, state = self._between(before, after, cycles[to] - cycles[at])
+            for course, situation, taken in zip(courses, before, chosen, strict=False):
+                course.follow(situation, cycles[to], taken, is_issue=chosen != (None, None))
+            if self._sorted(state) != state:
                 courses.reverse()
         return self._schedule(sorted(courses, key=lambda course: course.warp)[: self._instance.warps])
 
-    def _between(self, before: State, after: State, cycle: int) -> _Event:
-        for event in self._after(before):
-            if event.cycle == cycle and self._sorted(event.state) == after:
-                return event
+    def _between(self, before: State, after: State, cycle: int) -> tuple[tuple[Chosen | None, Chosen | None], State]:
+        """What happens in the event so many cycles after a state that leads to another, and that one as it comes."""
+        for later, chosen, state in self._after(before):
+            if later == cycle and self._sorted(state) == after:
+                return chosen, state
         raise BrokenPromiseError("no event leads from a state of two warps to the one that came from it")
 
     def _schedule(self, courses: Sequence["_Course"]) -> Schedule:
@@ -252,7 +267,7 @@ class _Course:
 
     def follow(self, situation: int, cycle: int, chosen: Chosen | None, *, is_issue: bool) -> None:
         """Take part in an event, or not."""
-        place = self._situations.known[situation].place
+        place = self._situations.place[situation]
         if is_issue and chosen is None:
             return
         begin = cycle if is_issue else cycle + 1  # of what comes after a barrier

@@ -4,8 +4,9 @@ All cycles are counted from the last event (an issue, or the end of a barrier), 
 1 or later. A latency out of a range is settled only when its result is waited for, so cycles come as [least, most].
 """
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+from typing import TypeAlias
 
 from makespan.machine import Machine
 from makespan.program import BARRIER, Place, Program, Timing
@@ -17,33 +18,37 @@ _FAR = 1 << 40
 _MOST_STEPS = 64
 """How far back a place looks for what it waits for at least; any number is right."""
 
-Range = tuple[int, int]
+Range: TypeAlias = tuple[int, int]
 
 
-class Situation(NamedTuple):
-    """The `place` that comes next, from when on its warp is ready for it, and which tokens it may wait for after it.
+Situation: TypeAlias = tuple[int, Range, tuple[tuple[int, Range], ...]]
+"""The place that comes next, from when on its warp is ready for it, and which tokens it may wait for after it.
 
-    At the end of the program, `ready` says when the warp has finished.
-    """
-
-    place: int
-    ready: Range
-    pending: tuple[tuple[int, Range], ...]
+At the end of the program, the warp has finished when it is ready.
+"""
 
 
 class Situations:
     """All situations of the warps of a program, by number, as they are met; equal futures have one number.
 
     A warp that blocks is one in which every place sets the same token and waits for it.
+
+    Attributes:
+        place: of every situation the place that comes next.
+        unit: its class, or a barrier, or "" at the end.
+        ready: the cycles in which the warp becomes ready for it.
     """
 
     def __init__(self, program: Program, machine: Machine) -> None:
         self.end = program.end
         self.places, self.timings = program.places, _by_results(program.timings or _blocking(program, machine))
-        self.known: list[Situation] = []
+        self.place: list[int] = []
+        self.unit: list[str] = []
+        self.ready: list[Range] = []
+        self._pending: list[tuple[tuple[int, Range], ...]] = []
+        self._issued: list[dict[int, tuple[int, ...]]] = []
+        self._later: list[dict[int, int]] = []
         self._numbers: dict[Situation, int] = {}
-        self._issued: dict[Range, tuple[int, ...]] = {}
-        self._later: dict[Range, int] = {}
         self._first = _first_awaiting(self.places, self.timings)
         self._same = [_representatives(first) for first in self._first]
         self._gaps = _gaps(program, self.timings, machine)
@@ -57,25 +62,27 @@ class Situations:
 
     def issued(self, number: int, cycle: int) -> tuple[int, ...]:
         """The situations after the place was issued, or its barrier passed, in this cycle: one for each successor."""
-        found = self._issued.get((number, cycle))
+        found = self._issued[number].get(cycle)
         if found is None:
-            place, _, pending = self.known[number]
-            timing = self.timings[place]
-            after = {token: (least - cycle, most - cycle) for token, (least, most) in pending}
+            place = self.place[number]
+            timing, after = self.timings[place], self._pending_after(number, cycle)
             for token in timing.sets:
-                after[token] = _later(timing.latency, after.get(token, (0, 0)))
+                after[token] = _later(timing.latency, after.get(token, timing.latency))
             found = tuple(self._settled(to, timing.stall, after) for to in self.places[place].successors)
-            self._issued[number, cycle] = found
+            self._issued[number][cycle] = found
         return found
 
     def later(self, number: int, cycle: int) -> int:
         """The situation after an event in this cycle in which the warp took no part."""
-        found = self._later.get((number, cycle))
+        found = self._later[number].get(cycle)
         if found is None:
-            place, (least, most), pending = self.known[number]
-            after = {token: (first - cycle, last - cycle) for token, (first, last) in pending}
-            found = self._later[number, cycle] = self._numbered(place, (least - cycle, most - cycle), after)
+            least, most = self.ready[number]
+            ready, after = (least - cycle, most - cycle), self._pending_after(number, cycle)
+            found = self._later[number][cycle] = self._numbered(self.place[number], ready, after)
         return found
+
+    def _pending_after(self, number: int, cycle: int) -> dict[int, Range]:
+        return {token: (least - cycle, most - cycle) for token, (least, most) in self._pending[number]}
 
     def _settled(self, place: int, stall: int, pending: Mapping[int, Range]) -> int:
         """The warp comes to this place, with these tokens pending."""
@@ -97,10 +104,14 @@ class Situations:
                 stands_for = same.get(token, END)
                 merged[stands_for] = _later(cycles, merged.get(stands_for, cycles))
         kept = tuple(sorted(self._mattering(place, ready[0], merged))) if merged else ()
-        situation = Situation(place, ready, kept)
-        number = self._numbers.setdefault(situation, len(self.known))
-        if number == len(self.known):
-            self.known.append(situation)
+        number = self._numbers.setdefault((place, ready, kept), len(self.place))
+        if number == len(self.place):
+            self.place.append(place)
+            self.unit.append("" if place == self.end else self.places[place].unit)
+            self.ready.append(ready)
+            self._pending.append(kept)
+            self._issued.append({})
+            self._later.append({})
         return number
 
     def _mattering(self, place: int, ready: int, pending: dict[int, Range]) -> Iterator[tuple[int, Range]]:
@@ -142,6 +153,22 @@ class Situations:
                 for to in self.places[at].successors:
                     soonest[to] = min(after, soonest.get(to, after))
         return needed
+
+
+def entries(program: Program) -> int:
+    """How much is known beforehand, in entries of tables: which results there are, and who waits for them where."""
+    first_set: dict[int, int] = {}
+    last_awaited: dict[int, int] = {}
+    setting = Counter(token for sets in {timing.sets for timing in program.timings} for token in sets)
+    found = program.end
+    for at, timing in enumerate(program.timings):
+        found += sum(setting[token] for token in timing.awaits)
+        for token in timing.sets:
+            first_set.setdefault(token, at)
+        last_awaited |= dict.fromkeys(timing.awaits, at)
+    return found + sum(
+        setting[token] * max(0, at - first_set[token]) for token, at in last_awaited.items() if token in first_set
+    )
 
 
 def _later(one: Range, other: Range) -> Range:
@@ -239,15 +266,17 @@ def _sole_ports(place: Place, machine: Machine) -> dict[str, int]:
 
 
 def _dominators(program: Program) -> list[int]:
-    """For every place the last other one that is on every way to it; -1 if there is none."""
+    """For every place the last other one that is on every way to it; -1 if there is none near enough."""
     found = [-2] * (program.end + 1)
     for start in program.starts:
         found[start] = -1
 
     def common(one: int, other: int) -> int:
-        while one != other:
+        for _ in range(_MOST_STEPS):
+            if one == other:
+                return one
             one, other = (found[one], other) if one > other else (one, found[other])
-        return one
+        return -1
 
     for at, place in enumerate(program.places):
         for to in place.successors:
