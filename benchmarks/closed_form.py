@@ -63,6 +63,7 @@ KINDS = {
     "long latencies": Kind(latency=20, short=0.4, letters=9),
     "slots": Kind(ports=4, interval=2, latency=12, warps=4, letters=8, width=2),
     "slots, ranges": Kind(latency=9, ranges=True, warps=3, letters=5, width=1),
+    "slot and ports": Kind(interval=4, latency=5, ranges=True, warps=3, letters=5, width=1),
     "laps": Kind(latency=2, long=16, warps=3, letters=24, width=1),
     "multiprocessor": Kind(whole=True, barriers=True, automata=True, ranges=True),
 }

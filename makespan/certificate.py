@@ -118,8 +118,12 @@ class Weights:
         classes: those whose ports the theorem counts; each has one port, or an interval of one cycle.
         caps: by class, from its mass up to the largest mass of all; what exceeds its mass has a price.
         reserves: for every group and place, what may be reserved there, increasing; in a string, one number.
+        thresholds: by class, in cycles: a pair begins only with an instruction behind which its warp is always ready
+            again within so many. None without an issue slot that binds and warps that run ahead; else a pair takes
+            nothing of the cycle in which an instruction takes the slot, and mass and cap are less by it.
     """
 
     classes: tuple[str, ...]
     caps: tuple[int, ...]
     reserves: tuple[tuple[tuple[int, ...], ...], ...] = field(repr=False)
+    thresholds: tuple[int, ...] = ()

@@ -11,7 +11,7 @@ of it and of equal ones behind it: of those that are enough for the pair the lea
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -45,15 +45,19 @@ class Pairing:
     Args:
         limits: for each place what it and the equal ones behind it have on any path, up to the cap; the end has none.
         reserves: for each place, increasing.
+        apart: the places at which no pair begins.
     """
 
     program: Program
     masses: Mapping[str, int]
     limits: tuple[int, ...]
     reserves: tuple[tuple[int, ...], ...]
+    apart: Set[int] = frozenset()
 
     @classmethod
-    def scan(cls, program: Program, masses: Mapping[str, int], caps: Mapping[str, int]) -> "Pairing":
+    def scan(
+        cls, program: Program, masses: Mapping[str, int], caps: Mapping[str, int], apart: Set[int] = frozenset()
+    ) -> "Pairing":
         """Each pair takes what it can on every path; classes without a mass, and barriers, take no part.
 
         >>> Pairing.scan(Program.chain("CLLC"), {"C": 2, "L": 3}, {"C": 2, "L": 3}).reserves
@@ -80,8 +84,9 @@ class Pairing:
                 if units[after] == unit:
                     coming[after].update(max(0, reserve - own) for reserve in kept)
                 else:
-                    coming[after].update(min(own - reserve, limits[after]) for reserve in kept)
-        return cls(program, masses, tuple(limits), tuple(found))
+                    room = 0 if at in apart else limits[after]
+                    coming[after].update(min(own - reserve, room) for reserve in kept)
+        return cls(program, masses, tuple(limits), tuple(found), apart)
 
     def heaviest(
         self,
@@ -89,6 +94,7 @@ class Pairing:
         taken: int,
         *,
         entering: Mapping[str, int] = _NOTHING,
+        leaving: Sequence[int] = (),
         last: Mapping[str, int] = _NOTHING,
         segment: Segment | None = None,
         first: bool = True,
@@ -99,6 +105,7 @@ class Pairing:
             worth: by class.
             taken: 1, or -1 where what is taken is to be left out of the masses.
             entering: by class, what is added where a run of equal instructions begins.
+            leaving: by place, what is added if one of another class follows; nothing if empty.
             last: by class, what is added for the last instruction.
             segment: one phase between barriers, where there may be nothing to execute; None: the whole program.
             first: whether `entering` spares the run with which the path begins.
@@ -119,8 +126,8 @@ class Pairing:
                     if other == unit:
                         takes, left, price = 0, reserve - own, 0
                     else:
-                        takes = left = min(own - reserve, self.limits[after])
-                        price = entering.get(other, 0)
+                        takes = left = 0 if at in self.apart else min(own - reserve, self.limits[after])
+                        price = entering.get(other, 0) + (leaving[at] if leaving else 0)
                     found.append(taken * takes + price + ahead[after][bisect_left(reserves[after], left)])
                 sums.append(base + max(found))
             ahead[at] = sums

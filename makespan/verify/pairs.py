@@ -3,10 +3,15 @@
 Premises: no issue width that could bind; of the classes that are counted, each has one port, or holds a port for one
 cycle only; no instruction gives more than its mass to pairs; and what a pair takes of the second class is no more than
 its cap, and is there in the run that begins behind the first. That weights or caps are the best ones is no premise.
+
+With thresholds: no barriers, partitions or further resources, and one issue slot at most. Each class is counted, or has
+a port free whenever the slot is. No pair begins where the gap may be above the threshold, and with a slot none takes of
+the cycle of issue. Where the last finisher turns to another class, its gap counts as the threshold or the interval if
+it is shorter, and as two cycles where there is a slot.
 """
 
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 from math import lcm
@@ -14,15 +19,17 @@ from types import MappingProxyType
 
 from makespan.certificate import Weights
 from makespan.instance import Instance
-from makespan.machine import UnitClass
+from makespan.machine import DELAY, UnitClass
 from makespan.program import BARRIER, Program
-from makespan.verify import phases
+from makespan.verify import gaps, phases
 from makespan.verify.phases import Phase
 from makespan.verify.refusal import Effort, Refused, TooMuchWork, Work
 from makespan.verify.waiting import Share, binding_width, most_waiting, shares
 
 MOST_STEPS = 50_000_000
 """On all paths, for all sets of classes: from a place with one of its reserves to the next."""
+
+MOST_THRESHOLD = 1_000_000
 
 _NOTHING: Mapping[str, int] = MappingProxyType({})
 
@@ -35,10 +42,18 @@ def bound(instance: Instance, proofs: Sequence[Weights], effort: Effort | None =
     """
     if not proofs:
         raise Refused("theorem E needs weights")
-    if binding_width(instance) is not None:
-        raise Refused("theorem E does not apply: it needs a machine without an issue width that could bind")
+    machine = instance.machine
+    if machine.partitions > 1 or any(unit.uses for unit in machine.units):
+        raise Refused("theorem E does not apply: it needs a machine without partitions and further resources")
+    ahead = instance.runs_ahead or binding_width(instance) is not None
+    if any(bool(proof.thresholds) != ahead for proof in proofs):
+        raise Refused(
+            "theorem E needs thresholds for an issue width that could bind and warps that run ahead, else none"
+        )
     try:
         with (effort or Effort(1)).part(MOST_STEPS) as work:
+            if ahead:
+                return min(_with_thresholds(instance, proof, work) for proof in proofs)
             judges = [_Judge(instance, proof, work) for proof in proofs]
             if not instance.has_barriers:
                 sharpest: map[int] = map(min, zip(*(judge.by_group() for judge in judges), strict=True))
@@ -129,15 +144,61 @@ def _unready(unit: UnitClass) -> int:
     return max(0, unit.latency.most - 1) // unit.interval
 
 
+def _with_thresholds(instance: Instance, proof: Weights, work: Work) -> int:
+    """What one set of thresholds proves; there is one set of classes that may be counted."""
+    machine, width = instance.machine, binding_width(instance)
+    used = {unit.name: unit for unit in machine.units if any(unit.name in g.program.units for g in instance.groups)}
+    slot = 0 if width is None else 1
+    counted = {
+        name: unit
+        for name, unit in used.items()
+        if (unit.capacity == 1 and unit.interval > 1 if slot else unit.capacity == 1 or unit.interval == 1)
+    }
+    free = all(slot and unit.capacity >= unit.interval for name, unit in used.items() if name not in counted)
+    if width not in (None, 1) or not free or instance.has_barriers or DELAY in used:
+        raise Refused("theorem E does not apply: it knows no barriers here, one issue slot at most, and simple classes")
+    if list(counted) != list(proof.classes) or not len(counted) == len(proof.caps) == len(proof.thresholds):
+        raise Refused("weights: with thresholds they are of all classes that bind, in the order of the machine")
+    scale = 1 if slot else lcm(*(unit.capacity for unit in counted.values()))
+    held = {name: unit.interval * scale // unit.capacity for name, unit in counted.items()}
+    caps = {name: mass - slot for name, mass in held.items()}
+    if tuple(caps.values()) != proof.caps or any(not 1 <= limit <= MOST_THRESHOLD for limit in proof.thresholds):
+        raise Refused("weights: a cap is not the mass that pairs may take, or a threshold is out of range")
+    threshold = dict(zip(counted, proof.thresholds, strict=True))
+    short = {  # gaps that are shorter count as this where z turns to another class
+        name: max(threshold[name], unit.interval, 1 + slot) if name in counted else 1 + slot
+        for name, unit in used.items()
+    }
+    theirs = {name: held.get(name, scale) for name in used}
+    alone, unpaired = list[int](), list[int]()
+    for group, row in zip(instance.groups, proof.reserves, strict=True):
+        program = group.program
+        longest, units = gaps.most(program, used, work), [place.unit for place in program.places]
+        apart = {at for at, gap in enumerate(longest) if gap > threshold.get(units[at], 0)}
+        walk = _Walk(program, caps, caps, row, work, apart)
+        unpaired.append(walk.most(theirs, -1)[0])
+        if program.timings:
+            turns = [max(0, short[unit] - gap) for unit, gap in zip(units, gaps.least(program, used), strict=True)]
+            alone.append(gaps.alone(program, used, work) + walk.most({}, 0, turns=turns)[0])
+            continue
+        # until z is ready again or, of a counted class, its own port is free again; nobody needs it at the end
+        cost = {name: max(unit.latency.most, unit.interval * (name in counted)) for name, unit in used.items()}
+        spared = {name: cycles - used[name].latency.most for name, cycles in cost.items()}
+        alone.append(walk.most(cost, 0, spared=spared, turns=[max(0, short[unit] - cost[unit]) for unit in units])[0])
+    everybody = sum(group.warps * own for group, own in zip(instance.groups, unpaired, strict=True))
+    return max(cycles + (everybody - own) // scale for cycles, own in zip(alone, unpaired, strict=True))
+
+
 @dataclass(frozen=True, slots=True)
 class _Walk:
-    """The paths of a program, each with the reserves that it meets."""
+    """The paths of a program, each with the reserves that it meets; no pair begins at a place `apart`."""
 
     program: Program
     mass: Mapping[str, int]
     caps: Mapping[str, int]
     reserves: Sequence[Sequence[int]]
     work: Work
+    apart: Set[int] = frozenset()
 
     def __post_init__(self) -> None:
         if len(self.reserves) != self.program.end:
@@ -154,10 +215,12 @@ class _Walk:
         price: Mapping[str, int] = _NOTHING,
         spared: Mapping[str, int] = _NOTHING,
         phase: tuple[int, Phase] | None = None,
+        turns: Sequence[int] = (),
     ) -> tuple[int, int]:
         """The largest sum on a path, or on its part in a phase, of what it is worth and `factor` times its weights.
 
-        A path pays the price of a class whenever it turns to it, and where it begins in a phase that is not the first.
+        A path pays the price of a class whenever it turns to it, and where it begins in a phase that is not the first;
+        and what `turns` says of a place, if it turns from there to another class.
         The first number is for a path that ends: of its last instruction it is spared so much. The second goes on.
         """
         program = self.program
@@ -177,17 +240,18 @@ class _Walk:
             for reserve, before in met.items():
                 here = before + worth.get(unit, 0)
                 for after in successors:
-                    taken, left = self._step(unit, reserve, after)
+                    taken, left = self._step(unit, reserve, after, at in self.apart)
                     if after not in known:
                         ended.append(here - spared.get(unit, 0))
                         passed.append(here)
                         continue
                     there, other = come.setdefault(after, {}), program.places[after].unit
-                    total = here + factor * taken + (price.get(other, 0) if other != unit else 0)
+                    turn = price.get(other, 0) + (turns[at] if turns else 0) if other != unit else 0
+                    total = here + factor * taken + turn
                     there[left] = max(there.get(left, total), total)
         return max(ended), max(passed)
 
-    def _step(self, unit: str, reserve: int, after: int) -> tuple[int, int]:
+    def _step(self, unit: str, reserve: int, after: int, apart: bool) -> tuple[int, int]:
         """What a pair takes, and the reserve of the place behind; what this one lacks, equal ones behind it must have.
 
         Raises:
@@ -198,5 +262,7 @@ class _Walk:
         could = max(0, reserve - own) if other == unit else min(own - reserve, self.caps.get(other, 0))
         if could < 0 or (other == unit and could > row[-1]):
             raise Refused("weights: a pair takes more than the instructions behind it have")
+        if apart and other != unit:
+            could = 0
         enough = row[min(bisect_left(row, could), len(row) - 1)]
         return (0 if other == unit else min(could, enough)), enough

@@ -58,14 +58,15 @@ def weights(value: object, instance: Instance, room: Work) -> tuple[Weights, ...
 
 
 def _set(value: object, instance: Instance, room: Work) -> Weights:
-    parts = shapes.table(value, "weights", "classes", "caps", "groups")
+    parts = shapes.table(value, "weights", "classes", "caps", "groups", later="thresholds")
     classes = tuple(shapes.text(name, "class") for name in shapes.items(parts["classes"], "classes", 0))
     caps = shapes.items(parts["caps"], "caps", len(classes), len(classes))
-    _check_coefficients("caps", *caps)
+    thresholds = shapes.items(parts["thresholds"], "thresholds", 0, len(classes))
+    _check_coefficients("caps", *caps, *thresholds)
     rows = shapes.items(parts["groups"], "groups", len(instance.groups), len(instance.groups))
     room.spend(sum(group.program.end for group in instance.groups))
     reserves = tuple(_row(row, group.program.end, room) for row, group in zip(rows, instance.groups, strict=True))
-    return Weights(classes, tuple(caps), reserves)
+    return Weights(classes, tuple(caps), reserves, tuple(thresholds))
 
 
 def _row(value: object, places: int, room: Work) -> tuple[tuple[int, ...], ...]:

@@ -111,7 +111,7 @@ def test_an_issue_width_is_a_premise() -> None:
     other = bundle(solve(Instance.of("CLLC", 5, narrow)))
     other["weights"] = document["weights"]
     other["sha256"] = digest(other)
-    assert verify(other).reason == "theorem E does not apply: it needs a machine without an issue width that could bind"
+    assert (verify(other).reason or "").startswith("theorem E needs thresholds for an issue width that could bind")
 
 
 @pytest.mark.parametrize("latency", [1, 2])

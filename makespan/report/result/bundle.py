@@ -121,7 +121,8 @@ def _phase(phase: UpperBound) -> dict[str, Any]:
 
 def _weights(weights: Weights) -> dict[str, Any]:
     rows = [[place[0] if len(place) == 1 else list(place) for place in row] for row in weights.reserves]
-    return {"classes": list(weights.classes), "caps": list(weights.caps), "groups": rows}
+    written = {"classes": list(weights.classes), "caps": list(weights.caps), "groups": rows}
+    return written | ({"thresholds": list(weights.thresholds)} if weights.thresholds else {})
 
 
 def _potential(potential: Potential) -> dict[str, Any]:

@@ -1,0 +1,83 @@
+"""What keeps a warp from its next instruction besides others: its own stalls, results and ports, for the checker."""
+
+from collections.abc import Mapping
+
+from makespan.machine import UnitClass
+from makespan.program import Program
+from makespan.verify.refusal import Work
+
+
+def most(program: Program, units: Mapping[str, UnitClass], work: Work) -> list[int]:
+    """The most cycles from the issue at each place until its warp is ready for whatever follows.
+
+    A result that is `latency` cycles away when its instruction is issued comes nearer by each stall on the way. Whoever
+    awaits its token has it at his issue, so behind him nobody waits for it any more.
+    """
+    if not program.timings:
+        return [units[place.unit].latency.most for place in program.places]
+    found = [timing.stall for timing in program.timings]
+    awaited = {token for timing in program.timings for token in timing.awaits}
+    for setter, timing in enumerate(program.timings):
+        for token in awaited.intersection(timing.sets):
+            away, at = {setter: timing.latency[1]}, setter
+            while away:
+                at = min(away)
+                cycles = away.pop(at)
+                work.spend(len(program.places[at].successors) + len(away))
+                for after in program.places[at].successors:
+                    if after == program.end:
+                        continue
+                    if token in program.timings[after].awaits:
+                        found[at] = max(found[at], cycles)
+                    elif (left := cycles - program.timings[at].stall) > 0:
+                        away[after] = max(left, away.get(after, 0))
+    return found
+
+
+def least(program: Program, units: Mapping[str, UnitClass]) -> list[int]:
+    """The fewest: the stall, and the latency of an instruction whose result everything behind it needs."""
+    if not program.timings:
+        return [units[place.unit].latency.least for place in program.places]
+    found = []
+    for timing, (_, successors) in zip(program.timings, program.places, strict=True):
+        awaits = [program.timings[after].awaits for after in successors if after < program.end]
+        needed = all(not set(timing.sets).isdisjoint(tokens) for tokens in awaits)
+        found.append(max(timing.stall, timing.latency[0]) if needed else timing.stall)
+    return found
+
+
+def alone(program: Program, units: Mapping[str, UnitClass], work: Work) -> int:
+    """The most cycles that a warp takes if nobody else is there, on any path and at any latencies.
+
+    Each place is issued when the latest of some earlier times has come, a constant after an earlier issue; so the
+    latest that any path to it has seen of every token, and of every class of one port, says when at the latest.
+    """
+    if not program.timings:
+        raise ValueError("a warp that blocks has no tokens")
+    before: list[list[int]] = [[] for _ in range(program.end + 1)]
+    for at, place in enumerate(program.places):
+        for after in place.successors:
+            before[after].append(at)
+    comes = [0] * (program.end + 1)
+    seen: list[dict[str | int, int]] = [{} for _ in range(program.end + 1)]
+    over = 0
+    for at in range(program.end + 1):
+        latest = seen[at]
+        for source in before[at]:
+            work.spend(len(seen[source]) + 1)
+            for key, cycle in seen[source].items():
+                if cycle > latest.get(key, -1):
+                    latest[key] = cycle
+        if at == program.end:
+            break
+        unit, timing = units[program.places[at].unit], program.timings[at]
+        issue = max([comes[at], latest.get(unit.name, 0), *(latest.get(token, 0) for token in timing.awaits)])
+        ready = issue + timing.latency[1]
+        over = max(over, ready, issue + timing.stall)
+        if unit.capacity == 1:
+            latest[unit.name] = max(latest.get(unit.name, 0), issue + unit.interval)
+        for token in timing.sets:
+            latest[token] = max(latest.get(token, 0), ready)
+        for after in program.places[at].successors:
+            comes[after] = max(comes[after], issue + timing.stall)
+    return over

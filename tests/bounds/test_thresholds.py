@@ -1,0 +1,273 @@
+"""Theorem E with thresholds: against the definition, its checker, and its proof cycle by cycle."""
+
+import json
+import random
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from makespan.bounds import pessimistic, theorem_e
+from makespan.bounds.gaps import gaps
+from makespan.engines import solve
+from makespan.engines.limits import Limits
+from makespan.instance import Instance
+from makespan.machine import Latency, Machine, Resource, UnitClass, Use
+from makespan.program import Place, Program, Timing
+from makespan.report.result.bundle import bundle
+from makespan.result import Upper
+from makespan.strings import parse_string
+from makespan.verify import Outcome, pairs, verify
+from makespan.verify import gaps as checker
+from makespan.verify.refusal import Refused, Work
+from tests.bounds.threshold_ledger import Ledger, longest_gaps, random_run
+from tests.forgery import forged
+from tests.oracle import brute_force
+
+SUBCORE = Machine("subcore", (UnitClass("C", 1, 2, Latency(4, 4)), UnitClass("L", 1, 2, Latency(30, 30))), 1)
+FORTY = "CCLCCLCCLLLLCCCLCCCLCCCCLCLLLCLLLCLCCCLC"
+
+
+def machine(draw: random.Random, *, slot: bool) -> Machine:
+    """Classes that pairs know; with a slot also some of which a port is always free."""
+    units = []
+    most = draw.randint(1, 4)
+    for name in "CLS"[: draw.choice((2, 2, 3))]:
+        ports = 1 if draw.random() < 0.75 else 2
+        interval = draw.randint(1, 4) if ports == 1 else draw.randint(1, 2) if slot else 1
+        least = draw.randint(1, most)
+        units.append(UnitClass(name, ports, interval, Latency(least, draw.choice((least, draw.randint(least, most))))))
+    return Machine("random", tuple(units), 1 if slot else None)
+
+
+def program(draw: random.Random, units: str, length: int, *, automata: bool = True) -> Program:
+    """A string or an automaton that blocks, or runs ahead with a few tokens."""
+    letters = [draw.choice(units) for _ in range(length)]
+    found = Program.chain("".join(letters))
+    if automata and draw.random() < 0.3:
+        after = [tuple(sorted({at + 1, min(length, at + draw.randint(1, 3))})) for at in range(length)]
+        found = Program(tuple(map(Place, letters, after)))
+    if draw.random() < 0.3:
+        return found
+    rules = []
+    for _ in range(length):
+        least = draw.randint(1, 5)
+        tokens = [tuple(token for token in range(4) if draw.random() < 0.3) for _ in range(2)]
+        rules.append(Timing(draw.choice((1, 1, 2, 3)), (least, draw.choice((least, least, least + 1))), *tokens))
+    return replace(found, timings=tuple(rules))
+
+
+def instance(draw: random.Random, warps: int, letters: int, *, automata: bool = True) -> Instance:
+    chosen = machine(draw, slot=draw.random() < 0.7)
+    units = "".join(chosen.capacities)
+    if draw.random() < 0.5:
+        return Instance.of(program(draw, units, letters, automata=automata), warps, chosen)
+    groups = [(program(draw, units, draw.randint(1, letters), automata=automata), 1) for _ in range(warps)]
+    return Instance.merged(groups, chosen)
+
+
+def small(draw: random.Random) -> Instance:
+    warps = draw.choice((2, 2, 3))
+    return instance(draw, warps, draw.randint(2, 5 if warps == 2 else 4))
+
+
+# Against the definition
+
+
+@given(st.randoms(use_true_random=False))
+@settings(max_examples=80, deadline=None)
+def test_it_is_never_below_brute_force_and_the_checker_agrees(draw: random.Random) -> None:
+    one = small(draw)
+    found = theorem_e(one)
+    if found is not None:
+        assert pairs.bound(one, found.weights) == found.upper
+        assert brute_force(one).upper <= found.upper
+
+
+@pytest.mark.soak
+def test_it_is_never_below_brute_force_in_a_long_campaign() -> None:
+    draw, found = random.Random(1), Counter[str]()
+    for _ in range(20_000):
+        one = small(draw)
+        bound = theorem_e(one)
+        if bound is not None:
+            exact = brute_force(one).upper
+            found.update(below=bound.upper < exact, attained=bound.upper == exact, all=1)
+    print(found)
+    assert not found["below"]
+
+
+@pytest.mark.parametrize(
+    ("string", "warps", "cycles"),
+    [
+        ("CLCL", 3, 4 + 30 + 4 + 30 + 2 * (8 - 2)),  # of 2 + 2 cycles a pair takes one
+        (FORTY, 12, 23 * 4 + 17 * 30 + 11 * (80 - 12)),
+        (FORTY, 48, 23 * 4 + 17 * 30 + 47 * (80 - 12)),  # M^L + M^C: 4362
+    ],
+)
+def test_one_slot_by_hand(string: str, warps: int, cycles: int) -> None:
+    found = theorem_e(Instance.of(string, warps, SUBCORE))
+    assert found is not None
+    assert found.upper == cycles < pessimistic(Instance.of(string, warps, SUBCORE))
+
+
+def test_warps_that_run_ahead_by_hand() -> None:
+    """Alone they begin in cycles 0, 1, 2 and 32. Pairs have gaps of 1, 1 and 30; the first or second one counts."""
+    ahead = parse_string("L()C()L()C(1,3)", SUBCORE)
+    found = theorem_e(Instance.of(ahead, 3, SUBCORE))
+    assert found is not None
+    assert found.upper == (32 + 4) + 2 * (2 - 1) + 2 * (8 - 1)  # z turns behind two gaps that are shorter than 2
+    assert found.weights[0].thresholds == (2, 2)
+
+
+def test_the_smallest_instance_that_a_slot_makes_longer() -> None:
+    """With every cycle of an instruction in pairs, or without the threshold, it would say less than the truth."""
+    narrow = Machine("m", (UnitClass("C", 1, 2, Latency(2, 2)), UnitClass("L", 1, 2, Latency(2, 2))), 1)
+    one = Instance.of("CLCL", 3, narrow)
+    found = theorem_e(one)
+    without = theorem_e(Instance.of("CLCL", 3, replace(narrow, issue_width=None)))
+    assert found is not None
+    assert without is not None
+    assert without.upper < brute_force(one).upper <= found.upper
+
+
+# What it needs
+
+
+LOADS = UnitClass("L", 1, 2)
+
+
+@pytest.mark.parametrize(
+    ("one", "applies"),
+    [
+        (Instance.of("CL", 3, SUBCORE), True),
+        (Instance.of("CL", 3, replace(SUBCORE, units=(*SUBCORE.units, UnitClass("S", 2, 2)))), True),
+        (Instance.of("CLS", 3, replace(SUBCORE, units=(*SUBCORE.units, UnitClass("S", 2, 2)))), True),  # S never binds
+        (Instance.of("CLS", 3, replace(SUBCORE, units=(*SUBCORE.units, UnitClass("S", 2, 3)))), False),  # it may
+        (Instance.of("CL", 3, replace(SUBCORE, issue_width=2)), True),  # cannot bind
+        (Instance.of("CL", 3, Machine("m", (UnitClass("C", 2), LOADS), 2)), False),
+        (Instance.of("CS", 3, replace(SUBCORE, units=(*SUBCORE.units, UnitClass("S", 2, 2)))), False),  # no pair
+        (Instance.of("C|L", 3, SUBCORE), False),
+        (Instance.of(parse_string("C()L(1)", SUBCORE), 3, replace(SUBCORE, issue_width=None)), True),
+        (Instance.of(parse_string("C()|(1)L()", SUBCORE), 3, replace(SUBCORE, issue_width=None)), False),
+    ],
+)
+def test_where_it_applies(one: Instance, applies: bool) -> None:
+    assert (theorem_e(one) is not None) == applies
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        replace(SUBCORE, partitions=2),
+        replace(
+            SUBCORE, resources=(Resource("bus", 1),), units=(SUBCORE.units[0], replace(LOADS, uses=(Use(("bus",)),)))
+        ),
+    ],
+    ids=str,
+)
+def test_partitions_and_resources_are_not_known(other: Machine) -> None:
+    found = theorem_e(Instance.of("CLCL", 4, SUBCORE))
+    assert found is not None
+    assert theorem_e(Instance.of("CLCL", 4, other)) is None
+    with pytest.raises(Refused, match="partitions and further resources"):
+        pairs.bound(Instance.of("CLCL", 4, other), found.weights)
+
+
+# Gaps
+
+
+def test_gaps_of_strings_against_looking_back() -> None:
+    draw = random.Random(5)
+    for _ in range(300):
+        one = program(draw, "CL", draw.randint(2, 9), automata=False)
+        if one.timings:
+            latencies = {"C": Latency(1, 1), "L": Latency(1, 1)}
+            units = {name: UnitClass(name, 1) for name in latencies}
+            found = gaps(one, latencies)
+            assert found is not None
+            assert (
+                [gap.most for gap in found[:-1]]
+                == longest_gaps(one.timings)
+                == checker.most(one, units, Work(10**6))[:-1]
+            )
+            assert [gap.least for gap in found[:-1]] == checker.least(one, units)[:-1]
+
+
+# Forgers
+
+
+def test_forged_thresholds_prove_nothing_that_is_not_true() -> None:
+    draw, outcomes = random.Random(3), Counter[str]()
+    while outcomes["accepted"] < 60 or outcomes["refused"] < 60:
+        one = small(draw)
+        found = theorem_e(one)
+        if found is None or not found.weights[0].thresholds:
+            continue
+        (weights,) = found.weights
+        rows = [list(row) for row in weights.reserves]
+        for row in rows:
+            row[draw.randrange(len(row))] = draw.choice([(0,), (1,), (2,), (0, 1)])
+        thresholds = tuple(max(1, limit + draw.randint(-3, 3)) for limit in weights.thresholds)
+        caps = tuple(cap + (draw.random() < 0.1) for cap in weights.caps)
+        forgery = replace(weights, caps=caps, thresholds=thresholds, reserves=tuple(map(tuple, rows)))
+        try:
+            bound = pairs.bound(one, [forgery])
+        except Refused:
+            outcomes["refused"] += 1
+            continue
+        outcomes["accepted"] += 1
+        assert bound is not None
+        assert brute_force(one).upper <= bound
+
+
+def test_a_bundle_rests_on_thresholds() -> None:
+    result = solve(Instance.of(FORTY, 12, SUBCORE), backend="certificate", limits=Limits(0))
+    assert result.upper_evidence == Upper.THEOREM_E
+    document = json.loads(json.dumps(bundle(result)))
+    assert document["weights"][0]["thresholds"] == [4, 30]
+    assert verify(document).outcome is Outcome.ACCEPTED
+    lower = forged(document, lambda copied: copied["result"].update(upper=result.bounds.upper - 1))
+    assert verify(lower).outcome is not Outcome.ACCEPTED
+    without = forged(document, lambda copied: copied["weights"][0].pop("thresholds"))
+    assert "thresholds" in (verify(without).reason or "")
+    higher = forged(document, lambda copied: copied["weights"][0].update(thresholds=[4, 31]))
+    assert verify(higher).outcome is not Outcome.ACCEPTED  # each turn of z costs a cycle more
+
+
+# Its proof
+
+
+def ledgers(count: int, without: str = "") -> Counter[str]:
+    """How often each inequality was evaluated, held with equality, and was violated."""
+    draw, found = random.Random(count), Counter[str]()
+    for _ in range(count):
+        one = instance(draw, draw.randint(2, 8), draw.randint(2, 12), automata=False)
+        thresholds = {name: draw.randint(1, 6) for name in one.machine.capacities}
+        for name, left in Ledger(one, random_run(draw, one), thresholds, without).inequalities():
+            found[name] += 1
+            found[f"{name} tight"] += left == 0
+            found[f"{name} violated"] += left < 0
+    return found
+
+
+def test_the_inequalities_of_the_proof_hold_before_every_cycle() -> None:
+    found = ledgers(120)
+    assert not any(found[name] for name in found if name.endswith("violated")), found
+    assert found["I tight"] > 100
+    assert found["J"] > 1000
+
+
+@pytest.mark.parametrize("without", ["slack", "first cycle", "thresholds"])
+def test_the_inequalities_notice_what_is_left_out(without: str) -> None:
+    found = ledgers(250, without)
+    assert any(found[name] for name in found if name.endswith("violated"))
+
+
+@pytest.mark.soak
+def test_the_inequalities_of_the_proof_in_a_long_campaign() -> None:
+    found = ledgers(20_000)
+    print(dict(found))
+    assert not any(found[name] for name in found if name.endswith("violated")), found
