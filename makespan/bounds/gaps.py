@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from makespan.machine import Latency, UnitClass
+from makespan.machine import Latency
 from makespan.program import Program
 
 MOST_TOKENS = 2_000_000
@@ -56,27 +56,3 @@ def gaps(program: Program, latencies: Mapping[str, Latency]) -> list[Gap] | None
                 if cycles > timing.stall:
                     left[token] = max(left.get(token, 0), cycles - timing.stall)
     return found
-
-
-def alone(program: Program, units: Mapping[str, UnitClass]) -> int:
-    """The most cycles that a warp that runs ahead takes alone, waits for a port that it holds itself included.
-
-    Each issue is a maximum of earlier ones plus constants, so where paths join the latest time of everything says all.
-    """
-    fronts: dict[int, tuple[int, dict[int | str, int]]] = {start: (0, {}) for start in program.starts}
-    over = 0
-    for at, (place, timing) in enumerate(zip(program.places, program.timings, strict=True)):
-        time, due = fronts.pop(at)
-        unit = units[place.unit]
-        issued = max((time, due.get(unit.name, 0), *(due.get(token, 0) for token in timing.awaits)))
-        ready, ends = issued + timing.stall, issued + timing.latency[1]
-        over = max(over, ready, ends)
-        later = [(unit.name, issued + unit.interval)] * (unit.capacity == 1) + [(token, ends) for token in timing.sets]
-        for key, cycle in later:
-            due[key] = max(due.get(key, 0), cycle)
-        due = {key: cycle for key, cycle in due.items() if cycle > ready}
-        for after in place.successors:
-            known, other = fronts.get(after, (0, {}))
-            joined = {key: max(due.get(key, 0), other.get(key, 0)) for key in due.keys() | other.keys()}
-            fronts[after] = max(known, ready), joined
-    return over

@@ -11,11 +11,15 @@ from collections.abc import Iterator, Mapping
 from functools import cached_property
 from math import lcm
 
-from makespan.bounds.gaps import Gap, alone, gaps
+from makespan.bounds.alone import alone, steps
+from makespan.bounds.gaps import Gap, gaps
+from makespan.bounds.gates import Ports
 from makespan.bounds.pairing import Pairing
+from makespan.bounds.phases import Segment
 from makespan.certificate import Weights
 from makespan.instance import Instance
 from makespan.machine import DELAY, UnitClass
+from makespan.program import Program
 from makespan.result import Upper, UpperBound
 
 MOST_VALUES = 8
@@ -82,7 +86,13 @@ class _Question:
 
     @cached_property
     def alone(self) -> list[int]:
-        return [alone(g.program, self.units) if g.program.runs_ahead else 0 for g in self.instance.groups]
+        ports = Ports.of(self.instance.machine)
+
+        def of(program: Program) -> int:
+            every = Segment(program.starts, tuple(range(program.end)))
+            return alone(program, steps(program, ports, self.units, longest=True), every, lambda _: {})
+
+        return [of(group.program) if group.program.runs_ahead else 0 for group in self.instance.groups]
 
     def proofs(self) -> Iterator["_Proof"]:
         """With thresholds that cost nothing, and with others that are tried, one class after another."""

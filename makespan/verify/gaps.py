@@ -73,7 +73,7 @@ def alone(program: Program, units: Mapping[str, UnitClass], work: Work) -> int:
         unit, timing = units[program.places[at].unit], program.timings[at]
         issue = max([comes[at], latest.get(unit.name, 0), *(latest.get(token, 0) for token in timing.awaits)])
         ready = issue + timing.latency[1]
-        over = max(over, ready, issue + timing.stall)
+        over = max(over, ready if timing.sets else 0, issue + timing.stall)  # nobody waits for what sets no token
         if unit.capacity == 1:
             latest[unit.name] = max(latest.get(unit.name, 0), issue + unit.interval)
         for token in timing.sets:
