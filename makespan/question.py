@@ -21,7 +21,7 @@ from makespan.errors import InputError, ParseError
 from makespan.flow import GivenBound, Launch, Paths, Step
 from makespan.instance import Instance
 from makespan.kernel_file import Naming
-from makespan.machine import PAPER, Machine
+from makespan.machine import PAPER, GivenLatency, Machine
 from makespan.program import Program
 
 Block: TypeAlias = tuple[tuple[Program, int], ...]
@@ -42,6 +42,8 @@ class KernelQuestion:
         take: `taken` or `fall` by label, or by `:LINE`, of the branch.
         trace: the outcome of every executed branch, in order.
         paths: as of `ptx.program`.
+        dependences: what an instruction waits for; None leaves it to the machine.
+        latencies: cycles of operations, instead of those of the machine.
         arch: what CUDA source is compiled for; None is `cuda.DEFAULT_ARCH`.
         keep_ptx: where to leave the PTX of CUDA source.
         named: what the user calls these fields, for messages.
@@ -63,6 +65,8 @@ class KernelQuestion:
     take: Mapping[str, str] = field(default_factory=dict)
     trace: tuple[Step, ...] | None = None
     paths: Paths | None = None
+    dependences: ptx.Dependences | None = None
+    latencies: Mapping[str, GivenLatency] = field(default_factory=dict)
     arch: str | None = None
     keep_ptx: Path | None = None
     named: Naming = field(default=str, repr=False, compare=False)
@@ -71,16 +75,20 @@ class KernelQuestion:
         if isinstance(self.source, str):
             object.__setattr__(self, "source", Path(self.source))
         object.__setattr__(self, "take", dict(self.take))
+        object.__setattr__(self, "latencies", dict(self.latencies))
         for what, value, kind in (
             ("source", self.source, Path | ptx.Module),
             ("launch", self.launch, Launch),
             ("classes", self.classes, ptx.Classes),
             *(("loop_bounds", bound, GivenBound) for bound in self.loop_bounds),
+            *(("latencies", given, GivenLatency) for given in self.latencies.values()),
         ):
             if not isinstance(value, kind):
                 raise InputError(f"{what} of a kernel question: {_shown(kind)} is needed, not {value!r:.60}")
         if self.paths not in (None, "automaton", "single"):
             raise InputError(f"paths of a kernel are automaton or single, not {self.paths!r:.40}")
+        if self.dependences is not None and not isinstance(self.dependences, ptx.Dependences):
+            raise InputError(f"dependences of a kernel are ptx.Dependences, not {self.dependences!r:.40}")
         if self.warps is not None and (isinstance(self.warps, bool) or not isinstance(self.warps, int | range)):
             raise InputError(f"warps of a kernel are a whole number or a range, not {self.warps!r:.40}")
 
@@ -166,7 +174,7 @@ def instances(question: KernelQuestion, machine: Machine = PAPER) -> tuple[Insta
     grid, blocks = found.launch.grid, 1 if question.blocks_per_sm is None else question.blocks_per_sm
     if grid is not None and blocks > prod(grid):
         raise InputError(f"{question.named('blocks_per_sm')} {blocks}: the grid has only {prod(grid)} blocks")
-    return tuple(resident(block, blocks, machine) for block in found.blocks())
+    return tuple(resident(block, blocks, machine) for block in found.blocks(machine))
 
 
 def resident(block: Block, blocks: int, machine: Machine) -> Instance:
@@ -208,8 +216,8 @@ class LaunchedKernel:
         with _telling_how_to_keep(self.module):
             return ptx.bounds_for(self.kernel, self.question.loop_bounds, self.module.kernels)
 
-    def programs(self) -> tuple[tuple[Program, int | None], ...]:
-        """The programs of the warps of a block; how many run each is None where nobody knows the block.
+    def programs(self, machine: Machine = PAPER) -> tuple[tuple[Program, int | None], ...]:
+        """The programs of the warps of a block on a machine; how many run each is None where nobody knows the block.
 
         Raises:
             InputError, UnsupportedError: see `ptx.program`.
@@ -223,6 +231,9 @@ class LaunchedKernel:
             "take": asked.take,
             "trace": asked.trace,
             "paths": asked.paths,
+            "machine": machine,
+            "dependences": asked.dependences,
+            "latencies": asked.latencies,
             "loop_bounds": self.loop_bounds,
         }
         with _telling_how_to_keep(self.module):
@@ -230,8 +241,8 @@ class LaunchedKernel:
                 return ((ptx.program(self.flow, **known), None),)
             return ptx.programs(self.flow, **known)
 
-    def blocks(self) -> tuple[Block, ...]:
-        """The programs of a block, for every number of warps that is asked for.
+    def blocks(self, machine: Machine = PAPER) -> tuple[Block, ...]:
+        """The programs of a block on a machine, for every number of warps that is asked for.
 
         Raises:
             InputError: nobody says how many warps a block has, or two say it differently; or see `programs`.
@@ -249,7 +260,7 @@ class LaunchedKernel:
                 f"{says} means {warps} warps for each block, and {named('warps')} says otherwise:"
                 f" leave {named('warps')} out"
             )
-        programs = self.programs()
+        programs = self.programs(machine)
         return tuple(tuple((program, most or count) for program, most in programs) for count in known or asked or ())
 
 

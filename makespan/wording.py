@@ -4,7 +4,7 @@ Every assumption stands in a list below a result. Some change what the number me
 without them; these are *caveats*, and part of the verdict itself.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from makespan.machine import ONE_CYCLE, UNPARTITIONED, UNTIMED, Machine, Scheduler
 
@@ -12,9 +12,15 @@ PAPERS_NAME = "M^L + M^C"
 AS_WRITTEN = "the hardware executes the PTX as it is written"
 PATH_ONLY = "this path only, not a worst case over inputs"
 TRUSTED_BOUNDS = "loop bounds trusted against the code"
+STALL_ON_USE = "a warp of the kernel waits for a result where it is needed"
+BLOCKING = "a warp of the kernel waits for every result at once"
+BY_OPERATION = "operations"
+GIVEN_LATENCY = "latency as given: "
 
 _CAVEATS = {
     AS_WRITTEN: "for the PTX as written",
+    STALL_ON_USE: "with stall on use",
+    BLOCKING: "with every result waited for",
     PATH_ONLY: "for this path only",
     TRUSTED_BOUNDS: f"with {TRUSTED_BOUNDS}",
     UNPARTITIONED: "for a whole SM without its partitions",
@@ -64,8 +70,13 @@ def pessimistic_name(machine: Machine) -> str:
     return PAPERS_NAME if set(machine.capacities) == {"C", "L"} else "pessimistic bound"
 
 
-def _about_latencies(machine: Machine, notes: Iterable[str]) -> Iterator[str]:
+def _about_latencies(machine: Machine, notes: Sequence[str]) -> Iterator[str]:
     """A machine without latencies is not the GPU whose name it may have; a note may name only classes that it has."""
+    given = [note.removeprefix(GIVEN_LATENCY).partition(";")[0] for note in notes if note.startswith(GIVEN_LATENCY)]
+    if given:
+        yield f"if {' and '.join(given)}"
+    if any(note.startswith(f"{BY_OPERATION} of machine ") for note in notes):
+        return
     named = [note.removeprefix(UNTIMED).partition(":")[0].strip() for note in notes if note.startswith(UNTIMED)]
     unknown = [classes for classes in named if {*classes.split(", ")} <= {*machine.capacities}]
     if unknown:

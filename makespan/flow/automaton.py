@@ -24,12 +24,12 @@ Why it ends: order the blocks such that every loop is contiguous and edges that 
 a successor or a point goes forward in it, too, or takes one from the count of a loop and none from the loops around:
 a path from the branch to a point that is no head of a loop around both can always avoid the back edges of that loop.
 
-Places are made backwards, from the end of the kernel. One that needs the unit of another and has the same successors is
-the same place, so that the automaton has no two places with equal futures.
+Places are made backwards, from the end of the kernel. One that needs the unit of another, is timed alike and has the
+same successors is the same place, so that the automaton has no two places with equal futures.
 """
 
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence, Set
-from itertools import chain, combinations
+from itertools import chain, combinations, repeat
 from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
 
@@ -37,7 +37,7 @@ from makespan.errors import UnsupportedError
 from makespan.flow.branches import keys
 from makespan.flow.divergence import Reconvergence, parted
 from makespan.flow.walk import Terrain
-from makespan.program import Place
+from makespan.program import Place, Timing
 from makespan.stopwatch import check
 
 MAX_PLACES = 200_000
@@ -76,13 +76,15 @@ Run: TypeAlias = Generator[Task, frozenset[int], frozenset[int]]
 class Automaton(NamedTuple):
     """Places in topological order, those where a warp begins, and for each place the instructions behind it.
 
-    A warp that may execute nothing at all cannot be said so; `may_be_empty` tells it.
+    A warp that may execute nothing at all cannot be said so; `may_be_empty` tells it. A warp that runs ahead has a
+    timing for each place.
     """
 
     places: tuple[Place, ...]
     starts: tuple[int, ...]
     instructions: tuple[tuple[int, ...], ...]
-    may_be_empty: bool
+    may_be_empty: bool = False
+    timings: tuple[Timing, ...] = ()
 
 
 class Branching:
@@ -221,15 +223,26 @@ class Builder:
 
     Args:
         letters: the unit of every instruction, None for those that need none.
+        timings: of every instruction, where warps run ahead.
         most_places: the size at which to give up.
 
     Raises:
         UnsupportedError: an automaton that grows too large.
     """
 
-    def __init__(self, terrain: Terrain, letters: Sequence[str | None], *, most_places: int = MAX_PLACES) -> None:
-        self._terrain, self._letters, self._most_places = terrain, letters, most_places
-        self._numbers: dict[tuple[str, frozenset[int]], int] = {}
+    def __init__(
+        self,
+        terrain: Terrain,
+        letters: Sequence[str | None],
+        timings: Sequence[Timing] = (),
+        *,
+        most_places: int = MAX_PLACES,
+    ) -> None:
+        self._terrain, self._most_places = terrain, most_places
+        self._looks = list(zip(letters, timings or repeat(None, len(letters)), strict=True))
+        kinds = {look: number for number, look in enumerate(dict.fromkeys(self._looks))}
+        self._kinds = [kinds[look] for look in self._looks]
+        self._numbers: dict[tuple[int, frozenset[int]], int] = {}
         self._behind: list[set[int]] = []
         self._edges = self._steps = 0
         bounds = ", ".join(f"{info.label} {info.bound.iterations}" for info in terrain.infos if info.bound)
@@ -254,12 +267,16 @@ class Builder:
             if place not in used:
                 used.add(place)
                 waiting += made[place][1] - _ENDED
-        order = {place: number for number, place in enumerate(sorted(used, reverse=True))} | {_END: len(used)}
+        kept = sorted(used, reverse=True)
+        order = {place: number for number, place in enumerate(kept)} | {_END: len(used)}
+        looks = [self._looks[min(self._behind[place])] for place in kept]
+        afters = (tuple(sorted(order[after] for after in made[place][1])) for place in kept)
         return Automaton(
-            tuple(Place(made[p][0], tuple(sorted(order[after] for after in made[p][1]))) for p in order if p != _END),
+            tuple(Place(unit or "", successors) for (unit, _), successors in zip(looks, afters, strict=True)),
             tuple(sorted(order[place] for place in starts - _ENDED)),
-            tuple(tuple(sorted(self._behind[p])) for p in order if p != _END),
+            tuple(tuple(sorted(self._behind[place])) for place in kept),
             may_be_empty=_END in starts,
+            timings=tuple(timing for _, timing in looks if timing is not None),
         )
 
     def _starts(self, branching: Branching) -> frozenset[int]:
@@ -342,7 +359,7 @@ class Builder:
     def _before(self, block: int, afters: frozenset[int]) -> frozenset[int]:
         """The places at which to begin a block that goes on at any of some places."""
         for at in self._served[block] if afters else ():
-            key = (self._letters[at] or "", afters)
+            key = (self._kinds[at], afters)
             place = self._numbers.get(key)
             if place is None:
                 place = self._numbers[key] = len(self._numbers)

@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import Literal, TypeAlias
 
 from makespan.errors import InputError
-from makespan.flow.automaton import Branching, Builder
+from makespan.flow.automaton import Automaton, Branching, Builder
 from makespan.flow.barriers import refuse_inexpressible, refuse_parted_barriers, with_barriers
 from makespan.flow.branches import Step, preferences
 from makespan.flow.divergence import Reconvergence, reconvergences
@@ -16,9 +16,10 @@ from makespan.flow.loop_bound import GivenBound
 from makespan.flow.loop_info import LoopInfo, loop_infos
 from makespan.flow.loops import Nest, nest
 from makespan.flow.paths import by_take, by_trace, refuse_unbounded
+from makespan.flow.tokens import lean
 from makespan.flow.uniformity import decided, said_uniform, uniform_branches
 from makespan.flow.walk import Terrain
-from makespan.program import Origin, Program, merged
+from makespan.program import Origin, Place, Program, Timing, merged
 from makespan.wording import PATH_ONLY, TRUSTED_BOUNDS
 
 Paths: TypeAlias = Literal["automaton", "single"]
@@ -37,6 +38,8 @@ class Warps:
 
     Args:
         units: by instruction, the letter of the unit class that serves it; None if it needs none.
+        timings: by instruction, of warps that run ahead; none for warps that block. Tokens are any numbers from 0.
+        results: the tokens that a warp waits for at its end.
         given: bounds that win over those that the kernel tells.
         remarks: what the language has to say of the programs.
         take: `taken` or `fall` by label, or by `:LINE`, of the branch.
@@ -57,6 +60,8 @@ class Warps:
     take: Mapping[str, str] = field(default_factory=dict)
     trace: Sequence[Step] | None = None
     paths: Paths | None = None
+    timings: tuple[Timing, ...] = ()
+    results: frozenset[int] = frozenset()
     _nest: Nest = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -120,9 +125,10 @@ class Warps:
         served = [at for block in path for at in self.flow.numbers(block) if self.units[at] is not None]
         if not served:
             raise self._nothing(always=True)
-        letters = "".join(self.units[at] or "" for at in served)
-        assumptions = (*self._remarks(visited), *_about_path(terrain, visited, self.take, self.trace))
-        return Program.chain(letters, origins=[self._origin((at,)) for at in served], assumptions=assumptions)
+        places = tuple(Place(self.units[at] or "", (number,)) for number, at in enumerate(served, start=1))
+        timings = tuple(self.timings[at] for at in served) if self.timings else ()
+        made = Automaton(places, (0,), tuple((at,) for at in served), timings=timings)
+        return self._program(made, (*self._remarks(visited), *_about_path(terrain, visited, self.take, self.trace)))
 
     def _automaton(self, terrain: Terrain, warp: int | None) -> Program:
         """Everything that a warp may execute, but for the sides that `take` leaves out."""
@@ -134,15 +140,20 @@ class Warps:
         refuse_unbounded(terrain, visited)
         rules = self._rules if parting else (Reconvergence({}, drops=False),)
         refuse_parted_barriers(self.flow, parting, rules)
-        builder = Builder(terrain, self.units)
+        builder = Builder(terrain, self.units, self.timings)
         made = builder.automaton(Branching(terrain, rule, self._uniform, sides) for rule in rules)
         if made is None:
             raise self._no_way(terrain)
         if made.may_be_empty:
             raise self._nothing(always=not made.places)
-        assumptions = (*self._remarks(visited), *self._about_paths(terrain, visited, parting))
+        return self._program(made, (*self._remarks(visited), *self._about_paths(terrain, visited, parting)))
+
+    def _program(self, made: Automaton, assumptions: tuple[str, ...]) -> Program:
+        """The places with where they come from, and no token that makes no difference."""
+        if self.timings:
+            made = lean(made, self.results)
         origins = tuple(self._origin(behind) for behind in made.instructions)
-        return Program(made.places, made.starts, origins, assumptions)
+        return Program(made.places, made.starts, origins, assumptions, made.timings)
 
     def _remarks(self, visited: Set[int]) -> Iterator[str]:
         numbers = [number for block in sorted(visited) for number in self.flow.numbers(block)]

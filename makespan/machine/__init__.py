@@ -1,6 +1,7 @@
 """The machine: classes of execution units on one streaming multiprocessor, and machine files."""
 
 from makespan.machine.files import MachineFile, find, read, shipped
+from makespan.machine.latencies import GivenLatency, given_latencies, timed
 from makespan.machine.tables import Datum, Span
 from makespan.machine.values import (
     DELAY,
@@ -38,6 +39,7 @@ __all__ = [
     "UNTIMED",
     "Assignment",
     "Datum",
+    "GivenLatency",
     "Latency",
     "Machine",
     "MachineFile",
@@ -50,6 +52,8 @@ __all__ = [
     "Use",
     "class_name",
     "find",
+    "given_latencies",
     "read",
     "shipped",
+    "timed",
 ]

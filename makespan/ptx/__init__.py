@@ -18,6 +18,7 @@ from makespan.ptx.parameters import fitted, known_parameters, scalar
 from makespan.ptx.parser import decode, parse, read
 from makespan.ptx.printer import render
 from makespan.ptx.registers import Access, accesses
+from makespan.ptx.timing import Dependences
 from makespan.ptx.warps import program, programs
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "Access",
     "Classes",
     "Declaration",
+    "Dependences",
     "Instruction",
     "Kernel",
     "ListedInstruction",

@@ -3,12 +3,14 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from makespan.flow import GivenBound, Launch, Paths, Step, Warps
+from makespan.machine import PAPER, GivenLatency, Machine
 from makespan.program import Program
 from makespan.ptx.calls import is_inlined
 from makespan.ptx.effects import JUMPS
 from makespan.ptx.graph import PtxFlow, flow
-from makespan.ptx.isa import PROFILES, Classes, units_of
+from makespan.ptx.isa import Classes
 from makespan.ptx.module import Kernel
+from makespan.ptx.timing import Dependences, TimedCode, timed_code
 from makespan.wording import AS_WRITTEN
 
 
@@ -22,6 +24,9 @@ def program(
     take: Mapping[str, str] | None = None,
     trace: Sequence[Step] | None = None,
     paths: Paths | None = None,
+    machine: Machine = PAPER,
+    dependences: Dependences | None = None,
+    latencies: Mapping[str, GivenLatency] | None = None,
     launch: Launch | None = None,
     warp: int | None = None,
 ) -> Program:
@@ -44,6 +49,10 @@ def program(
         trace: the outcome of every executed branch, in order.
         paths: `single` for the one path that take or trace fix, and the default with them; `automaton` for all paths,
             of which `take` leaves out sides.
+        machine: whose operations, if it times any, decide class and latency of each instruction.
+        dependences: what an instruction waits for; None for registers where the machine times operations, else for
+            whatever is before it.
+        latencies: of operations, instead of those of the machine; see `machine.given_latencies`.
         launch: what is known of block, grid and parameters.
         warp: only this warp of the block; None for what every warp may execute.
 
@@ -51,8 +60,10 @@ def program(
         InputError: a loop without bound, a bound, `take` or `trace` that does not fit, an unknown opcode.
         UnsupportedError: control flow or a barrier that cannot be followed; the message names the remedy.
     """
-    warps = _warps(kernel, Classes(profile, classes or {}, unknown), loop_bounds, launch, take, trace, paths)
-    return warps.program(warp)
+    found = flow(kernel)
+    fitted = found.semantics.fitted(launch or Launch())  # what does not fit is told before unknown opcodes
+    code = timed_code(found, Classes(profile, classes or {}, unknown), machine, dependences, latencies or {})
+    return _warps(code, fitted, loop_bounds, take, trace, paths).program(warp)
 
 
 def programs(
@@ -66,6 +77,9 @@ def programs(
     take: Mapping[str, str] | None = None,
     trace: Sequence[Step] | None = None,
     paths: Paths | None = None,
+    machine: Machine = PAPER,
+    dependences: Dependences | None = None,
+    latencies: Mapping[str, GivenLatency] | None = None,
 ) -> tuple[tuple[Program, int], ...]:
     """The programs of the warps of one block, each with the number of its warps.
 
@@ -75,33 +89,32 @@ def programs(
         InputError: see `program`; a launch without block.
         UnsupportedError: see `program`.
     """
-    warps = _warps(kernel, Classes(profile, classes or {}, unknown), loop_bounds, launch, take, trace, paths)
-    return warps.programs()
+    found = flow(kernel)
+    fitted = found.semantics.fitted(launch or Launch())  # what does not fit is told before unknown opcodes
+    code = timed_code(found, Classes(profile, classes or {}, unknown), machine, dependences, latencies or {})
+    return _warps(code, fitted, loop_bounds, take, trace, paths).programs()
 
 
 def _warps(
-    kernel: Kernel | PtxFlow,
-    classes: Classes,
+    code: TimedCode,
+    launch: Launch,
     loop_bounds: Sequence[GivenBound],
-    launch: Launch | None,
     take: Mapping[str, str] | None,
     trace: Sequence[Step] | None,
     paths: Paths | None,
 ) -> Warps:
-    found = flow(kernel)
-    fitted = found.semantics.fitted(launch or Launch())  # what does not fit is told before unknown opcodes
-
     def remarks(numbers: Sequence[int], branches: bool) -> Iterator[str]:
-        return _remarks(found, classes, numbers, branches=branches)
+        return _remarks(code, numbers, branches=branches)
 
-    units = units_of(found.kernel, classes)
-    return Warps(found, units, fitted, tuple(loop_bounds), remarks, take or {}, trace, paths)
+    bounds = tuple(loop_bounds)
+    return Warps(code.flow, code.units, launch, bounds, remarks, take or {}, trace, paths, code.timings, code.results)
 
 
-def _remarks(found: PtxFlow, classes: Classes, numbers: Sequence[int], *, branches: bool) -> Iterator[str]:
+def _remarks(timed: TimedCode, numbers: Sequence[int], *, branches: bool) -> Iterator[str]:
     """What must hold for a program to stand for the kernel, whatever its paths."""
+    found, classes = timed.flow, timed.classes
     code = [found.code[number] for number in numbers]
-    yield f"profile {classes.profile}: unit classes {', '.join(PROFILES[classes.profile])}"
+    yield from timed.remarks(numbers)
     if found.kernel.compilation is not None:
         yield str(found.kernel.compilation)
     yield f"{AS_WRITTEN}, although ptxas expands, unrolls and drops instructions"
@@ -111,7 +124,7 @@ def _remarks(found: PtxFlow, classes: Classes, numbers: Sequence[int], *, branch
         yield f"guarded instructions are issued whatever their predicate ({guarded} of them)"
     if classes.overrides:
         yield f"own unit classes: {', '.join(f'{prefix}={letter}' for prefix, letter in classes.overrides.items())}"
-    if unknown := sorted(classes.unclassified(i.opcode for i in code)):
+    if not timed.operations and (unknown := sorted(classes.unclassified(i.opcode for i in code))):
         yield f"opcodes that no table knows count as {classes.unknown}: {', '.join(unknown)}"
     if any(i.name == "nanosleep" for i in code):
         yield "nanosleep takes one cycle: the time asleep is not counted"

@@ -1,0 +1,198 @@
+"""Which unit class serves each instruction of a kernel and, if warps run ahead, its timing and what it awaits.
+
+A machine that times operations decides by the operation of an instruction, any other by the class of its opcode.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import TypeAlias
+
+from makespan.errors import InputError, UnsupportedError
+from makespan.machine import GivenLatency, Machine, Operation, timed
+from makespan.program import Timing
+from makespan.ptx.barriers import is_barrier
+from makespan.ptx.dependences import UNREAD, WAY, Needs, needs
+from makespan.ptx.graph import PtxFlow
+from makespan.ptx.isa import PROFILES, Classes, units_of
+from makespan.ptx.operations import expands, operations
+from makespan.wording import BLOCKING, BY_OPERATION, GIVEN_LATENCY, STALL_ON_USE
+
+_Tokens: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]
+_NO_LATENCIES: Mapping[str, GivenLatency] = {}
+
+
+class Dependences(StrEnum):
+    """What an instruction waits for: the registers that it reads and writes, or whatever stands before it."""
+
+    REGISTERS = "registers"
+    BLOCKING = "blocking"
+
+
+@dataclass(frozen=True)
+class TimedCode:
+    """The instructions of a kernel on a machine.
+
+    Args:
+        units: by instruction, the letter of its class; None if it needs no unit.
+        timings: by instruction, of warps that run ahead; empty where the latency of a class says how long they wait.
+        results: the tokens that a warp waits for at its end.
+        operations: by instruction; empty where the machine times none.
+    """
+
+    flow: PtxFlow
+    classes: Classes
+    machine: Machine
+    dependences: Dependences
+    given: Mapping[str, GivenLatency]
+    units: tuple[str | None, ...]
+    operations: tuple[str, ...] = ()
+    table: Mapping[str, Operation] = field(default_factory=dict)
+    timings: tuple[Timing, ...] = ()
+    results: frozenset[int] = frozenset()
+
+    def remarks(self, numbers: Sequence[int]) -> Iterator[str]:
+        """How these instructions are timed, and what they wait for."""
+        if not self.operations:
+            yield f"profile {self.classes.profile}: unit classes {', '.join(PROFILES[self.classes.profile])}"
+        else:
+            yield from self._about_operations(numbers)
+        if not self.timings:
+            return
+        if self.dependences is Dependences.BLOCKING:
+            yield BLOCKING
+            return
+        yield (
+            f"{STALL_ON_USE}: when it reads or writes a register that is pending; at its end it waits for results that"
+            " nobody reads, too, but for no store"
+        )
+        if any(is_barrier(self.flow.code[number]) for number in numbers):
+            yield "a warp comes to a barrier of its block with results pending, and the barrier waits for none of them"
+
+    def _about_operations(self, numbers: Sequence[int]) -> Iterator[str]:
+        used = {self.operations[number] for number in numbers if not is_barrier(self.flow.code[number])}
+        rows = [operation for name, operation in self.table.items() if name in used]
+        shown = (f"{row.name} {row.unit} {_cycles(row)}" for row in rows)
+        yield f"{BY_OPERATION} of machine {self.machine.name!r}, with class and any of the cycles: {', '.join(shown)}"
+        own = {operation.name: operation for operation in self.machine.operations}
+        for row in rows:
+            if row.name in self.given:
+                below = ", less than the machine says" if row.least < own[row.name].least else ""
+                yield (
+                    f"{GIVEN_LATENCY}{row.name} takes {self.given[row.name]}{below};"
+                    f" the machine says {_cycles(own[row.name])}"
+                )
+        if several := sorted({self.flow.code[number].opcode for number in numbers if expands(self.flow.code[number])}):
+            yield f"one instruction each, although the assembler makes many of it: {', '.join(several)}"
+
+
+def timed_code(
+    flow: PtxFlow,
+    classes: Classes,
+    machine: Machine,
+    dependences: Dependences | None = None,
+    given: Mapping[str, GivenLatency] = _NO_LATENCIES,
+) -> TimedCode:
+    """The instructions of a kernel on a machine; by default they wait for registers where it times operations.
+
+    Raises:
+        InputError: an opcode that nothing classifies, an operation that the machine lacks or for whose latency nobody
+            knows an upper end, or classes for a machine that needs none.
+        UnsupportedError: an instruction without unit of whose operands nobody could tell when they are there.
+    """
+    table = timed(machine, given)
+    if not table:
+        units = units_of(flow.kernel, classes)
+        chosen = dependences or Dependences.BLOCKING
+        plain = TimedCode(flow, classes, machine, chosen, given, units)
+        if chosen is Dependences.BLOCKING:
+            return plain
+        of_class = {unit.name: (unit.latency.least, unit.latency.most) for unit in machine.units}
+        latencies = [of_class.get(unit or "", (1, 1)) for unit in units]
+        return _running_ahead(plain, latencies)
+    if classes != Classes():
+        raise InputError(
+            f"machine {machine.name!r} times operations, and they decide the class of an instruction:"
+            " leave out --profile, --classes and --unknown"
+        )
+    found = operations(flow.kernel)
+    rows = [_row(flow, machine, table, number, name) for number, name in enumerate(found)]
+    units = tuple(None if row is None else row.unit for row in rows)
+    latencies = [(1, 1) if row is None else (row.least, row.most or row.least) for row in rows]
+    chosen = dependences or Dependences.REGISTERS
+    return _running_ahead(TimedCode(flow, classes, machine, chosen, given, units, found, table), latencies)
+
+
+def _cycles(operation: Operation) -> str:
+    if operation.most is None:
+        return f"{operation.least} or more"
+    return str(operation.least) if operation.least == operation.most else f"{operation.least}..{operation.most}"
+
+
+def _row(flow: PtxFlow, machine: Machine, table: Mapping[str, Operation], number: int, name: str) -> Operation | None:
+    """How an instruction is served; None for a barrier of the block, which needs no unit."""
+    instruction = flow.code[number]
+    if is_barrier(instruction):
+        return None
+    where, row = f"{flow.kernel.file}:{instruction.line}: `{instruction}`", table.get(name)
+    if row is None:
+        raise InputError(
+            f"{where} is an operation {name}, which machine {machine.name!r} does not time;"
+            f" add [operations.{name}] to its file"
+        )
+    if row.most is None:
+        raise InputError(
+            f"{where}: machine {machine.name!r} knows no upper end for the latency of {name}, only {row.least} cycles"
+            f" at least; give the most that it takes on your GPU with --latency {name}=..N"
+        )
+    return row
+
+
+def _running_ahead(code: TimedCode, latencies: Sequence[tuple[int, int]]) -> TimedCode:
+    """The same code with timings."""
+    instructions = code.flow.code
+    if code.dependences is Dependences.BLOCKING:
+        tokens: list[_Tokens] = [((0,), (0,))] * len(instructions)
+        results = frozenset({0})
+    else:
+        found = [needs(*both) for both in zip(instructions, code.flow.effects, strict=True)]
+        _refuse_without_unit(code, found)
+        tokens, results = _tokens(found)
+    timings = tuple(
+        Timing(0, (0, 0), (), awaits) if is_barrier(instruction) else Timing(1, latency, sets, awaits)
+        for instruction, latency, (sets, awaits) in zip(instructions, latencies, tokens, strict=True)
+    )
+    return replace(code, timings=timings, results=results)
+
+
+def _tokens(found: Sequence[Needs]) -> tuple[list[_Tokens], frozenset[int]]:
+    """What every instruction sets and awaits as numbers, and which of them are results.
+
+    Names that the same instructions set are pending together, so they are one: all registers of a vector load are.
+    """
+    setters: dict[str, list[int]] = {}
+    for number, need in enumerate(found):
+        for name in sorted(need.sets):
+            setters.setdefault(name, []).append(number)
+    alike: dict[tuple[int, ...], int] = {}
+    token = {name: alike.setdefault(tuple(numbers), len(alike)) for name, numbers in setters.items()}
+    tokens = [
+        (
+            tuple(sorted({token[name] for name in need.sets})),
+            tuple(sorted({token[name] for name in need.awaits if name in token})),
+        )
+        for need in found
+    ]
+    return tokens, frozenset(number for name, number in token.items() if name not in UNREAD)
+
+
+def _refuse_without_unit(code: TimedCode, found: Sequence[Needs]) -> None:
+    """Refuse instructions that would break a chain of dependences: nobody waits where nothing is issued."""
+    known = frozenset().union(*(need.sets for need in found)) - {WAY}
+    for unit, instruction, need in zip(code.units, code.flow.code, found, strict=True):
+        if unit is None and not is_barrier(instruction) and known & (need.sets | need.awaits):
+            raise UnsupportedError(
+                f"{code.flow.kernel.file}:{instruction.line}: `{instruction}` needs no unit here, so nothing can wait"
+                f' for its operands; give it one with --classes FILE ({instruction.name} = "C"), or take'
+                " --dependences blocking"
+            )
