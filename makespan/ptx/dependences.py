@@ -24,10 +24,8 @@ _SINK = "_"
 _READS_CARRY = frozenset({"addc", "subc", "madc"})
 _ACCESS = frozenset({"ld", "ldu", "st", "atom", "red", "multimem", "ldmatrix", "stmatrix"})
 _FENCES = frozenset({"membar", "fence"})
-_HOLDS_UP = JUMPS | {"call", "nanosleep", "griddepcontrol"}
-_COPIES_BEGIN = frozenset({"cp", "wgmma", "tcgen05"})
-_WAITS = frozenset({"wait", "wait_group", "wait_all", "test_wait", "try_wait"})
-_NO_COPY = frozenset({"commit_group", "commit", "fence", "alloc", "dealloc", "relinquish_alloc_permit", "prefetch"})
+_HOLDS_UP = JUMPS | {"call"}
+_WAITS_FOR_COPIES = frozenset({"wait_group", "wait_all"})
 
 
 class Needs(NamedTuple):
@@ -61,8 +59,8 @@ def needs(instruction: Instruction, effect: Effect) -> Needs:
         sets.add(_FENCE)
     if name in _FENCES or suffixes & {"release", "acq_rel"}:
         awaits |= {_ACCESSES, _FENCE}
-    if suffixes & _WAITS:
+    if name == "cp" and suffixes & _WAITS_FOR_COPIES:
         awaits.add(_COPIES)
-    elif (name in _COPIES_BEGIN or "async" in suffixes) and not suffixes & _NO_COPY and name not in _FENCES:
+    elif name == "cp" and "commit_group" not in suffixes:
         sets.add(_COPIES)
     return Needs(frozenset() if is_barrier(instruction) else frozenset(sets), frozenset(awaits))

@@ -3,6 +3,7 @@
 import re
 from functools import cache
 
+from makespan.errors import UnsupportedError
 from makespan.ptx.isa import NO_UNIT, Row, opcodes, prefixes, unknown_opcode
 from makespan.ptx.module import Instruction, Kernel, names_in
 from makespan.ptx.suffixes import unknown_suffix
@@ -23,6 +24,7 @@ def operations(kernel: Kernel) -> tuple[str, ...]:
 
     Raises:
         ParseError: an opcode that the table does not have.
+        UnsupportedError: an instruction that takes a time that nobody bounds.
 
     >>> from makespan.ptx import parse
     >>> operations(parse(".entry k() { mov.u32 %r1, %tid.x; add.f32 %f1, %f2, %f3; ret; }", "k.ptx").kernel())
@@ -42,6 +44,11 @@ def _operation(file: str, instruction: Instruction) -> str:
     if found is None:
         remedy = "only a machine without operations takes it, with --classes FILE or --unknown C"
         raise unknown_opcode(file, instruction, remedy)
+    if found == NO_UNIT:
+        raise UnsupportedError(
+            f"{file}:{instruction.line}: `{instruction}`: nobody bounds how long it takes, so no machine that times"
+            " operations takes it"
+        )
     sources = (name for operand in instruction.operands[1:] for name in names_in(operand))
     if instruction.name in ("mov", "cvt") and any(_SPECIAL.fullmatch(name) for name in sources):
         return "special"

@@ -117,6 +117,7 @@ def timed_code(
         )
     found = operations(flow.kernel)
     rows = [_row(flow, machine, table, number, name) for number, name in enumerate(found)]
+    _refuse_open_ends(flow, machine, rows)
     units = tuple(None if row is None else row.unit for row in rows)
     latencies = [(1, 1) if row is None else (row.least, row.most or row.least) for row in rows]
     chosen = dependences or Dependences.REGISTERS
@@ -140,12 +141,21 @@ def _row(flow: PtxFlow, machine: Machine, table: Mapping[str, Operation], number
             f"{where} is an operation {name}, which machine {machine.name!r} does not time;"
             f" add [operations.{name}] to its file"
         )
-    if row.most is None:
-        raise InputError(
-            f"{where}: machine {machine.name!r} knows no upper end for the latency of {name}, only {row.least} cycles"
-            f" at least; give the most that it takes on your GPU with --latency {name}=..N"
-        )
     return row
+
+
+def _refuse_open_ends(flow: PtxFlow, machine: Machine, rows: Sequence[Operation | None]) -> None:
+    """No bound rests on a latency whose upper end nobody knows; all of them are asked for at once."""
+    found = {row.name: row for row in rows if row is not None and row.most is None}
+    if not found:
+        return
+    at = next(number for number, row in enumerate(rows) if row is not None and row.most is None)
+    ends = ", ".join(f"{name} ({row.least} or more)" for name, row in found.items())
+    raise InputError(
+        f"{flow.kernel.file}:{flow.code[at].line}: `{flow.code[at]}`: machine {machine.name!r} knows no upper end for"
+        f" the latency of {ends} in cycles; give the most that your GPU takes:"
+        f" {' '.join(f'--latency {name}=..N' for name in found)}"
+    )
 
 
 def _running_ahead(code: TimedCode, latencies: Sequence[tuple[int, int]]) -> TimedCode:

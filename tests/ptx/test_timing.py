@@ -187,8 +187,9 @@ def test_an_instruction_without_unit_breaks_no_chain() -> None:
 
 
 def test_what_the_machine_does_not_tell_is_asked_for() -> None:
-    with pytest.raises(InputError, match=r"k.ptx:5: `ld.u32 .*`: machine 'timed' knows no upper end .*=\.\.N"):
-        program("ld.u32 %r1, [%rd1];\nret;", latencies=None)
+    message = r"k.ptx:5: `ld.u32 .*: machine 'timed' .* global \(20 or more\), atomic .* --latency atomic=\.\.N"
+    with pytest.raises(InputError, match=message):
+        program("ld.u32 %r1, [%rd1];\nred.add.u32 [%rd1], 1;\nret;", latencies=None)
     with pytest.raises(
         InputError, match=r"k.ptx:5: `tex.* is an operation texture, which machine 'timed' does not time"
     ):
