@@ -47,7 +47,12 @@ ALL = "all"
     "--policy", type=click.Choice([*POLICIES, ALL]), default=ALL, show_default=True, help="who goes first; or a table"
 )
 @click.option(
-    "--latency", type=click.Choice(LATENCIES), default=LATENCIES[0], show_default=True, help="where there is a range"
+    "--ranges",
+    "latency",
+    type=click.Choice(LATENCIES),
+    default=LATENCIES[0],
+    show_default=True,
+    help="which latency, where there is a range",
 )
 @click.option(
     "--route",

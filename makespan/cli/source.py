@@ -14,7 +14,7 @@ from makespan.cli.parameters import Capacity, Memory, Seconds, Warps
 from makespan.engines import BACKENDS
 from makespan.errors import InputError
 from makespan.instance import MAX_WARPS, Instance
-from makespan.machine import PAPER, Machine, find
+from makespan.machine import PAPER, Machine, find, given_latencies
 from makespan.strings import NamedInstance
 from makespan.text_file import claim_input, decoded, read_stream
 
@@ -84,6 +84,21 @@ machine_options = stack(
     click.option("--machine", metavar="NAME|FILE.toml", help="a shipped machine or a machine file"),
 )
 
+timing_options = stack(
+    click.option(
+        "--dependences",
+        type=click.Choice(["registers", "blocking"]),
+        help="what an instruction waits for [default: registers on a machine that times operations, else blocking]",
+    ),
+    click.option(
+        "--latency",
+        "latencies",
+        multiple=True,
+        metavar="OPERATION=[N..|..]N",
+        help="cycles of an operation, such as global=..900, where the machine does not know, or you know better",
+    ),
+)
+
 source_options = stack(
     click.argument("source", required=False),
     click.option("--string", "letters", metavar="CLLC...", help="an instruction string instead of SOURCE"),
@@ -98,6 +113,7 @@ source_options = stack(
     ),
     machine_options,
     kernel_options,
+    timing_options,
 )
 
 engine_options = stack(
@@ -181,6 +197,8 @@ def kernel_question(
     take: Sequence[str] = (),
     trace: Path | None = None,
     paths: Literal["automaton", "single"] | None = None,
+    dependences: str | None = None,
+    latencies: Sequence[str] = (),
     arch: str | None = None,
     keep_ptx: Path | None = None,
 ) -> "KernelQuestion":
@@ -205,6 +223,8 @@ def kernel_question(
         take=flow.takes(take),
         trace=None if trace is None else flow.read_trace(trace),
         paths=paths,
+        dependences=None if dependences is None else ptx.Dependences(dependences),
+        latencies=given_latencies(latencies),
         arch=arch,
         keep_ptx=keep_ptx,
         named=option_name,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from makespan.errors import InputError
 from makespan.instance import MAX_WARPS
-from makespan.machine import PAPER, Machine, find
+from makespan.machine import PAPER, Machine, find, given_latencies
 from makespan.machine.values import check_whole, shown
 from makespan.schedulability.description import (
     BundleFile,
@@ -35,7 +35,7 @@ MAX_ITEMS = 1000
 
 NUMBERS = frozenset({"cycles", "priority", "warps", "blocks_per_sm", "sms"})
 """Keys whose values are whole numbers."""
-LISTS = frozenset({"param", "loop_bound", "take"})
+LISTS = frozenset({"param", "loop_bound", "take", "latency"})
 """Keys whose values are lists of texts."""
 
 _TIMES = ("period", "deadline", "jitter", "offset", "cpu_before", "cpu_after")
@@ -43,7 +43,7 @@ _PLACES = ("priority", "partition", "core")
 _SOURCES = ("wcet", "cycles", "bundle", "kernel")
 _LAUNCH = (
     "entry", "block", "grid", "warps", "blocks_per_sm", "param", "loop_bound", "take", "trace", "profile", "classes",
-    "unknown", "machine", "capacity", "arch",
+    "unknown", "machine", "capacity", "dependences", "latency", "arch",
 )  # fmt: skip
 
 Choice = TypeVar("Choice", bound=StrEnum)
@@ -201,6 +201,9 @@ def _question(table: Mapping[str, object], path: Path, folder: Path) -> "KernelQ
     def warps(value: object, what: str) -> int:
         return count(value, what, MAX_WARPS)
 
+    def dependences(value: object, what: str) -> ptx.Dependences:
+        return choice(value, ptx.Dependences, what)
+
     profile, classes, trace = given("profile", text) or "paper", given("classes", file), given("trace", file)
     if profile not in ptx.PROFILES:
         raise InputError(f"profile must be one of {', '.join(ptx.PROFILES)}, not {shown(profile)}")
@@ -215,6 +218,8 @@ def _question(table: Mapping[str, object], path: Path, folder: Path) -> "KernelQ
         classes=ptx.Classes(profile, {} if classes is None else ptx.read_classes(classes), given("unknown", text)),
         take=flow.takes(given("take", _texts) or ()),
         trace=None if trace is None else flow.read_trace(trace),
+        dependences=given("dependences", dependences),
+        latencies=given_latencies(given("latency", _texts) or ()),
         arch=given("arch", text),
     )
 

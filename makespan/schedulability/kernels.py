@@ -6,7 +6,8 @@ B and at most min(B, G) of them. The slowest SM ends the kernel. More blocks can
 every port is held for one cycle: take the worst schedule of k blocks and let the warps of one more block issue only
 what the others leave. Ports and issue slots that the others use are theirs in every cycle as before, so their
 schedule is unchanged, and in no cycle could one more instruction be issued. A warp that holds a port for longer can
-delay another, which may be the better for it, so on such a machine every number of blocks is a question of its own.
+delay another, which may be the better for it, and one more block may spread the warps over partitions in another way;
+so on such a machine every number of blocks is a question of its own.
 More blocks than S B are refused: some would start when others end, and no instance of one SM describes that.
 """
 
@@ -14,6 +15,7 @@ from math import prod
 
 from makespan.errors import InputError
 from makespan.instance import Instance
+from makespan.machine import Machine
 from makespan.question import LaunchedKernel, launched, resident
 from makespan.schedulability.description import KernelLaunch
 
@@ -29,15 +31,22 @@ def instances(launch: KernelLaunch, sms: int) -> tuple[Instance, ...]:
     """
     found = launched(launch.question)
     blocks = _blocks(found)
-    (block,) = found.blocks()
+    (block,) = found.blocks(launch.machine)
     most = _resident(launch, blocks, sms)
     fewest = max(1, blocks - (sms - 1) * most)
-    least = most if all(unit.interval == 1 for unit in launch.machine.units) else fewest
+    least = most if _more_is_worse(launch.machine) else fewest
     if most - least >= MAX_QUESTIONS:
         raise InputError(
-            f"{most} blocks on an SM whose ports are held for longer than a cycle; the limit is {MAX_QUESTIONS}"
+            f"{most} blocks on an SM with partitions, or whose ports are held for longer than a cycle;"
+            f" the limit is {MAX_QUESTIONS}"
         )
     return tuple(resident(block, count, launch.machine) for count in range(least, most + 1))
+
+
+def _more_is_worse(machine: Machine) -> bool:
+    """Whether one more block can never make the others faster at worst."""
+    held = (max((unit.interval, *(use.most for use in unit.uses))) for unit in machine.units)
+    return machine.partitions == 1 and all(cycles == 1 for cycles in held)
 
 
 def _blocks(kernel: LaunchedKernel) -> int:

@@ -84,7 +84,7 @@ def test_a_worst_case_that_is_not_exact_is_exit_3(simulate: Runner) -> None:
 def test_the_json_of_one_run_adds_up(simulate: Runner) -> None:
     done = simulate(
         "--string", "CL|LC", "--warps", 3, "--policy", "two-level", "--group-size", 2, "--format", "json",
-        "--latency", "random", "--seed", 7, "--route", "first", "--blocks-per-sm", 2,
+        "--ranges", "random", "--seed", 7, "--route", "first", "--blocks-per-sm", 2,
     )  # fmt: skip
     document = json.loads(done.out)
     ways = document["warp_cycles"]

@@ -141,3 +141,39 @@ def test_who_says_how_many_warps_a_block_has_is_named(solve: Runner, tmp_path: P
     assert solve(path, "--warps", 8).err == f"makespan: {path}: .reqntid of kernel k {said}"
     assert solve(path, "--warps", 8, "--block", 128).err == f"makespan: --block {said}"
     assert solve(path, "--warps", 4).code == 0
+
+
+AHEAD = entry("ld.global.u32 %r1, [%rd1];\nadd.s32 %r2, %r1, 1;\nret;")
+
+
+@pytest.fixture
+def ahead(tmp_path: Path) -> Path:
+    path = tmp_path / "ahead.ptx"
+    path.write_text(AHEAD)
+    return path
+
+
+def test_the_latency_that_nobody_knows_is_asked_for_and_named(ahead: Path, solve: Runner) -> None:
+    asked = ahead, "--warps", 1, "--machine", "turing", "--quiet"
+    missing = solve(*asked)
+    assert missing.code == 2
+    assert "knows no upper end for the latency of global" in missing.err
+    assert missing.err.endswith("--latency global=..N\n")
+    given = solve(*asked, "--latency", "global=..400")
+    assert given.code == 0
+    said = "exact for the PTX as written, with stall on use, if global takes at most 400 cycles: the worst case is "
+    assert given.out.startswith(said)
+    blocking = solve(*asked, "--latency", "global=..400", "--dependences", "blocking")
+    assert "with every result waited for" in blocking.out
+
+
+def test_latencies_are_for_kernels_on_machines_that_time_operations(ahead: Path, solve: Runner) -> None:
+    letters = solve("--string", "CL", "--warps", 2, "--latency", "global=4")
+    assert (
+        letters.err
+        == "makespan: --string takes no options for kernels (--kernel, --profile, --loop-bound, --take, ...)\n"
+    )
+    classes = solve(ahead, "--warps", 2, "--latency", "global=4")
+    assert "machine 'paper' does not time the operation global" in classes.err
+    profile = solve(ahead, "--warps", 2, "--machine", "turing", "--profile", "modern")
+    assert "leave out --profile, --classes and --unknown" in profile.err

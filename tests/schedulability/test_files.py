@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from makespan import KernelQuestion, Launch, Machine
 from makespan.errors import InputError
 from makespan.flow import GivenBound, Step
-from makespan.ptx import Classes
+from makespan.machine import GivenLatency
+from makespan.ptx import Classes, Dependences
 from makespan.schedulability import files
 from makespan.schedulability.description import (
     BundleFile,
@@ -337,6 +338,8 @@ unknown = "C"
 profile = "modern"
 capacity = "C=2,L=1,S=1,D=1,T=1"
 arch = "compute_80"
+dependences = "blocking"
+latency = ["global=..900"]
 evidence = "why"
 """
     (tmp_path / "bounds.csv").write_text("N,==7,k")
@@ -354,6 +357,8 @@ evidence = "why"
             take={"M": "fall"},
             trace=(Step("O", 0, f"{tmp_path / 't.txt'}:1"),),
             arch="compute_80",
+            dependences=Dependences.BLOCKING,
+            latencies={"global": GivenLatency(None, 900)},
         ),
         Machine.of({"C": 2, "L": 1, "S": 1, "D": 1, "T": 1}),
         "why",
@@ -375,6 +380,8 @@ def test_a_bundle_is_found_beside_the_file(tmp_path: Path) -> None:
         ("capacity = 'C'", ": task a: capacity of C must be a whole number, not ''"),
         ("capacity = 1", ": task a: capacity must be units per class such as { C = 2, L = 1 }, not 1"),
         ("profile = 'x'", ": task a: profile must be one of paper, fermi, modern, not 'x'"),
+        ("dependences = 'x'", ": task a: dependences must be one of registers, blocking, not 'x'"),
+        ("latency = ['x']", ": task a: a latency is given as global=400, global=300..900 or global=..900, not 'x'"),
         ("warps = 0", ": task a: warps must be 1..65536, not 0"),
         ("blocks_per_sm = -1", ": task a: blocks_per_sm must be 1..65536, not -1"),
         ("block = 0", ": task a: block must be 1..2147483647, not 0"),
