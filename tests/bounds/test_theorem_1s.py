@@ -1,8 +1,11 @@
 """Theorem 1S against the definition: partitions, resources, and warps that run ahead."""
 
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from importlib import import_module
+from itertools import product
+from typing import NamedTuple
 
 import pytest
 from hypothesis import given, settings
@@ -14,11 +17,12 @@ from makespan.bounds.gates import Gate, Ports
 from makespan.errors import UnsupportedError
 from makespan.instance import Instance
 from makespan.machine import Assignment, Latency, Machine, Resource, UnitClass, Use
-from makespan.program import Program
+from makespan.program import Program, Timing
 from makespan.result import Anomaly, outlasted
+from makespan.schedule import Schedule
 from makespan.strings import parse_string
 from tests.oracle import brute_force
-from tests.strategies import instances, multiprocessor_instances
+from tests.strategies import instances, multiprocessor_instances, runs
 
 
 @given(st.one_of(multiprocessor_instances(), multiprocessor_instances(barriers=False)))
@@ -192,3 +196,85 @@ def test_what_leans_on_waits_at_barriers_or_on_places_of_warps_does_not_outlast_
     different = Instance.merged([(parse_string(string, by_number), 1) for string in ("C", "CC")], by_number)
     assert set(Anomaly) - set(outlasted(different)) == {Anomaly.FEWER_WARPS}
     assert outlasted(HELD) == outlasted(BESIDE) == tuple(Anomaly)
+
+
+class _Issued(NamedTuple):
+    """An instruction in a schedule: when, of which place, and the ports that it holds, by name, for how many cycles."""
+
+    cycle: int
+    warp: int
+    place: int
+    ports: dict[str, int]
+
+
+def _issued(instance: Instance, schedule: Schedule) -> Iterator[_Issued]:
+    units, programs = {unit.name: unit for unit in instance.machine.units}, tuple(instance.programs())
+    done = [0] * instance.warps
+    for op in schedule.ops(instance):
+        unit = units[programs[op.warp].places[op.place].unit]
+        chosen = schedule.uses[op.warp][done[op.warp]] if schedule.uses else [(0, use.least) for use in unit.uses]
+        taken = {use.resources[which]: held for use, (which, held) in zip(unit.uses, chosen, strict=True)}
+        yield _Issued(op.cycle, op.warp, op.place, {unit.name: unit.interval, SLOTS: 1, **taken})
+        done[op.warp] += 1
+
+
+@given(st.data(), multiprocessor_instances(barriers=False))
+@settings(max_examples=60)
+def test_in_every_hit_a_gate_is_full_and_nothing_else_makes_a_warp_late(
+    data: st.DataObject, instance: Instance
+) -> None:
+    """Lemmas D and G, cycle by cycle; the time alone is that of the path taken, by the equations as they stand."""
+    schedule = data.draw(runs(instance))
+    ports = Ports.of(instance.machine)
+    every = list(_issued(instance, schedule))
+    parts = schedule.partitions or instance.partition_of_warp or (0,) * instance.warps
+    units = {unit.name: unit for unit in instance.machine.units}
+    for z, program in enumerate(instance.programs()):
+        own = [one for one in every if one.warp == z]
+        names = [program.places[one.place].unit for one in own]
+        times = [
+            program.timings[one.place]
+            if program.timings
+            else Timing(units[name].latency.most, (1, units[name].latency.most))
+            for one, name in zip(own, names, strict=True)
+        ]
+        alone_at: list[int] = []
+        hits = 0
+        for j, (one, name) in enumerate(zip(own, names, strict=True)):
+            waits = []  # (i, cycles that have to pass since i)
+            for i in range(j):
+                waits.append((i, sum(timing.stall for timing in times[i:j])))
+                if set(times[i].sets) & set(times[j].awaits):
+                    waits.append((i, times[i].latency[1]))
+                for hold, gate in product(ports.holds[names[i]], (hold.gate for hold in ports.holds[name])):
+                    if ports.is_own(gate) and gate[0] in hold.gate:
+                        waits.append((i, hold.most))
+            alone_at.append(max((alone_at[i] + cycles for i, cycles in waits), default=0))
+            begin = max((own[i].cycle + cycles for i, cycles in waits), default=0)
+            for cycle in range(begin, one.cycle):
+                held = Counter(
+                    port
+                    for other in every
+                    for port, cycles in other.ports.items()
+                    if other.cycle <= cycle < other.cycle + cycles
+                    if parts[other.warp] == parts[z] or port in ports.shared
+                )
+                full = (hold.gate for hold in ports.holds[name])
+                assert any(all(held[port] >= ports.capacities[port] for port in gate) for gate in full)
+                hits += 1
+            assert one.cycle <= alone_at[-1] + hits
+
+
+@given(st.one_of(multiprocessor_instances(), multiprocessor_instances(barriers=False)))
+@settings(max_examples=20)
+def test_limits_of_work_only_make_it_larger(instance: Instance) -> None:
+    exact = pessimistic(instance)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(alone, "MOST_WORK", 1)
+        patch.setattr(theorem, "MOST_FAMILIES", 0)
+        patch.setattr(theorem, "MOST_PRICES", 1)
+        assert pessimistic(instance) >= exact
+        if theorem_1s(instance) is not None:
+            assert least_possible(instance) <= brute_force(instance).lower
+            patch.setattr(theorem, "segments_of", lambda program: None)
+            assert pessimistic(instance) >= brute_force(instance).upper
