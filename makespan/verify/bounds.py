@@ -3,10 +3,11 @@
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
+from makespan.feature import MULTIPROCESSOR
 from makespan.instance import Instance
 from makespan.program import Program
 from makespan.result import Upper
-from makespan.verify import alignment, issue_slots, pairs, phases
+from makespan.verify import alignment, interference, issue_slots, pairs, phases
 from makespan.verify.fair import theorem_f
 from makespan.verify.paths import Choose, instructions, total
 from makespan.verify.refusal import Effort, TooMuchWork
@@ -16,11 +17,19 @@ from makespan.verify.waiting import binding_width, most_waiting, shares
 MOST_PAIRS = 40_000_000
 
 
+def is_multiprocessor(instance: Instance) -> bool:
+    """Whether it has partitions, resources, or warps that run ahead: what the other theorems here do not speak of."""
+    return bool(instance.features.keys() & MULTIPROCESSOR)
+
+
 def pessimistic(instance: Instance) -> int:
     """M^L + M^C: in every cycle a latency of the last finisher z passes, or z waits for ports or for an issue slot.
 
-    Theorem 1' of docs/theory.md: `waiting` bounds the latter. With barriers, see `phases.pessimistic`.
+    Theorem 1' of docs/theory.md: `waiting` bounds the latter. With barriers, see `phases.pessimistic`. For real
+    multiprocessors it is theorem 1S.
     """
+    if is_multiprocessor(instance):
+        return interference.bound(instance)
     if instance.has_barriers:
         return phases.pessimistic(instance)
     machine = instance.machine
@@ -47,6 +56,7 @@ CLOSED_FORMS: Mapping[Upper, Callable[[Instance, Effort], int | None]] = {
     Upper.ISSUE_SLOTS: lambda instance, _: issue_slots.bound(instance),
     Upper.THEOREM_F: lambda instance, _: theorem_f(instance),
     Upper.THEOREM_L: alignment.bound,
+    Upper.THEOREM_1S: lambda instance, _: interference.bound(instance),
 }
 """Bounds that the instance alone proves, by the name of their proof; None where a premise fails.
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import count, zip_longest
 
+from makespan.feature import MULTIPROCESSOR
 from makespan.instance import Instance
 from makespan.program import BARRIER, Place, Program
 from makespan.verify.paths import Choose, total
@@ -24,6 +25,8 @@ def questions(instance: Instance) -> list[Instance] | None:
     the latency. (docs/theory.md, 7, proposition P.)
     """
     if instance.blocks != 1 or any(unit.interval > unit.latency.least for unit in instance.machine.units):
+        return None
+    if instance.features.keys() & MULTIPROCESSOR:
         return None
     try:
         cut = phases(instance)

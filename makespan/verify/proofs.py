@@ -1,13 +1,13 @@
 """The evidence in a bundle, read: certificates, weights of pairs, and what is said of each phase."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from makespan.certificate import FINISHED_LABEL, Certificate, Node, Potential, Table, Weights
 from makespan.instance import Instance
 from makespan.result import Upper, UpperBound
-from makespan.verify import delays, phases, shapes
+from makespan.verify import delays, partitions, phases, shapes
 from makespan.verify.refusal import Refused, Work
 
 LEAST_PROGRESSION = 4
@@ -17,8 +17,8 @@ _COEFFICIENTS_PER_NODE = 16
 
 _NAME = re.compile("[a-z][a-z0-9-]{0,39}")
 
-Phases = tuple[tuple[Instance, UpperBound], ...]
-"""The question of every phase between barriers, in order, and what is said of it; equal questions share that."""
+Pieces = tuple[tuple[Instance, UpperBound], ...]
+"""The question of every phase between barriers, or of every partition, and what is said of it, shared by equal ones."""
 
 
 def name_of_proof(value: object) -> str:
@@ -32,21 +32,39 @@ def name_of_proof(value: object) -> str:
     return name
 
 
-def phase_bounds(value: object, instance: Instance, room: Work) -> Phases:
+def phase_bounds(value: object, instance: Instance, room: Work) -> Pieces:
     """What is said of each different phase; `room` counts coefficients."""
-    entries = shapes.items(value, "phases", 0)
+    return _pieces(value, "phases", "barriers make", instance, phases.questions, room)
+
+
+def partition_bounds(value: object, instance: Instance, room: Work) -> Pieces:
+    """What is said of each different partition; `room` counts coefficients."""
+    return _pieces(value, "partitions", "the machine makes", instance, partitions.questions, room)
+
+
+def _pieces(
+    value: object,
+    name: str,
+    made: str,
+    instance: Instance,
+    cut: Callable[[Instance], list[Instance] | None],
+    room: Work,
+) -> Pieces:
+    entries = shapes.items(value, name, 0)
     if not entries:
         return ()
-    cut = phases.questions(instance) or []
-    different = list(dict.fromkeys(cut))
+    questions = cut(instance) or []
+    different = list(dict.fromkeys(questions))
     if len(different) != len(entries):
-        raise Refused(f"{len(entries)} phases are given, but barriers make {len(different)} different ones")
-    said = {question: _phase(entry, question, room) for entry, question in zip(entries, different, strict=True)}
-    return tuple((question, said[question]) for question in cut)
+        raise Refused(f"{len(entries)} {name} are given, but {made} {len(different)} different ones")
+    said = {
+        question: _piece(entry, name[:-1], question, room) for entry, question in zip(entries, different, strict=True)
+    }
+    return tuple((question, said[question]) for question in questions)
 
 
-def _phase(value: object, question: Instance, room: Work) -> UpperBound:
-    parts = shapes.table(value, "phase", "upper", "evidence", "certificate", later="weights")
+def _piece(value: object, name: str, question: Instance, room: Work) -> UpperBound:
+    parts = shapes.table(value, name, "upper", "evidence", "certificate", later="weights")
     proof = None if parts["certificate"] is None else certificate(parts["certificate"], question, room)
     upper, evidence = shapes.whole(parts["upper"], "upper", 1), name_of_proof(parts["evidence"])
     return UpperBound(upper, evidence, proof, weights(parts["weights"], question, room))

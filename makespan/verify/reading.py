@@ -12,20 +12,19 @@ from itertools import chain, repeat
 from typing import Any, NoReturn
 
 from makespan.certificate import Certificate, Weights
-from makespan.errors import InputError
-from makespan.instance import MAX_CYCLES, MAX_WARPS, Group, Instance
-from makespan.machine import MAX_ISSUE_WIDTH, MAX_LATENCY, Latency, Machine, Scheduler, UnitClass, class_name
-from makespan.program import MAX_PLACES, Place, Program
+from makespan.instance import MAX_CYCLES, Instance
+from makespan.machine import MAX_INTERVAL, MAX_LATENCY, Machine, Scheduler
+from makespan.machine.values import MAX_RESOURCES
+from makespan.program import MAX_PLACES
 from makespan.result import Status, Step
 from makespan.schedule import Schedule
-from makespan.verify import proofs, shapes
+from makespan.verify import instances, proofs, shapes
 from makespan.verify.refusal import Refused, TooMuchWork, Work
 
 SCHEMA, RESULT_SCHEMA = "makespan.bundle/2", "makespan.result/1"
 OLDER_SCHEMA = "makespan.bundle/1"
 _ANY_VERSION = "makespan.bundle/"
 MOST_BYTES = 128 << 20
-MOST_PLACES = 2_000_000
 MOST_COEFFICIENTS = 20_000_000  # of all potentials
 MOST_BRACKETS = 20_000_000  # lists and objects
 
@@ -51,7 +50,8 @@ class Bundle:
     witness: Schedule
     certificate: Certificate | None
     weights: tuple[Weights, ...]
-    phases: proofs.Phases
+    phases: proofs.Pieces
+    partitions: proofs.Pieces
 
 
 def parse(content: bytes) -> object:
@@ -104,94 +104,30 @@ def bundle(document: object) -> Bundle:
         remedy = f": {schema!r:.40} is of another makespan; verify it with that one, or solve anew" if is_bundle else ""
         shapes.bad(f"schema is not {SCHEMA!r}{remedy}")
     keys = ("schema", "instance", "result", "witness", "certificate", "phases", "sha256")
-    parts = shapes.table(document, "bundle", *keys, later="weights")
+    some = ["partitions"] if "partitions" in document else []
+    parts = shapes.table(document, "bundle", *keys, *some, later="weights")
     if parts["schema"] == OLDER_SCHEMA:
         _check_older(parts, *shapes.items(parts["phases"], "phases", 0))
-    try:
-        instance = _instance(parts["instance"])
-    except InputError as error:
-        raise Refused(f"not a bundle: {error}") from None
+    instance = instances.instance(parts["instance"])
     claim = _claim(parts["result"], instance)
     witness = _witness(parts["witness"], instance, claim.lower)
     room = Work(MOST_COEFFICIENTS)
     try:
         certificate = None if parts["certificate"] is None else proofs.certificate(parts["certificate"], instance, room)
         weights = proofs.weights(parts["weights"], instance, room)
-        pieces = proofs.phase_bounds(parts["phases"], instance, room)
+        phases = proofs.phase_bounds(parts["phases"], instance, room)
+        partitions = proofs.partition_bounds(parts.get("partitions", []), instance, room)
     except TooMuchWork:
         raise Refused(f"the evidence is too large for this checker: over {MOST_COEFFICIENTS} coefficients") from None
     if shapes.text(parts["sha256"], "sha256") != digest(document):
         raise Refused("the digest does not match the content: the file was changed after it was written")
-    return Bundle(instance, claim, witness, certificate, weights, pieces)
+    return Bundle(instance, claim, witness, certificate, weights, phases, partitions)
 
 
 def _check_older(*parts: object) -> None:
     """Evidence of version 1 is that of today but for its potentials."""
     if any(shapes.entries(part).get("certificate") is not None for part in parts):
         raise Refused(f"potentials of {OLDER_SCHEMA} rest on an older theorem: solve the question again")
-
-
-# Instance
-
-
-def _instance(value: object) -> Instance:
-    parts = shapes.table(value, "instance", "machine", "blocks", "groups")
-    groups = shapes.items(parts["groups"], "groups", most=MAX_WARPS)
-    if sum(map(_size, groups)) > MOST_PLACES:
-        raise Refused(f"the instance is too large for this checker: over {MOST_PLACES} places")
-    blocks = shapes.whole(parts["blocks"], "blocks", 1, MAX_WARPS)
-    return Instance(tuple(map(_group, groups)), _machine(parts["machine"]), blocks)
-
-
-def _machine(value: object) -> Machine:
-    promised = ["scheduler"] if "scheduler" in shapes.entries(value) else []
-    parts = shapes.table(value, "machine", "name", "capacity", "interval", "latency", "issue_width", *promised)
-    names = list(map(class_name, shapes.entries(parts["capacity"])))
-    by_name = (shapes.table(parts[key], key, *names) for key in ("capacity", "interval", "latency"))
-    capacities, intervals, latencies = by_name
-    units = []
-    for name in names:
-        least, most = (shapes.whole(side, "latency") for side in shapes.items(latencies[name], "latency", 2, 2))
-        capacity, interval = shapes.whole(capacities[name], "capacity"), shapes.whole(intervals[name], "interval")
-        units.append(UnitClass(name, capacity, interval, Latency(least, most)))
-    width = parts["issue_width"]
-    return Machine(
-        shapes.text(parts["name"], "machine name"),
-        tuple(units),
-        None if width is None else shapes.whole(width, "issue_width", 1, MAX_ISSUE_WIDTH),
-        scheduler=_promise(parts["scheduler"]) if promised else Scheduler.ANY,
-    )
-
-
-def _promise(value: object) -> Scheduler:
-    """What is written only if there is one."""
-    if value != Scheduler.FAIR:
-        shapes.bad(f"the promise of the scheduler is not known: {value!r:.40}")
-    return Scheduler.FAIR
-
-
-def _size(value: object) -> int:
-    group = shapes.entries(value)
-    program = group.get("string", group.get("places"))
-    return len(program) if isinstance(program, (str, list)) else 0
-
-
-def _group(value: object) -> Group:
-    if "string" in shapes.entries(value):
-        parts = shapes.table(value, "group", "warps", "string")
-        program = Program.chain(shapes.text(parts["string"], "string"))
-    else:
-        parts = shapes.table(value, "group", "warps", "starts", "places")
-        places = shapes.items(parts["places"], "places", most=MAX_PLACES)
-        program = Program(tuple(map(_place, places)), shapes.wholes(parts["starts"], "starts"))
-        if len(set(program.starts)) != len(program.starts):
-            shapes.bad(f"starts {program.starts} name a place twice")
-    return Group(program, shapes.whole(parts["warps"], "warps", 1, MAX_WARPS))
-
-
-def _place(value: object) -> Place:
-    unit, successors = shapes.items(value, "place", 2, 2)
-    return Place(shapes.text(unit, "unit"), shapes.wholes(successors, "successors"))
 
 
 # Result
@@ -240,12 +176,28 @@ def _determined(instance: Instance) -> dict[str, object]:
         "latency": {unit.name: [unit.latency.least, unit.latency.most] for unit in machine.units},
         "issue_width": machine.issue_width,
         **({} if machine.scheduler is Scheduler.ANY else {"scheduler": str(machine.scheduler)}),
+        **_of_multiprocessor(machine),
         "machine": machine.name,
         "string": instance.groups[0].program.letters if instance.identical else None,
         "groups": [
             {"program": group.program.letters or str(group.program), "warps": group.warps} for group in instance.groups
         ],
     }
+
+
+def _of_multiprocessor(machine: Machine) -> dict[str, object]:
+    """What is said only where there is some of it."""
+    said: dict[str, object] = {}
+    if machine.partitions > 1:
+        said = {"partitions": machine.partitions, "assignment": str(machine.assignment)}
+    if shared := [ports.name for ports in machine.ports if ports.shared]:
+        said["shared"] = shared
+    if machine.resources:
+        said["resources"] = {resource.name: resource.capacity for resource in machine.resources}
+    users = [unit for unit in machine.units if unit.uses]
+    if users:
+        said["uses"] = {unit.name: [[list(use.resources), use.least, use.most] for use in unit.uses] for unit in users}
+    return said
 
 
 def _same(value: object, expected: object) -> bool:
@@ -292,7 +244,9 @@ def _best_case(value: object) -> tuple[int, int] | None:
 
 
 def _witness(value: object, instance: Instance, makespan: int) -> Schedule:
-    parts = shapes.table(value, "witness", "paths", "latencies", "cycles")
+    chosen = [] if instance.partition_of_warp is not None else ["partitions"]
+    chosen += [] if instance.machine.fixed_uses else ["uses"]
+    parts = shapes.table(value, "witness", "paths", "latencies", "cycles", *chosen)
     runs: list[tuple[int, tuple[int, ...]]] = []
     for entry in shapes.items(parts["cycles"], "cycles"):
         count, executing = shapes.items(entry, "cycle", 2, 2)
@@ -306,11 +260,38 @@ def _witness(value: object, instance: Instance, makespan: int) -> Schedule:
     if cycles != makespan:
         raise Refused(f"the witness takes {cycles} cycles, the lower bound says {makespan}")
     unfolded = tuple(chain.from_iterable(repeat(warps, times) for times, warps in runs))
-    return Schedule(unfolded, _paths(parts["paths"], instance), _latencies(parts["latencies"], instance))
+    paths, latencies = _paths(parts["paths"], instance), _latencies(parts["latencies"], instance)
+    partitions = _partitions(parts["partitions"], instance) if "partitions" in parts else ()
+    uses = _uses(parts["uses"], instance) if "uses" in parts else ()
+    return Schedule(unfolded, paths, latencies, partitions, uses)
+
+
+def _partitions(value: object, instance: Instance) -> tuple[int, ...]:
+    found = shapes.wholes(value, "partitions", instance.machine.partitions - 1)
+    if len(found) != instance.warps:
+        shapes.bad(f"{len(found)} partitions for {instance.warps} warps")
+    return found
+
+
+def _uses(value: object, instance: Instance) -> tuple[tuple[tuple[tuple[int, int], ...], ...], ...]:
+    """For every warp, instruction and use of its class: which resource, and for how many cycles."""
+
+    def pair(value: object) -> tuple[int, int]:
+        which, cycles = shapes.items(value, "use", 2, 2)
+        return shapes.whole(which, "resource", 0, MAX_RESOURCES - 1), shapes.whole(cycles, "interval", 1, MAX_INTERVAL)
+
+    rows: list[tuple[tuple[tuple[int, int], ...], ...]] = []
+    for entry in shapes.items(value, "uses", most=instance.warps):
+        count, row = shapes.items(entry, "uses", 2, 2)
+        held = tuple(tuple(map(pair, shapes.items(one, "uses", 0, MAX_RESOURCES))) for one in shapes.items(row, "uses"))
+        rows.extend((held,) * shapes.whole(count, "count", 1, instance.warps - len(rows)))
+    if len(rows) != instance.warps:
+        shapes.bad(f"uses of {len(rows)} warps for {instance.warps} warps")
+    return tuple(rows)
 
 
 def _latencies(value: object, instance: Instance) -> tuple[tuple[int, ...], ...]:
-    if instance.machine.fixed_latencies:
+    if instance.fixed_latencies:
         if value is not None:
             shapes.bad("the machine leaves no choice of a latency: latencies must be null")
         return ()

@@ -186,7 +186,7 @@ def upper_lowered(document: Document) -> None:
     [
         (promise_dropped, "result has the unknown key 'scheduler'"),
         (promise_dropped_everywhere, "theorem F does not apply to this instance"),
-        (slots_added, "witness: cycle .* could, and the issue width is 2|instructions execute"),
+        (slots_added, "witness: cycle .* is left out although all that it needs is free"),
         (unfair_witness, "warp . is passed over by a scheduler that is fair"),
         (upper_lowered, "reported by theorem-f, which proves only"),
         (

@@ -33,7 +33,8 @@ def bundle(result: Result) -> dict[str, Any]:
         "witness": _witness(result.instance, result.witness),
         "certificate": None if result.certificate is None else _certificate(result.certificate),
         "weights": [_weights(item) for item in result.weights],
-        "phases": [_phase(phase) for phase in result.phases],
+        "phases": [_piece(phase) for phase in result.phases],
+        **({"partitions": [_piece(partition) for partition in result.partitions]} if result.partitions else {}),
     }
     return {**content, "sha256": hashlib.sha256(canonical(content)).hexdigest()}
 
@@ -75,19 +76,28 @@ def _group(group: Group) -> dict[str, Any]:
     if letters is not None:
         return {"warps": group.warps, "string": letters}
     places = [[place.unit, list(place.successors)] for place in group.program.places]
-    return {"warps": group.warps, "starts": list(group.program.starts), "places": places}
+    timed = [[at.stall, list(at.latency), list(at.sets), list(at.awaits)] for at in group.program.timings]
+    timings = {"timings": timed} if timed else {}
+    return {"warps": group.warps, "starts": list(group.program.starts), "places": places, **timings}
 
 
 def _witness(instance: Instance, witness: Schedule) -> dict[str, Any]:
     chains = all(group.program.is_chain for group in instance.groups)
     return {
         "paths": None if chains else _runs(witness.paths),
-        "latencies": None if instance.machine.fixed_latencies else _runs(witness.latencies),
+        "latencies": None if instance.fixed_latencies else _runs(witness.latencies),
+        **({} if instance.partition_of_warp is not None else {"partitions": list(witness.partitions)}),
+        **({} if instance.machine.fixed_uses else {"uses": _runs(list(map(_uses, witness.uses)))}),
         "cycles": _runs(witness.cycles),
     }
 
 
-def _runs(rows: Sequence[tuple[int, ...]]) -> list[list[Any]]:
+def _uses(row: Sequence[Sequence[tuple[int, int]]]) -> tuple[list[list[int]], ...]:
+    """For every instruction of a warp and every use of its class: which resource, and for how many cycles."""
+    return tuple([list(held) for held in instruction] for instruction in row)
+
+
+def _runs(rows: Sequence[tuple[Any, ...]]) -> list[list[Any]]:
     """Rows with how often each occurs one after another."""
     return [[len(list(equal)), list(row)] for row, equal in groupby(rows)]
 
@@ -113,10 +123,11 @@ def _certificate(certificate: Certificate) -> dict[str, Any]:
     return {"upper": certificate.upper, "potentials": [_potential(item) for item in certificate.potentials]}
 
 
-def _phase(phase: UpperBound) -> dict[str, Any]:
-    certificate = None if phase.certificate is None else _certificate(phase.certificate)
-    weights = [_weights(item) for item in phase.weights]
-    return {"upper": phase.upper, "evidence": str(phase.evidence), "certificate": certificate, "weights": weights}
+def _piece(bound: UpperBound) -> dict[str, Any]:
+    """What is said of a phase or a partition."""
+    certificate = None if bound.certificate is None else _certificate(bound.certificate)
+    weights = [_weights(item) for item in bound.weights]
+    return {"upper": bound.upper, "evidence": str(bound.evidence), "certificate": certificate, "weights": weights}
 
 
 def _weights(weights: Weights) -> dict[str, Any]:

@@ -74,14 +74,30 @@ def deadline_document(gate: Deadline, bounds: Bounds) -> dict[str, Any]:
 
 
 def of_machine(machine: Machine) -> dict[str, Any]:
-    """What a machine is, but for its name: by class, its issue width or None, and what its scheduler promises."""
+    """What a machine is, but for its name: by class, its issue width or None, and whatever else there is."""
     return {
         "capacity": machine.capacities,
         "interval": {unit.name: unit.interval for unit in machine.units},
         "latency": {unit.name: [unit.latency.least, unit.latency.most] for unit in machine.units},
         "issue_width": machine.issue_width,
         **({} if machine.scheduler is Scheduler.ANY else {"scheduler": str(machine.scheduler)}),
+        **_of_multiprocessor(machine),
     }
+
+
+def _of_multiprocessor(machine: Machine) -> dict[str, Any]:
+    """Partitions, and what they share; resources, and by class who uses them: only what there is."""
+    parts = {"partitions": machine.partitions, "assignment": str(machine.assignment)} if machine.partitions > 1 else {}
+    found: dict[str, dict[str, Any] | list[str]] = {
+        "shared": [ports.name for ports in machine.ports if ports.shared],
+        "resources": {resource.name: resource.capacity for resource in machine.resources},
+        "uses": {
+            unit.name: [[list(use.resources), use.least, use.most] for use in unit.uses]
+            for unit in machine.units
+            if unit.uses
+        },
+    }
+    return parts | {key: value for key, value in found.items() if value}
 
 
 def _value(bounds: Bounds | None) -> int | list[int] | None:

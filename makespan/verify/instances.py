@@ -1,0 +1,159 @@
+"""The question of a bundle, read strictly: the machine, and the programs of its warps."""
+
+from typing import Any
+
+from makespan.errors import InputError
+from makespan.instance import MAX_WARPS, Group, Instance
+from makespan.machine import (
+    MAX_CAPACITY,
+    MAX_ISSUE_WIDTH,
+    Assignment,
+    Latency,
+    Machine,
+    Resource,
+    Scheduler,
+    UnitClass,
+    Use,
+    class_name,
+)
+from makespan.machine.values import MAX_PARTITIONS, MAX_RESOURCES
+from makespan.program import MAX_PLACES, MAX_TOKENS_OF_PLACE, Place, Program, Timing
+from makespan.verify import shapes
+from makespan.verify.refusal import Refused
+
+MOST_PLACES = 2_000_000
+_LARGEST_TOKEN = 10**9
+_OF_SOME = ("scheduler", "partitions", "assignment", "shared", "resources", "uses")
+
+
+def instance(value: object) -> Instance:
+    """The question in `value`.
+
+    Raises:
+        Refused: a key or type is wrong, something is none of the values, or there is too much of it.
+    """
+    parts = shapes.table(value, "instance", "machine", "blocks", "groups")
+    groups = shapes.items(parts["groups"], "groups", most=MAX_WARPS)
+    if sum(map(_size, groups)) > MOST_PLACES:
+        raise Refused(f"the instance is too large for this checker: over {MOST_PLACES} places")
+    blocks = shapes.whole(parts["blocks"], "blocks", 1, MAX_WARPS)
+    try:
+        return Instance(tuple(map(_group, groups)), _machine(parts["machine"]), blocks)
+    except InputError as error:
+        raise Refused(f"not a bundle: {error}") from None
+
+
+def _machine(value: object) -> Machine:
+    """What not every machine has is written only where there is some of it."""
+    said = [key for key in _OF_SOME if key in shapes.entries(value)]
+    parts = shapes.table(value, "machine", "name", "capacity", "interval", "latency", "issue_width", *said)
+    names = list(map(class_name, shapes.entries(parts["capacity"])))
+    by_name = (shapes.table(parts[key], key, *names) for key in ("capacity", "interval", "latency"))
+    capacities, intervals, latencies = by_name
+    shared = (
+        [shapes.text(name, "shared") for name in shapes.items(parts["shared"], "shared")] if "shared" in said else []
+    )
+    resources, uses = _resources(parts, shared), _uses(parts, names)
+    if shared != [name for name in (*names, *(resource.name for resource in resources)) if name in shared]:
+        shapes.bad("shared does not name classes and resources in their order")
+    units = []
+    for name in names:
+        least, most = (shapes.whole(side, "latency") for side in shapes.items(latencies[name], "latency", 2, 2))
+        capacity, interval = shapes.whole(capacities[name], "capacity"), shapes.whole(intervals[name], "interval")
+        used = uses.get(name, ())
+        units.append(UnitClass(name, capacity, interval, Latency(least, most), name in shared, used))
+    width = parts["issue_width"]
+    partitions, assignment = _partitions(parts)
+    return Machine(
+        shapes.text(parts["name"], "machine name"),
+        tuple(units),
+        None if width is None else shapes.whole(width, "issue_width", 1, MAX_ISSUE_WIDTH),
+        scheduler=_promise(parts["scheduler"]) if "scheduler" in said else Scheduler.ANY,
+        partitions=partitions,
+        assignment=assignment,
+        resources=resources,
+    )
+
+
+def _promise(value: object) -> Scheduler:
+    if value != Scheduler.FAIR:
+        shapes.bad(f"the promise of the scheduler is not known: {value!r:.40}")
+    return Scheduler.FAIR
+
+
+def _partitions(parts: dict[str, Any]) -> tuple[int, Assignment]:
+    if "partitions" not in parts and "assignment" not in parts:
+        return 1, Assignment.ANY
+    parts = shapes.table({key: parts[key] for key in parts if key in _OF_SOME[1:3]}, "machine", *_OF_SOME[1:3])
+    if parts["assignment"] not in tuple(Assignment):
+        shapes.bad(f"the assignment is not known: {parts['assignment']!r:.40}")
+    return shapes.whole(parts["partitions"], "partitions", 2, MAX_PARTITIONS), Assignment(parts["assignment"])
+
+
+def _resources(parts: dict[str, Any], shared: list[str]) -> tuple[Resource, ...]:
+    if "resources" not in parts:
+        return ()
+    named = shapes.entries(parts["resources"])
+    if not 1 <= len(named) <= MAX_RESOURCES:
+        shapes.bad(f"resources are not an object of 1..{MAX_RESOURCES} names")
+    return tuple(
+        Resource(name, shapes.whole(capacity, "capacity", 1, MAX_CAPACITY), name in shared)
+        for name, capacity in named.items()
+    )
+
+
+def _uses(parts: dict[str, Any], classes: list[str]) -> dict[str, tuple[Use, ...]]:
+    """By class."""
+    if "uses" not in parts:
+        return {}
+    by_class = shapes.entries(parts["uses"])
+    if not by_class or not by_class.keys() <= set(classes):
+        shapes.bad("uses are not an object of classes")
+    return {name: tuple(map(_use, shapes.items(uses, "uses", most=MAX_RESOURCES))) for name, uses in by_class.items()}
+
+
+def _use(value: object) -> Use:
+    resources, least, most = shapes.items(value, "use", 3, 3)
+    names = (shapes.text(name, "resource") for name in shapes.items(resources, "resources", most=MAX_RESOURCES))
+    return Use(tuple(names), shapes.whole(least, "interval"), shapes.whole(most, "interval"))
+
+
+def _size(value: object) -> int:
+    group = shapes.entries(value)
+    program = group.get("string", group.get("places"))
+    return len(program) if isinstance(program, (str, list)) else 0
+
+
+def _group(value: object) -> Group:
+    if "string" in shapes.entries(value):
+        parts = shapes.table(value, "group", "warps", "string")
+        program = Program.chain(shapes.text(parts["string"], "string"))
+    else:
+        parts = shapes.table(value, "group", "warps", "starts", "places", later="timings")
+        places = shapes.items(parts["places"], "places", most=MAX_PLACES)
+        timings = shapes.items(parts["timings"], "timings", 0, len(places))
+        if "timings" in shapes.entries(value) and not timings:
+            shapes.bad("timings are given, but none")
+        starts = shapes.wholes(parts["starts"], "starts")
+        program = Program(tuple(map(_place, places)), starts, timings=tuple(map(_timing, timings)))
+        if len(set(program.starts)) != len(program.starts):
+            shapes.bad(f"starts {program.starts} name a place twice")
+    return Group(program, shapes.whole(parts["warps"], "warps", 1, MAX_WARPS))
+
+
+def _place(value: object) -> Place:
+    unit, successors = shapes.items(value, "place", 2, 2)
+    return Place(shapes.text(unit, "unit"), shapes.wholes(successors, "successors"))
+
+
+def _timing(value: object) -> Timing:
+    """Its stall, latencies and tokens; whether they may be is for `Program` to say."""
+    stall, latency, sets, awaits = shapes.items(value, "timing", 4, 4)
+    least, most = shapes.items(latency, "latency", 2, 2)
+    tokens = (
+        shapes.wholes(shapes.items(row, "tokens", 0, MAX_TOKENS_OF_PLACE), "tokens", _LARGEST_TOKEN, 0)
+        for row in (sets, awaits)
+    )
+    return Timing(
+        shapes.whole(stall, "stall"), (shapes.whole(least, "latency"), shapes.whole(most, "latency")), *tokens
+    )

@@ -1,0 +1,313 @@
+"""Every state of partitions, resources and warps that run ahead, enumerated plainly; `states` has denser ones of less.
+
+A state has the unfinished warps, sorted, for equal ones are interchangeable, and the ports that are held. A cycle
+either brings warps forward, or only lets time pass; so the places to go, and then the cycles to wait, become fewer, and
+states handled by these have all their predecessors behind them.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from heapq import heappop, heappush
+from itertools import groupby, product
+from typing import NamedTuple
+
+from makespan.instance import Instance
+from makespan.machine import Assignment
+from makespan.program import BARRIER, Program
+from makespan.verify.refusal import TooMuchWork, Work
+
+MOST_BYTES = 1 << 29
+"""Of all states held at one time."""
+
+MOST_WARPS = 200
+_STEPS_PER_STATE = 40
+_STEPS_PER_OPTION = 64  # which is kept
+_DONE = -1
+"""In place of all tokens that nobody will await: only the end of their warp does."""
+
+Tokens = tuple[tuple[int, int], ...]
+"""Pending tokens, each with the cycles for which it still is."""
+
+
+class _Warp(NamedTuple):
+    """An unfinished warp, and the cycles until it may go on as far as its stall or latency goes."""
+
+    group: int
+    block: int
+    partition: int
+    place: int
+    wait: int = 0
+    pending: Tokens = ()
+
+
+class _State(NamedTuple):
+    """The warps, and the cycles for which ports of each pool are held, both sorted."""
+
+    warps: tuple[_Warp, ...]
+    held: tuple[tuple[int, ...], ...]
+
+    def order(self, ends: Sequence[int]) -> tuple[int, int]:
+        """Larger with every cycle."""
+        places = sum(ends[warp.group] - warp.place for warp in self.warps)
+        waits = sum(warp.wait + sum(left for _, left in warp.pending) for warp in self.warps)
+        return -places, -waits - sum(map(sum, self.held))
+
+    def bytes(self) -> int:
+        """About."""
+        return 500 + sum(200 + 100 * len(warp.pending) for warp in self.warps) + 40 * sum(map(len, self.held))
+
+
+class _Option(NamedTuple):
+    """One way to issue: the ports it takes, for how long, and the warp after it; none is to be left out."""
+
+    ports: tuple[tuple[int, int], ...]
+    after: _Warp | None
+
+
+def shortest_and_longest(instance: Instance, most_states: int) -> tuple[int, int] | None:
+    """The makespans of the shortest and the longest schedule; None after `most_states` states."""
+    if instance.warps > MOST_WARPS:
+        return None
+    work = Work(_STEPS_PER_STATE * most_states)
+    try:
+        return _Walker(instance, work).extremes(most_states)
+    except TooMuchWork:
+        return None
+
+
+class _Walker:
+    """One instance; every step takes from `work`."""
+
+    def __init__(self, instance: Instance, work: Work) -> None:
+        self._instance, self._work = instance, work
+        self._programs = [group.program for group in instance.groups]
+        self._ends = [program.end for program in self._programs]
+        self._awaited = [_awaited(program, work) for program in self._programs]
+        machine = instance.machine
+        self._units = {unit.name: unit for unit in machine.units}
+        self._capacities: list[int] = []
+        self._numbers: list[dict[str, int]] = [{} for _ in range(machine.partitions)]
+        for ports in machine.ports:
+            self._pool(ports.name, ports.capacity, is_shared=ports.shared)
+        if machine.issue_width is not None:
+            self._pool("", machine.issue_width, is_shared=False)
+        self._known: dict[_Warp, list[_Option]] = {}
+
+    def _pool(self, name: str, capacity: int, *, is_shared: bool) -> None:
+        for part, numbers in enumerate(self._numbers):
+            if not (is_shared and part):
+                self._capacities.append(capacity)
+            numbers[name] = len(self._capacities) - 1
+
+    def extremes(self, most_states: int) -> tuple[int, int]:
+        """Of all schedules.
+
+        Raises:
+            TooMuchWork: there are too many states, or they take too much memory.
+        """
+        reached = dict.fromkeys(self._starts(), (0, 0))
+        heap = sorted((state.order(self._ends), state) for state in reached)
+        left, room = most_states - len(heap), MOST_BYTES - sum(state.bytes() for state in reached)
+        while left >= 0 and room >= 0:
+            _, state = heappop(heap)
+            shortest, longest = reached.pop(state)
+            if not state.warps:
+                return shortest, longest
+            room += state.bytes()
+            cycles, states = self._after(state)
+            for after in states:
+                if (before := reached.get(after)) is None:
+                    left -= 1
+                    room -= after.bytes()
+                    heappush(heap, (after.order(self._ends), after))
+                    before = shortest + cycles, longest + cycles
+                reached[after] = min(before[0], shortest + cycles), max(before[1], longest + cycles)
+        raise TooMuchWork
+
+    # Before the first cycle
+
+    def _starts(self) -> set[_State]:
+        instance = self._instance
+        labels = [
+            (group, block) for group, block in zip(instance.group_of_warp(), instance.block_of_warp(), strict=True)
+        ]
+        held = ((),) * len(self._capacities)
+        found = set[_State]()
+        for spread in self._assignments(labels):
+            warps = [
+                [_Warp(*label, part, start) for start in self._programs[label[0]].starts]
+                for part, of_partition in enumerate(spread)
+                for label in of_partition
+            ]
+            for begun in self._counted(product(*warps)):
+                found |= self._settled(begun, held)
+        return found
+
+    def _assignments(self, labels: Sequence[tuple[int, int]]) -> Iterable[tuple[tuple[tuple[int, int], ...], ...]]:
+        """Which warps belong to which partition; partitions are alike."""
+        parts = self._instance.machine.partitions
+        if self._instance.machine.assignment is Assignment.MODULO:
+            return [tuple(tuple(labels[part::parts]) for part in range(parts))]
+        most = -(-len(labels) // parts)
+        found: set[tuple[tuple[tuple[int, int], ...], ...]] = {((),) * parts}
+        for label in labels:
+            further = set()
+            for spread in found:
+                self._work.spend(parts * len(labels))
+                for part, own in enumerate(spread):
+                    if len(own) < most:
+                        further.add(tuple(sorted((*spread[:part], (*own, label), *spread[part + 1 :]))))
+            found = further
+        return [spread for spread in found if max(map(len, spread)) - min(map(len, spread)) <= 1]
+
+    # A cycle
+
+    def _after(self, state: _State) -> tuple[int, set[_State]]:
+        """What may follow, and after how many cycles."""
+        free = [capacity - len(ports) for capacity, ports in zip(self._capacities, state.held, strict=True)]
+        ready = {warp: self._options(warp) for warp in state.warps}
+        able = [warp for warp in state.warps if any(_fits(option, free) for option in ready[warp])]
+        if not able:
+            times = [cycles for ports in state.held for cycles in ports]
+            times += [warp.wait for warp in state.warps if warp.wait]
+            times += [cycles for warp in state.warps for _, cycles in warp.pending]
+            return min(times), self._passed(state.warps, state.held, min(times))
+        found, room = set[_State](), MOST_BYTES
+        idle = [warp for warp in state.warps if not ready[warp]]
+        several = [warp for warp in state.warps if ready[warp]]
+        for issued in self._ways(several, ready, free):
+            held = [list(ports) for ports in state.held]
+            warps = idle.copy()
+            for warp, option in zip(several, issued, strict=True):
+                warps.append(warp if option.after is None else option.after)
+                for pool, cycles in option.ports:
+                    held[pool].append(cycles)
+            for after in self._passed(warps, [tuple(ports) for ports in held], 1) - found:
+                found.add(after)
+                room -= after.bytes()
+            if room < 0:
+                raise TooMuchWork
+        return 1, found
+
+    def _ways(
+        self, warps: Sequence[_Warp], options: dict[_Warp, list[_Option]], free: list[int]
+    ) -> Iterator[list[_Option]]:
+        """Every way to issue, or not, such that nobody who is left out could; of equal warps in one order only."""
+        out = _Option((), None)
+
+        def choose(at: int, first: int, taken: list[_Option]) -> Iterator[list[_Option]]:
+            self._work.spend()
+            if at == len(warps):
+                left_out = {warp for warp, option in zip(warps, taken, strict=True) if option.after is None}
+                if not any(_fits(option, free) for warp in left_out for option in options[warp]):
+                    yield taken
+                return
+            ways = options[warps[at]]
+            if at and warps[at] != warps[at - 1]:
+                first = -1
+            for number in range(first, len(ways)):
+                option = ways[number] if number >= 0 else out
+                if _fits(option, free):
+                    for pool, _ in option.ports:
+                        free[pool] -= 1
+                    yield from choose(at + 1, number, [*taken, option])
+                    for pool, _ in option.ports:
+                        free[pool] += 1
+
+        return choose(0, -1, [])
+
+    def _options(self, warp: _Warp) -> list[_Option]:
+        """Every way in which it could issue now, if all ports were free."""
+        place = self._place(warp)
+        if place is None or place == BARRIER:
+            return []
+        if warp not in self._known:
+            self._known[warp] = list(self._issues(warp))
+        return self._known[warp]
+
+    def _place(self, warp: _Warp) -> str | None:
+        """The class of its instruction, or a barrier; None while it waits."""
+        program = self._programs[warp.group]
+        if warp.wait or warp.place == program.end:
+            return None
+        if program.timings and any(token in program.timings[warp.place].awaits for token, _ in warp.pending):
+            return None
+        return program.places[warp.place].unit
+
+    def _issues(self, warp: _Warp) -> Iterator[_Option]:
+        program, numbers = self._programs[warp.group], self._numbers[warp.partition]
+        name, successors = program.places[warp.place]
+        unit, timing = self._units[name], program.timings[warp.place] if program.timings else None
+        always = [(numbers[name], unit.interval), *([(numbers[""], 1)] if "" in numbers else [])]
+        latencies = timing.latency if timing else (unit.latency.least, unit.latency.most)
+        uses = [
+            [(numbers[resource], cycles) for resource in use.resources for cycles in range(use.least, use.most + 1)]
+            for use in unit.uses
+        ]
+        went = product(range(latencies[0], latencies[1] + 1), successors)
+        for (latency, target), held in ((way, held) for way in went for held in product(*uses)):
+            self._work.spend(_STEPS_PER_OPTION)
+            pending = dict(warp.pending)
+            for token in timing.sets if timing else ():
+                pending[token] = max(latency, pending.get(token, 0))
+            after = warp._replace(
+                place=target, wait=timing.stall if timing else latency, pending=tuple(sorted(pending.items()))
+            )
+            yield _Option((*always, *held), after)
+
+    def _passed(self, warps: Iterable[_Warp], held: Iterable[tuple[int, ...]], cycles: int) -> set[_State]:
+        """The states so many cycles later, in which nobody issues any more."""
+        ports = tuple(tuple(sorted(left - cycles for left in own if left > cycles)) for own in held)
+        return self._settled([self._later(warp, cycles) for warp in warps], ports)
+
+    def _later(self, warp: _Warp, cycles: int) -> _Warp:
+        pending: dict[int, int] = {}
+        for token, left in warp.pending:
+            if left > cycles:
+                kept = token if token in self._awaited[warp.group][warp.place] else _DONE
+                pending[kept] = max(left - cycles, pending.get(kept, 0))
+        self._work.spend()
+        return warp._replace(wait=max(0, warp.wait - cycles), pending=tuple(sorted(pending.items())))
+
+    def _settled(self, warps: Iterable[_Warp], held: tuple[tuple[int, ...], ...]) -> set[_State]:
+        """The states once who has finished has left, and barriers have opened that can."""
+        found = set[_State]()
+        waiting = [list(warps)]
+        while waiting:
+            unfinished = [
+                warp for warp in waiting.pop() if warp.place < self._ends[warp.group] or warp.wait or warp.pending
+            ]
+            self._work.spend(1 + len(unfinished))
+            blocks = groupby(sorted(unfinished, key=lambda warp: warp.block), key=lambda warp: warp.block)
+            opened = next((block for block, own in blocks if all(self._place(warp) == BARRIER for warp in own)), None)
+            if opened is None:
+                found.add(_State(tuple(sorted(unfinished)), held if unfinished else ()))
+                continue
+            steps = [
+                [warp._replace(place=after) for after in self._programs[warp.group].places[warp.place].successors]
+                if warp.block == opened
+                else [warp]
+                for warp in unfinished
+            ]
+            different = {tuple(sorted(passed)) for passed in self._counted(product(*steps))}
+            waiting += [[self._later(warp, 0) for warp in passed] for passed in different]
+        return found
+
+    def _counted(self, ways: Iterable[tuple[_Warp, ...]]) -> Iterator[tuple[_Warp, ...]]:
+        for way in ways:
+            self._work.spend(16 * (1 + len(way)))
+            yield way
+
+
+def _fits(option: _Option, free: Sequence[int]) -> bool:
+    return all(free[pool] for pool, _ in option.ports)
+
+
+def _awaited(program: Program, work: Work) -> list[frozenset[int]]:
+    """For every place, and the end, the tokens that are awaited there or later."""
+    found = [frozenset[int]()] * (program.end + 1)
+    for at in range(len(program.timings) - 1, -1, -1):
+        later = [found[after] for after in program.places[at].successors]
+        awaits = program.timings[at].awaits
+        work.spend(1 + 16 * sum(map(len, later)))
+        found[at] = later[0] if len(later) == 1 and later[0] >= set(awaits) else frozenset(awaits).union(*later)
+    return found

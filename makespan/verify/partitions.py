@@ -1,0 +1,73 @@
+"""Partitions that have nothing in common, for the checker: each is a question of its own."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from makespan.instance import Group, Instance
+from makespan.machine import Assignment, Machine, Scheduler
+from makespan.verify.refusal import TooMuchWork, Work
+
+MOST_STEPS = 1_000_000
+
+
+def questions(instance: Instance) -> list[Instance] | None:
+    """Different questions such that every schedule of a partition is one of some of them; None if there are none.
+
+    It needs partitions without a scheduler's promise, that nothing in use is shared, and no barrier. Then what a warp
+    may do depends on its own partition alone, and the last of them ends with the longest. Where warps are spread evenly
+    in any way, each choice of so many warps can be those of a partition.
+    """
+    machine = instance.machine
+    if machine.partitions == 1 or instance.has_barriers or machine.scheduler is not Scheduler.ANY:
+        return None
+    alone = _alone(machine, frozenset().union(*(group.program.units for group in instance.groups)))
+    if any(ports.shared for ports in alone.ports):
+        return None
+    try:
+        crews = dict.fromkeys(_crews(instance, Work(MOST_STEPS)))
+    except TooMuchWork:
+        return None
+    found = []
+    for crew in crews:
+        groups = (Group(group.program, warps) for group, warps in zip(instance.groups, crew, strict=True) if warps)
+        found.append(Instance(tuple(groups), alone))
+    return found
+
+
+def _alone(machine: Machine, used: frozenset[str]) -> Machine:
+    """One partition, with what is in use."""
+    units = tuple(unit for unit in machine.units if unit.name in used)
+    names = {name for unit in units for use in unit.uses for name in use.resources}
+    resources = tuple(resource for resource in machine.resources if resource.name in names)
+    return replace(machine, units=units, resources=resources, partitions=1, assignment=Assignment.ANY, operations=())
+
+
+def _crews(instance: Instance, work: Work) -> Iterator[tuple[int, ...]]:
+    """How many warps of each group a partition can have."""
+    numbers, parts = [group.warps for group in instance.groups], instance.machine.partitions
+    if instance.machine.assignment is Assignment.MODULO:
+        rows = [[0] * len(numbers) for _ in range(parts)]
+        work.spend(parts * len(numbers))
+        for warp, group in enumerate(instance.group_of_warp()):
+            rows[warp % parts][group] += 1
+        yield from (tuple(row) for row in rows if any(row))
+        return
+    for size in dict.fromkeys((-(-instance.warps // parts), instance.warps // parts)):
+        if size:
+            yield from _spread(numbers, size, work)
+
+
+def _spread(numbers: list[int], size: int, work: Work) -> Iterator[tuple[int, ...]]:
+    """All ways to take `size` warps, most of the first groups first."""
+    stack: list[tuple[tuple[int, ...], int]] = [((), size)]
+    while stack:
+        chosen, left = stack.pop()
+        at = len(chosen)
+        work.spend(1 + at)
+        if at == len(numbers):
+            yield chosen
+            continue
+        least = max(0, left - sum(numbers[at + 1 :]))
+        for count in range(least, min(left, numbers[at]) + 1):  # the last one is taken from the stack first
+            work.spend()
+            stack.append(((*chosen, count), left - count))

@@ -1,0 +1,401 @@
+"""The independent checker on real multiprocessors: partitions, resources, warps that run ahead."""
+
+import copy
+import json
+import random
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from makespan.bounds import pessimistic
+from makespan.engines import solve
+from makespan.feature import MULTIPROCESSOR
+from makespan.instance import Instance
+from makespan.machine import Assignment, Latency, Machine, Resource, UnitClass, Use
+from makespan.report.result.bundle import bundle
+from makespan.result import Bounds, Result, Upper
+from makespan.schedule import Schedule
+from makespan.strings import parse_string
+from makespan.verify import Outcome, Refused, interference, multiprocessor, parse, partitions, reading, verify
+from makespan.verify.refusal import TooMuchWork, Work
+from makespan.verify.witness import replay
+from tests.forgery import Document, forged, set_bounds
+from tests.oracle import brute_force, obeys
+from tests.strategies import multiprocessor_instances, runs
+
+PLAIN = UnitClass("C", 1)
+MEMORY = UnitClass("L", 1, 1, Latency(3, 3), shared=True, uses=(Use(("port",), 1, 2),))
+EITHER = UnitClass("C", 2, uses=(Use(("alu", "fma"), 2, 2),))
+SHARED = Machine(
+    "shared", (PLAIN, MEMORY), 1, partitions=2, assignment=Assignment.MODULO, resources=(Resource("port", 1, True),)
+)
+SPREAD = Machine(
+    "spread",
+    (EITHER, UnitClass("L", 1, 1, Latency(2, 3))),
+    1,
+    partitions=2,
+    resources=(Resource("alu", 1), Resource("fma", 1)),
+)
+ALONE = Machine("alone", (PLAIN, UnitClass("L", 1, 2, Latency(4, 4))), 1, partitions=2)
+
+
+def asked(machine: Machine, *warps: tuple[str, int], blocks: int = 1) -> Instance:
+    return Instance.merged(
+        [(parse_string(string, machine), number) for string, number in warps], machine, blocks=blocks
+    )
+
+
+# Witnesses
+
+
+def changed(draw: random.Random, instance: Instance, schedule: Schedule) -> Schedule:
+    """One or two changes, of whatever a schedule says."""
+    cycles, latencies = [list(warps) for warps in schedule.cycles], [list(row) for row in schedule.latencies]
+    parts, uses = list(schedule.partitions), [[list(held) for held in row] for row in schedule.uses]
+    kinds = ["drop", "add", "insert", "cut", "swap", "move", "turn"]
+    kinds += ["latency"] * 3 * bool(latencies) + ["use"] * 3 * bool(uses) + ["part"] * 2 * bool(parts)
+    for _ in range(draw.choice((1, 1, 2))):
+        a, b = draw.randrange(len(cycles)), draw.randrange(len(cycles))
+        match draw.choice(kinds):
+            case "drop" if cycles[a]:
+                cycles[a].pop()
+            case "add":
+                cycles[a].append(draw.randrange(instance.warps))
+            case "insert":
+                cycles.insert(draw.randrange(len(cycles) + 1), [])
+            case "cut" if len(cycles) > 1:
+                del cycles[a]
+            case "swap":
+                cycles[a], cycles[b] = cycles[b], cycles[a]
+            case "move" if cycles[a]:
+                cycles[b].append(cycles[a].pop())
+            case "turn" if cycles[a]:
+                cycles[a][draw.randrange(len(cycles[a]))] = draw.randrange(instance.warps)
+            case "latency":
+                row = draw.choice(latencies)
+                row[draw.randrange(len(row))] += draw.choice((-1, 1))
+            case "use":
+                held = draw.choice(draw.choice(uses))
+                if held:
+                    at, (which, times) = draw.randrange(len(held)), draw.choice(held)
+                    held[at] = draw.choice(((which, times + 1), (which, max(1, times - 1)), (1 - which, times)))
+            case "part":
+                parts[draw.randrange(len(parts))] = draw.randrange(instance.machine.partitions)
+            case _:
+                pass
+    return replace(
+        schedule,
+        cycles=tuple(tuple(sorted(set(warps))) for warps in cycles),
+        latencies=tuple(map(tuple, latencies)),
+        partitions=tuple(parts),
+        uses=tuple(tuple(map(tuple, row)) for row in uses),
+    )
+
+
+@given(st.data(), multiprocessor_instances(promises=True), st.randoms(use_true_random=False))
+@settings(max_examples=60, deadline=None)
+def test_a_witness_is_accepted_exactly_if_the_definition_allows_it(
+    data: st.DataObject, instance: Instance, draw: random.Random
+) -> None:
+    schedule = data.draw(runs(instance))
+    assert replay(instance, schedule) == schedule.makespan
+    for _ in range(3):
+        other = changed(draw, instance, schedule)
+        try:
+            allowed = replay(instance, other) == other.makespan
+        except Refused:
+            allowed = False
+        assert allowed == obeys(instance, other)
+
+
+AHEAD = asked(ALONE, ("L()C()C(1)", 2))
+FIXED = asked(replace(ALONE, assignment=Assignment.MODULO), ("C", 2))
+HELD = asked(SPREAD, ("C()", 3))
+
+
+@pytest.mark.parametrize(
+    ("instance", "schedule", "why"),
+    [
+        (AHEAD, Schedule(((0, 1), (0, 1), (), (), (0, 1)), ((0, 1, 2),) * 2, partitions=(0, 1)), None),
+        (AHEAD, Schedule(((0, 1), (0, 1), (), (0,)), ((0, 1, 2),) * 2, partitions=(0, 1)), "a stall or a result"),
+        (AHEAD, Schedule(((0, 1), (0,)), ((0, 1, 2),) * 2, partitions=(0, 1)), "class C is left out although all"),
+        (AHEAD, Schedule(((0, 1),), ((0, 1, 2),) * 2, partitions=(0, 0)), r"not spread evenly .*: \[2, 0\]"),
+        (AHEAD, Schedule(((0, 1),), ((0, 1, 2),) * 2, partitions=(0, 2)), "2 partitions in 0..1 for 2 warps"),
+        (AHEAD, Schedule(((0, 1),), ((0, 1, 2),) * 2), "0 partitions in 0..1 for 2 warps"),
+        (FIXED, Schedule(((0, 1),), ((0,),) * 2, partitions=(1, 0)), "leaves no choice of a part"),
+        (HELD, Schedule((), ((0,),) * 3, ((1,),) * 3, (0, 0, 1), ((((0, 2),),),) * 2), "uses of 2 warps for 3"),
+        (HELD, Schedule((), ((0,),) * 3, ((1,),) * 3, (0, 0, 1), ((((0, 2),),),) * 2 + ((),)), "of 0 instructions"),
+        (HELD, Schedule((), ((0,),) * 3, ((1,),) * 3, (0, 0, 1), ((((0, 2),),),) * 2 + ((((2, 2),),),)), "uses .*C"),
+        (HELD, Schedule((), ((0,),) * 3, ((1,),) * 3, (0, 0, 1), ((((0, 2),),),) * 2 + ((((0, 1),),),)), "uses .*C"),
+        (
+            HELD,
+            Schedule(((0, 2), (1,)), ((0,),) * 3, ((1,),) * 3, (0, 0, 1), ((((0, 2),),),) * 3),
+            "cycle 1: warp 1 finds no free port of alu",
+        ),
+        (
+            HELD,
+            Schedule(((0, 2), (1,)), ((0,),) * 3, ((1,),) * 3, (0, 0, 1), ((((0, 2),),), *[(((1, 2),),)] * 2)),
+            None,
+        ),
+    ],
+)  # fmt: skip
+def test_every_rule_of_a_multiprocessor_is_checked(instance: Instance, schedule: Schedule, why: str | None) -> None:
+    if why is None:
+        assert replay(instance, schedule) == schedule.makespan
+    else:
+        with pytest.raises(Refused, match=why):
+            replay(instance, schedule)
+
+
+# Proofs
+
+
+@given(multiprocessor_instances())
+@settings(max_examples=60, deadline=None)
+def test_its_theorem_and_its_enumeration_bound_the_truth(instance: Instance) -> None:
+    truth = brute_force(instance)
+    assert multiprocessor.shortest_and_longest(instance, 10**6) == (truth.lower, truth.upper)
+    proven = interference.bound(instance)
+    assert truth.upper <= min(proven, interference._one_after_another(instance))
+    if instance.features.keys() & MULTIPROCESSOR:
+        assert proven <= pessimistic(instance)
+    questions = partitions.questions(instance)
+    if questions is not None:
+        assert truth.upper == max(brute_force(question).upper for question in questions)
+
+
+@pytest.mark.parametrize(
+    ("instance", "value"),
+    [
+        (asked(replace(ALONE, partitions=1), ("L()C()", 3)), 4 + 6),  # each other: its slots, and L for a cycle more
+        (asked(ALONE, ("L()C()", 4)), 4 + 3),
+        (asked(ALONE, ("C", 2)), 1),  # nobody beside it
+        (asked(SHARED, ("L()", 2)), 3 + 2),  # the port of the other partition, for up to two cycles
+        (asked(replace(ALONE, partitions=1), ("L()|C", 1)), 4),  # the load is pending over the barrier
+        (asked(replace(ALONE, partitions=1), ("L()|", 1)), 4),
+    ],
+)
+def test_theorem_1s_by_hand(instance: Instance, value: int) -> None:
+    assert brute_force(instance).upper <= interference.bound(instance) == value
+
+
+def test_what_would_take_too_long_is_bounded_by_the_sum_or_not_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    instance = asked(SHARED, ("L()C(1)", 4))
+    monkeypatch.setattr(interference, "MOST_STEPS", 10)
+    assert interference.bound(instance) == 4 * (3 + 1)
+    assert multiprocessor.shortest_and_longest(instance, 5) is None
+    assert multiprocessor.shortest_and_longest(asked(SHARED, ("C", 201)), 10**6) is None
+    many = asked(ALONE, *(("C" * number, 1) for number in range(1, 40)))
+    assert partitions.questions(many) is None
+    with pytest.raises(TooMuchWork):
+        multiprocessor._Walker(instance, Work(10)).extremes(10)
+
+
+def test_a_pool_that_is_shared_joins_the_partitions() -> None:
+    assert partitions.questions(asked(SHARED, ("LC", 2))) is None
+    assert partitions.questions(asked(SHARED, ("C", 2))) is not None  # nobody uses what is shared
+    assert partitions.questions(asked(ALONE, ("C|L", 2))) is None
+    assert partitions.questions(asked(replace(ALONE, partitions=1), ("CL()", 2))) is None
+
+
+# Bundles
+
+
+@cache
+def results() -> tuple[Result, ...]:
+    """One for every part of a bundle that only multiprocessors have."""
+    return (
+        solve(asked(SHARED, ("L()C()C(1)", 4)), best_case=True),
+        solve(asked(SPREAD, ("C()L()@2..3C(2)", 3))),
+        solve(asked(ALONE, ("L()C(1)L()", 4), ("LC", 1))),
+        solve(asked(SHARED, ("L()|(1)C()", 4), blocks=2)),
+        by_theorem_1s(asked(SHARED, ("L()C()C(1)", 4))),
+    )
+
+
+def by_theorem_1s(instance: Instance) -> Result:
+    found = solve(instance)
+    bounds = Bounds(found.bounds.lower, interference.bound(instance))
+    return replace(found, bounds=bounds, upper_evidence=Upper.THEOREM_1S, history=(), partitions=())
+
+
+@cache
+def bundles() -> tuple[Document, ...]:
+    return tuple(json.loads(json.dumps(bundle(result))) for result in results())
+
+
+def test_bundles_of_multiprocessors_are_read_as_they_were_written_and_accepted() -> None:
+    for result, document in zip(results(), bundles(), strict=True):
+        read = reading.bundle(document)
+        assert read.instance == result.instance
+        assert read.witness == result.witness
+        assert [bound for _, bound in dict(read.partitions).items()] == list(result.partitions)
+        checked = verify(document)
+        assert checked.outcome is Outcome.ACCEPTED, checked
+        assert (checked.lower, checked.claim and checked.claim.upper) == (result.bounds.lower, result.bounds.upper)
+    assert results()[2].upper_evidence == Upper.PARTITIONS
+
+
+@given(multiprocessor_instances(), st.booleans())
+@settings(max_examples=12, deadline=None)
+def test_what_is_solved_is_proven_again(instance: Instance, best_case: bool) -> None:
+    content = json.dumps(bundle(solve(instance, best_case=best_case))).encode()
+    checked = verify(parse(content))
+    assert checked.outcome is Outcome.ACCEPTED, checked
+
+
+def numbers(part: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """The paths to all whole numbers."""
+    entries = list(part.items() if isinstance(part, dict) else enumerate(part) if isinstance(part, list) else ())
+    found = [(*path, key) for key, value in entries if type(value) is int]
+    return found + [inner for key, value in entries for inner in numbers(value, (*path, key))]
+
+
+def number_changed(draw: random.Random, document: Document) -> Document:
+    """A copy with one number of the instance, the claim, the witness or the evidence one off."""
+    parts = [part for part in ("instance", "result", "witness", "partitions") if document.get(part)]
+    part = draw.choice(parts)
+    path = draw.choice(numbers(document[part]))
+
+    def change(copied: Document) -> None:
+        at = copied[part]
+        for key in path[:-1]:
+            at = at[key]
+        at[path[-1]] += draw.choice((-1, 1))
+        if part == "instance" and path[0] == "machine" and draw.random() < 0.9:  # everywhere
+            copied["result"] |= {key: copy.deepcopy(copied["instance"]["machine"][key]) for key in said(copied)}
+
+    return forged(document, change)
+
+
+def said(document: Document) -> list[str]:
+    """What a result repeats of its machine."""
+    return [key for key in document["instance"]["machine"] if key in document["result"] and key != "name"]
+
+
+def bound_changed(draw: random.Random, document: Document) -> Document:
+    """A copy that claims one cycle less, or more, of whatever evidence."""
+
+    def change(copied: Document) -> None:
+        result = copied["result"]
+        lower, upper = result["lower"], result["upper"]
+        match draw.randrange(4):
+            case 0:
+                set_bounds(copied, min(lower, upper - 1), upper - 1)
+            case 1:
+                set_bounds(copied, lower + 1, max(upper, lower + 1))
+                draw.choice(copied["witness"]["cycles"])[0] += 1
+            case 2:
+                result["pessimistic"] -= 1
+            case _:
+                result["evidence"]["upper"] = draw.choice(["theorem-1s", "partitions", "pessimistic", "two-warp-dp"])
+                set_bounds(copied, lower, max(lower, upper - draw.randrange(2)))
+
+    return forged(document, change)
+
+
+def holds(document: Document) -> bool:
+    """Whether a bundle that was accepted claims the truth of whatever question it now has."""
+    read = reading.bundle(document)
+    truth = brute_force(read.instance)
+    best = read.claim.best_case or (truth.lower, truth.lower)
+    return (
+        read.claim.lower <= truth.upper <= min(read.claim.upper, read.claim.pessimistic)
+        and best[0] <= truth.lower <= best[1]
+        and obeys(read.instance, read.witness)
+    )
+
+
+def test_a_changed_bundle_is_rejected_unless_it_is_still_true() -> None:
+    draw, rejected = random.Random(1), 0
+    for number in range(80):
+        document = draw.choice(bundles())
+        change = bound_changed if number % 3 == 0 else number_changed
+        other = change(draw, document)
+        checked = verify(other)
+        if checked.outcome is not Outcome.REJECTED:
+            assert holds(other), checked
+        rejected += checked.outcome is Outcome.REJECTED
+    assert rejected > 50
+
+
+MACHINE, WITNESS = ("instance", "machine"), ("witness",)
+
+
+@pytest.mark.parametrize(
+    ("number", "path", "value", "why"),
+    [
+        (0, (*MACHINE, "partitions"), 1, "partitions is not a whole number in 2..64"),
+        (0, (*MACHINE, "partitions"), 65, "partitions is not a whole number in 2..64"),
+        (0, (*MACHINE, "assignment"), "all", "the assignment is not known: 'all'"),
+        (0, (*MACHINE, "assignment"), None, "the assignment is not known: None"),
+        (0, (*MACHINE, "shared"), [], "shared is not a list of 1"),
+        (0, (*MACHINE, "shared"), ["port", "L"], "shared does not name classes and resources in their order"),
+        (0, (*MACHINE, "shared"), ["L", "L"], "shared does not name classes and resources in their order"),
+        (0, (*MACHINE, "shared"), ["L", "x"], "shared does not name classes and resources in their order"),
+        (0, (*MACHINE, "resources"), {}, "resources are not an object of 1..64 names"),
+        (0, (*MACHINE, "resources"), {"port": 1, "Q": 1}, "a resource is named by small letters"),
+        (0, (*MACHINE, "resources", "port"), True, "capacity is not a whole number"),
+        (0, (*MACHINE, "resources"), {"other": 1}, "shared does not name classes and resources in their order"),
+        (0, (*MACHINE, "uses"), {}, "uses are not an object of classes"),
+        (0, (*MACHINE, "uses"), {"S": [[["port"], 1, 1]]}, "uses are not an object of classes"),
+        (0, (*MACHINE, "uses", "L"), [[["none"], 1, 1]], "no resource none, which class L uses"),
+        (0, (*MACHINE, "uses", "L"), [[["port"], 2, 1]], "a range of intervals is"),
+        (0, (*MACHINE, "uses", "L"), [[["port"], 1]], "use is not a list of 3..3 items"),
+        (0, ("instance", "groups", 0, "timings"), [], "timings are given, but none"),
+        (0, ("instance", "groups", 0, "timings", 0, 0), 0, "place 0: a stall of 0 cycles"),
+        (0, ("instance", "groups", 0, "timings", 0, 1), [3, 2], "place 0: a latency is a range"),
+        (0, ("instance", "groups", 0, "timings", 0, 2), [1, 0], "place 0: tokens are whole numbers"),
+        (0, ("instance", "groups", 0, "timings", 2, 3), [-1], "tokens holds something that is not a whole number"),
+        (0, ("instance", "groups", 0, "timings", 2, 3), list(range(65)), "tokens is not a list of 0..64 items"),
+        (0, ("instance", "groups", 0, "timings"), [[1, [1, 1], [], []]], "3 places but 1 timings"),
+        (0, (*WITNESS, "uses"), None, "uses is not a list of 1..4 items"),
+        (0, (*WITNESS, "uses"), [[1, [[], [], []]]], "uses of 1 warps for 4 warps"),
+        (0, (*WITNESS, "uses"), [[4, [[[0, 1, 1]], [], []]]], "use is not a list of 2..2 items"),
+        (0, (*WITNESS, "uses"), [[4, [[[64, 1]], [], []]]], "resource is not a whole number in 0..63"),
+        (0, (*WITNESS, "partitions"), [0, 1, 0, 1], "witness has the unknown key 'partitions'"),
+        (1, (*WITNESS, "partitions"), [0, 1], "2 partitions for 3 warps"),
+        (1, (*WITNESS, "partitions"), [0, 1, 2], "partitions holds something that is not a whole number in 0..1"),
+        (1, (*WITNESS, "partitions"), [0, 0, 0], r"the warps are not spread evenly over the partitions: \[3, 0\]"),
+        (1, (*WITNESS, "latencies"), None, "latencies is not a list"),
+        (2, ("partitions",), [], "upper is reported by partitions, but none are given"),
+        (0, ("partitions",), [{}], "1 partitions are given, but the machine makes 0 different ones"),
+        (4, ("result", "evidence", "upper"), "issue-slots", "theorem O1 or O2 does not apply"),
+        (4, ("result", "evidence", "upper"), "theorem-e", "weights do not speak of partitions"),
+        (4, ("result", "evidence", "upper"), "theorem-l", "theorem L does not apply"),
+        (2, ("result", "shared"), ["C"], "result has the unknown key 'shared'"),
+        (0, ("result", "uses", "L", 0, 2), 1, "uses does not follow from the instance"),
+    ],
+)  # fmt: skip
+def test_a_forged_bundle_of_a_multiprocessor_is_rejected(
+    number: int, path: tuple[Any, ...], value: object, why: str
+) -> None:
+    def change(document: Document) -> None:
+        at = document
+        for key in path[:-1]:
+            at = at[key]
+        at[path[-1]] = value
+
+    checked = verify(forged(bundles()[number], change))
+    assert checked.outcome is Outcome.REJECTED
+    assert checked.reason, checked
+    with pytest.raises(AssertionError, match=why):
+        raise AssertionError(checked.reason)
+
+
+def test_potentials_prove_nothing_of_a_multiprocessor() -> None:
+    potential = {"last_group": 0, "classes": ["C"], "thresholds": [1], "front": 0, "tables": [], "nodes": []}
+    certificate = {"upper": 99, "potentials": [potential]}
+    checked = verify(forged(bundles()[0], lambda document: document.update(certificate=certificate)))
+    assert "potentials do not speak of partitions" in checked.reason
+
+
+def test_bundles_of_other_machines_say_nothing_of_all_this() -> None:
+    document = bundle(solve(Instance.of("CLC", 2)))
+    assert "partitions" not in document
+    assert document["instance"]["machine"].keys() == {"name", "capacity", "interval", "latency", "issue_width"}
+    assert document["witness"].keys() == {"paths", "latencies", "cycles"}
