@@ -15,6 +15,9 @@ from makespan.machine import Assignment, Machine, Scheduler
 MOST_SPREADS = 1000
 """Different ways to spread the warps; beyond, an instance is not cut."""
 
+MOST_CREWS = 100
+"""Kinds of warps, by program and block, that are spread in different ways."""
+
 Content = tuple[int, ...]
 """How many warps of each crew (the warps of a group in one block) belong to a partition."""
 
@@ -40,6 +43,8 @@ def partitions(instance: Instance) -> Partitions | None:
     """
     machine = instance.machine
     if machine.partitions == 1 or instance.has_barriers or machine.scheduler is not Scheduler.ANY:
+        return None
+    if len(instance.groups) > MOST_CREWS:
         return None
     alone = _alone(machine, set().union(*(group.program.units for group in instance.groups)))
     ways = tuple(islice(spreads(instance), MOST_SPREADS + 1))

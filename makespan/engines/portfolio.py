@@ -202,7 +202,7 @@ def _turns(
         return
     if not current().closed and refusal(CERTIFICATES, instance, limits) is None:
         yield ((CERTIFICATES, _before_search(instance, limits) if auto else limits),)
-    if auto and not is_small:
+    if auto and not is_small and not SEARCH.is_futile(instance, limits):
         yield from _search_and_model(instance, current, limits)
 
 

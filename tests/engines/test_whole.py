@@ -5,11 +5,13 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 
+from makespan.bounds.partitions import partitions
 from makespan.engines import Limits
 from makespan.engines.finding import Finding
 from makespan.engines.search import plain, whole
 from makespan.instance import Instance
 from makespan.machine import Assignment, Latency, Machine, UnitClass
+from makespan.program import Program
 from makespan.result import Bounds, Upper
 from makespan.simulate import replay
 from makespan.strings import parse_string
@@ -96,3 +98,17 @@ def test_a_search_without_time_finds_nothing() -> None:
 def test_programs_with_too_many_needs_are_refused_before_anything_is_built() -> None:
     string = "L()" * 400 + "".join(f"C({','.join(map(str, range(1, 60)))})" for _ in range(50))
     assert found(string, 2, SLOW_LOADS) == Finding()
+
+
+def test_what_is_too_large_to_end_is_not_begun() -> None:
+    machine = Machine("m", (UnitClass("C", 1), UnitClass("L", 1, shared=True)), issue_width=1, partitions=4)
+    assert not whole.is_vast(Instance.of("LCLC", 8, machine))
+    assert whole.is_vast(Instance.of("LC" * 15, 8, machine))
+    assert whole.is_vast(Instance.of("LC" * 10_000, 64, machine))
+
+
+def test_many_kinds_of_warps_are_neither_cut_nor_searched() -> None:
+    machine = Machine("m", (UnitClass("C", 1),), issue_width=1, partitions=2)
+    instance = Instance.merged(((Program.chain("C" * length), 1) for length in range(1, 102)), machine)
+    assert partitions(instance) is None
+    assert whole.solve(instance, Limits()) == Finding()

@@ -68,6 +68,12 @@ class Search:
             from makespan.engines.search import choose
         return choose.is_vast(instance)
 
+    def is_futile(self, instance: Instance, limits: Limits) -> bool:
+        """Whether it is sure to say nothing: a whole multiprocessor with more states than it could ever visit."""
+        with limits.preparing():
+            from makespan.engines.search import whole
+        return _is_multiprocessor(instance) and whole.is_vast(instance)
+
     def is_packed(self, instance: Instance, limits: Limits) -> bool:
         """Whether the packed search is taken, which lowers what is proven while it runs; the plain one does not."""
         with limits.preparing():

@@ -13,7 +13,7 @@ from itertools import accumulate, chain, combinations_with_replacement, product
 from math import comb
 from typing import NamedTuple
 
-from makespan.bounds.partitions import spreads
+from makespan.bounds.partitions import MOST_CREWS, spreads
 from makespan.engines.finding import Finding
 from makespan.engines.limits import Limits
 from makespan.engines.search.plain import SMALL_STATES
@@ -26,6 +26,11 @@ from makespan.result import Bounds, Upper
 from makespan.schedule import Schedule
 
 KNOWS = PROGRAMS | TIMES | BARRIERS | MULTIPROCESSOR
+
+VAST_PLACES = 10**9
+"""Ways for the warps to be at their places; states are more by far, as results are pending and ports held."""
+
+_MANY_WARPS = 100
 
 MOST_NEEDS = 1_000_000
 """Places times tokens of a program; the places that need a result are bits."""
@@ -281,10 +286,15 @@ class _System:
 
 def obstacle(instance: Instance) -> str | None:
     """Why this search does not begin; None where it does."""
+    crews = len(instance.groups) * instance.blocks
+    if crews > MOST_CREWS:
+        return f"it has {crews} kinds of warps, by program and block; the limit is {MOST_CREWS}"
     needs = max(
         group.program.end * sum(len(timing.awaits) for timing in group.program.timings) for group in instance.groups
     )
-    return f"its programs have too many places and needs ({needs} > {MOST_NEEDS})" if needs > MOST_NEEDS else None
+    if needs > MOST_NEEDS:
+        return f"a program has {needs} places times results that they need; the limit is {MOST_NEEDS}"
+    return None
 
 
 def _met(instance: Instance) -> Machine:
@@ -304,6 +314,18 @@ def is_small(instance: Instance) -> bool:
         ways *= comb(group.program.end * longest + crew, crew) ** instance.blocks
     held = max((1, *(unit.interval for unit in units), *(use.most for unit in units for use in unit.uses)))
     return ways <= SMALL_STATES and ways * comb(held - 1 + ports, ports) <= SMALL_STATES
+
+
+def is_vast(instance: Instance) -> bool:
+    """Whether the warps, spread evenly, can stand in so many ways that it is no use to begin with the states."""
+    ways, parts = 1, instance.machine.partitions
+    for group in instance.groups:
+        each, more = divmod(min(group.warps // instance.blocks, _MANY_WARPS), parts)
+        end = group.program.end
+        ways *= comb(end + each, each) ** (parts - more) * comb(end + each + 1, each + 1) ** more
+        if ways > VAST_PLACES:
+            return True
+    return False
 
 
 def solve(instance: Instance, limits: Limits) -> Finding:
