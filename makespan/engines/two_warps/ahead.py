@@ -10,11 +10,12 @@ from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, product
+from math import prod
 from typing import TypeAlias
 
 from makespan.engines.finding import Finding
 from makespan.engines.limits import Limits
-from makespan.engines.two_warps.holdings import Chosen, Holdings
+from makespan.engines.two_warps.holdings import Chosen, Holdings, most_ways
 from makespan.engines.two_warps.situations import Range, Situations, entries
 from makespan.errors import BrokenPromiseError
 from makespan.feature import BARRIERS, PROGRAMS, TIMES, Feature
@@ -25,8 +26,11 @@ from makespan.schedule import Schedule
 
 KNOWS = PROGRAMS | TIMES | BARRIERS | {Feature.RESOURCES, Feature.STALL_ON_USE}
 
-MAX_ENTRIES = 4_000_000
-"""Of what is known beforehand of the places of both programs."""
+MAX_ENTRIES = 1_000_000
+"""Of what is known beforehand of the places of both programs, and of the ways to begin."""
+
+MAX_WAYS = 1_000
+"""In which one instruction can hold what its class uses."""
 
 _BYTES_PER_ENTRY = 200
 _BYTES_PER_STATE = 400
@@ -43,11 +47,13 @@ def applies(instance: Instance) -> bool:
     is_plain = not instance.features.keys() & {Feature.RESOURCES, Feature.STALL_ON_USE}
     if instance.warps > 2 or instance.blocks > 1 or is_plain or instance.beyond(KNOWS):
         return False
-    return _entries(instance) <= MAX_ENTRIES
+    return most_ways(instance.machine) <= MAX_WAYS and _entries(instance) <= MAX_ENTRIES
 
 
 def _entries(instance: Instance) -> int:
-    return sum(entries(group.program) for group in instance.groups)
+    return sum(entries(group.program) for group in instance.groups) + prod(
+        len(program.starts) for program in instance.programs()
+    )
 
 
 def solve(instance: Instance, limits: Limits) -> Finding:
@@ -142,8 +148,9 @@ class _Events:
         return self._first.place[state[0]] + self._second.place[state[1]]
 
     def _within(self, limits: Limits, live: int) -> bool:
-        situations = len(self._first.place) + len(self._second.place)
-        size = live * _BYTES_PER_STATE + situations * _BYTES_PER_SITUATION + 40 * len(self._visited[0])
+        situations = sum(len(each.place) for each in {self._first, self._second})
+        size = live * _BYTES_PER_STATE + (situations + self._holdings.size) * _BYTES_PER_SITUATION
+        size += sum(numbers.itemsize * len(numbers) for numbers in self._visited)
         if size > limits.memory_bytes:
             limits.need_memory()
             return False

@@ -2,9 +2,10 @@
 
 from functools import cache
 from itertools import product
+from math import prod
 
 from makespan.instance import Instance
-from makespan.machine import UnitClass
+from makespan.machine import Machine, UnitClass
 
 Holding = tuple[tuple[int, ...], ...]
 """For every pool the cycles for which each port in use is still held, sorted."""
@@ -18,6 +19,10 @@ class Holdings:
 
     A holding is that of an event in cycle 0, where ports are held that the event has taken, or of what it leaves, in
     which all are free again that cannot keep anybody waiting in cycle 1.
+
+    Attributes:
+        one_slot: whether only one instruction can be issued in a cycle.
+        size: how many holdings, and ways from one to another, have been met.
     """
 
     def __init__(self, instance: Instance) -> None:
@@ -30,6 +35,7 @@ class Holdings:
         free: Holding = ((),) * len(pools)
         self._known: list[Holding] = [free]
         self._numbers = {free: 0}
+        self.size = 1
         self.later, self.left = cache(self._later), cache(self._left)
         self.free, self.taken = cache(self._free), cache(self._taken)
 
@@ -37,6 +43,7 @@ class Holdings:
         number = self._numbers.setdefault(holding, len(self._known))
         if number == len(self._known):
             self._known.append(holding)
+            self.size += 1
         return number
 
     def _later(self, number: int, cycle: int) -> int:
@@ -70,7 +77,13 @@ class Holdings:
                 for pool, count in zip(pools, (self._units[unit].interval, *cycles), strict=True):
                     held[pool] = tuple(sorted((*held[pool], count)))
                 found.append((tuple(zip(which, cycles, strict=True)), self._number(tuple(held))))
+        self.size += len(found)
         return tuple(found)
+
+
+def most_ways(machine: Machine) -> int:
+    """In how many ways an instruction can hold what its class uses, at most."""
+    return max(prod(len(use.resources) * (use.most - use.least + 1) for use in unit.uses) for unit in machine.units)
 
 
 def _ways(unit: UnitClass, pools: dict[str, int]) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:

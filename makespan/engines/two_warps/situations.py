@@ -160,7 +160,7 @@ def entries(program: Program) -> int:
     first_set: dict[int, int] = {}
     last_awaited: dict[int, int] = {}
     setting = Counter(token for sets in {timing.sets for timing in program.timings} for token in sets)
-    found = program.end
+    found = sum(len(place.successors) for place in program.places)
     for at, timing in enumerate(program.timings):
         found += sum(setting[token] for token in timing.awaits)
         for token in timing.sets:
