@@ -5,9 +5,10 @@ from dataclasses import dataclass, replace
 
 from makespan.errors import InputError, UnsupportedError
 from makespan.feature import Feature, Features
-from makespan.machine import DELAY, PAPER, Assignment, Machine, Scheduler, UnitClass
+from makespan.machine import DELAY, PAPER, UNTIMED, Assignment, Machine, Scheduler, UnitClass
 from makespan.machine.values import shown
 from makespan.program import Program, merged
+from makespan.wording import BY_OPERATION
 
 MAX_WARPS = 65_536
 MAX_WARP_INSTRUCTIONS = 5_000_000
@@ -172,7 +173,7 @@ class Instance:
                 if machine.is_basic
                 else ": it issues whenever a warp is ready, a port free and a slot left"
             ),
-            *machine.caveats,
+            *(note for note in machine.caveats if not (self.by_operation and note.startswith(UNTIMED))),
         )
         if machine.resources:
             held = ", ".join(f"{unit.name}+{use}" for unit in machine.units for use in unit.uses)
@@ -187,7 +188,7 @@ class Instance:
             )
         if self.runs_ahead:
             model += ("a warp issues in order and waits for a result where it needs it; operands are read at issue",)
-        if not machine.fixed_latencies:
+        if not machine.fixed_latencies and not self.by_operation:
             model += ("each instruction takes any latency of the range of its class",)
         if self.has_barriers:
             where = "all warps are in one block" if self.blocks == 1 else f"the warps are in {self.blocks} blocks"
@@ -249,6 +250,14 @@ class Instance:
     def runs_ahead(self) -> bool:
         """Whether some warp waits for results only when it needs them."""
         return any(group.program.runs_ahead for group in self.groups)
+
+    @property
+    def by_operation(self) -> bool:
+        """Whether operations, and not classes, decide how long every instruction takes."""
+        return all(
+            any(note.startswith(f"{BY_OPERATION} of machine ") for note in group.program.assumptions)
+            for group in self.groups
+        )
 
     @property
     def partition_of_warp(self) -> tuple[int, ...] | None:

@@ -13,8 +13,10 @@ from makespan.machine import GivenLatency, Machine, Operation, timed
 from makespan.program import Timing
 from makespan.ptx.barriers import is_barrier
 from makespan.ptx.dependences import UNREAD, WAY, Needs, needs
+from makespan.ptx.effects import JUMPS
 from makespan.ptx.graph import PtxFlow
 from makespan.ptx.isa import PROFILES, Classes, units_of
+from makespan.ptx.module import Instruction
 from makespan.ptx.operations import expands, operations
 from makespan.wording import BLOCKING, BY_OPERATION, GIVEN_LATENCY, STALL_ON_USE
 
@@ -169,10 +171,17 @@ def _running_ahead(code: TimedCode, latencies: Sequence[tuple[int, int]]) -> Tim
         _refuse_without_unit(code, found)
         tokens, results = _tokens(found)
     timings = tuple(
-        Timing(0, (0, 0), (), awaits) if is_barrier(instruction) else Timing(1, latency, sets, awaits)
+        Timing(0, (0, 0), (), awaits)
+        if is_barrier(instruction)
+        else Timing(1, (1 if _may_do_nothing(instruction) else latency[0], latency[1]), sets, awaits)
         for instruction, latency, (sets, awaits) in zip(instructions, latencies, tokens, strict=True)
     )
     return replace(code, timings=timings, results=results)
+
+
+def _may_do_nothing(instruction: Instruction) -> bool:
+    """Whether its guard may fail for all lanes, and leave nothing to wait for; a branch is decided in any case."""
+    return instruction.guard is not None and instruction.name not in (*JUMPS, "call")
 
 
 def _tokens(found: Sequence[Needs]) -> tuple[list[_Tokens], frozenset[int]]:

@@ -121,7 +121,8 @@ def _remarks(timed: TimedCode, numbers: Sequence[int], *, branches: bool) -> Ite
     if branches:
         yield "branches marked .uni are uniform, and no data race makes lanes that load one address see two values"
     if guarded := sum(i.guard is not None and i.name not in JUMPS and not is_inlined(i) for i in code):
-        yield f"guarded instructions are issued whatever their predicate ({guarded} of them)"
+        nothing = ", and take one cycle at least, as where they do nothing" if timed.timings else ""
+        yield f"guarded instructions are issued whatever their predicate{nothing} ({guarded} of them)"
     if classes.overrides:
         yield f"own unit classes: {', '.join(f'{prefix}={letter}' for prefix, letter in classes.overrides.items())}"
     if not timed.operations and (unknown := sorted(classes.unclassified(i.opcode for i in code))):

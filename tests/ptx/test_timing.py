@@ -163,6 +163,13 @@ def test_tokens_are_the_registers_of_the_text(path: Path) -> None:
     assert compared
 
 
+def test_a_guarded_instruction_may_do_nothing_and_a_branch_is_decided_in_any_case() -> None:
+    made = program("@%p1 ld.u32 %r1, [%rd1];\n@%p1 exit;\nret;")
+    assert [timing.latency for timing in made.timings] == [(1, 40), (1, 5), (1, 5)]
+    fixed = program("@%p1 add.s32 %r1, %r1, 1;\nret;", latencies=given_latencies(["branch=3"]))
+    assert [timing.latency for timing in fixed.timings] == [(1, 3), (3, 3)]
+
+
 def test_blocking_awaits_whatever_stands_before() -> None:
     made = program("ld.u32 %r1, [%rd1];\nmov.u32 %r2, 1;\nret;", dependences=Dependences.BLOCKING)
     assert [timing.awaits for timing in made.timings] == [(), (0,), (0,)]
