@@ -98,7 +98,7 @@ def test_so_does_it_on_the_general_machine(policy: str, instance: Instance, choi
 
 @pytest.mark.parametrize("policy", POLICIES)
 @given(instance=multiprocessor_instances(), choices=all_choices())
-@settings(max_examples=25)
+@settings(max_examples=15)
 def test_so_does_it_on_a_multiprocessor(policy: str, instance: Instance, choices: Choices) -> None:
     schedule = run(instance, policy, choices)
     extremes = brute_force(instance)

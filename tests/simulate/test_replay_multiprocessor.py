@@ -32,7 +32,7 @@ C0, L1, L3 = ((0, 1),), ((0, 1),), ((0, 3),)
 
 
 @given(st.data(), multiprocessor_instances(promises=True))
-@settings(max_examples=150)
+@settings(max_examples=80)
 def test_every_run_of_the_definition_replays(data: st.DataObject, instance: Instance) -> None:
     schedule = data.draw(runs(instance))
     assert obeys(instance, schedule)
@@ -89,7 +89,7 @@ MUTATIONS: dict[str, Callable[[Schedule, int, int], Schedule]] = {
 
 
 @given(st.data(), multiprocessor_instances(promises=True))
-@settings(max_examples=200)
+@settings(max_examples=120)
 def test_a_mutated_schedule_is_rejected_exactly_if_the_definition_rejects_it(
     data: st.DataObject, instance: Instance
 ) -> None:
