@@ -7,7 +7,7 @@ from makespan.feature import MULTIPROCESSOR
 from makespan.instance import Instance
 from makespan.program import Program
 from makespan.result import Upper
-from makespan.verify import alignment, interference, issue_slots, pairs, phases
+from makespan.verify import alignment, interference, issue_slots, pairs, phases, quickest
 from makespan.verify.fair import theorem_f
 from makespan.verify.paths import Choose, instructions, total
 from makespan.verify.refusal import Effort, TooMuchWork
@@ -123,6 +123,8 @@ def best_case_floor(instance: Instance) -> int:
     The last of N instructions is issued on some port after ceil(N / ports) - 1 others, each of which held it for an
     interval, or after ceil(N / issue width) - 1 full cycles; then its latency passes.
     """
+    if is_multiprocessor(instance):
+        return quickest.floor(instance)
     machine = instance.machine
     latencies = {unit.name: unit.latency.least for unit in machine.units}
     shortest = [total(group.program, latencies, min) for group in instance.groups]

@@ -20,7 +20,7 @@ from makespan.report.result.bundle import bundle
 from makespan.result import Bounds, Result, Upper
 from makespan.schedule import Schedule
 from makespan.strings import parse_string
-from makespan.verify import Outcome, Refused, interference, multiprocessor, parse, partitions, reading, verify
+from makespan.verify import Outcome, Refused, interference, multiprocessor, parse, partitions, quickest, reading, verify
 from makespan.verify.refusal import TooMuchWork, Work
 from makespan.verify.witness import replay
 from tests.forgery import Document, forged, set_bounds
@@ -163,6 +163,7 @@ def test_its_theorem_and_its_enumeration_bound_the_truth(instance: Instance) -> 
     assert truth.upper <= min(proven, interference._one_after_another(instance))
     if instance.features.keys() & MULTIPROCESSOR:
         assert proven <= pessimistic(instance)
+    assert quickest.floor(instance) <= truth.lower
     questions = partitions.questions(instance)
     if questions is not None:
         assert truth.upper == max(brute_force(question).upper for question in questions)
@@ -193,6 +194,19 @@ def test_what_would_take_too_long_is_bounded_by_the_sum_or_not_at_all(monkeypatc
     assert partitions.questions(many) is None
     with pytest.raises(TooMuchWork):
         multiprocessor._Walker(instance, Work(10)).extremes(10)
+
+
+@pytest.mark.parametrize(
+    ("instance", "value"),
+    [
+        (asked(ALONE, ("L()C()C(1)", 2)), 5),  # the load, and whoever needs it
+        (asked(ALONE, ("L()|C", 5)), 4 + 4),  # three loads on one port, 2 cycles each, the last for 4
+        (asked(SHARED, ("L()", 4)), 3 + 3),  # one port for all
+        (asked(ALONE, ("CCC", 3)), 6),
+    ],
+)
+def test_the_shortest_schedule_by_hand(instance: Instance, value: int) -> None:
+    assert brute_force(instance).lower >= quickest.floor(instance) == value
 
 
 def test_a_pool_that_is_shared_joins_the_partitions() -> None:

@@ -719,7 +719,7 @@ def test_the_reason_is_one_line_that_names_the_fault(path: tuple[Any, ...], wron
 
 
 def test_the_checker_imports_only_the_values_and_the_standard_library() -> None:
-    values = {"errors", "machine", "program", "instance", "schedule", "result", "certificate", "verify"}
+    values = {"errors", "feature", "machine", "program", "instance", "schedule", "result", "certificate", "verify"}
     for file in PACKAGE.glob("*.py"):
         for node in ast.walk(ast.parse(file.read_text())):
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
@@ -775,7 +775,7 @@ def test_what_is_not_json_is_told_in_plain_words(
 def test_an_unproven_bundle_is_exit_3(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("makespan.verify.verdict.shortest_and_longest", lambda instance, most: None)
+    monkeypatch.setattr("makespan.verify.states.shortest_and_longest", lambda instance, most: None)
     assert run(written(tmp_path, replace(results()[5], best_case=None))) == 3
     first, second = capsys.readouterr().out.splitlines()
     assert first == "unproven: upper 14 reported by search, re-proved only to 17"

@@ -1,0 +1,129 @@
+"""What every schedule of a real multiprocessor takes at least, for the checker: a warp alone, and the busiest ports."""
+
+from collections.abc import Iterator
+from itertools import zip_longest
+
+from makespan.instance import Instance
+from makespan.machine import Assignment, UnitClass
+from makespan.program import BARRIER, Program
+from makespan.verify.paths import total
+from makespan.verify.refusal import TooMuchWork, Work
+
+MOST_STEPS = 5_000_000
+_SLOT = ""
+_Clocks = dict[int | str, int]
+"""When a token is there at the earliest, by number; when a pool with one port is free again, by name."""
+
+
+def floor(instance: Instance) -> int:
+    """Cycles that no schedule falls short of; without the warps alone where they would take too long."""
+    found = [1, *_busy(instance)]
+    try:
+        work = Work(MOST_STEPS)
+        rows = [list(_phases(instance, group.program, work)) for group in instance.groups]
+        found.append(sum(map(max, zip_longest(*rows, fillvalue=0))))  # a barrier waits for the slowest
+    except TooMuchWork:
+        pass
+    return max(found)
+
+
+def _phases(instance: Instance, program: Program, work: Work) -> Iterator[int]:
+    """The least time from each barrier to the next one, or to the end, as long as no path has ended before."""
+    units = {unit.name: unit for unit in instance.machine.units}
+    single = {ports.name for ports in instance.machine.ports if ports.capacity == 1}
+    begins, ended = set(program.starts), False
+    while begins and not ended:
+        states: dict[int, tuple[int, _Clocks]] = {begin: (0, {}) for begin in begins}
+        least, begins = list[int](), set[int]()
+        for at in range(min(states), program.end):
+            if at not in states:
+                continue
+            arrival, clocks = states.pop(at)
+            place = program.places[at]
+            work.spend(1 + len(clocks) * len(place.successors))
+            issue = max((arrival, *(clocks.get(token, 0) for token in _awaits(program, at))))
+            if place.unit == BARRIER:
+                least.append(issue)
+                begins.update(place.successors)
+                continue
+            held = _held(units[place.unit], single)
+            issue = max((issue, *(clocks.get(name, 0) for name in held)))
+            after = issue + (program.timings[at].stall if program.timings else units[place.unit].latency.least)
+            new = clocks | {name: issue + cycles for name, cycles in held.items()}
+            for token in program.timings[at].sets if program.timings else ():
+                new[token] = max(issue + program.timings[at].latency[0], clocks.get(token, 0))
+            for target in place.successors:
+                states[target] = _either(states.get(target), after, new)
+        if program.end in states:
+            arrival, clocks = states[program.end]
+            least.append(max((arrival, *(cycle for key, cycle in clocks.items() if isinstance(key, int)))))
+            ended = True
+        yield min(least)
+
+
+def _either(before: tuple[int, _Clocks] | None, arrival: int, clocks: _Clocks) -> tuple[int, _Clocks]:
+    """What holds on both ways to a place."""
+    if before is None:
+        return arrival, dict(clocks)
+    both = {key: min(cycle, clocks[key]) for key, cycle in before[1].items() if key in clocks}
+    return min(before[0], arrival), both
+
+
+def _awaits(program: Program, at: int) -> tuple[int, ...]:
+    return program.timings[at].awaits if program.timings else ()
+
+
+def _held(unit: UnitClass, single: set[str]) -> dict[str, int]:
+    """Of pools with one port, those that each instruction of a class holds, and for how long at least."""
+    holds = {unit.name: unit.interval, **{use.resources[0]: use.least for use in unit.uses if len(use.resources) == 1}}
+    return {name: cycles for name, cycles in holds.items() if name in single}
+
+
+def _busy(instance: Instance) -> Iterator[int]:
+    """How long ports are busy that some instructions cannot do without, in all partitions and in the busiest one."""
+    machine, used = instance.machine, frozenset[str]().union(*(group.program.units for group in instance.groups))
+    capacity = {ports.name: ports.capacity for ports in machine.ports}
+    shared = {ports.name for ports in machine.ports if ports.shared}
+    holds: dict[str, list[tuple[frozenset[str], int]]] = {}
+    for unit in machine.units:
+        if unit.name in used:
+            holds[unit.name] = [(frozenset({unit.name}), unit.interval)]
+            holds[unit.name] += [(frozenset(use.resources), use.least) for use in unit.uses]
+    if machine.issue_width is not None:
+        capacity[_SLOT] = machine.issue_width
+        for one in holds.values():
+            one.append((frozenset({_SLOT}), 1))
+    tails = {unit.name: _tail(instance, unit) for unit in machine.units if unit.name in used}
+    for gate in dict.fromkeys(names for one in holds.values() for names, _ in one):
+        kept = {unit: [cycles for names, cycles in one if names <= gate] for unit, one in holds.items()}
+        users = [unit for unit, cycles in kept.items() if cycles]
+        interval, tail = min(min(kept[unit]) for unit in users), min(tails[unit] for unit in users)
+        work = [total(group.program, dict.fromkeys(users, 1), min) for group in instance.groups]
+        everywhere = sum(capacity[name] * (1 if name in shared else machine.partitions) for name in gate)
+        loads = [(sum(group.warps * own for group, own in zip(instance.groups, work, strict=True)), everywhere)]
+        if not gate & shared:
+            loads.append((_busiest(instance, work), sum(capacity[name] for name in gate)))
+        for count, ports in loads:
+            if count:
+                yield (-(-count // ports) - 1) * interval + tail
+
+
+def _tail(instance: Instance, unit: UnitClass) -> int:
+    """How long a warp goes on at least once it has issued an instruction of a class."""
+    found = []
+    for program in (group.program for group in instance.groups if unit.name in group.program.units):
+        if not program.timings:
+            found.append(unit.latency.least)
+        for place, timing in zip(program.places, program.timings, strict=False):
+            if place.unit == unit.name:
+                found.append(max(timing.stall, timing.latency[0] if timing.sets else 0))
+    return min(found)
+
+
+def _busiest(instance: Instance, work: list[int]) -> int:
+    """What some partition has to do, if a warp of each group has so much."""
+    parts, loads = instance.machine.partitions, [work[group] for group in instance.group_of_warp()]
+    if parts == 1 or instance.machine.assignment is Assignment.MODULO:
+        return max(sum(loads[part::parts]) for part in range(parts))
+    seats = -(-len(loads) // parts)  # in the fullest partition, whoever has them
+    return max(-(-sum(loads) // parts), sum(sorted(loads)[:seats]))
