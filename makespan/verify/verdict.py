@@ -153,8 +153,6 @@ class _Prover:
 
     def _pairs(self) -> None:
         if self.weights or self.evidence == Upper.THEOREM_E:
-            if self.is_multiprocessor:
-                raise Refused("weights do not speak of partitions, resources, or warps that run ahead")
             bound = pairs.bound(self.instance, self.weights, self.effort)
             if bound is not None:
                 self.uppers[Upper.THEOREM_E] = bound

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from makespan.bounds import pessimistic
+from makespan.bounds.theorem_e import theorem_e
 from makespan.engines import solve
 from makespan.feature import MULTIPROCESSOR
 from makespan.instance import Instance
@@ -254,6 +255,19 @@ def test_bundles_of_multiprocessors_are_read_as_they_were_written_and_accepted()
     assert results()[2].upper_evidence == Upper.PARTITIONS
 
 
+def test_pairs_with_thresholds_are_proven_again_where_warps_run_ahead() -> None:
+    machine = Machine("ahead", (PLAIN, UnitClass("L", 1, 2, Latency(4, 4))))
+    instance = asked(machine, ("L()C()C(1)L()C(3)", 4))
+    proof = theorem_e(instance)
+    assert proof is not None
+    result = replace(solve(instance), upper_evidence=Upper.THEOREM_E, weights=proof.weights, history=())
+    claimed = replace(result, bounds=Bounds(result.bounds.lower, proof.upper))
+    checked = verify(json.loads(json.dumps(bundle(claimed))))
+    assert checked.outcome is Outcome.ACCEPTED, checked
+    assert checked.claim is not None
+    assert dict(checked.uppers)[Upper.THEOREM_E] <= proof.upper
+
+
 @given(multiprocessor_instances(), st.booleans())
 @settings(max_examples=12, deadline=None)
 def test_what_is_solved_is_proven_again(instance: Instance, best_case: bool) -> None:
@@ -379,7 +393,7 @@ MACHINE, WITNESS = ("instance", "machine"), ("witness",)
         (2, ("partitions",), [], "upper is reported by partitions, but none are given"),
         (0, ("partitions",), [{}], "1 partitions are given, but the machine makes 0 different ones"),
         (4, ("result", "evidence", "upper"), "issue-slots", "theorem O1 or O2 does not apply"),
-        (4, ("result", "evidence", "upper"), "theorem-e", "weights do not speak of partitions"),
+        (4, ("result", "evidence", "upper"), "theorem-e", "theorem E needs weights"),
         (4, ("result", "evidence", "upper"), "theorem-l", "theorem L does not apply"),
         (2, ("result", "shared"), ["C"], "result has the unknown key 'shared'"),
         (0, ("result", "uses", "L", 0, 2), 1, "uses does not follow from the instance"),
