@@ -97,8 +97,8 @@ def test_every_different_partition_is_asked_once_and_the_slowest_is_the_answer()
 
 
 def test_the_adversary_puts_the_warps_together_that_take_longest() -> None:
-    machine = Machine("m", (UnitClass("C", 1), UnitClass("L", 1, interval=4)), issue_width=1, partitions=2)
-    instance = Instance.merged([(Program.chain("C"), 2), (Program.chain("LL"), 2)], machine)
+    machine = Machine("m", (UnitClass("C", 1, interval=4), UnitClass("L", 1, interval=4)), issue_width=1, partitions=2)
+    instance = Instance.merged([(Program.chain("CC"), 2), (Program.chain("LL"), 2)], machine)
     together = solve(instance, best_case=True)
     assert together.bounds.upper == solve(Instance.of("LL", 2, replace(machine, partitions=1))).bounds.upper
     assert together.witness.partitions[2] == together.witness.partitions[3]
