@@ -6,11 +6,12 @@ import pytest
 from hypothesis import given, settings
 
 from makespan.bounds.partitions import partitions
-from makespan.engines import Limits
+from makespan.engines import Limits, solve
 from makespan.engines.finding import Finding
 from makespan.engines.search import plain, whole
+from makespan.errors import UnsupportedError
 from makespan.instance import Instance
-from makespan.machine import Assignment, Latency, Machine, UnitClass
+from makespan.machine import Assignment, Latency, Machine, Resource, UnitClass, Use
 from makespan.program import Program
 from makespan.result import Bounds, Upper
 from makespan.simulate import replay
@@ -112,3 +113,20 @@ def test_many_kinds_of_warps_are_neither_cut_nor_searched() -> None:
     instance = Instance.merged(((Program.chain("C" * length), 1) for length in range(1, 102)), machine)
     assert partitions(instance) is None
     assert whole.solve(instance, Limits()) == Finding()
+
+
+def test_a_class_with_too_many_choices_is_refused_before_they_are_written_down() -> None:
+    uses = tuple(Use((name,), 1, 1024) for name in ("a", "b", "c"))
+    resources = tuple(Resource(name, 1) for name in ("a", "b", "c"))
+    machine = Machine("m", (UnitClass("C", 1, uses=uses),), issue_width=1, resources=resources)
+    assert whole.solve(Instance.of("C", 2, machine), Limits()) == Finding()
+    with pytest.raises(UnsupportedError, match="class C leaves 1073741824 choices"):
+        solve(Instance.of("C", 2, machine), backend="search")
+
+
+def test_few_of_many_ready_warps_are_chosen_without_trying_fewer() -> None:
+    machine = Machine("m", (UnitClass("C", 20),), issue_width=17, partitions=1)
+    groups = [(Program.chain("C" * length), 1) for length in range(1, 19)]
+    system = whole._System(Instance.merged(groups, machine))
+    state = next(system.begin())[1].state
+    assert calls(lambda: len(list(system.steps(state))), 200_000) < 200_000

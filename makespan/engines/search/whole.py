@@ -10,7 +10,7 @@ import heapq
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate, chain, combinations_with_replacement, product
-from math import comb
+from math import comb, prod
 from typing import NamedTuple
 
 from makespan.bounds.partitions import MOST_CREWS, spreads
@@ -32,6 +32,8 @@ VAST_PLACES = 10**9
 
 _MANY_WARPS = 100
 
+MOST_WARPS = 256
+MOST_CHOICES = 10_000
 MOST_NEEDS = 1_000_000
 """Places times tokens of a program; the places that need a result are bits."""
 
@@ -189,30 +191,37 @@ class _System:
         self, kinds: Sequence[tuple[int, int, int]], left: list[int]
     ) -> Iterator[list[tuple[int, int, _Way, int]]]:
         """Every maximal way to issue: (partition, number, way, how many warps)."""
-        choices = [
-            (kind, way) for kind, (part, n, _) in enumerate(kinds) for way in self.ways[self.warps.unit[n], part]
-        ]
+        ways = [self.ways[self.warps.unit[number], part] for part, number, _ in kinds]
         waiting = [count for _, _, count in kinds]
         selected: list[tuple[int, int, _Way, int]] = []
+        wanted: list[Counter[int]] = [Counter()]  # what the kinds from one on may take of every pool, at most
+        for count, own in zip(reversed(waiting), reversed(ways), strict=True):
+            wanted.append(wanted[-1] + Counter(dict.fromkeys({pool for way in own for pool in way.pools}, count)))
+        wanted.reverse()
 
-        def select(at: int) -> Iterator[list[tuple[int, int, _Way, int]]]:
-            if at == len(choices):
-                # work conservation: none that is left out could be added
-                if not any(waiting[kind] and all(left[pool] for pool in way.pools) for kind, way in choices):
-                    yield [one for one in selected if one[-1]]
+        def select(at: int, which: int) -> Iterator[list[tuple[int, int, _Way, int]]]:
+            # work conservation: nobody who is left out could be added, whatever those still to be asked take
+            if not which and any(
+                waiting[kind] and any(all(left[pool] > wanted[at][pool] for pool in way.pools) for way in ways[kind])
+                for kind in range(at)
+            ):
                 return
-            kind, way = choices[at]
-            part, number, _ = kinds[kind]
-            for count in range(min(waiting[kind], *(left[pool] for pool in way.pools)), -1, -1):
-                self._take(way, left, count)
-                waiting[kind] -= count
-                selected.append((part, number, way, count))
-                yield from select(at + 1)
-                selected.pop()
-                waiting[kind] += count
-                self._take(way, left, -count)
+            if at == len(kinds):
+                yield [one for one in selected if one[-1]]
+            elif which == len(ways[at]):
+                yield from select(at + 1, 0)
+            else:
+                way, (part, number, _) = ways[at][which], kinds[at]
+                for count in range(min(waiting[at], *(left[pool] for pool in way.pools)), -1, -1):
+                    self._take(way, left, count)
+                    waiting[at] -= count
+                    selected.append((part, number, way, count))
+                    yield from select(at, which + 1)
+                    selected.pop()
+                    waiting[at] += count
+                    self._take(way, left, -count)
 
-        return select(0)
+        return select(0, 0)
 
     @staticmethod
     def _take(way: _Way, left: list[int], count: int) -> None:
@@ -294,6 +303,12 @@ def obstacle(instance: Instance) -> str | None:
     )
     if needs > MOST_NEEDS:
         return f"a program has {needs} places times results that they need; the limit is {MOST_NEEDS}"
+    if instance.warps > MOST_WARPS:
+        return f"it has {instance.warps} warps; the limit is {MOST_WARPS}"
+    for unit in _met(instance).units:
+        choices = prod(len(use.resources) * (use.most - use.least + 1) for use in unit.uses)
+        if choices > MOST_CHOICES:
+            return f"class {unit.name} leaves {choices} choices of resources and intervals; the limit is {MOST_CHOICES}"
     return None
 
 
