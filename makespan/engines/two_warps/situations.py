@@ -133,21 +133,22 @@ class Situations:
             return needed
         last = max(max(self._first[place][token]) for token in tokens)
         enough = max(pending[token][1] for token in tokens)
-        same, soonest, passed = self._same[place], {place: ready}, {place: ready}
-        for at in range(place, last + 1):
+        same, passed = self._same[place], {place: ready}
+        soonest = dict.fromkeys(self.places[place].successors, ready + self.timings[place].stall)
+        for at in range(place + 1, last + 1):
             if at not in soonest:
                 continue
             cycle = soonest[at]
-            if at != place:
-                for source, gap in self._gaps[at]:
-                    if source in passed:
-                        cycle = max(cycle, passed[source] + gap)
-                awaited = tokens if at == self.end else {same.get(token, END) for token in self.timings[at].awaits}
-                awaited = awaited & tokens
-                for token in awaited:
-                    needed[token] = min(needed[token], cycle)
-                cycle = max((cycle, *(pending[token][0] for token in awaited)))
-                passed[at] = cycle
+            for source, gap in self._gaps[at]:
+                if source in passed and passed[source] + gap > cycle:
+                    cycle = passed[source] + gap
+            without = cycle
+            for awaited in tokens if at == self.end else self.timings[at].awaits:
+                token = awaited if at == self.end else same.get(awaited, END)
+                if token in tokens:
+                    needed[token] = min(needed[token], without)
+                    cycle = max(cycle, pending[token][0])
+            passed[at] = cycle
             if at < self.end and cycle < enough:
                 after = cycle + self.timings[at].stall
                 for to in self.places[at].successors:
