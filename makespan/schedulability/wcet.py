@@ -4,7 +4,7 @@ Nothing else becomes one: an `Estimate` is another type, and refused, and so is 
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from enum import StrEnum
 from fractions import Fraction
 from pathlib import Path
@@ -184,7 +184,8 @@ def each_execution_time(description: Description, solver: Solver) -> Iterator[tu
     """The same one by one, as they become known."""
     found: dict[tuple[str, tuple[int, ...]], Wcet] = {}
     for entry in description.tasks:
-        key = (repr(entry.source), description.sms_of(entry))  # as text: 0.0 == -0.0, which are two parameters
+        # as text: 0.0 == -0.0, which are two parameters; of all fields, which the representation of a question is not
+        key = (type(entry.source).__name__ + repr(astuple(entry.source)), description.sms_of(entry))
         try:
             if key not in found:
                 found[key] = _execution_time(entry, description, solver)

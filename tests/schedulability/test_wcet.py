@@ -116,6 +116,29 @@ def test_kernels_that_differ_in_the_sign_of_a_zero_are_two(folder: Path) -> None
     assert {name: wcet.cycles for name, wcet in found.items()} == {"a": 3, "b": 4}
 
 
+@pytest.mark.parametrize(
+    ("fast", "slow"),
+    [
+        ("loop_bound = ['H=1']", "loop_bound = ['H=9']"),
+        ("loop_bound = ['H=2']", "loop_bound = ['H=2']\nclasses = 'c.toml'"),
+        (
+            "loop_bound = ['H=2']\nmachine = 'turing'\nlatency = ['global=50']",
+            "loop_bound = ['H=2']\nmachine = 'turing'\nlatency = ['global=90']",
+        ),
+    ],
+)
+def test_kernels_that_differ_in_what_is_said_of_them_are_two(folder: Path, fast: str, slow: str) -> None:
+    body = "H: ld.global.u32 %r1, [%rd1]; setp.eq.s32 %p1, %r1, 0; @%p1 bra H; ret;"
+    (folder / "k.ptx").write_text(f".version 8.0\n.target sm_75\n.entry k() {{ {body} }}")
+    (folder / "c.toml").write_text('ret = "C"')
+    head, task = FILE.split("[[task]]")
+    tasks = [task.format(source=f'kernel = "k.ptx"\nwarps = 1\n{more}') for more in (fast, slow)]
+    path = folder / "tasks.toml"
+    path.write_text("[[task]]".join([head.format(sms=1), tasks[0], tasks[1].replace('"a"', '"b"')]))
+    found = execution_times(files.read(path), Solver(lambda: Limits(20)))
+    assert found["a"].seconds < found["b"].seconds
+
+
 def test_a_bundle_is_verified_and_shown(folder: Path) -> None:
     bundle.write(solve(Instance.of("CLLCLL", 2)), folder / "k.json")
     found = one(folder, 'bundle = "k.json"')
