@@ -207,9 +207,12 @@ def planned(instances: Iterable[Instance], axis: Axis | None) -> tuple[Point, ..
     """The points to compute, the fewest warps first, so that what a limit cuts off is what takes longest.
 
     Raises:
-        InputError: the machine has no such class, or a value makes an instance too large.
+        InputError: the machine has no such class, a value makes an instance too large, or warps that run ahead have
+            latencies of their own.
     """
     several = sorted(instances, key=lambda instance: instance.warps)
+    if axis is not None and axis.quantity is Quantity.LATENCY and any(instance.runs_ahead for instance in several):
+        raise InputError(f"{axis.name}: these warps run ahead, and their instructions have latencies of their own")
     if axis is None:
         return tuple(Point(instance) for instance in several)
     return tuple(

@@ -10,6 +10,7 @@ from makespan.instance import Instance
 from makespan.machine import PAPER, Latency, Machine, UnitClass
 from makespan.report.study.comparison import counts
 from makespan.result import Bounds, Result
+from makespan.strings import parse_string
 from makespan.study.comparison import Axis, BestCase, Comparison, Point, Quantity, computed, planned
 from tests.study.comparisons import LETTERS, PORTS, instances
 
@@ -57,6 +58,12 @@ def test_an_axis_that_makes_no_sense_is_refused() -> None:
         planned(instances("CLL", range(1, 3)), Axis(Quantity.CAPACITY, (1,), "X"))
     with pytest.raises(InputError, match=r"capacity of L must be 1\.\.1024, not 2000"):
         planned(instances("CLL", range(1, 3)), Axis(Quantity.CAPACITY, (2000,), "L"))
+
+
+def test_no_latency_of_a_class_is_varied_that_no_instruction_has() -> None:
+    instance = Instance.of(parse_string("L()C(1)", PAPER), 2)
+    with pytest.raises(InputError, match=r"L.latency: these warps run ahead"):
+        planned([instance], Axis(Quantity.LATENCY, (1, 2), "L"))
 
 
 def test_after_the_whole_time_nothing_is_computed() -> None:
