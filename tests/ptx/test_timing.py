@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from makespan import flow, ptx
+from makespan import Limits, flow, ptx, solve
 from makespan.errors import InputError, UnsupportedError
 from makespan.instance import Instance
 from makespan.machine import PAPER, Latency, Machine, UnitClass, given_latencies
 from makespan.program import BARRIER, Program, Timing
 from makespan.ptx import Dependences
 from makespan.question import KernelQuestion
+from makespan.result import Bounds
 from makespan.strings import parse_string
 from makespan.wording import caveats
 from tests.oracle import brute_force
@@ -264,3 +265,19 @@ def test_a_question_has_programs_for_the_machine_that_it_is_asked_on() -> None:
     assert blocking.groups[0].program.end == question.instance(TIMED).groups[0].program.end
     with pytest.raises(InputError, match=r"dependences of a kernel are ptx\.Dependences"):
         replace(question, dependences="registers")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("dependences", Dependences)
+@pytest.mark.parametrize(
+    "body",
+    [
+        "ld.u32 %r1, [%rd1];\nld.u32 %r2, [%rd1+4];\nadd.s32 %r1, %r1, %r2;\nst.u32 [%rd1], %r1;\nret;",
+        "setp.eq.s32 %p1, %r9, 0;\n@%p1 bra E;\nld.u32 %r2, [%rd1];\nE: add.s32 %r2, %r2, 1;\nret;",
+        "ld.u32 %r1, [%rd1];\nbar.sync 0;\nadd.s32 %r3, %r1, 1;\nst.u32 [%rd1], %r3;\nmembar.gl;\nret;",
+    ],
+)
+def test_what_is_proven_of_a_kernel_is_what_its_schedules_take(body: str, dependences: Dependences) -> None:
+    brief = given_latencies(["global=2..4", "branch=1..2", "predicate=2", "int=2", "fence=2"])
+    instance = Instance.of(program(body, latencies=brief, dependences=dependences), 2, TIMED)
+    truth = brute_force(instance).upper
+    assert solve(instance, limits=Limits(20)).bounds == Bounds(truth, truth)
