@@ -34,6 +34,10 @@ MOST_PRICES = 16
 MOST_FAMILIES = 16
 """Different sets of gates that may keep warps out; if there are more, each warp gets all of them, which is safe."""
 
+MOST_WORK = 10_000_000
+"""Phases times groups, and places of automata, for every way to place z and to price; if there is more, fewer prices
+are tried, or none."""
+
 Prices: TypeAlias = Mapping[Gate, Mapping[str, int]]
 """What a port of each name costs at each gate, in units of 1 / scale."""
 
@@ -66,12 +70,17 @@ def bound(instance: Instance) -> int:
     cut = [found for found in segments if found is not None]
     if len(cut) < len(segments):
         return _one_after_another(instance, ports)
+    families = _families(instance, ports)
+    automata = (own for group, own in zip(instance.groups, cut, strict=True) if not group.program.is_chain)
+    work = max(map(len, cut)) * len(cut) + sum(len(segment.places) for own in automata for segment in own)
+    tries = MOST_WORK // (work * sum(map(len, families.values())))
+    if not tries:
+        return _one_after_another(instance, ports)
     occupied = _occupied(instance, ports, cut)
     paths = [_Paths.of(instance, ports, group, own, occupied) for group, own in zip(instance.groups, cut, strict=True)]
-    families = _families(instance, ports)
     gates = list(dict.fromkeys(chain.from_iterable(families)))
     scale = lcm(1, *(ports.capacity(gate) for gate in gates), *(ports.capacities[r] for gate in gates for r in gate))
-    priced = islice(_prices(ports, gates, scale), MOST_PRICES)
+    priced = islice(_prices(ports, gates, scale), min(tries, MOST_PRICES))
     return min(_bound(instance, ports, paths, families, prices, scale) for prices in priced)
 
 
@@ -130,7 +139,7 @@ class _Paths:
         todo = steps(program, ports, units, longest=True)
         kinds = {at: Kind(place.unit, todo[at].stall) for at, place in enumerate(program.places)}
         left = residues(program, todo) if program.has_barriers else {}
-        found = []
+        found, is_chain = [], program.is_chain
         if program.end in left:  # what is on its way at the last barrier
             segments = (*segments, Segment((program.end,), ()))
         for number, segment in enumerate(segments):
@@ -139,7 +148,7 @@ class _Paths:
                 return {} if is_first else left.get(entry, {}) | held
 
             longest = alone(program, todo, segment, begin)
-            counts = Counter(kinds[at] for at in segment.places) if program.is_chain else None
+            counts = Counter(kinds[at] for at in segment.places) if is_chain else None
             found.append(_Phase(longest, segment, kinds, counts))
         executed = frozenset(kind for kind in kinds.values() if kind.unit != BARRIER)
         return cls(program, tuple(found), executed)
