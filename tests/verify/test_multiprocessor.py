@@ -114,6 +114,7 @@ def test_a_witness_is_accepted_exactly_if_the_definition_allows_it(
 
 
 AHEAD = asked(ALONE, ("L()C()C(1)", 2))
+LONG = Machine("long", (UnitClass("C", 2, 3), UnitClass("L", 1, 5)))
 FIXED = asked(replace(ALONE, assignment=Assignment.MODULO), ("C", 2))
 HELD = asked(SPREAD, ("C()", 3))
 
@@ -179,6 +180,9 @@ def test_its_theorem_and_its_enumeration_bound_the_truth(instance: Instance) -> 
         (asked(SHARED, ("L()", 2)), 3 + 2),  # the port of the other partition, for up to two cycles
         (asked(replace(ALONE, partitions=1), ("L()|C", 1)), 4),  # the load is pending over the barrier
         (asked(replace(ALONE, partitions=1), ("L()|", 1)), 4),
+        (asked(LONG, ("C()C()C()", 1)), 3 + 3),  # it fills both ports itself: each instruction for two cycles more
+        (asked(LONG, ("L()|L()", 1)), 1 + 5),  # the port is held over the barrier
+        (asked(replace(ALONE, partitions=1), ("C()", 1), ("L()@1", 1)), 2),  # one slot for two ports
     ],
 )
 def test_theorem_1s_by_hand(instance: Instance, value: int) -> None:
