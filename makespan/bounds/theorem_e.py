@@ -24,12 +24,12 @@ from makespan.bounds.pairing import Pairing
 from makespan.bounds.pessimistic import Chain, Rivals, can_hold_all, rivals_by_group, waiting
 from makespan.bounds.thresholds import with_thresholds
 from makespan.certificate import Weights
-from makespan.feature import BARRIERS, PROGRAMS, TIMES, Feature
+from makespan.feature import BARRIERS, MULTIPROCESSOR, PROGRAMS, TIMES
 from makespan.instance import Instance
 from makespan.machine import DELAY, Machine, UnitClass
 from makespan.result import Upper, UpperBound
 
-KNOWS = PROGRAMS | BARRIERS | TIMES | {Feature.STALL_ON_USE}
+KNOWS = PROGRAMS | BARRIERS | TIMES | MULTIPROCESSOR
 
 MOST_SETS = 8
 """Sets of classes that are tried; each has weights of its own."""
@@ -51,7 +51,7 @@ def theorem_e(instance: Instance) -> UpperBound | None:
     """
     if instance.beyond(KNOWS):
         return None
-    if instance.runs_ahead or instance.issue_width is not None:
+    if MULTIPROCESSOR & instance.features.keys() or instance.issue_width is not None:
         return with_thresholds(instance)
     chain = Chain.of(instance) if instance.has_barriers else None
     if chain is None and instance.has_barriers:

@@ -4,10 +4,11 @@ A pair counts if its second letter comes soon enough: only where the gap behind 
 its class. The last finisher z pays, wherever it turns from one class to another, for what its gap is shorter than the
 threshold. With a single issue slot a letter can keep z waiting by the cycle in which it is issued, whatever z needs, so
 pairs take nothing of that cycle: of a class of one port and interval i, whose letters count i, they take i - 1 at most.
+With partitions or resources each class of pairs has such a port in every partition; all else counts as in theorem 1S.
 Proof: docs/theory.md, 3.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from math import lcm
 
@@ -33,7 +34,7 @@ def with_thresholds(instance: Instance) -> UpperBound | None:
     """The bound; None where ports and slots are such that it does not apply, or where no two classes can make a pair.
 
     Args:
-        instance: without barriers, partitions, and resources besides the ports of classes.
+        instance: if it has barriers, there is none.
     """
     question = _Question.of(instance)
     if question is None or len(question.counted) < 2:
@@ -51,19 +52,63 @@ class _Question:
         costs: for how long an instruction of another warp keeps z waiting, if no pair takes of it, by class.
         free: by class the threshold up to which z pays nothing that it would not pay at a lower one.
         gaps: by group and place.
-        alone: by group, how long a warp that runs ahead takes alone; 0 for one that blocks.
+        alone: by group, how long a warp takes alone; 0 where it blocks and there is but one partition.
+        elsewhere: by group, what a warp of another partition adds; `later` what z holds itself, once it may be ready.
+        beside: how many others are in the partition of z.
     """
 
     def __init__(self, instance: Instance, counted: Mapping[str, UnitClass], gaps: list[list[Gap]]) -> None:
         self.instance, self.counted, self.gaps = instance, counted, gaps
         self.units = {unit.name: unit for unit in instance.machine.units}
-        slot = 0 if instance.issue_width is None else 1
+        self.elsewhere, self.later = [0] * len(instance.groups), [0] * len(instance.groups)
+        self.beside = instance.warps - 1
+        slot = 0 if instance.issue_width is None and not _is_divided(instance) else 1
         self.scale = 1 if slot else lcm(*(unit.capacity for unit in counted.values()))
         whole = {name: unit.interval * self.scale // unit.capacity for name, unit in counted.items()}
         self.masses = {name: mass - slot for name, mass in whole.items()}
         self.costs = dict.fromkeys(self.units, 1) | whole
         held = {name: counted[name].interval if name in counted else 1 for name in self.units}
         self.free = {name: max(cycles, 1 + slot) for name, cycles in held.items()}
+        if _is_divided(instance):
+            self._divide()
+
+    def _divide(self) -> None:
+        """Prices as those of theorem 1S, of all gates that may be full."""
+        ports, used = Ports.of(self.instance.machine), set().union(*(g.program.units for g in self.instance.groups))
+        gates = [gate for gate in ports.gates(used) if not self._is_free(gate)]
+        self.scale = lcm(*map(ports.capacity, gates))
+        prices = {gate: dict.fromkeys(gate, self.scale // ports.capacity(gate)) for gate in gates}
+        shared = {gate: {r: one for r, one in price.items() if r in ports.shared} for gate, price in prices.items()}
+        several = {gate: price for gate, price in prices.items() if not ports.is_own(gate)}
+        self.masses = {name: (unit.interval - 1) * self.scale for name, unit in self.counted.items()}
+        self.costs = {name: ports.charge(name, prices) for name in used}
+        outside = {name: ports.charge(name, shared) for name in used}
+        self.beside = -(-self.instance.warps // self.instance.machine.partitions) - 1
+        for number, (group, own) in enumerate(zip(self.instance.groups, self.gaps, strict=True)):
+            stalls = [timing.stall for timing in group.program.timings] or [gap.least for gap in own]
+            units = [place.unit for place in group.program.places]
+            self.elsewhere[number] = _heaviest(group.program, [outside[unit] for unit in units])
+            held = [ports.charge(unit, several, since=stall) for unit, stall in zip(units, stalls, strict=True)]
+            self.later[number] = _heaviest(group.program, held)
+
+    def _is_free(self, gate: tuple[str, ...]) -> bool:
+        """Whether the slot keeps its ports from being held all at once: those of a class in one partition."""
+        unit = self.units.get(gate[0]) if len(gate) == 1 else None
+        return unit is not None and not unit.shared and unit.capacity >= unit.interval
+
+    def others(self, here: Sequence[int]) -> list[int]:
+        """The most that all besides z add up to, for z of each group; so much in its partition, or `elsewhere`."""
+        groups = self.instance.groups
+        every = sum(group.warps * own for group, own in zip(groups, self.elsewhere, strict=True))
+        gains = [one - other for one, other in zip(here, self.elsewhere, strict=True)]
+        found = []
+        for z, other in enumerate(self.elsewhere):
+            seats, total = self.beside, every - other
+            for gain, number in sorted(zip(gains, range(len(groups)), strict=True), reverse=True):
+                taken = min(seats, groups[number].warps - (number == z))
+                seats, total = seats - taken, total + taken * gain
+            found.append(total)
+        return found
 
     @classmethod
     def of(cls, instance: Instance) -> "_Question | None":
@@ -71,7 +116,10 @@ class _Question:
         width = instance.issue_width
         used = set().union(*(group.program.units for group in instance.groups))
         units = [unit for unit in instance.machine.units if unit.name in used]
-        if width is None:
+        if _is_divided(instance):
+            counted = [unit for unit in units if unit.capacity == 1 < unit.interval and not (unit.shared or unit.uses)]
+            fits = instance.machine.issue_width == 1 and DELAY not in used
+        elif width is None:
             counted = units
             fits = all(unit.capacity == 1 or unit.interval == 1 for unit in units) and DELAY not in used
         else:
@@ -92,7 +140,9 @@ class _Question:
             every = Segment(program.starts, tuple(range(program.end)))
             return alone(program, steps(program, ports, self.units, longest=True), every, lambda _: {})
 
-        return [of(group.program) if group.program.runs_ahead else 0 for group in self.instance.groups]
+        return [
+            of(g.program) if g.program.runs_ahead or _is_divided(self.instance) else 0 for g in self.instance.groups
+        ]
 
     def proofs(self) -> Iterator["_Proof"]:
         """With thresholds that cost nothing, and with others that are tried, one class after another."""
@@ -138,9 +188,9 @@ class _Proof:
             for group, places in zip(groups, apart, strict=True)
         ]
         left = [pairing.heaviest(question.costs, -1) for pairing in self.pairings]
-        total = sum(group.warps * own for group, own in zip(groups, left, strict=True))
         own = [self._own(number) for number in range(len(groups))]
-        self.upper = max(cycles + (total - less) // question.scale for cycles, less in zip(own, left, strict=True))
+        found = zip(own, question.others(left), question.later, strict=True)
+        self.upper = max(cycles + (others + later) // question.scale for cycles, others, later in found)
 
     @property
     def weights(self) -> Weights:
@@ -158,7 +208,7 @@ class _Proof:
         question, pairing = self.question, self.pairings[number]
         units = [place.unit for place in pairing.program.places]
         least = {name: max(cycles, self.thresholds[name]) for name, cycles in question.free.items()}
-        if pairing.program.runs_ahead:
+        if pairing.program.runs_ahead or _is_divided(question.instance):
             short = [max(0, least[unit] - gap.least) for unit, gap in zip(units, question.gaps[number], strict=True)]
             return question.alone[number] + pairing.heaviest({}, 0, leaving=short)
         latency = {name: unit.latency.most for name, unit in question.units.items()}
@@ -167,3 +217,15 @@ class _Proof:
         short = [max(0, least[unit] - worth[unit]) for unit in units]
         last = {name: latency[name] - cycles for name, cycles in worth.items()}
         return pairing.heaviest(worth, 0, leaving=short, last=last)
+
+
+def _is_divided(instance: Instance) -> bool:
+    """Whether ports are not all of one class and one partition."""
+    return instance.machine.partitions > 1 or any(unit.uses for unit in instance.machine.units)
+
+
+def _heaviest(program: Program, weights: Sequence[int]) -> int:
+    ahead = [0] * (program.end + 1)
+    for at in reversed(range(program.end)):
+        ahead[at] = weights[at] + max(ahead[after] for after in program.places[at].successors)
+    return max(ahead[start] for start in program.starts)

@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
-from makespan.machine import UnitClass
-from makespan.program import Program
+from makespan.machine import Machine, UnitClass
+from makespan.program import Program, Timing
 from makespan.verify.refusal import Work
 
 
@@ -46,14 +46,15 @@ def least(program: Program, units: Mapping[str, UnitClass]) -> list[int]:
     return found
 
 
-def alone(program: Program, units: Mapping[str, UnitClass], work: Work) -> int:
+def alone(program: Program, machine: Machine, work: Work) -> int:
     """The most cycles that a warp takes if nobody else is there, on any path and at any latencies.
 
     Each place is issued when the latest of some earlier times has come, a constant after an earlier issue; so the
-    latest that any path to it has seen of every token, and of every class of one port, says when at the latest.
+    latest that any path to it has seen of every token, and of every single port, says when at the latest.
     """
-    if not program.timings:
-        raise ValueError("a warp that blocks has no tokens")
+    units = {unit.name: unit for unit in machine.units}
+    single = {ports.name for ports in machine.ports if ports.capacity == 1}
+    timings = program.timings or [Timing(units[place.unit].latency.most) for place in program.places]
     before: list[list[int]] = [[] for _ in range(program.end + 1)]
     for at, place in enumerate(program.places):
         for after in place.successors:
@@ -70,12 +71,14 @@ def alone(program: Program, units: Mapping[str, UnitClass], work: Work) -> int:
                     latest[key] = cycle
         if at == program.end:
             break
-        unit, timing = units[program.places[at].unit], program.timings[at]
-        issue = max([comes[at], latest.get(unit.name, 0), *(latest.get(token, 0) for token in timing.awaits)])
+        unit, timing = units[program.places[at].unit], timings[at]
+        held = [((unit.name,), unit.interval), *((use.resources, use.most) for use in unit.uses)]
+        needed: list[str | int] = [names[0] for names, _ in held if len(names) == 1 and names[0] in single]
+        issue = max([comes[at], *(latest.get(key, 0) for key in [*needed, *timing.awaits])])
         ready = issue + timing.latency[1]
         over = max(over, ready if timing.sets else 0, issue + timing.stall)  # nobody waits for what sets no token
-        if unit.capacity == 1:
-            latest[unit.name] = max(latest.get(unit.name, 0), issue + unit.interval)
+        for name, cycles in ((name, cycles) for names, cycles in held for name in names if name in single):
+            latest[name] = max(latest.get(name, 0), issue + cycles)
         for token in timing.sets:
             latest[token] = max(latest.get(token, 0), ready)
         for after in program.places[at].successors:

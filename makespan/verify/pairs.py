@@ -4,7 +4,7 @@ Premises: no issue width that could bind; of the classes that are counted, each 
 cycle only; no instruction gives more than its mass to pairs; and what a pair takes of the second class is no more than
 its cap, and is there in the run that begins behind the first. That weights or caps are the best ones is no premise.
 
-With thresholds: no barriers, partitions or further resources, and one issue slot at most. Each class is counted, or has
+With thresholds: no barriers, and one issue slot at most. Each class is counted, or has
 a port free whenever the slot is. No pair begins where the gap may be above the threshold, and with a slot none takes of
 the cycle of issue. Where the last finisher turns to another class, its gap counts as the threshold or the interval if
 it is shorter, and as two cycles where there is a slot.
@@ -22,6 +22,7 @@ from makespan.instance import Instance
 from makespan.machine import DELAY, UnitClass
 from makespan.program import BARRIER, Program
 from makespan.verify import gaps, phases
+from makespan.verify.paths import total
 from makespan.verify.phases import Phase
 from makespan.verify.refusal import Effort, Refused, TooMuchWork, Work
 from makespan.verify.waiting import Share, binding_width, most_waiting, shares
@@ -42,10 +43,7 @@ def bound(instance: Instance, proofs: Sequence[Weights], effort: Effort | None =
     """
     if not proofs:
         raise Refused("theorem E needs weights")
-    machine = instance.machine
-    if machine.partitions > 1 or any(unit.uses for unit in machine.units):
-        raise Refused("theorem E does not apply: it needs a machine without partitions and further resources")
-    ahead = instance.runs_ahead or binding_width(instance) is not None
+    ahead = instance.runs_ahead or _is_divided(instance) or binding_width(instance) is not None
     if any(bool(proof.thresholds) != ahead for proof in proofs):
         raise Refused(
             "theorem E needs thresholds for an issue width that could bind and warps that run ahead, else none"
@@ -146,6 +144,8 @@ def _unready(unit: UnitClass) -> int:
 
 def _with_thresholds(instance: Instance, proof: Weights, work: Work) -> int:
     """What one set of thresholds proves; there is one set of classes that may be counted."""
+    if _is_divided(instance):
+        return _divided(instance, proof, work)
     machine, width = instance.machine, binding_width(instance)
     used = {unit.name: unit for unit in machine.units if any(unit.name in g.program.units for g in instance.groups)}
     slot = 0 if width is None else 1
@@ -179,7 +179,7 @@ def _with_thresholds(instance: Instance, proof: Weights, work: Work) -> int:
         unpaired.append(walk.most(theirs, -1)[0])
         if program.timings:
             turns = [max(0, short[unit] - gap) for unit, gap in zip(units, gaps.least(program, used), strict=True)]
-            alone.append(gaps.alone(program, used, work) + walk.most({}, 0, turns=turns)[0])
+            alone.append(gaps.alone(program, machine, work) + walk.most({}, 0, turns=turns)[0])
             continue
         # until z is ready again or, of a counted class, its own port is free again; nobody needs it at the end
         cost = {name: max(unit.latency.most, unit.interval * (name in counted)) for name, unit in used.items()}
@@ -187,6 +187,100 @@ def _with_thresholds(instance: Instance, proof: Weights, work: Work) -> int:
         alone.append(walk.most(cost, 0, spared=spared, turns=[max(0, short[unit] - cost[unit]) for unit in units])[0])
     everybody = sum(group.warps * own for group, own in zip(instance.groups, unpaired, strict=True))
     return max(cycles + (everybody - own) // scale for cycles, own in zip(alone, unpaired, strict=True))
+
+
+def _is_divided(instance: Instance) -> bool:
+    """Whether some ports are those of a partition, or of no class."""
+    return instance.machine.partitions > 1 or any(unit.uses for unit in instance.machine.units)
+
+
+def _divided(instance: Instance, proof: Weights, work: Work) -> int:
+    """With thresholds on a machine of partitions or resources: pairs of classes with a port of their own in each.
+
+    Whatever is full where z is left out costs `scale` of what instructions hold: each at most what it holds at the gate
+    where that is dearest, in each cycle. In the first one it takes the slot of its partition, which is a whole one.
+    """
+    machine = instance.machine
+    used = {unit.name: unit for unit in machine.units if any(unit.name in g.program.units for g in instance.groups)}
+    if machine.issue_width != 1 or instance.has_barriers or DELAY in used:
+        raise Refused("theorem E does not apply: it needs one issue slot in each partition, and no barriers")
+    counted = [unit for unit in used.values() if unit.capacity == 1 and unit.interval > 1]
+    counted = [unit for unit in counted if not unit.shared and not unit.uses]
+    if tuple(unit.name for unit in counted) != proof.classes or not len(counted) == len(proof.caps) == len(
+        proof.thresholds
+    ):
+        raise Refused("weights: with thresholds they are of all classes that bind, in the order of the machine")
+    size = {pool.name: pool.capacity for pool in machine.pools} | {"": 1}
+    shared = {ports.name for ports in machine.ports if ports.shared}
+    holds = {  # names of ports, one of which is held for so many cycles
+        unit.name: [({unit.name}, unit.interval), ({""}, 1), *((set(use.resources), use.most) for use in unit.uses)]
+        for unit in used.values()
+    }
+    gates = {frozenset(names) for held in holds.values() for names, _ in held}
+    # with one slot, a partition's own class of as many ports as it holds each for cycles always has one left
+    gates -= {frozenset({u.name}) for u in used.values() if not u.shared and u.capacity >= u.interval}
+    ports = {gate: sum(size[name] for name in gate) for gate in gates}
+    scale = lcm(*ports.values())
+    work.spend(sum(cycles for held in holds.values() for _, cycles in held) * len(gates))
+
+    def charge(unit: str, among: Set[str] | None, since: int, least: int) -> int:
+        """Of gates of `least` ports or more, from a cycle after the issue on."""
+        total = 0
+        for cycle in range(since, max(cycles for _, cycles in holds[unit])):
+            held = [names for names, cycles in holds[unit] if cycles > cycle]
+            paid = (
+                sum(scale // count for names in held if names & (gate if among is None else gate & among))
+                for gate, count in ports.items()
+                if count >= least
+            )
+            total += max(paid, default=0)
+        return total
+
+    mass = {unit.name: (unit.interval - 1) * scale for unit in counted}
+    if tuple(mass.values()) != proof.caps or any(not 1 <= limit <= MOST_THRESHOLD for limit in proof.thresholds):
+        raise Refused("weights: a cap is not the mass that pairs may take, or a threshold is out of range")
+    threshold = dict(zip(mass, proof.thresholds, strict=True))
+    here, there = ({name: charge(name, among, 0, 1) for name in used} for among in (None, shared))
+    beside, elsewhere, alone, own = list[int](), list[int](), list[int](), list[int]()
+    for group, row in zip(instance.groups, proof.reserves, strict=True):
+        program, longest = group.program, gaps.most(group.program, used, work)
+        units, fewest = [place.unit for place in program.places], gaps.least(program, used)
+        apart = {at for at, gap in enumerate(longest) if gap > threshold.get(units[at], 0)}
+        walk = _Walk(program, mass, mass, row, work, apart)
+        beside.append(walk.most(here, -1)[0])
+        elsewhere.append(total(program, there))
+        short = [
+            max(0, max(threshold.get(unit, 2), used[unit].interval if unit in mass else 2, 2) - gap)
+            for unit, gap in zip(units, fewest, strict=True)
+        ]
+        alone.append(gaps.alone(program, machine, work) + walk.most({}, 0, turns=short)[0])
+        since = [timing.stall for timing in program.timings] or fewest
+        later = [charge(unit, None, stall, 2) for unit, stall in zip(units, since, strict=True)]
+        own.append(_sum(program, later))
+    seats = (instance.warps - 1) // machine.partitions  # whoever shares the partition of z, at most
+    found = []
+    for z, cycles in enumerate(alone):
+        rest = sorted(
+            (
+                near - far
+                for n, (g, near, far) in enumerate(zip(instance.groups, beside, elsewhere, strict=True))
+                for _ in range(min(seats, g.warps - (n == z)))
+            ),
+            reverse=True,
+        )
+        everywhere = sum(
+            (g.warps - (n == z)) * far for n, (g, far) in enumerate(zip(instance.groups, elsewhere, strict=True))
+        )
+        found.append(cycles + (everywhere + sum(rest[:seats]) + own[z]) // scale)
+    return max(found)
+
+
+def _sum(program: Program, weights: Sequence[int]) -> int:
+    """The largest sum of what places weigh on a path."""
+    ahead = [0] * (program.end + 1)
+    for at in range(program.end - 1, -1, -1):
+        ahead[at] = weights[at] + max(ahead[after] for after in program.places[at].successors)
+    return max(ahead[start] for start in program.starts)
 
 
 @dataclass(frozen=True, slots=True)
