@@ -171,10 +171,10 @@ def divided(draw: random.Random) -> Instance:
     partitions = draw.choice((1, 2))
     assignment = draw.choice(list(Assignment))
     chosen = Machine("divided", tuple(units), 1, (), Scheduler.ANY, partitions, assignment, resources)
-    names, warps = "".join(chosen.capacities), draw.choice((2, 3))
+    classes, warps = "".join(chosen.capacities), draw.choice((2, 3))
     if draw.random() < 0.5:
-        return Instance.of(program(draw, names, draw.randint(2, 3)), warps, chosen)
-    return Instance.merged([(program(draw, names, draw.randint(1, 3)), 1) for _ in range(warps)], chosen)
+        return Instance.of(program(draw, classes, draw.randint(2, 3)), warps, chosen)
+    return Instance.merged([(program(draw, classes, draw.randint(1, 3)), 1) for _ in range(warps)], chosen)
 
 
 def test_partitions_and_resources() -> None:
