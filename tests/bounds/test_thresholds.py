@@ -203,6 +203,12 @@ def test_a_partitioned_machine_by_hand() -> None:
     assert first.upper == (4 + 1 + 4 + 9) + 5 * (4 * 2 + 1) + 18 * 1
     assert found.upper == first.upper - 5 * 2 + (2 + 1 + 2)  # behind gaps of 1 instead of 3, 2 and 3
     assert pairs.bound(one, found.weights) == found.upper
+    result = solve(one, limits=Limits(0))
+    assert (result.bounds.upper, result.upper_evidence) == (found.upper, Upper.THEOREM_E)
+    document = json.loads(json.dumps(bundle(result)))
+    assert verify(document).outcome is Outcome.ACCEPTED
+    lower = forged(document, lambda copied: copied["result"].update(upper=found.upper - 1))
+    assert verify(lower).outcome is not Outcome.ACCEPTED
 
 
 # Gaps
