@@ -19,7 +19,7 @@ MOST_BYTES = 1 << 29
 """Of all states held at one time."""
 
 MOST_WARPS = 200
-_STEPS_PER_STATE = 40
+_STEPS_PER_STATE = 10
 _STEPS_PER_OPTION = 64  # which is kept
 _DONE = -1
 """In place of all tokens that nobody will await: only the end of their warp does."""
