@@ -11,7 +11,7 @@ from makespan.report.html.chart import Rows, Traced, chart, occupancy, per_warp,
 from makespan.report.html.visible import visible
 from makespan.report.result import text
 from makespan.report.result.document import document
-from makespan.report.schedule.activity import bars, full, gaps, held, split, waits
+from makespan.report.schedule.activity import bars, full, gaps, split, waits
 from makespan.report.schedule.explanation import explain, explanation_document
 from makespan.report.schedule.explanation import words as sentence
 from makespan.report.schedule.timeline import timeline
@@ -116,8 +116,8 @@ def page_data(gap: PolicyGap, context: Context, evidence: str) -> dict[str, Any]
 
 def _traced(instance: Instance, schedule: Schedule) -> Traced:
     issued = bars(instance, schedule)
-    between = tuple(split(waits(issued, held(instance, schedule, issued)), full(instance, issued)))
-    idle = gaps(instance, issued, between, schedule.makespan)
+    between = tuple(split(waits(instance, schedule, issued), full(instance, issued)))
+    idle = gaps(instance, schedule, issued, between)
     return Traced(issued, idle, stretches(instance.warps, issued, between))
 
 

@@ -2,15 +2,15 @@
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
-from heapq import merge
-from itertools import accumulate, count, groupby, pairwise
+from itertools import count, groupby, pairwise
 from operator import attrgetter
 from typing import NamedTuple
 
 from makespan.instance import Instance
-from makespan.program import BARRIER
+from makespan.machine import Machine, UnitClass
+from makespan.program import BARRIER, Program
 from makespan.schedule import Schedule
 
 
@@ -18,11 +18,15 @@ class Why(StrEnum):
     """Why a warp that has not finished issues nothing, or why a port is idle."""
 
     STALLED = "stalled"
-    """The latency of its last instruction has not passed."""
+    """The latency of its last instruction has not passed; of a warp that runs ahead, the stall."""
+    RESULT = "result"
+    """It runs ahead, and what it needs next, or before it has finished, is not there yet."""
     PORT = "port"
     """It is ready, and all ports of its class are held."""
+    RESOURCE = "resource"
+    """It is ready and a port of its class is free, but not one of a resource that it uses."""
     SLOT = "slot"
-    """It is ready and a port of its class is free, but other warps use up the issue width."""
+    """It is ready and all ports are free that it needs, but other warps use up the issue width."""
     BARRIER = "barrier"
     """It waits for other warps of its block."""
     NOBODY = "nobody"
@@ -32,7 +36,8 @@ class Why(StrEnum):
 class Bar(NamedTuple):
     """`warp` issues the instruction at `place` in `first_cycle`, and holds port `port` of `unit` for `cycles` cycles.
 
-    The warp may go on `latency` cycles after `first_cycle`.
+    Its result is there `latency` cycles after `first_cycle`; a warp that blocks goes on then. Ports of a class are
+    numbered through all partitions, those of partition 0 first.
     """
 
     first_cycle: int
@@ -44,14 +49,29 @@ class Bar(NamedTuple):
     latency: int
 
 
+class Hold(NamedTuple):
+    """An instruction of class `unit` holds port `port` of a resource, numbered through all partitions, besides."""
+
+    first_cycle: int
+    cycles: int
+    warp: int
+    unit: str
+    resource: str
+    port: int
+
+
 class Wait(NamedTuple):
-    """`warp` issues nothing: its last instruction of class `unit` stalls it, its next one is of class `unit`, or |."""
+    """`warp` issues nothing: an instruction of class `unit` keeps it waiting, or its next one is of class `unit`, or |.
+
+    `cause` is the resource that is missing, or the place of the instruction whose result is; else it is None.
+    """
 
     first_cycle: int
     cycles: int
     warp: int
     unit: str
     why: Why
+    cause: int | str | None = None
 
 
 class Gap(NamedTuple):
@@ -64,8 +84,35 @@ class Gap(NamedTuple):
     why: Why
 
 
+class Lane(NamedTuple):
+    """A port of a class or resource, numbered through all partitions, and its partition; None is all of them."""
+
+    name: str
+    port: int
+    partition: int | None
+
+
 Edges = Mapping[str, Sequence[int]]
 """For a class of units the cycles in which something begins or ceases to hold, in turn and increasing."""
+
+Condition = tuple[Why, str | None, Sequence[int]]
+"""A reason, its cause, and the edges between which it holds."""
+
+
+def partitions(instance: Instance, schedule: Schedule) -> Sequence[int]:
+    """The partition of every warp."""
+    return instance.partition_of_warp or schedule.partitions
+
+
+def lanes(machine: Machine) -> tuple[Lane, ...]:
+    """All ports, partition by partition and then those that all share; the classes in their order, then resources."""
+    found = []
+    for partition in (*range(machine.partitions), None) if machine.partitions > 1 else (None,):
+        for pool in machine.pools:
+            if pool.partition == partition:
+                first = (partition or 0) * pool.capacity
+                found += [Lane(pool.name, first + port, partition) for port in range(pool.capacity)]
+    return tuple(found)
 
 
 def bars(instance: Instance, schedule: Schedule) -> tuple[Bar, ...]:
@@ -79,105 +126,233 @@ def bars(instance: Instance, schedule: Schedule) -> tuple[Bar, ...]:
     >>> [(bar.first_cycle, bar.warp, bar.unit) for bar in bars(instance, schedule)]
     [(0, 0, 'C'), (1, 0, 'L'), (1, 1, 'C'), (2, 1, 'L')]
     """
-    per_group = [[place.unit for place in group.program.places] for group in instance.groups]
-    unit_of = [per_group[group] for group in instance.group_of_warp()]
     units = {unit.name: unit for unit in instance.machine.units}
+    per_group = [_executed(group.program, units) for group in instance.groups]
+    executed = [per_group[group] for group in instance.group_of_warp()]
+    parts = partitions(instance, schedule)
     chosen = [iter(own) for own in schedule.latencies]
-    held: dict[str, dict[int, tuple[int, int]]] = {name: {} for name, unit in units.items() if unit.capacity > 1}
+    taken = _Ports()
     found = []
     for cycle, ops in groupby(schedule.ops(instance), attrgetter("cycle")):
-        executing = [(warp, place, unit_of[warp][place]) for _, warp, place in ops]
-        warps: dict[str, list[int]] = {}
-        for warp, _, name in executing:
-            if name in held:
-                warps.setdefault(name, []).append(warp)
-        ports = {name: _taken(held[name], cycle, units[name].interval, together) for name, together in warps.items()}
-        for warp, place, name in executing:
-            port = ports[name][warp] if name in ports else 0
-            latency = next(chosen[warp]) if chosen else units[name].latency.most
-            found.append(Bar(cycle, units[name].interval, warp, place, name, port, latency))
+        issued = [(warp, place, *executed[warp][place]) for _, warp, place in ops]
+        warps: dict[tuple[str, int], dict[int, int]] = {}
+        for warp, _, name, _ in issued:
+            unit = units[name]
+            if unit.capacity > 1:
+                warps.setdefault((name, 0 if unit.shared else parts[warp]), {})[warp] = cycle + unit.interval
+        ports = {key: taken.of(key, cycle, together) for key, together in warps.items()}
+        for warp, place, name, latency in issued:
+            unit = units[name]
+            part = 0 if unit.shared else parts[warp]
+            port = part * unit.capacity + (ports[name, part][warp] if unit.capacity > 1 else 0)
+            found.append(Bar(cycle, unit.interval, warp, place, name, port, next(chosen[warp]) if chosen else latency))
     return tuple(found)
 
 
-def _taken(held: dict[int, tuple[int, int]], cycle: int, interval: int, warps: Sequence[int]) -> Mapping[int, int]:
-    """The port of every issuing warp of one class; `held` says by port when it is free again and who held it last."""
-    for port in [port for port, (free, _) in held.items() if free < cycle]:
-        del held[port]
-    last = {warp: port for port, (free, warp) in held.items() if free == cycle}
-    kept = {warp: last[warp] for warp in warps if warp in last}
-    taken = {port for port, (free, _) in held.items() if free > cycle} | set(kept.values())
-    others = (port for port in count() if port not in taken)
-    ports = {warp: kept[warp] if warp in kept else next(others) for warp in warps}
-    held.update((port, (cycle + interval, warp)) for warp, port in ports.items())
-    return ports
+def _executed(program: Program, units: Mapping[str, UnitClass]) -> list[tuple[str, int]]:
+    """Of every place its class and its largest latency."""
+    most = {name: unit.latency.most for name, unit in units.items()} | {BARRIER: 0}
+    return [
+        (place.unit, program.timings[at].latency[1] if program.timings else most[place.unit])
+        for at, place in enumerate(program.places)
+    ]
 
 
-def held(instance: Instance, schedule: Schedule, bars: Iterable[Bar]) -> tuple[Wait, ...]:
-    """How long every warp waits at barriers, by first cycle and then by warp.
+def holds(instance: Instance, schedule: Schedule, bars: Iterable[Bar]) -> tuple[Hold, ...]:
+    """What instructions hold besides the ports of their classes, by cycle and then by warp; ports are as in `bars`."""
+    machine, parts = instance.machine, partitions(instance, schedule)
+    resources = {resource.name: resource for resource in machine.resources}
+    uses = {unit.name: unit.uses for unit in machine.units}
+    fixed = {name: tuple((0, use.least) for use in own) for name, own in uses.items()}
+    chosen = [iter(row) for row in schedule.uses]
+    taken = _Ports()
+    found = []
+    for cycle, issued in groupby(bars if resources else (), attrgetter("first_cycle")):
+        held: list[tuple[Bar, str, int]] = []
+        warps: dict[tuple[str, int], dict[int, int]] = {}
+        for bar in issued:
+            for use, (which, cycles) in zip(
+                uses[bar.unit], next(chosen[bar.warp]) if chosen else fixed[bar.unit], strict=True
+            ):
+                name = use.resources[which]
+                held.append((bar, name, cycles))
+                part = 0 if resources[name].shared else parts[bar.warp]
+                warps.setdefault((name, part), {})[bar.warp] = cycle + cycles
+        ports = {key: taken.of(key, cycle, together) for key, together in warps.items()}
+        for bar, name, cycles in held:
+            part = 0 if resources[name].shared else parts[bar.warp]
+            port = part * resources[name].capacity + ports[name, part][bar.warp]
+            found.append(Hold(cycle, cycles, bar.warp, bar.unit, name, port))
+    return tuple(found)
 
-    The k-th barrier of a block opens when all of its warps have come to theirs, or have finished.
+
+class _Ports:
+    """Which ports of each pool are held: by port when it is free again, and who held it last."""
+
+    def __init__(self) -> None:
+        self._held: defaultdict[tuple[str, int], dict[int, tuple[int, int]]] = defaultdict(dict)
+
+    def of(self, pool: tuple[str, int], cycle: int, until: Mapping[int, int]) -> Mapping[int, int]:
+        """The port of every warp that takes one in a cycle; `until` says when each is free again."""
+        held = self._held[pool]
+        for port in [port for port, (free, _) in held.items() if free < cycle]:
+            del held[port]
+        last = {warp: port for port, (free, warp) in held.items() if free == cycle}
+        kept = {warp: last[warp] for warp in until if warp in last}
+        taken = {port for port, (free, _) in held.items() if free > cycle} | set(kept.values())
+        others = (port for port in count() if port not in taken)
+        ports = {warp: kept[warp] if warp in kept else next(others) for warp in until}
+        held.update((port, (until[warp], warp)) for warp, port in ports.items())
+        return ports
+
+
+def waits(instance: Instance, schedule: Schedule, bars: Sequence[Bar]) -> tuple[Wait, ...]:
+    """Everything that a warp does between its bars and until it has finished, by first cycle and then by warp.
+
+    Where ports of classes are all that instructions hold, and partitions do not part them, what a ready warp lacks
+    changes too often to be told here: every such wait is one for a port, and `split` tells them apart.
 
     >>> instance = Instance.of("C|L", 2)
     >>> schedule = Schedule(((0,), (1,), (0,), (1,)), ((0, 1, 2), (0, 1, 2)))
-    >>> [tuple(wait) for wait in held(instance, schedule, bars(instance, schedule))]
-    [(1, 1, 0, '|', <Why.BARRIER: 'barrier'>)]
+    >>> [tuple(wait)[:4] for wait in waits(instance, schedule, bars(instance, schedule)) if wait.why is Why.BARRIER]
+    [(1, 1, 0, '|')]
     """
-    if not instance.has_barriers:
-        return ()
-    ends: list[list[int]] = [[0] for _ in schedule.paths]  # when each warp had executed so many instructions
+    own: list[list[Bar]] = [[] for _ in schedule.paths]
     for bar in bars:
-        ends[bar.warp].append(bar.first_cycle + bar.latency)
-    arrivals: list[list[int]] = []  # of every warp, at its barriers and at its end
-    for program, path, own in zip(instance.programs(), schedule.paths, ends, strict=True):
-        done = accumulate((program.places[place].unit != BARRIER for place in path), initial=0)
-        at = [so_far for so_far, place in zip(done, path, strict=False) if program.places[place].unit == BARRIER]
-        arrivals.append([own[so_far] for so_far in (*at, -1)])
-    blocks = instance.block_of_warp()
-    opens: dict[tuple[int, int], int] = {}
-    for number in range(max(map(len, arrivals)) - 1):
-        for warp, times in enumerate(arrivals):
-            key = blocks[warp], number
-            opens[key] = max(opens.get(key, 0), times[min(number, len(times) - 1)])
-    found = (
-        Wait(since, opens[blocks[warp], number] - since, warp, BARRIER, Why.BARRIER)
-        for warp, times in enumerate(arrivals)
-        for number, came in enumerate(times[:-1])
-        for since in [max(came, opens.get((blocks[warp], number - 1), 0))]  # barriers may stand in a row
-    )
-    return tuple(sorted(wait for wait in found if wait.cycles))
-
-
-def waits(bars: Iterable[Bar], gates: Iterable[Wait] = ()) -> tuple[Wait, ...]:
-    """Everything that a warp does between its bars and until it has finished; all warps are ready from cycle 0 on.
-
-    Whether a ready warp lacks a port or an issue slot changes from cycle to cycle: here every such wait is one for a
-    port, and `split` tells them apart.
-
-    Args:
-        bars: all bars of a schedule in order of time.
-        gates: what `held` says of the schedule.
-    """
-    free: dict[int, int] = {}
+        own[bar.warp].append(bar)
+    blocks: list[list[_Life]] = [[] for _ in range(instance.blocks)]
     found: list[Wait] = []
-    told: Iterator[Bar | Wait] = merge(bars, gates, key=attrgetter("first_cycle"))
-    for entry in told:
-        if isinstance(entry, Wait):
-            found.append(entry)
-            free[entry.warp] = entry.first_cycle + entry.cycles
+    block_of_warp = instance.block_of_warp()
+    for warp, (program, path) in enumerate(zip(instance.programs(), schedule.paths, strict=True)):
+        blocks[block_of_warp[warp]].append(_life(warp, program, path, own[warp], found.append))
+    for lives in blocks:
+        _live(lives)
+    if not _is_told_whole(instance.machine):
+        found = list(_told_apart(instance, schedule, bars, found))
+    return tuple(sorted(found, key=attrgetter("first_cycle", "warp")))
+
+
+_Life = Generator[int, int, int]
+"""Yields when a warp has come to its next barrier, is sent when that opens, and returns when the warp has finished."""
+
+
+def _live(lives: Sequence[_Life]) -> None:
+    """Let the warps of a block live: a barrier opens when all of them have come to theirs, or have finished."""
+    opens, standing = 0, [(life, True) for life in lives]
+    while standing:
+        opened, waiting, arrived = opens, [], []
+        for life, is_new in standing:
+            try:
+                arrived.append(next(life) if is_new else life.send(opened))
+                waiting.append((life, False))
+            except StopIteration as end:
+                opens = max(opens, end.value)
+        opens, standing = max((opens, *arrived)), waiting
+
+
+def _life(warp: int, program: Program, path: Sequence[int], bars: Iterable[Bar], tell: Callable[[Wait], None]) -> _Life:
+    """What one warp waits for on its path."""
+    now, issued = 0, iter(bars)
+    pending: dict[int, tuple[int, Bar]] = {}  # by token when its last result is there, and of which instruction
+
+    def result(tokens: Iterable[int], now: int) -> int:
+        """When no result of these tokens is missing any more."""
+        then, bar = max((pending[token] for token in tokens if token in pending), default=(now, None))
+        if then > now and bar is not None:
+            tell(Wait(now, then - now, warp, bar.unit, Why.RESULT, bar.place))
+        return max(now, then)
+
+    for place in path:
+        timing = program.timings[place] if program.timings else None
+        if timing is not None:
+            now = result(timing.awaits, now)
+        if program.places[place].unit == BARRIER:
+            opens = yield now
+            if opens > now:
+                tell(Wait(now, opens - now, warp, BARRIER, Why.BARRIER))
+            now = opens
             continue
-        first, _, warp, _, unit, _, latency = entry
-        since = free.get(warp, 0)
-        if first > since:
-            found.append(Wait(since, first - since, warp, unit, Why.PORT))
-        if latency > 1:
-            found.append(Wait(first + 1, latency - 1, warp, unit, Why.STALLED))
-        free[warp] = first + latency
-    return tuple(found)
+        bar = next(issued)
+        if bar.first_cycle > now:
+            tell(Wait(now, bar.first_cycle - now, warp, bar.unit, Why.PORT))
+        stall = bar.latency if timing is None else timing.stall
+        if stall > 1:
+            tell(Wait(bar.first_cycle + 1, stall - 1, warp, bar.unit, Why.STALLED))
+        now = bar.first_cycle + stall
+        for token in () if timing is None else timing.sets:
+            pending[token] = max(pending.get(token, (0, bar)), (bar.first_cycle + bar.latency, bar))
+    return result(pending, now)
+
+
+def _is_told_whole(machine: Machine) -> bool:
+    return machine.partitions == 1 and not machine.resources
+
+
+def _told_apart(instance: Instance, schedule: Schedule, bars: Sequence[Bar], waits: Iterable[Wait]) -> Iterator[Wait]:
+    """The waits of ready warps cut by what they lack first: a port of the class, of a resource, or an issue slot."""
+    parts = partitions(instance, schedule)
+    lacking = _lacking(instance, schedule, bars)
+    for wait in waits:
+        if wait.why is not Why.PORT:
+            yield wait
+            continue
+        conditions = lacking[wait.unit, parts[wait.warp]]
+        for first, cycles, why, cause in _reasons(wait.first_cycle, wait.cycles, conditions, Why.SLOT):
+            yield Wait(first, cycles, wait.warp, wait.unit, why, cause)
+
+
+def _lacking(
+    instance: Instance, schedule: Schedule, bars: Iterable[Bar]
+) -> Mapping[tuple[str, int], Sequence[Condition]]:
+    """For every class in every partition what can be held completely, the first that counts first."""
+    machine, parts = instance.machine, partitions(instance, schedule)
+    changes: defaultdict[tuple[str, int | None], defaultdict[int, int]] = defaultdict(lambda: defaultdict(int))
+    shared = {ports.name: ports.shared or machine.partitions == 1 for ports in machine.ports}
+    bars = tuple(bars)
+    held = [(bar.unit, bar) for bar in bars] + [(each.resource, each) for each in holds(instance, schedule, bars)]
+    for name, each in held:
+        own = changes[name, None if shared[name] else parts[each.warp]]
+        own[each.first_cycle] += 1
+        own[each.first_cycle + each.cycles] -= 1
+    capacities = {(pool.name, pool.partition): pool.capacity for pool in machine.pools}
+
+    def full(names: Iterable[str], partition: int) -> tuple[int, ...]:
+        """When all ports of all of these are held, for those of a partition."""
+        pools = [(name, None if shared[name] else partition) for name in names]
+        total: defaultdict[int, int] = defaultdict(int)
+        for pool in pools:
+            for cycle, change in changes[pool].items():
+                total[cycle] += change
+        return _crossings(total, sum(capacities[pool] for pool in pools))
+
+    return {
+        (unit.name, partition): [
+            (Why.PORT, None, full((unit.name,), partition)),
+            *((Why.RESOURCE, " or ".join(use.resources), full(use.resources, partition)) for use in unit.uses),
+        ]
+        for unit in machine.units
+        for partition in range(machine.partitions)
+    }
+
+
+def _reasons(
+    first: int, cycles: int, conditions: Sequence[Condition], otherwise: Why
+) -> Iterator[tuple[int, int, Why, str | None]]:
+    """A stretch cut by the first of the conditions that holds: first cycle, cycles, reason and its cause."""
+    if not conditions:
+        yield first, cycles, otherwise, None
+        return
+    (why, cause, edges), *others = conditions
+    for begin, length, holds in parts(first, cycles, edges):
+        if holds:
+            yield begin, length, why, cause
+        else:
+            yield from _reasons(begin, length, others, otherwise)
 
 
 def full(instance: Instance, bars: Iterable[Bar]) -> Edges:
-    """When all ports of a class begin and cease to be held; empty where no issue width makes the difference."""
-    if instance.machine.issue_width is None:
+    """When all ports of a class begin and cease to be held; empty where `waits` has told everything."""
+    if instance.machine.issue_width is None or not _is_told_whole(instance.machine):
         return {}
     changes: dict[str, defaultdict[int, int]] = {unit: defaultdict(int) for unit in instance.machine.capacities}
     for first, cycles, _, _, unit, _, _ in bars:
@@ -219,28 +394,40 @@ def split(waits: Iterable[Wait], full: Edges) -> Iterator[Wait]:
             yield Wait(first, cycles, wait.warp, wait.unit, Why.PORT if port else Why.SLOT)
 
 
-def gaps(instance: Instance, bars: Iterable[Bar], waits: Iterable[Wait], makespan: int) -> tuple[Gap, ...]:
-    """When ports are idle before the makespan, and why; by class, port and cycle.
+def gaps(instance: Instance, schedule: Schedule, bars: Iterable[Bar], waits: Iterable[Wait]) -> tuple[Gap, ...]:
+    """When ports of classes are idle before the makespan, and why; by class, port and cycle.
 
-    A ready warp that finds an idle port and does not issue lacks an issue slot: that is work conservation.
+    A ready warp that finds an idle port of its class and does not issue lacks a resource or an issue slot: that is work
+    conservation. Where warps of several partitions lack different things, an issue slot counts.
     """
-    wanted: dict[str, list[tuple[int, int]]] = {unit: [] for unit in instance.machine.capacities}
+    shared = {unit.name: unit.shared for unit in instance.machine.units}
+    parts = partitions(instance, schedule)
+    wanted: defaultdict[tuple[bool, str, int | None], list[tuple[int, int]]] = defaultdict(list)
     for wait in waits:
-        if wait.why is Why.PORT or wait.why is Why.SLOT:
-            wanted[wait.unit].append((wait.first_cycle, wait.first_cycle + wait.cycles))
-    edges = {unit: _union(stretches) for unit, stretches in wanted.items()}
-    free = {(unit, port): 0 for unit, capacity in instance.machine.capacities.items() for port in range(capacity)}
-    idle: dict[tuple[str, int], list[tuple[int, int]]] = {key: [] for key in free}
+        if wait.why in (Why.PORT, Why.SLOT, Why.RESOURCE):
+            part = None if shared[wait.unit] or instance.machine.partitions == 1 else parts[wait.warp]
+            stretch = wait.first_cycle, wait.first_cycle + wait.cycles
+            wanted[wait.why is Why.RESOURCE, wait.unit, part].append(stretch)
+    edges = {key: _union(stretches) for key, stretches in wanted.items()}
+    idle: dict[Lane, list[tuple[int, int]]] = {
+        lane: [] for unit in shared for lane in sorted(each for each in lanes(instance.machine) if each.name == unit)
+    }
+    free, lane_of = dict.fromkeys(idle, 0), {(lane.name, lane.port): lane for lane in idle}
     for first, cycles, _, _, unit, port, _ in bars:
-        idle[unit, port].append((free[unit, port], first))
-        free[unit, port] = first + cycles
+        lane = lane_of[unit, port]
+        idle[lane].append((free[lane], first))
+        free[lane] = first + cycles
     return tuple(
-        Gap(begin, length, unit, port, Why.SLOT if slot else Why.NOBODY)
-        for (unit, port), stretches in idle.items()
-        for first, end in (*stretches, (free[unit, port], makespan))
+        Gap(begin, length, lane.name, lane.port, why)
+        for lane, stretches in idle.items()
+        for conditions in [[
+            (Why.SLOT, None, edges.get((False, lane.name, lane.partition), ())),
+            (Why.RESOURCE, None, edges.get((True, lane.name, lane.partition), ())),
+        ]]
+        for first, end in (*stretches, (free[lane], schedule.makespan))
         if first < end
-        for begin, length, slot in parts(first, end - first, edges[unit])
-    )
+        for begin, length, why, _ in _reasons(first, end - first, conditions, Why.NOBODY)
+    )  # fmt: skip
 
 
 def _union(stretches: Iterable[tuple[int, int]]) -> tuple[int, ...]:

@@ -1,13 +1,22 @@
 """The data of a Gantt chart as JSON, schema `makespan.schedule/1`."""
 
+from collections.abc import Sequence
 from typing import Any
 
+from makespan.feature import MULTIPROCESSOR
 from makespan.instance import Instance
 from makespan.machine import UnitClass
-from makespan.report.schedule.activity import bars, full, gaps, held, split, waits
+from makespan.report.schedule.activity import Bar, Wait, bars, full, gaps, holds, lanes, partitions, split, waits
 from makespan.schedule import Schedule
 
 SCHEMA = "makespan.schedule/1"
+_MORE_NOTES = (
+    "a warp that runs ahead may issue again after its stall, and its result is there latency cycles after first_cycle;"
+    " waits: result: what it needs is not there yet, which the instruction at place cause computes; resource: it is"
+    " ready, a port of the class is free, and no port of the resources that cause names",
+    "partitions: ports of classes and resources are numbered through all of them, those of partition 0 first; a lane"
+    " without a partition is shared; holds: what instructions hold besides the ports of their classes",
+)
 _NOTES = (
     "all times are cycles, counted from 0; an entry covers cycles from first_cycle on",
     "bars: the warp issues the instruction at this place in first_cycle, the port is held for cycles, also beyond the"
@@ -22,28 +31,49 @@ _NOTES = (
 
 def chart_document(instance: Instance, schedule: Schedule) -> dict[str, Any]:
     """Everything that a Gantt chart shows: bars, waits and lanes, by docs/schema/schedule-1.schema.json."""
-    issued = bars(instance, schedule)
-    between = waits(issued, held(instance, schedule, issued))
+    machine, issued = instance.machine, bars(instance, schedule)
+    between = waits(instance, schedule, issued)
     idle: dict[tuple[str, int], list[dict[str, Any]]] = {}
-    for gap in gaps(instance, issued, between, schedule.makespan):
+    for gap in gaps(instance, schedule, issued, between):
         stretch = {"first_cycle": gap.first_cycle, "cycles": gap.cycles, "why": str(gap.why)}
         idle.setdefault((gap.unit, gap.port), []).append(stretch)
     return {
         "schema": SCHEMA,
-        "notes": list(_NOTES),
+        "notes": [*_NOTES, *(_MORE_NOTES if instance.features.keys() & MULTIPROCESSOR else ())],
         "makespan": schedule.makespan,
         "machine": instance.machine.name,
         "issue_width": instance.machine.issue_width,
         "units": [_unit(unit) for unit in instance.machine.units],
         "warps": instance.warps,
         "block_of_warp": list(instance.block_of_warp()),
+        **({"partition_of_warp": list(partitions(instance, schedule))} if machine.partitions > 1 else {}),
         "bars": [bar._asdict() for bar in issued],
-        "waits": [{**wait._asdict(), "why": str(wait.why)} for wait in split(between, full(instance, issued))],
+        "waits": [_wait(wait) for wait in split(between, full(instance, issued))],
         "lanes": [
-            {"unit": unit, "port": port, "idle": idle.get((unit, port), [])}
-            for unit, capacity in instance.machine.capacities.items()
-            for port in range(capacity)
+            {"unit": unit, "port": port, "idle": idle.get((unit, port), []), **of}
+            for unit in machine.capacities
+            for name, port, part in lanes(machine)
+            if name == unit
+            for of in [{"partition": part} if machine.partitions > 1 else {}]
         ],
+        **_resources(instance, schedule, issued),
+    }
+
+
+def _wait(wait: Wait) -> dict[str, Any]:
+    told = {**wait._asdict(), "why": str(wait.why)}
+    if wait.cause is None:
+        del told["cause"]
+    return told
+
+
+def _resources(instance: Instance, schedule: Schedule, issued: Sequence[Bar]) -> dict[str, Any]:
+    resources = instance.machine.resources
+    if not resources:
+        return {}
+    return {
+        "resources": [{"name": each.name, "capacity": each.capacity, "shared": each.shared} for each in resources],
+        "holds": [hold._asdict() for hold in holds(instance, schedule, issued)],
     }
 
 

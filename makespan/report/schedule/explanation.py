@@ -1,12 +1,12 @@
 """Why a schedule takes so long: what the warp that finishes last does in every cycle, and who keeps it waiting."""
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from makespan.instance import Instance
-from makespan.report.schedule.activity import Bar, Wait, Why, bars, full, held, split, waits
+from makespan.report.schedule.activity import Bar, Hold, Wait, Why, bars, full, holds, partitions, split, waits
 from makespan.schedule import Schedule
 
 _MOST_NAMED = 3
@@ -23,9 +23,10 @@ class Starvation(NamedTuple):
     """Cycles in which the last warp was ready and could not issue.
 
     Args:
-        unit: the class of which all ports were held; None where a port was free and others used up the issue width.
+        unit: the class, or the resource, of which all ports were held that the last warp could use; None where such
+            ports were free and others used up the issue width.
         cycles: how many.
-        by: the warps that held a port of the class, or issued, in these cycles; most cycles first. The last warp may be
+        by: the warps that held one of these ports, or issued, in these cycles; most cycles first. The last warp may be
             among them: where the interval is longer than the latency it can wait for a port that it holds itself.
     """
 
@@ -35,7 +36,7 @@ class Starvation(NamedTuple):
 
 
 class Stall(NamedTuple):
-    """Cycles in which latencies of instructions of class `unit` pass, without those of their issue."""
+    """Cycles in which latencies, stalls or results of instructions of class `unit` keep a warp, without their issue."""
 
     unit: str
     cycles: int
@@ -52,6 +53,8 @@ class Explanation:
         starved: most cycles first; only what occurs.
         stalled: most cycles first; only what occurs.
         barriers: cycles of waiting for other warps of its block.
+        awaited: what a warp that runs ahead waits for, by the class that computes it; most cycles first.
+        runs_ahead: whether it does, so that what stalls it are no latencies.
     """
 
     warp: int
@@ -60,12 +63,14 @@ class Explanation:
     starved: tuple[Starvation, ...]
     stalled: tuple[Stall, ...]
     barriers: int
+    awaited: tuple[Stall, ...] = ()
+    runs_ahead: bool = False
 
     @property
     def cycles(self) -> int:
         """All of them together: the makespan."""
-        waiting = sum(each.cycles for each in self.starved) + sum(each.cycles for each in self.stalled)
-        return self.executing + waiting + self.barriers
+        waiting = sum(each.cycles for each in (*self.stalled, *self.awaited))
+        return self.executing + sum(each.cycles for each in self.starved) + waiting + self.barriers
 
 
 def explain(instance: Instance, schedule: Schedule) -> Explanation:
@@ -77,53 +82,85 @@ def explain(instance: Instance, schedule: Schedule) -> Explanation:
     (1, 2, (Starvation(unit='C', cycles=1, by=(Share(warp=0, cycles=1),)),))
     """
     issued = bars(instance, schedule)
-    gates = held(instance, schedule, issued)
+    between = waits(instance, schedule, issued)
     ends = [0] * instance.warps
     for bar in issued:
-        ends[bar.warp] = bar.first_cycle + bar.latency
-    for gate in gates:
-        ends[gate.warp] = max(ends[gate.warp], gate.first_cycle + gate.cycles)
+        ends[bar.warp] = bar.first_cycle + 1
+    for wait in between:
+        ends[wait.warp] = max(ends[wait.warp], wait.first_cycle + wait.cycles)
     last = ends.index(max(ends))
-    own = [bar for bar in issued if bar.warp == last]
-    spent = sorted(split(waits(own, [gate for gate in gates if gate.warp == last]), full(instance, issued)))
-    stalled = Counter[str]()
-    for wait in spent:
-        if wait.why is Why.STALLED:
-            stalled[wait.unit] += wait.cycles
+    group = instance.groups[instance.group_of_warp()[last]]
+    spent = list(split([wait for wait in between if wait.warp == last], full(instance, issued)))
+    rivals = _rivals(instance, schedule, issued, last)
     return Explanation(
         last,
         ends.count(max(ends)),
-        len(own),
-        tuple(sorted(_starved(issued, spent), key=lambda each: -each.cycles)),
-        tuple(Stall(*item) for item in stalled.most_common()),
+        sum(bar.warp == last for bar in issued),
+        tuple(sorted(_starved(spent, rivals), key=lambda each: -each.cycles)),
+        _by_class(spent, Why.STALLED),
         sum(wait.cycles for wait in spent if wait.why is Why.BARRIER),
+        _by_class(spent, Why.RESULT),
+        group.program.runs_ahead,
     )
 
 
-def _starved(bars: Sequence[Bar], spent: Sequence[Wait]) -> Iterator[Starvation]:
-    for unit in sorted({wait.unit for wait in spent if wait.why is Why.PORT}):
-        lack = [wait for wait in spent if wait.why is Why.PORT and wait.unit == unit]
-        yield Starvation(unit, sum(wait.cycles for wait in lack), _shares(lack, (b for b in bars if b.unit == unit)))
-    if lack := [wait for wait in spent if wait.why is Why.SLOT]:
-        issues = (bar._replace(cycles=1) for bar in bars)
-        yield Starvation(None, sum(wait.cycles for wait in lack), _shares(lack, issues))
+def _by_class(spent: Iterable[Wait], why: Why) -> tuple[Stall, ...]:
+    cycles = Counter[str]()
+    for wait in spent:
+        if wait.why is why:
+            cycles[wait.unit] += wait.cycles
+    return tuple(Stall(*item) for item in cycles.most_common())
 
 
-def _shares(lack: Sequence[Wait], bars: Iterable[Bar]) -> tuple[Share, ...]:
-    """Whose bars fall into the waits, and in how many cycles; all in order of time, the bars equally long."""
+_Rivals = Callable[[str | None], Iterable[Bar | Hold]]
+"""Who holds a port of a class or of some resources, or issues (None), where the last warp does; in order of time."""
+
+
+def _rivals(instance: Instance, schedule: Schedule, issued: Sequence[Bar], last: int) -> _Rivals:
+    parts, beside = partitions(instance, schedule), holds(instance, schedule, issued)
+    shared = {ports.name for ports in instance.machine.ports if ports.shared}
+
+    def of(what: str | None) -> Iterator[Bar | Hold]:
+        names = set() if what is None else set(what.split(" or "))
+        told: Iterable[Bar | Hold] = beside if names & {each.resource for each in beside} else issued
+        for each in told:
+            name = each.resource if isinstance(each, Hold) else each.unit
+            is_here = parts[each.warp] == parts[last]
+            if what is None and is_here:
+                yield each._replace(cycles=1)
+            elif name in names and (is_here or name in shared):
+                yield each
+
+    return of
+
+
+def _starved(spent: Sequence[Wait], rivals: _Rivals) -> Iterator[Starvation]:
+    lacking: defaultdict[str | None, list[Wait]] = defaultdict(list)
+    for wait in spent:
+        if wait.why in (Why.PORT, Why.RESOURCE, Why.SLOT):
+            lacking[{Why.PORT: wait.unit, Why.RESOURCE: str(wait.cause), Why.SLOT: None}[wait.why]].append(wait)
+    for what, lack in sorted(lacking.items(), key=lambda item: (item[0] is None, item[0])):
+        yield Starvation(what, sum(wait.cycles for wait in lack), _shares(lack, rivals(what)))
+
+
+def _shares(lack: Sequence[Wait], rivals: Iterable[Bar | Hold]) -> tuple[Share, ...]:
+    """Whose ports are held in the waits, and in how many cycles; all in order of time."""
+    held: defaultdict[int, list[Bar | Hold]] = defaultdict(list)
+    for each in rivals:
+        held[each.warp].append(each)
     shares = Counter[int]()
-    reached: dict[int, int] = {}
-    begin = 0
-    for bar in bars:
-        first, end = max(bar.first_cycle, reached.get(bar.warp, 0)), bar.first_cycle + bar.cycles
-        reached[bar.warp] = end  # of two ports held in the same cycle one counts
-        while begin < len(lack) and lack[begin].first_cycle + lack[begin].cycles <= bar.first_cycle:
-            begin += 1
-        number = begin
-        while number < len(lack) and lack[number].first_cycle < end:
-            since, cycles, *_ = lack[number]
-            shares[bar.warp] += max(0, min(end, since + cycles) - max(first, since))
-            number += 1
+    for warp, own in held.items():
+        begin = reached = 0
+        for each in own:
+            first, end = max(each.first_cycle, reached), each.first_cycle + each.cycles
+            reached = max(reached, end)  # of two ports held in the same cycle one counts
+            while begin < len(lack) and lack[begin].first_cycle + lack[begin].cycles <= first:
+                begin += 1
+            number = begin
+            while number < len(lack) and lack[number].first_cycle < end:
+                since, cycles, *_ = lack[number]
+                shares[warp] += max(0, min(end, since + cycles) - max(first, since))
+                number += 1
     return tuple(Share(*item) for item in sorted(shares.items(), key=lambda item: (-item[1], item[0])) if item[1])
 
 
@@ -136,13 +173,17 @@ def words(explained: Explanation) -> str:
     others = explained.together - 1
     also = f" ({others} more {'finishes' if others == 1 else 'finish'} in the same cycle)" if others else ""
     parts = [f"{explained.executing} {'cycle' if explained.executing == 1 else 'cycles'} executing"]
-    for each in explained.starved[:_MOST_NAMED]:
-        what = "issue slots" if each.unit is None else each.unit
-        parts.append(f"{each.cycles} starved on {what} ({_most(each.by)})")
+    for lack in explained.starved[:_MOST_NAMED]:
+        what = "issue slots" if lack.unit is None else lack.unit
+        parts.append(f"{lack.cycles} starved on {what} ({_most(lack.by)})")
     if rest := sum(each.cycles for each in explained.starved[_MOST_NAMED:]):
         parts.append(f"{rest} starved on the rest")
-    if explained.stalled:
-        parts.append(f"{sum(each.cycles for each in explained.stalled)} stalled on latency ({_classes(explained)})")
+    for verb, each in (
+        ("stalled by the instruction before" if explained.runs_ahead else "stalled on latency", explained.stalled),
+        ("waiting for results", explained.awaited),
+    ):
+        if each:
+            parts.append(f"{sum(stall.cycles for stall in each)} {verb} ({_classes(each)})")
     if explained.barriers:
         parts.append(f"{explained.barriers} waiting at barriers")
     return f"the last warp, number {explained.warp}{also}: {', '.join(parts)}"
@@ -155,15 +196,15 @@ def _most(by: Sequence[Share]) -> str:
     return f"by warps {named}" if len(by) > 1 else f"by warp {by[0].warp}"
 
 
-def _classes(explained: Explanation) -> str:
-    if len(explained.stalled) == 1:
-        return explained.stalled[0].unit
-    named = [f"{unit}: {cycles}" for unit, cycles in explained.stalled[:_MOST_NAMED]]
-    return ", ".join([*named, "..."] if len(explained.stalled) > _MOST_NAMED else named)
+def _classes(stalls: Sequence[Stall]) -> str:
+    if len(stalls) == 1:
+        return stalls[0].unit
+    named = [f"{unit}: {cycles}" for unit, cycles in stalls[:_MOST_NAMED]]
+    return ", ".join([*named, "..."] if len(stalls) > _MOST_NAMED else named)
 
 
 def explanation_document(explained: Explanation) -> dict[str, Any]:
-    """The same as plain data; `unit` is null for issue slots."""
+    """The same as plain data; `unit` is null for issue slots, and `awaited` is there if the warp runs ahead."""
     return {
         "warp": explained.warp,
         "together": explained.together,
@@ -174,5 +215,6 @@ def explanation_document(explained: Explanation) -> dict[str, Any]:
             for unit, cycles, by in explained.starved
         ],
         "stalled": [stall._asdict() for stall in explained.stalled],
+        **({"awaited": [stall._asdict() for stall in explained.awaited]} if explained.runs_ahead else {}),
         "barriers": explained.barriers,
     }

@@ -23,7 +23,9 @@ IDLE = "#EAEAEA"
 _OF_NO_CLASS: dict[Why, tuple[str, str, str]] = {
     Why.BARRIER: ("#9A9A9A", "\\\\\\", "#FFFFFF"),
     Why.SLOT: ("#F0E442", "...", "#8A7F00"),
+    Why.RESOURCE: ("#EADCC3", "xx", "#A98A55"),
     Why.STALLED: ("#FFFFFF", "--", "#B9B2A3"),
+    Why.RESULT: ("#FFFFFF", "..", "#9FB6C3"),
 }
 """Face, hatch and its colour. A latency that passes is the rule on a GPU: nearly as quiet as a warp that is done."""
 
@@ -84,20 +86,29 @@ def _tinted(colour: str, part: float) -> str:
     return "#{:02X}{:02X}{:02X}".format(*mixed)
 
 
-def legend(shown: Collection[tuple[Why | None, str]], units: Sequence[str], *, idle: str | None) -> "list[Patch]":
+def legend(
+    shown: Collection[tuple[Why | None, str]], units: Sequence[str], *, idle: str | None, runs_ahead: bool = False
+) -> "list[Patch]":
     """What the looks that occur mean, class by class.
 
     Args:
         shown: reasons and classes that occur.
         units: all classes.
         idle: what to call idle ports; None where there are none.
+        runs_ahead: whether no latencies stall warps, but their last instructions.
     """
     from matplotlib.patches import Patch
 
     words = {None: "executes on {}", Why.PORT: "waits for {}"}
     keys = [(Look.of(why, u), text.format(u)) for u in units for why, text in words.items() if (why, u) in shown]
     reasons = {why for why, _ in shown}
-    others = {Why.STALLED: "stalled on latency", Why.SLOT: "no issue slot left", Why.BARRIER: "waits at a barrier"}
+    others = {
+        Why.STALLED: "stalled after its issue" if runs_ahead else "stalled on latency",
+        Why.RESULT: "waits for a result",
+        Why.RESOURCE: "waits for a resource",
+        Why.SLOT: "no issue slot left",
+        Why.BARRIER: "waits at a barrier",
+    }
     keys += [(Look(-1, why), label) for why, label in others.items() if why in reasons]
     patches = [Patch(**look.style, linewidth=0, label=label) for look, label in keys]
     return patches if idle is None else [*patches, Patch(facecolor=IDLE, linewidth=0, label=idle)]

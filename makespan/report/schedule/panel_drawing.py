@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from makespan.report.pictures import DPI
@@ -18,8 +19,8 @@ POINT = DPI / 72
 _NARROWEST_BAR, _LOWEST_BAR = 8, 10
 _VECTORS = 5000  # shapes of one kind; more are embedded as an image
 _SMALLESTPOINTS = 5.0
-_LINES = "#BDBDBD"
-_NAME = 22  # the height of a name of a row, with what is left above and below
+_LINES, _RULES = "#BDBDBD", "#505050"
+ROW_NAME = 22  # the height of a name of a row, with what is left above and below
 _INSET = 0.06  # of the height of a row, above and below what it shows
 _BETWEEN = 0.3  # points on either side of a bar
 
@@ -33,9 +34,13 @@ def draw_panel(axes: "Axes", panel: Panel, scale: Scale, pixels: int) -> None:
     """
     rows = len(panel.names)
     if panel.kind == "units":
-        _add_boxes(axes, [(row, 0, scale.window.cycles) for row in range(rows)], 0, zorder=0, facecolor=IDLE)
+        lanes = [(row, 0, scale.window.cycles) for row in range(rows) if row not in panel.headings]
+        _add_boxes(axes, lanes, 0, zorder=0, facecolor=IDLE)
     ticks = [tick - scale.window.first for tick in scale.ticks()]
     axes.vlines(ticks, 0, rows, color=_LINES, linewidth=0.4, zorder=0.5)
+    if panel.headings:
+        rules = [row + 0.5 for row in panel.headings]
+        axes.hlines(rules, 0, scale.window.cycles, color=_RULES, linewidth=0.8, zorder=0.6)
     if _bar_by_bar(panel, scale, pixels):
         _draw_bars(axes, panel, scale)
         if points := label_points(panel, scale, pixels):
@@ -199,8 +204,9 @@ def _name_rows(axes: "Axes", panel: Panel, pixels: int) -> None:
 
 def _named_rows(panel: Panel, pixels: int) -> list[int]:
     """As many rows as have room for their names, at a regular distance; the last to end before its neighbours."""
-    apart = -(-_NAME // pixels)
-    rows = range(0, len(panel.names), next(step for step in round_numbers() if step >= apart))
-    if panel.last is None:
-        return list(rows)
-    return sorted({panel.last, *(row for row in rows if abs(row - panel.last) >= apart)})
+    apart = -(-ROW_NAME // pixels)
+    step = next(step for step in round_numbers() if step >= apart)
+    begins = [heading + 1 for heading in panel.headings] or [0]
+    rows = (row for begin, end in pairwise((*begins, len(panel.names))) for row in range(begin, end, step))
+    always = {*panel.headings, *(() if panel.last is None else (panel.last,))}
+    return sorted(always.union(row for row in rows if all(abs(row - other) >= apart for other in always)))

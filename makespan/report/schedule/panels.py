@@ -1,13 +1,16 @@
 """A schedule as the rows of a Gantt chart: plain data, which `report.schedule.picture` and others only draw."""
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, count
 from typing import NamedTuple
 
 from makespan.instance import Instance
-from makespan.report.schedule.activity import Bar, Edges, Gap, Wait, Why, parts
+from makespan.machine import Machine
+from makespan.report.schedule.activity import Bar, Edges, Gap, Wait, Why, holds, lanes, partitions, parts
+from makespan.schedule import Schedule
 
 
 class Span(NamedTuple):
@@ -94,6 +97,7 @@ class Panel:
         spans: what the rows show; waits of ready warps are whole.
         full: when waits of ready warps are for a port, and else for an issue slot; without the class: always.
         last: the row that ends last, whose name always stands; None for lanes.
+        headings: rows that hold nothing and are named after the partition of the rows below.
     """
 
     kind: str
@@ -102,6 +106,7 @@ class Panel:
     spans: tuple[Span, ...]
     full: Edges
     last: int | None = None
+    headings: tuple[int, ...] = ()
 
     def within(self, window: Window) -> "Panel":
         """What lies in a window, cut at its ends and counted from its first cycle on."""
@@ -121,54 +126,94 @@ class Panel:
                 yield span._replace(first_cycle=first, cycles=cycles, why=Why.PORT if port else Why.SLOT)
 
 
-def units_panel(
-    instance: Instance, bars: Sequence[Bar], gaps: Iterable[Gap], makespan: int, *, most_rows: int
-) -> Panel:
-    """One lane per port, labelled with the warps that hold it; one lane per class beyond `most_rows` ports.
+class _Rows:
+    """Rows in blocks: those of a partition below its name."""
 
-    A class that nobody uses has no lane.
+    def __init__(self, machine: Machine) -> None:
+        self._is_parted = machine.partitions > 1
+        self._block: int | None = -1
+        self.names: list[str] = []
+        self.depths: list[int] = []
+        self.headings: list[int] = []
+
+    def add(self, name: str, depth: int, partition: int | None) -> int:
+        """The number of a new row; None is a partition for what all share."""
+        if self._is_parted and partition != self._block:
+            self.headings.append(len(self.names))
+            self.names.append("shared" if partition is None else f"partition {partition}")
+            self.depths.append(1)
+        self._block = partition
+        self.names.append(name)
+        self.depths.append(depth)
+        return len(self.names) - 1
+
+    def panel(self, kind: str, spans: Iterable[Span], full: Edges, last: int | None = None) -> Panel:
+        return Panel(kind, tuple(self.names), tuple(self.depths), tuple(spans), full, last, tuple(self.headings))
+
+
+def units_panel(
+    instance: Instance, schedule: Schedule, bars: Sequence[Bar], gaps: Iterable[Gap], *, most_rows: int
+) -> Panel:
+    """One lane per port, labelled with the warps that hold it; beyond `most_rows` ports those of a pool share one.
+
+    A class or resource that nobody uses has no lane.
     """
-    used = {bar.unit for bar in bars}
-    capacities = {unit: capacity for unit, capacity in instance.machine.capacities.items() if unit in used}
-    if sum(capacities.values()) > most_rows:
-        names = [f"{unit} x{capacity}" if capacity > 1 else unit for unit, capacity in capacities.items()]
-        depths = tuple(capacities.values())
-        row = {(u, port): number for number, (u, most) in enumerate(capacities.items()) for port in range(most)}
-    else:
-        names = [f"{unit}{port}" for unit, capacity in capacities.items() for port in range(capacity)]
-        depths = (1,) * len(names)
-        row = {key: number for number, key in enumerate((u, port) for u in capacities for port in range(capacities[u]))}
+    makespan, beside = schedule.makespan, holds(instance, schedule, bars)
+    used = {bar.unit for bar in bars} | {hold.resource for hold in beside}
+    shown = [lane for lane in lanes(instance.machine) if lane.name in used]
+    depths = Counter((lane.name, lane.partition) for lane in shown)
+    rows, row = _Rows(instance.machine), dict[tuple[str, int], int]()
+    for name, port, partition in shown:
+        if len(shown) <= most_rows:
+            row[name, port] = rows.add(f"{name}{port}" if name.isupper() else f"{name} {port}", 1, partition)
+            continue
+        depth = depths.pop((name, partition), 0)
+        new = rows.add(f"{name} x{depth}" if depth > 1 else name, depth, partition) if depth else len(rows.names) - 1
+        row[name, port] = new
     spans = [
         Span(row[unit, port], first, min(cycles, makespan - first), unit, None, str(warp))
         for first, cycles, warp, _, unit, port, _ in bars
     ]
-    spans += [Span(row[g.unit, g.port], g.first_cycle, g.cycles, g.unit, g.why, "") for g in gaps if g.why is Why.SLOT]
-    return Panel("units", tuple(names), depths, tuple(spans), {})
+    spans += [
+        Span(row[resource, port], first, min(cycles, makespan - first), unit, None, str(warp))
+        for first, cycles, warp, unit, resource, port in beside
+    ]
+    lacking = (gap for gap in gaps if gap.why is not Why.NOBODY)
+    spans += [Span(row[gap.unit, gap.port], gap.first_cycle, gap.cycles, gap.unit, gap.why, "") for gap in lacking]
+    return rows.panel("units", spans, {})
 
 
 def warps_panel(
-    instance: Instance, bars: Iterable[Bar], waits: Iterable[Wait], full: Edges, *, most_rows: int
+    instance: Instance, schedule: Schedule, bars: Iterable[Bar], waits: Iterable[Wait], full: Edges, *, most_rows: int
 ) -> Panel:
-    """One row per warp, labelled with the executed places; neighbours share a row beyond `most_rows` warps."""
-    warps = instance.warps
-    depth = -(-warps // most_rows)
-    firsts = range(0, warps, depth)
-    depths = tuple(min(depth, warps - first) for first in firsts)
-    spans = [Span(warp // depth, first, cycles, unit, why, "") for first, cycles, warp, unit, why in waits]
-    spans += [Span(bar.warp // depth, bar.first_cycle, 1, bar.unit, None, str(bar.place)) for bar in bars]
+    """One row per warp, labelled with the executed places, partition by partition.
+
+    Neighbours share a row beyond `most_rows` warps.
+    """
+    depth = -(-instance.warps // most_rows)
+    rows, row = _Rows(instance.machine), dict[int, int]()
+    together: dict[int, list[int]] = {}
+    for warp, partition in enumerate(partitions(instance, schedule)):
+        together.setdefault(partition, []).append(warp)
+    for partition, warps in sorted(together.items()):
+        for first in range(0, len(warps), depth):
+            mixed = warps[first : first + depth]
+            row |= dict.fromkeys(mixed, rows.add(_warp_name(mixed), len(mixed), partition))
+    spans = [Span(row[wait.warp], wait.first_cycle, wait.cycles, wait.unit, wait.why, "") for wait in waits]
+    spans += [Span(row[bar.warp], bar.first_cycle, 1, bar.unit, None, str(bar.place)) for bar in bars]
     last = max(spans, key=lambda span: (span.first_cycle + span.cycles, -span.row)).row
-    return Panel("warps", tuple(map(_warp_name, firsts, depths)), depths, tuple(spans), full, last)
+    return rows.panel("warps", spans, full, last)
 
 
 def busiest(waits: Iterable[Wait], window: Window, cycles: int) -> Window:
     """So many cycles in a window in which warps wait most, in sum; of equal ones the one nearest to its middle.
 
-    Stalled warps do not wait.
+    Warps that are stalled, or without a result, do not count.
     """
     first = window.first
     changes = [0] * (window.cycles + 1)
     for wait in waits:
-        if wait.why is not Why.STALLED:
+        if wait.why not in (Why.STALLED, Why.RESULT):
             changes[min(max(wait.first_cycle - first, 0), window.cycles)] += 1
             changes[min(max(wait.first_cycle + wait.cycles - first, 0), window.cycles)] -= 1
     before = list(accumulate(accumulate(changes[:-1]), initial=0))
@@ -203,5 +248,8 @@ def _kinds_of_waits(panel: Panel, unit: str) -> set[tuple[Why | None, str]]:
     return found
 
 
-def _warp_name(first: int, depth: int) -> str:
-    return f"warp {first}" if depth == 1 else f"warps {first}-{first + depth - 1}"
+def _warp_name(warps: Sequence[int]) -> str:
+    if len(warps) == 1:
+        return f"warp {warps[0]}"
+    are_neighbours = warps[-1] - warps[0] == len(warps) - 1
+    return f"warps {warps[0]}{'-' if are_neighbours else ', ..., '}{warps[-1]}"

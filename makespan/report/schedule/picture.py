@@ -13,9 +13,9 @@ from makespan.instance import Instance
 from makespan.machine import Machine
 from makespan.report.files import write_whole
 from makespan.report.pictures import DPI, check_picture_path, rendered, title_lines
-from makespan.report.schedule.activity import Gap, Wait, Why, bars, full, gaps, held, waits
+from makespan.report.schedule.activity import Gap, Wait, Why, bars, full, gaps, waits
 from makespan.report.schedule.looks import legend
-from makespan.report.schedule.panel_drawing import POINT, draw_panel, label_points
+from makespan.report.schedule.panel_drawing import POINT, ROW_NAME, draw_panel, label_points
 from makespan.report.schedule.panels import Panel, Scale, Window, busiest, shows, units_panel, warps_panel
 from makespan.schedule import Schedule
 
@@ -97,22 +97,23 @@ def _chart(instance: Instance, schedule: Schedule, window: Window) -> _Chart:
     """What is drawn, and how large; excerpts beside one another where a column mixes several cycles."""
     scale = Scale.of(window, width=_WIDEST, widest_cycle=_WIDEST_CYCLE)
     issued = bars(instance, schedule)
-    between = waits(issued, held(instance, schedule, issued))
-    idle = gaps(instance, issued, between, schedule.makespan)
+    between = waits(instance, schedule, issued)
+    idle = gaps(instance, schedule, issued, between)
     is_long = scale.cycles > 1
-    lanes = units_panel(instance, issued, idle, schedule.makespan, most_rows=_MOST_LANES)
+    lanes = units_panel(instance, schedule, issued, idle, most_rows=_MOST_LANES)
     every = full(instance, issued)
-    rows = warps_panel(instance, issued, between, every, most_rows=_OVERVIEW_ROWS if is_long else _MOST_ROWS)
+    rows = warps_panel(instance, schedule, issued, between, every, most_rows=_OVERVIEW_ROWS if is_long else _MOST_ROWS)
     drawn = lanes.within(window), rows.within(window)
+    room = min(_ROWS_HEIGHT, max(_LANES_HEIGHT, ROW_NAME * len(lanes.names) if lanes.headings else 0))
     unused = sorted(set(instance.machine.capacities) - {bar.unit for bar in issued})
     parts = [
         _part(panel, scale, most, instance.machine, unused)
-        for panel, most in zip(drawn, (_LANES_HEIGHT, _OVERVIEW_HEIGHT if is_long else _ROWS_HEIGHT), strict=True)
+        for panel, most in zip(drawn, (room, _OVERVIEW_HEIGHT if is_long else _ROWS_HEIGHT), strict=True)
     ]
-    whole = warps_panel(instance, issued, between, every, most_rows=_EXCERPT_ROWS) if is_long else rows
+    whole = warps_panel(instance, schedule, issued, between, every, most_rows=_EXCERPT_ROWS) if is_long else rows
     excerpts = list(_excerpts(whole, between, scale)) if is_long else []
     name = _idle(instance.machine, idle, window, unused)
-    keys = legend(shows(drawn), tuple(instance.machine.capacities), idle=name)
+    keys = legend(shows(drawn), tuple(instance.machine.capacities), idle=name, runs_ahead=instance.runs_ahead)
     return _Chart(keys, scale, parts, excerpts)
 
 

@@ -6,21 +6,23 @@ from collections.abc import Iterator
 
 from makespan.instance import Instance
 from makespan.program import Origin
-from makespan.report.schedule.activity import bars
+from makespan.report.schedule.activity import bars, partitions
 from makespan.schedule import Schedule
 
 HEADER = (
     "cycle", "warp", "block", "place", "unit", "port", "interval", "latency", "finish_cycle", "source", "compiled_from"
 )  # fmt: skip
+PARTITION = ("partition",)
+"""The column that stands last where a machine has several."""
 _FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")  # and their wide forms
 
 
 def table(instance: Instance, schedule: Schedule) -> str:
     r"""CSV with a header line; the rows by cycle of issue and then by warp.
 
-    A port is held for `interval` cycles from `cycle` on; the warp may go on in `finish_cycle`, which is `cycle` plus
-    `latency`. `source` is FILE:LINE of the instruction and `compiled_from` that of what it was compiled from, both
-    empty where unknown.
+    A port is held for `interval` cycles from `cycle` on; the result is there, and a warp that blocks goes on, in
+    `finish_cycle`, which is `cycle` plus `latency`. `source` is FILE:LINE of the instruction and `compiled_from` that
+    of what it was compiled from, both empty where unknown.
 
     >>> instance = Instance.of("C", 1)
     >>> table(instance, Schedule.of_chains(instance, [(0,)])).splitlines()[1]
@@ -28,18 +30,20 @@ def table(instance: Instance, schedule: Schedule) -> str:
     """
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(HEADER)
+    writer.writerow(HEADER + PARTITION if instance.machine.partitions > 1 else HEADER)
     writer.writerows(_rows(instance, schedule))
     return text.getvalue()
 
 
 def _rows(instance: Instance, schedule: Schedule) -> Iterator[tuple[int | str, ...]]:
+    parts = partitions(instance, schedule)
     blocks, groups = instance.block_of_warp(), instance.group_of_warp()
     origins = [[_cells(origin) for origin in group.program.origins] for group in instance.groups]
     for first, cycles, warp, place, unit, port, latency in bars(instance, schedule):
         known = origins[groups[warp]]
         where = known[place] if known else ("", "")
-        yield first, warp, blocks[warp], place, unit, port, cycles, latency, first + latency, *where
+        part = (parts[warp],) if instance.machine.partitions > 1 else ()
+        yield first, warp, blocks[warp], place, unit, port, cycles, latency, first + latency, *where, *part
 
 
 def _cells(origin: Origin) -> tuple[str, str]:

@@ -1,15 +1,23 @@
-"""A schedule as letters for a terminal: warps from top to bottom, cycles from left to right."""
+"""A schedule as letters for a terminal: warps by partition from top to bottom, cycles from left to right."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 
 from makespan.instance import Instance
-from makespan.report.schedule.activity import Why, bars, full, held, split, waits
+from makespan.report.schedule.activity import Why, bars, full, partitions, split, waits
 from makespan.report.schedule.panels import round_numbers
 from makespan.schedule import Schedule
 
-_SIGNS = {Why.STALLED: ".", Why.PORT: "-", Why.SLOT: "=", Why.BARRIER: "|"}
-_WORDS = {".": "stalled on latency", "-": "waits for a port", "=": "no issue slot left", "|": "waits at a barrier"}
+_SIGNS = {Why.STALLED: ".", Why.RESULT: ",", Why.PORT: "-", Why.RESOURCE: "+", Why.SLOT: "=", Why.BARRIER: "|"}
+_WORDS = {
+    ".": "stalled on latency",
+    ",": "waits for a result",
+    "-": "waits for a port",
+    "+": "waits for a resource",
+    "=": "no issue slot left",
+    "|": "waits at a barrier",
+}
 _MOST_BLOCKS = 4
 _MOST_ROWS = 64
 _FEWEST_COLUMNS = 10
@@ -35,17 +43,22 @@ def timeline(instance: Instance, schedule: Schedule, *, width: int) -> str:
     name = len(f"warp {len(rows) - 1}") + 2
     columns = max(_FEWEST_COLUMNS, width - name)
     cycles = -(-schedule.makespan // (columns * _MOST_BLOCKS))
-    signs = [sign for row in rows for *_, sign in row]
-    keys = ["letter: issues to that class", *(f"{sign}: {words}" for sign, words in _WORDS.items() if sign in signs)]
+    signs = {sign for row in rows for *_, sign in row}
+    said = _WORDS | ({".": "stalled after its issue"} if instance.runs_ahead else {})
+    keys = ["letter: issues to that class", *(f"{sign}: {words}" for sign, words in said.items() if sign in signs)]
     lines = ["; ".join(keys)]
     if cycles > 1:
         lines.append(f"a column stands for {cycles} cycles and shows what the warp does in most of them")
-    texts = ["".join(_columns(row, cycles, schedule.makespan)) for row in rows[:_MOST_ROWS]]
+    parts = partitions(instance, schedule)
+    order = sorted(range(instance.warps), key=lambda warp: (parts[warp], warp))[:_MOST_ROWS]
+    texts = {warp: "".join(_columns(rows[warp], cycles, schedule.makespan)) for warp in order}
     for first in range(0, -(-schedule.makespan // cycles), columns):
-        shown = [text[first : first + columns].rstrip() for text in texts]
         last = min(first + columns, -(-schedule.makespan // cycles))
         lines.append(" " * name + _ruler(first, last, cycles))
-        lines += [f"warp {warp}".ljust(name) + text if text else f"warp {warp}" for warp, text in enumerate(shown)]
+        for partition, warps in groupby(order, key=lambda warp: parts[warp]):
+            lines += [f"partition {partition}"] if instance.machine.partitions > 1 else []
+            shown = ((warp, texts[warp][first : first + columns].rstrip()) for warp in warps)
+            lines += [f"warp {warp}".ljust(name) + text if text else f"warp {warp}" for warp, text in shown]
     if len(rows) > _MOST_ROWS:
         lines.append(f"and {len(rows) - _MOST_ROWS} more warps")
     return "\n".join(lines)
@@ -56,7 +69,7 @@ def _rows(instance: Instance, schedule: Schedule) -> list[Row]:
     issued = bars(instance, schedule)
     for bar in issued:
         rows[bar.warp].append((bar.first_cycle, 1, bar.unit))
-    for wait in split(waits(issued, held(instance, schedule, issued)), full(instance, issued)):
+    for wait in split(waits(instance, schedule, issued), full(instance, issued)):
         rows[wait.warp].append((wait.first_cycle, wait.cycles, _SIGNS[wait.why]))
     return [sorted(rows[warp]) for warp in range(instance.warps)]
 

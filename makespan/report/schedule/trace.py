@@ -9,13 +9,15 @@ from typing import Any
 
 from makespan.instance import Instance
 from makespan.program import Origin
-from makespan.report.schedule.activity import Why, bars, full, held, split, waits
+from makespan.report.schedule.activity import Why, bars, full, holds, lanes, partitions, split, waits
 from makespan.schedule import Schedule
 
 _UNITS, _WARPS = 1, 2
 _WORDS = {
     Why.STALLED: "stalled on latency of {}",
+    Why.RESULT: "waits for the result of {1} ({0})",
     Why.PORT: "waits for {}",
+    Why.RESOURCE: "waits for {1} ({0})",
     Why.SLOT: "waits for an issue slot ({})",
     Why.BARRIER: "waits at a barrier",
 }
@@ -27,7 +29,7 @@ def trace(instance: Instance, schedule: Schedule) -> dict[str, Any]:
     Tracks are numbered from 1; `args.warp` and the names of the tracks count from 0.
     """
     return {
-        "traceEvents": [*_names(instance), *_slices(instance, schedule)],
+        "traceEvents": [*_names(instance, schedule), *_slices(instance, schedule)],
         "displayTimeUnit": "ns",
         "otherData": {
             "schema": "trace events of a makespan schedule",
@@ -38,29 +40,31 @@ def trace(instance: Instance, schedule: Schedule) -> dict[str, Any]:
     }
 
 
-def _names(instance: Instance) -> Iterator[dict[str, Any]]:
-    ports = _ports(instance)
+def _names(instance: Instance, schedule: Schedule) -> Iterator[dict[str, Any]]:
+    parts, parted = partitions(instance, schedule), instance.machine.partitions > 1
+    of = [f" of partition {part}" if parted else "" for part in parts]
+    order = sorted(range(instance.warps), key=lambda warp: (parts[warp], warp))
     for process, name, threads in (
-        (_UNITS, "units", [f"{unit}{port}" for unit, port in ports]),
-        (_WARPS, "warps", [f"warp {warp}" for warp in range(instance.warps)]),
+        (_UNITS, "units", [(number, _name(*lane[:2])) for number, lane in enumerate(lanes(instance.machine), 1)]),
+        (_WARPS, "warps", [(warp + 1, f"warp {warp}{of[warp]}") for warp in order]),
     ):
         yield _named("process_name", process, 0, {"name": name})
         yield _named("process_sort_index", process, 0, {"sort_index": process})
-        for number, thread in enumerate(threads, 1):
+        for place, (number, thread) in enumerate(threads, 1):
             yield _named("thread_name", process, number, {"name": thread})
-            yield _named("thread_sort_index", process, number, {"sort_index": number})
+            yield _named("thread_sort_index", process, number, {"sort_index": place})
 
 
 def _named(what: str, process: int, thread: int, args: dict[str, Any]) -> dict[str, Any]:
     return {"name": what, "ph": "M", "ts": 0, "pid": process, "tid": thread, "args": args}
 
 
-def _ports(instance: Instance) -> list[tuple[str, int]]:
-    return [(unit, port) for unit, capacity in instance.machine.capacities.items() for port in range(capacity)]
+def _name(ports: str, port: int) -> str:
+    return f"{ports}{port}" if ports.isupper() else f"{ports} {port}"
 
 
 def _slices(instance: Instance, schedule: Schedule) -> Iterator[dict[str, Any]]:
-    track = {key: number for number, key in enumerate(_ports(instance), 1)}
+    track = {(name, port): number for number, (name, port, _) in enumerate(lanes(instance.machine), 1)}
     issued = bars(instance, schedule)
     groups = instance.group_of_warp()
     origins = [group.program.origins for group in instance.groups]
@@ -69,10 +73,12 @@ def _slices(instance: Instance, schedule: Schedule) -> Iterator[dict[str, Any]]:
         args = {"warp": warp, "place": place, "latency": latency, **(_source(known[place]) if known else {})}
         yield _slice(f"warp {warp}", "port", first, cycles, _UNITS, track[unit, port], args)
         yield _slice(unit, "issue", first, 1, _WARPS, warp + 1, {**args, "port": f"{unit}{port}"})
-    for first, cycles, warp, unit, why in split(
-        waits(issued, held(instance, schedule, issued)), full(instance, issued)
-    ):
-        yield _slice(_WORDS[why].format(unit), str(why), first, cycles, _WARPS, warp + 1, {"warp": warp})
+    for first, cycles, warp, unit, resource, port in holds(instance, schedule, issued):
+        args = {"warp": warp, "unit": unit}
+        yield _slice(f"warp {warp}", "resource", first, cycles, _UNITS, track[resource, port], args)
+    for first, cycles, warp, unit, why, cause in split(waits(instance, schedule, issued), full(instance, issued)):
+        what = f"place {cause}" if why is Why.RESULT else cause
+        yield _slice(_WORDS[why].format(unit, what), str(why), first, cycles, _WARPS, warp + 1, {"warp": warp})
 
 
 def _source(origin: Origin) -> dict[str, str]:

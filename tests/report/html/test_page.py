@@ -28,7 +28,7 @@ from makespan.report.html.chart import Traced, chart, occupancy, per_warp, stret
 from makespan.report.html.columns import column
 from makespan.report.html.visible import visible
 from makespan.report.result.document import document
-from makespan.report.schedule.activity import bars, full, gaps, held, split, waits
+from makespan.report.schedule.activity import bars, full, gaps, split, waits
 from makespan.schedule import Schedule
 from makespan.simulate import POLICIES, run
 from makespan.simulate.statistics import statistics
@@ -258,8 +258,8 @@ def test_a_column_is_read_as_it_was_written(values: list[int]) -> None:
 
 def traced(instance: Instance, schedule: Schedule) -> Traced:
     issued = bars(instance, schedule)
-    between = tuple(split(waits(issued, held(instance, schedule, issued)), full(instance, issued)))
-    idle = gaps(instance, issued, between, schedule.makespan)
+    between = tuple(split(waits(instance, schedule, issued), full(instance, issued)))
+    idle = gaps(instance, schedule, issued, between)
     return Traced(issued, idle, stretches(instance.warps, issued, between))
 
 

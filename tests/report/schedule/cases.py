@@ -1,5 +1,6 @@
 """Random schedules of general machines, and what happens in every cycle of them, by the definition alone."""
 
+from collections import defaultdict
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -10,9 +11,9 @@ from makespan.machine import Machine, UnitClass
 from makespan.program import BARRIER
 from makespan.report.schedule.activity import Why
 from makespan.schedule import Schedule
-from makespan.simulate.semantics import Issue, State, finished, moved, ready, released
+from makespan.simulate.semantics import Issue, State, finished, issues, moved, outcomes, pools, ready, released
 from tests.oracle import standing
-from tests.strategies import barrier_instances, general_instances, general_machines, runs
+from tests.strategies import barrier_instances, general_instances, general_machines, multiprocessor_instances, runs
 
 Case = tuple[Instance, Schedule]
 
@@ -24,18 +25,26 @@ class Cycle(NamedTuple):
 
     Args:
         doing: of every warp that has not finished, what it does and the class that it has to do with.
-        free: of every class how many ports are idle, and why.
+        causes: of every warp that lacks a resource or a result, which, or that of which place.
+        free: of every class in every partition, or in all that share it (None), how many ports are idle, and why.
+        held: of every resource in the same way how many ports are held.
     """
 
     doing: dict[int, tuple[str, str]]
-    free: dict[str, tuple[int, Why]]
+    causes: dict[int, str | int]
+    free: dict[tuple[str, int | None], tuple[int, Why]]
+    held: dict[tuple[str, int | None], int]
 
 
 @st.composite
 def cases(draw: st.DrawFn) -> Case:
-    """A schedule of a few warps, with or without barriers, on a general machine."""
-    instance = draw(general_instances(most=4) | _barriers())
+    """A schedule of a few warps, with or without barriers, on a general machine or on a multiprocessor."""
+    instance = draw(general_instances(most=4) | _barriers() | _multiprocessors() | _multiprocessors())
     return instance, draw(runs(instance))
+
+
+def _multiprocessors() -> st.SearchStrategy[Instance]:
+    return multiprocessor_instances(most_warps=4, most=4)
 
 
 @st.composite
@@ -50,11 +59,13 @@ def _barriers(draw: st.DrawFn) -> Instance:
 def cycle_by_cycle(instance: Instance, schedule: Schedule) -> Iterator[Cycle]:
     """Run the schedule on the machine as it is defined, and tell what happens in every cycle."""
     programs = tuple(instance.programs())
-    state = standing(instance, *(path[0] for path in schedule.paths))
+    partitions = instance.partition_of_warp or schedule.partitions
+    walked = partitions if instance.machine.partitions > 1 else ()
+    state = standing(instance, *(path[0] for path in schedule.paths), partitions=walked)
     left = [[*path[1:], program.end] for path, program in zip(schedule.paths, programs, strict=True)]
-    latencies = [iter(row) for row in schedule.latencies]
-    fixed = {unit.name: unit.latency.least for unit in instance.machine.units}
+    latencies, uses = [iter(row) for row in schedule.latencies], [iter(row) for row in schedule.uses]
     stalling = [""] * len(programs)
+    setters: list[dict[int, tuple[int, int]]] = [{} for _ in programs]  # by token: when done at last, place
 
     def past_barriers(state: State) -> State:
         while passing := released(instance, state):
@@ -63,36 +74,84 @@ def cycle_by_cycle(instance: Instance, schedule: Schedule) -> Iterator[Cycle]:
         return state
 
     state = past_barriers(state)
-    for issuing in schedule.cycles:
+    for cycle, issuing in enumerate(schedule.cycles):
         assert not finished(instance, state)
-        yield _cycle(instance, state, issuing, stalling)
         moves = []
         for warp in issuing:
-            unit = programs[warp].places[state.places[warp]].unit
-            stalling[warp] = unit
-            moves.append(Issue(warp, left[warp].pop(0), next(latencies[warp]) if latencies else fixed[unit]))
+            place = state.places[warp]
+            allowed = {
+                move
+                for which in {taken[warp] for taken in issues(instance, state) if warp in taken}
+                for move in outcomes(instance, state, warp, which)
+            }
+            target = left[warp].pop(0)
+            chosen = {move for move in allowed if move.target == target}
+            for rows, of in ((latencies, "latency"), (uses, "uses")):
+                value = next(rows[warp]) if rows else None
+                chosen = {move for move in chosen if not rows or getattr(move, of) == value}
+            (move,) = chosen
+            moves.append(move)
+            stalling[warp] = programs[warp].places[place].unit
+        yield _cycle(instance, state, moves, stalling, setters)
+        for warp, _, latency, _ in moves:
+            place = state.places[warp]
+            for token in programs[warp].timings[place].sets if programs[warp].runs_ahead else ():
+                setters[warp][token] = max(setters[warp].get(token, (0, 0)), (cycle + latency, place))
         state = past_barriers(moved(instance, state, moves))
     assert finished(instance, state)
 
 
-def _cycle(instance: Instance, state: State, issuing: tuple[int, ...], stalling: list[str]) -> Cycle:
-    programs = tuple(instance.programs())
-    unit_of = [
-        program.places[at].unit if at < program.end else "" for program, at in zip(programs, state.places, strict=True)
-    ]
-    free = {
-        unit.name: unit.capacity - len(held) - sum(unit_of[warp] == unit.name for warp in issuing)
-        for unit, held in zip(instance.machine.units, state.held, strict=True)
-    }
+def _cycle(
+    instance: Instance,
+    state: State,
+    moves: list[Issue],
+    stalling: list[str],
+    setters: list[dict[int, tuple[int, int]]],
+) -> Cycle:
+    machine, programs, issuing = instance.machine, tuple(instance.programs()), {move.warp for move in moves}
+    units = {unit.name: unit for unit in machine.units}
+    parts = state.partitions or (0,) * instance.warps
+    left = [pool.capacity - len(held) for pool, held in zip(machine.pools, state.held, strict=True)]
+    slots = [instance.warps if machine.issue_width is None else machine.issue_width] * machine.partitions
+    for warp, _, _, uses in moves:
+        unit = units[programs[warp].places[state.places[warp]].unit]
+        for pool in pools(machine, unit, parts[warp], [which for which, _ in uses] or [0] * len(unit.uses)):
+            left[pool] -= 1
+        slots[parts[warp]] -= 1
+    number = {(pool.name, pool.partition): at for at, pool in enumerate(machine.pools)}
+
+    def idle(name: str, part: int) -> int:
+        return left[number.get((name, None), number.get((name, part), -1))]
+
     doing: dict[int, tuple[str, str]] = {}
-    for warp, unit in enumerate(unit_of):
+    causes: dict[int, str | int] = {}
+    could = {warp: unit for unit, warps in ready(instance, state).items() for warp in warps}
+    lacks: defaultdict[tuple[str, int | None], set[Why]] = defaultdict(set)
+    for warp, (program, at) in enumerate(zip(programs, state.places, strict=True)):
+        pending = {token for token, _ in state.pending[warp]} if state.pending else set[int]()
+        wanted = pending if at == program.end else pending & set(program.timings[at].awaits if pending else ())
         if warp in issuing:
-            doing[warp] = ISSUES, unit
+            doing[warp] = ISSUES, could[warp]
         elif state.waits[warp]:
             doing[warp] = Why.STALLED, stalling[warp]
-        elif unit == BARRIER:
-            doing[warp] = Why.BARRIER, unit
-        elif unit:
-            doing[warp] = Why.SLOT if free[unit] else Why.PORT, unit
-    left_out = {unit for unit, warps in ready(instance, state).items() if set(warps) - set(issuing)}
-    return Cycle(doing, {unit: (n, Why.SLOT if unit in left_out else Why.NOBODY) for unit, n in free.items() if n})
+        elif wanted:
+            _, place = max(setters[warp][token] for token in wanted)
+            doing[warp], causes[warp] = (Why.RESULT, program.places[place].unit), place
+        elif warp in could:
+            unit, part = units[could[warp]], parts[warp]
+            missing = [use.resources for use in unit.uses if not any(idle(name, part) for name in use.resources)]
+            if not idle(unit.name, part):
+                why = Why.PORT
+            elif missing:
+                why, causes[warp] = Why.RESOURCE, " or ".join(missing[0])
+            else:
+                why = Why.SLOT
+                assert not slots[part]
+            doing[warp] = why, unit.name
+            lacks[unit.name, None if (unit.name, None) in number else part].add(why)
+        elif at < program.end:
+            doing[warp] = Why.BARRIER, BARRIER
+    free = {key: left[at] for key, at in number.items() if key[0] in units and left[at]}
+    held = {key: machine.pools[at].capacity - left[at] for key, at in number.items() if key[0] not in units}
+    reasons = {key: next((why for why in (Why.SLOT, Why.RESOURCE) if why in lacks[key]), Why.NOBODY) for key in free}
+    return Cycle(doing, causes, {key: (n, reasons[key]) for key, n in free.items()}, held)

@@ -8,7 +8,20 @@ from hypothesis import given, settings
 from makespan.instance import Instance
 from makespan.machine import Latency, Machine, UnitClass
 from makespan.program import Program
-from makespan.report.schedule.activity import Bar, Gap, Wait, Why, bars, full, gaps, held, split, waits
+from makespan.report.schedule.activity import (
+    Bar,
+    Gap,
+    Wait,
+    Why,
+    bars,
+    full,
+    gaps,
+    holds,
+    lanes,
+    partitions,
+    split,
+    waits,
+)
 from makespan.schedule import Op, Schedule
 from makespan.simulate import replay
 from tests.report.schedule.cases import ISSUES, Case, cases, cycle_by_cycle
@@ -18,7 +31,7 @@ def everything(case: Case) -> tuple[tuple[Bar, ...], tuple[Wait, ...]]:
     """The bars and the waits, those of ready warps told apart."""
     instance, schedule = case
     issued = bars(instance, schedule)
-    return issued, tuple(split(waits(issued, held(instance, schedule, issued)), full(instance, issued)))
+    return issued, tuple(split(waits(instance, schedule, issued), full(instance, issued)))
 
 
 def slow(width: int | None) -> Case:
@@ -52,7 +65,7 @@ def test_a_free_port_and_a_ready_warp_mean_that_an_issue_slot_is_missing() -> No
     assert replay(instance, schedule) == 2
     issued, between = everything((instance, schedule))
     assert between == (Wait(0, 1, 1, "C", Why.SLOT),)
-    assert gaps(instance, issued, between, 2) == (
+    assert gaps(instance, schedule, issued, between) == (
         Gap(0, 1, "C", 1, Why.SLOT),
         Gap(1, 1, "C", 1, Why.NOBODY),
         Gap(0, 2, "L", 0, Why.NOBODY),
@@ -68,8 +81,15 @@ def test_every_warp_does_in_every_cycle_what_the_definition_says(case: Case) -> 
         for cycle in range(wait.first_cycle, wait.first_cycle + wait.cycles):
             assert (cycle, wait.warp) not in told
             told[cycle, wait.warp] = wait.why, wait.unit
-    happens = enumerate(cycle_by_cycle(*case))
+    happens = list(enumerate(cycle_by_cycle(*case)))
     assert told == {(at, warp): what for at, cycle in happens for warp, what in cycle.doing.items()}
+    causes = {
+        (wait.first_cycle + n, wait.warp): wait.cause
+        for wait in between
+        for n in range(wait.cycles)
+        if wait.cause is not None
+    }
+    assert causes == {(at, warp): cause for at, cycle in happens for warp, cause in cycle.causes.items()}
 
 
 @given(cases())
@@ -77,19 +97,34 @@ def test_every_warp_does_in_every_cycle_what_the_definition_says(case: Case) -> 
 def test_bars_and_gaps_cover_every_port_once_and_gaps_have_their_reason(case: Case) -> None:
     instance, schedule = case
     issued, between = everything(case)
-    idle = gaps(instance, issued, between, schedule.makespan)
+    idle = gaps(instance, schedule, issued, between)
     stretches = [(bar.unit, bar.port, bar.first_cycle, bar.cycles) for bar in issued]
     stretches += [(gap.unit, gap.port, gap.first_cycle, gap.cycles) for gap in idle]
     covered = Counter((unit, port, first + n) for unit, port, first, cycles in stretches for n in range(cycles))
     within = {key: times for key, times in covered.items() if key[2] < schedule.makespan}
-    ports = [(unit, port) for unit, capacity in instance.machine.capacities.items() for port in range(capacity)]
-    assert within == {(*port, cycle): 1 for port in ports for cycle in range(schedule.makespan)}
+    machine = instance.machine
+    home = {(lane.name, lane.port): lane.partition for lane in lanes(machine) if lane.name in machine.capacities}
+    assert within == {(*port, cycle): 1 for port in home for cycle in range(schedule.makespan)}
     assert set(covered.values()) == {1}
-    told: Counter[tuple[int, str, Why]] = Counter()
+    told: Counter[tuple[int, str, int | None, Why]] = Counter()
     for gap in idle:
-        told.update((cycle, gap.unit, gap.why) for cycle in range(gap.first_cycle, gap.first_cycle + gap.cycles))
+        where = home[gap.unit, gap.port]
+        told.update((gap.first_cycle + n, gap.unit, where, gap.why) for n in range(gap.cycles))
     happens = enumerate(cycle_by_cycle(*case))
-    assert told == {(at, unit, why): n for at, cycle in happens for unit, (n, why) in cycle.free.items()}
+    assert told == {(at, *pool, why): n for at, cycle in happens for pool, (n, why) in cycle.free.items()}
+
+
+@given(cases())
+@settings(deadline=None)
+def test_resources_are_held_port_by_port_as_the_definition_says(case: Case) -> None:
+    instance, schedule = case
+    held = holds(instance, schedule, bars(instance, schedule))
+    home = {(lane.name, lane.port): lane.partition for lane in lanes(instance.machine)}
+    covered = Counter((each.resource, each.port, each.first_cycle + n) for each in held for n in range(each.cycles))
+    assert set(covered.values()) <= {1}
+    told = Counter((at, name, home[name, port]) for name, port, at in covered if at < schedule.makespan)
+    happens = enumerate(cycle_by_cycle(*case))
+    assert told == Counter({(at, *pool): n for at, cycle in happens for pool, n in cycle.held.items() if n})
 
 
 @given(cases())
@@ -99,12 +134,17 @@ def test_every_instruction_is_one_bar_with_its_interval_and_latency(case: Case) 
     units = {unit.name: unit for unit in instance.machine.units}
     programs = tuple(instance.programs())
     issued = bars(*case)
+    parts = partitions(*case)
+    home = {(lane.name, lane.port): lane.partition for lane in lanes(instance.machine)}
     assert tuple(Op(bar.first_cycle, bar.warp, bar.place) for bar in issued) == tuple(schedule.ops(instance))
     for bar in issued:
         unit = units[bar.unit]
         assert bar.unit == programs[bar.warp].places[bar.place].unit
         assert bar.cycles == unit.interval
-        assert unit.latency.least <= bar.latency <= unit.latency.most
+        timings, latency = programs[bar.warp].timings, unit.latency
+        least, most = timings[bar.place].latency if timings else (latency.least, latency.most)
+        assert least <= bar.latency <= most
+        assert home[bar.unit, bar.port] in (None, parts[bar.warp])
     for warp, chosen in enumerate(schedule.latencies):
         assert tuple(bar.latency for bar in issued if bar.warp == warp) == chosen
 
@@ -113,7 +153,7 @@ def test_a_port_that_different_warps_want_in_turn_is_idle_in_one_stretch() -> No
     instance = Instance.of("CC", 2, Machine("narrow", (UnitClass("C", 2),), 1))
     schedule = Schedule.of_chains(instance, [(0,), (1,), (0,), (1,)])
     assert replay(instance, schedule) == 4
-    assert gaps(instance, *everything((instance, schedule)), 4) == (
+    assert gaps(instance, schedule, *everything((instance, schedule))) == (
         Gap(0, 3, "C", 1, Why.SLOT),
         Gap(3, 1, "C", 1, Why.NOBODY),
     )
@@ -145,9 +185,9 @@ def test_stretches_are_as_long_as_they_can_be(case: Case) -> None:
     issued, between = everything(case)
     rows: defaultdict[tuple[str | int, str | int, Why], list[tuple[int, int]]] = defaultdict(list)
     for wait in between:
-        rows[wait.warp, wait.unit, wait.why].append((wait.first_cycle, wait.first_cycle + wait.cycles))
-    for gap in gaps(instance, issued, between, schedule.makespan):
+        rows[wait.warp, f"{wait.unit}{wait.cause}", wait.why].append((wait.first_cycle, wait.first_cycle + wait.cycles))
+    for gap in gaps(instance, schedule, issued, between):
         rows[gap.unit, gap.port, gap.why].append((gap.first_cycle, gap.first_cycle + gap.cycles))
     for (*_, why), stretches in rows.items():
-        if why is not Why.STALLED and why is not Why.BARRIER:  # two instructions may follow one another; barriers too
+        if why not in (Why.STALLED, Why.RESULT, Why.BARRIER):  # two instructions may follow one another; barriers too
             assert all(end < first for (_, end), (first, _) in pairwise(sorted(stretches)))

@@ -10,7 +10,7 @@ from makespan.engines import solve
 from makespan.instance import Instance
 from makespan.machine import Latency, Machine, UnitClass
 from makespan.report.result import text
-from makespan.report.schedule.activity import Why, bars
+from makespan.report.schedule.activity import Why, bars, holds, lanes, partitions
 from makespan.report.schedule.explanation import (
     Explanation,
     Share,
@@ -26,8 +26,13 @@ from tests.report.schedule.cases import ISSUES, Case, cases, cycle_by_cycle
 
 
 def counted(case: Case, warp: int) -> Counter[tuple[str, str]]:
-    """What a warp does, in cycles, by the definition."""
-    return Counter(cycle.doing[warp] for cycle in cycle_by_cycle(*case) if warp in cycle.doing)
+    """What a warp does, in cycles, by the definition; for a resource the second word is what it lacks."""
+    return Counter(
+        (what, str(cycle.causes[warp]) if what == Why.RESOURCE else unit)
+        for cycle in cycle_by_cycle(*case)
+        if warp in cycle.doing
+        for what, unit in [cycle.doing[warp]]
+    )
 
 
 def ends(case: Case) -> list[int]:
@@ -61,12 +66,13 @@ def test_every_part_is_what_the_definition_says(case: Case) -> None:
     assert explained.executing == sum(n for (what, _), n in happens.items() if what == ISSUES)
     assert explained.barriers == sum(n for (what, _), n in happens.items() if what == Why.BARRIER)
     assert dict(explained.stalled) == {unit: n for (what, unit), n in happens.items() if what == Why.STALLED}
+    assert dict(explained.awaited) == {unit: n for (what, unit), n in happens.items() if what == Why.RESULT}
     starved: Counter[str | None] = Counter()
     for (what, unit), n in happens.items():
-        if what in (Why.PORT, Why.SLOT):
-            starved[unit if what == Why.PORT else None] += n
+        if what in (Why.PORT, Why.RESOURCE, Why.SLOT):
+            starved[None if what == Why.SLOT else unit] += n
     assert {each.unit: each.cycles for each in explained.starved} == starved
-    for parts in (explained.starved, explained.stalled):
+    for parts in (explained.starved, explained.stalled, explained.awaited):
         assert [each.cycles for each in parts] == sorted((each.cycles for each in parts), reverse=True)
 
 
@@ -76,13 +82,25 @@ def test_those_who_starve_it_are_counted_cycle_by_cycle(case: Case) -> None:
     instance, schedule = case
     explained = explain(*case)
     by: dict[str | None, Counter[int]] = {each.unit: Counter() for each in explained.starved}
+    issued, parts = bars(*case), partitions(*case)
+    home = {(lane.name, lane.port): lane.partition for lane in lanes(instance.machine)}
+    held = [(bar.unit, home[bar.unit, bar.port], bar.warp, bar.first_cycle, bar.cycles) for bar in issued]
+    held += [(h.resource, home[h.resource, h.port], h.warp, h.first_cycle, h.cycles) for h in holds(*case, issued)]
+    part = parts[explained.warp]
     for at, cycle in enumerate(cycle_by_cycle(*case)):
         what, unit = cycle.doing.get(explained.warp, ("", ""))
-        if what == Why.PORT:
-            holders = {b.warp for b in bars(*case) if b.unit == unit and b.first_cycle <= at < b.first_cycle + b.cycles}
-            by[unit].update(holders)
+        if what in (Why.PORT, Why.RESOURCE):
+            lacked = unit if what == Why.PORT else str(cycle.causes[explained.warp])
+            names = lacked.split(" or ")
+            by[lacked].update(
+                {
+                    w
+                    for name, where, w, since, n in held
+                    if name in names and where in (None, part) and since <= at < since + n
+                }
+            )
         elif what == Why.SLOT:
-            by[None].update(schedule.cycles[at])
+            by[None].update(warp for warp in schedule.cycles[at] if parts[warp] == part)
     for each in explained.starved:
         assert dict(each.by) == by[each.unit]
         assert list(each.by) == sorted(each.by, key=lambda share: (-share.cycles, share.warp))

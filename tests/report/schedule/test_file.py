@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 from makespan.errors import InputError
 from makespan.instance import Instance
 from makespan.program import Origin, Program
-from makespan.report.schedule.activity import bars, full, gaps, held, split, waits
+from makespan.report.schedule.activity import bars, full, gaps, holds, partitions, split, waits
 from makespan.report.schedule.document import chart_document
 from makespan.report.schedule.file import write_schedule
 from makespan.report.schedule.picture import View
-from makespan.report.schedule.table import HEADER, cell, table
+from makespan.report.schedule.table import HEADER, PARTITION, cell, table
 from makespan.report.schedule.trace import trace
 from makespan.schedule import Schedule
 from tests.report.schedule.cases import Case, cases
@@ -43,12 +43,15 @@ def test_a_table_has_a_row_per_warp_instruction(case: Case) -> None:
     instance, schedule = case
     blocks = instance.block_of_warp()
     told = rows(table(*case))
-    assert [tuple(row) for row in told] == [HEADER] * len(told)
+    parted, parts = instance.machine.partitions > 1, partitions(*case)
+    assert [tuple(row) for row in told] == [HEADER + PARTITION if parted else HEADER] * len(told)
     for row, bar in zip(told, bars(*case), strict=True):
         numbers = [int(row[name]) for name in ("cycle", "warp", "place", "port", "interval", "latency")]
         assert numbers == [bar.first_cycle, bar.warp, bar.place, bar.port, bar.cycles, bar.latency]
-        assert int(row["finish_cycle"]) == bar.first_cycle + bar.latency <= schedule.makespan
+        assert int(row["finish_cycle"]) == bar.first_cycle + bar.latency
+        assert instance.runs_ahead or bar.first_cycle + bar.latency <= schedule.makespan
         assert (row["unit"], int(row["block"]), row["source"]) == (bar.unit, blocks[bar.warp], "")
+        assert row.get("partition") == (str(parts[bar.warp]) if parted else None)
 
 
 def test_a_table_names_the_lines_that_instructions_come_from() -> None:
@@ -110,10 +113,14 @@ def test_a_trace_obeys_its_format_and_holds_exactly_the_slices_of_the_schedule(c
     slices = [event for event in told["traceEvents"] if event["ph"] == "X"]
     shown = sorted((names[e["pid"], e["tid"]], e["ts"], e["dur"], e["cat"], e["args"]["warp"]) for e in slices)
     issued = bars(*case)
-    between = split(waits(issued, held(instance, schedule, issued)), full(instance, issued))
+    between = split(waits(instance, schedule, issued), full(instance, issued))
     expected = [(f"{bar.unit}{bar.port}", bar.first_cycle, bar.cycles, "port", bar.warp) for bar in issued]
-    expected += [(f"warp {bar.warp}", bar.first_cycle, 1, "issue", bar.warp) for bar in issued]
-    expected += [(f"warp {wait.warp}", wait.first_cycle, wait.cycles, str(wait.why), wait.warp) for wait in between]
+    beside = holds(instance, schedule, issued)
+    expected += [(f"{h.resource} {h.port}", h.first_cycle, h.cycles, "resource", h.warp) for h in beside]
+    parted = instance.machine.partitions > 1
+    name = [f"warp {w}" + (f" of partition {part}" if parted else "") for w, part in enumerate(partitions(*case))]
+    expected += [(name[bar.warp], bar.first_cycle, 1, "issue", bar.warp) for bar in issued]
+    expected += [(name[wait.warp], wait.first_cycle, wait.cycles, str(wait.why), wait.warp) for wait in between]
     assert shown == sorted(expected)
     assert told["otherData"]["time_unit"] == "1 microsecond stands for 1 cycle"
 
@@ -132,15 +139,22 @@ def test_the_document_obeys_its_schema_and_holds_bars_waits_and_gaps(case: Case)
     told = json.loads(json.dumps(chart_document(*case)))
     jsonschema.validate(told, SCHEMA)
     issued = bars(*case)
-    between = waits(issued, held(instance, schedule, issued))
+    between = waits(instance, schedule, issued)
     assert [tuple(bar.values()) for bar in told["bars"]] == list(issued)
-    assert [tuple(wait.values()) for wait in told["waits"]] == list(split(between, full(instance, issued)))
+    assert told["waits"] == [
+        {key: value for key, value in wait._asdict().items() if key != "cause" or value is not None}
+        for wait in split(between, full(instance, issued))
+    ]
+    if instance.machine.partitions > 1:
+        assert told["partition_of_warp"] == list(partitions(*case))
+    if instance.machine.resources:
+        assert [tuple(hold.values()) for hold in told["holds"]] == list(holds(instance, schedule, issued))
     idle = [
         (gap["first_cycle"], gap["cycles"], lane["unit"], lane["port"], gap["why"])
         for lane in told["lanes"]
         for gap in lane["idle"]
     ]
-    assert idle == list(gaps(instance, issued, between, schedule.makespan))
+    assert idle == list(gaps(instance, schedule, issued, between))
     assert told["makespan"] == schedule.makespan
 
 

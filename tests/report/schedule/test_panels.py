@@ -1,6 +1,7 @@
 """What a Gantt chart shows, as data."""
 
-from collections import Counter
+import re
+from collections import Counter, defaultdict
 from itertools import pairwise
 
 from hypothesis import given, settings
@@ -11,8 +12,9 @@ from makespan.engines.limits import Limits
 from makespan.engines.search import plain as search
 from makespan.instance import Instance
 from makespan.machine import Machine
+from makespan.machine.values import Pool
 from makespan.program import Place, Program
-from makespan.report.schedule.activity import Wait, Why, bars, full, gaps, held, waits
+from makespan.report.schedule.activity import Wait, Why, bars, full, gaps, holds, partitions, waits
 from makespan.report.schedule.panels import Panel, Scale, Window, busiest, shows, units_panel, warps_panel
 from makespan.simulate import replay
 from tests.report.schedule.cases import ISSUES, Case, cases, cycle_by_cycle
@@ -22,10 +24,10 @@ def panels(case: Case, most_rows: int) -> tuple[Panel, Panel]:
     """Lanes and rows of a chart."""
     instance, schedule = case
     issued = bars(instance, schedule)
-    between = waits(issued, held(instance, schedule, issued))
-    idle = gaps(instance, issued, between, schedule.makespan)
-    lanes = units_panel(instance, issued, idle, schedule.makespan, most_rows=most_rows)
-    return lanes, warps_panel(instance, issued, between, full(instance, issued), most_rows=most_rows)
+    between = waits(instance, schedule, issued)
+    idle = gaps(instance, schedule, issued, between)
+    lanes = units_panel(instance, schedule, issued, idle, most_rows=most_rows)
+    return lanes, warps_panel(instance, schedule, issued, between, full(instance, issued), most_rows=most_rows)
 
 
 def cells(panel: Panel) -> Counter[tuple[int, int, Why | None, str]]:
@@ -39,11 +41,22 @@ def cells(panel: Panel) -> Counter[tuple[int, int, Why | None, str]]:
 @settings(deadline=None)
 def test_warp_rows_show_what_the_definition_says(case: Case, most_rows: int) -> None:
     _, rows = panels(case, most_rows)
-    depth = -(-case[0].warps // most_rows)
-    assert sum(rows.depths) == case[0].warps
-    assert len(rows.names) == len(rows.depths) <= most_rows
+    instance, parts = case[0], partitions(*case)
+    depth = -(-instance.warps // most_rows)
+    row: dict[int, int] = {}
+    names: list[str] = []
+    for part in sorted(set(parts)):
+        names += [f"partition {part}"] if instance.machine.partitions > 1 else []
+        for number, warp in enumerate(warp for warp, its in enumerate(parts) if its == part):
+            names += ["warp"] if number % depth == 0 else []
+            row[warp] = len(names) - 1
+    assert [name for name in rows.names if "warp" not in name] == [name for name in names if name != "warp"]
+    assert [names[heading] for heading in rows.headings] == [name for name in names if name != "warp"]
+    assert [rows.depths[at] for at in range(len(names)) if at not in rows.headings] == list(
+        Counter(row.values()).values()
+    )
     assert cells(rows) == Counter(
-        (warp // depth, at, None if what == ISSUES else what, unit)
+        (row[warp], at, None if what == ISSUES else what, unit)
         for at, cycle in enumerate(cycle_by_cycle(*case))
         for warp, (what, unit) in cycle.doing.items()
     )
@@ -51,22 +64,34 @@ def test_warp_rows_show_what_the_definition_says(case: Case, most_rows: int) -> 
 
 @given(cases(), st.integers(1, 12))
 @settings(deadline=None)
-def test_lanes_show_held_ports_and_missing_slots_until_the_makespan(case: Case, most_rows: int) -> None:
+def test_lanes_show_held_ports_and_what_is_missing_until_the_makespan(case: Case, most_rows: int) -> None:
     instance, schedule = case
-    lanes, _ = panels(case, most_rows)
-    shown = cells(lanes)
-    used = {bar.unit for bar in bars(*case)}
-    capacities = {unit: capacity for unit, capacity in instance.machine.capacities.items() if unit in used}
-    assert sum(lanes.depths) == sum(capacities.values())
-    for at, cycle in enumerate(cycle_by_cycle(*case)):
-        for unit, capacity in capacities.items():
-            free, why = cycle.free.get(unit, (0, Why.NOBODY))
-            rows = range(len(lanes.names))
-            assert sum(shown[row, at, None, unit] for row in rows) == capacity - free
-            assert sum(shown[row, at, Why.SLOT, unit] for row in rows) == (free if why is Why.SLOT else 0)
-    assert all(at < schedule.makespan and why in (None, Why.SLOT) for _, at, why, _ in shown)
+    panel, _ = panels(case, most_rows)
+    shown, issued, pools = cells(panel), bars(*case), instance.machine.pools
+    used = {bar.unit for bar in issued} | {hold.resource for hold in holds(instance, schedule, issued)}
+    block: str | None = None
+    rows: defaultdict[tuple[str, str | None], list[int]] = defaultdict(list)
+    for number, name in enumerate(panel.names):
+        if number in panel.headings:
+            block = name
+        elif found := re.fullmatch(r"([A-Z]|[a-z]+)( x\d+| ?\d+)?", name):
+            rows[found[1], block].append(number)
+    of: dict[Pool, str | None] = dict.fromkeys(pools)
+    if instance.machine.partitions > 1:
+        of = {pool: "shared" if pool.partition is None else f"partition {pool.partition}" for pool in pools}
+    assert {key for key in rows if rows[key]} == {(pool.name, of[pool]) for pool in pools if pool.name in used}
+    for pool in pools:
+        own = rows[pool.name, of[pool]]
+        assert sum(panel.depths[number] for number in own) == (pool.capacity if pool.name in used else 0)
+        for at, cycle in enumerate(cycle_by_cycle(*case) if own else ()):
+            free, why = cycle.free.get((pool.name, pool.partition), (0, Why.NOBODY))
+            held = cycle.held.get((pool.name, pool.partition), pool.capacity - free)
+            told = Counter(reason for row, n, reason, _ in shown.elements() if row in own and n == at)
+            assert told == +Counter({None: held, why: 0 if why is Why.NOBODY else free})
+    assert all(at < schedule.makespan for _, at, *_ in shown)
     occupied = Counter((row, at) for row, at, *_ in shown.elements())
-    assert all(times <= lanes.depths[row] for (row, _), times in occupied.items())
+    assert all(times <= panel.depths[row] for (row, _), times in occupied.items())
+    assert not {row for row, _ in occupied} & set(panel.headings)
 
 
 @given(cases())
@@ -124,9 +149,11 @@ def test_the_busiest_stretch_has_most_warps_waiting_and_of_equal_ones_is_the_mid
 def test_no_stretch_has_more_waiting_than_the_busiest(case: Case, data: st.DataObject) -> None:
     instance, schedule = case
     issued = bars(instance, schedule)
-    between = waits(issued, held(instance, schedule, issued))
+    between = waits(instance, schedule, issued)
     cycles = data.draw(st.integers(1, schedule.makespan))
-    busy = Counter(w.first_cycle + n for w in between if w.why is not Why.STALLED for n in range(w.cycles))
+    busy = Counter(
+        w.first_cycle + n for w in between if w.why not in (Why.STALLED, Why.RESULT) for n in range(w.cycles)
+    )
     sums = [sum(busy[at] for at in range(begin, begin + cycles)) for begin in range(schedule.makespan - cycles + 1)]
     found = busiest(between, Window(0, schedule.makespan), cycles)
     assert found.cycles == cycles

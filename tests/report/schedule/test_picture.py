@@ -28,7 +28,7 @@ from makespan.errors import InputError
 from makespan.instance import Instance
 from makespan.machine import Latency, Machine, UnitClass
 from makespan.report.schedule import panel_drawing, picture
-from makespan.report.schedule.activity import Why, bars, held, parts, waits
+from makespan.report.schedule.activity import Why, bars, parts, waits
 from makespan.report.schedule.explanation import explain
 from makespan.report.schedule.looks import IDLE, Look
 from makespan.report.schedule.panel_drawing import label_points
@@ -218,7 +218,7 @@ def test_busy_counts_cycles_in_every_column_and_between_edges_only_those(data: s
 def lanes(letters: str, machine: Machine) -> tuple[Panel, Schedule]:
     instance = Instance.of(letters, 2, machine)
     schedule = greedy.schedules(instance, Limits())[0]
-    return units_panel(instance, bars(instance, schedule), (), schedule.makespan, most_rows=24), schedule
+    return units_panel(instance, schedule, bars(instance, schedule), (), most_rows=24), schedule
 
 
 def test_numbers_appear_only_where_they_are_readable() -> None:
@@ -315,7 +315,7 @@ def test_an_image_has_the_hatches_of_its_legend(pixels: int) -> None:
     instance = Instance.of("CL|C", 3, Machine.of({"C": 1, "L": 1}))
     schedule = greedy.schedules(instance, Limits())[0]
     issued = bars(instance, schedule)
-    rows = warps_panel(instance, issued, waits(issued, held(instance, schedule, issued)), {}, most_rows=9)
+    rows = warps_panel(instance, schedule, issued, waits(instance, schedule, issued), {}, most_rows=9)
     axes = Figure().add_subplot()
     scale = Scale.of(Window(0, schedule.makespan), width=2000, widest_cycle=30)
     panel_drawing._draw_image(axes, rows, scale, pixels)

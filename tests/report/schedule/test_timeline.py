@@ -12,7 +12,7 @@ from makespan.report.schedule.timeline import timeline
 from makespan.schedule import Schedule
 from tests.report.schedule.cases import ISSUES, Case, cases, cycle_by_cycle
 
-SIGNS = {Why.STALLED: ".", Why.PORT: "-", Why.SLOT: "=", Why.BARRIER: "|"}
+SIGNS = {Why.STALLED: ".", Why.RESULT: ",", Why.PORT: "-", Why.RESOURCE: "+", Why.SLOT: "=", Why.BARRIER: "|"}
 
 
 def letters(text: str) -> dict[str, str]:
