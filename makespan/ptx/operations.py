@@ -30,7 +30,7 @@ def operations(kernel: Kernel) -> tuple[str, ...]:
     >>> operations(parse(".entry k() { mov.u32 %r1, %tid.x; add.f32 %f1, %f2, %f3; ret; }", "k.ptx").kernel())
     ('special', 'fp32', 'branch')
     """
-    return tuple(_operation(kernel.file, instruction) for instruction in kernel.instructions)
+    return tuple(_operation(kernel, instruction) for instruction in kernel.instructions)
 
 
 def expands(instruction: Instruction) -> bool:
@@ -39,20 +39,30 @@ def expands(instruction: Instruction) -> bool:
     return written is not None and written.endswith("+") and "approx" not in instruction.opcode.split(".")
 
 
-def _operation(file: str, instruction: Instruction) -> str:
+def _operation(kernel: Kernel, instruction: Instruction) -> str:
     found = _of_opcode(instruction.opcode)
     if found is None:
         remedy = "only a machine without operations takes it, with --classes FILE or --unknown C"
-        raise unknown_opcode(file, instruction, remedy)
+        raise unknown_opcode(kernel.file, instruction, remedy)
     if found == NO_UNIT:
         raise UnsupportedError(
-            f"{file}:{instruction.line}: `{instruction}`: nobody bounds how long it takes, so no machine that times"
-            " operations takes it"
+            f"{kernel.file}:{instruction.line}: `{instruction}`: nobody bounds how long it takes, so no machine that"
+            " times operations takes it"
         )
     sources = (name for operand in instruction.operands[1:] for name in names_in(operand))
     if instruction.name in ("mov", "cvt") and any(_SPECIAL.fullmatch(name) for name in sources):
         return "special"
-    return found.removesuffix("+")
+    return "parameter" if found == "constant" and _names_a_parameter(kernel, instruction) else found.removesuffix("+")
+
+
+def _names_a_parameter(kernel: Kernel, instruction: Instruction) -> bool:
+    """Whether the address is that of a parameter of the entry in the text: all lanes read there; a register may differ.
+
+    Parameters of other functions lie in the memory of a thread.
+    """
+    known = {name for declared in kernel.parameters or () if kernel.is_entry for name, _ in declared.names}
+    names = names_in(instruction.operands[1])
+    return "param" in instruction.opcode.replace("::", ".").split(".") and len(names) == 1 and names[0] in known
 
 
 @cache

@@ -149,7 +149,7 @@ def test_what_is_unverified_is_what_the_page_says() -> None:
 # Real multiprocessors
 
 
-MEMORY = "L=1+path/2+memory/1..32 X=1+path/2+memory/1 B=1+b-ports/1..4"
+MEMORY = "L=1+path/2+memory/1..32 X=1+path/2+memory/1 K=1+path/2+memory/1 B=1+b-ports/1..4"
 TWO_PIPES = "I=1@2..15+fp32-int/2 S=1/8@4..29 D=1/16"
 
 
@@ -195,7 +195,7 @@ def test_partitions_together_have_the_throughput_of_the_multiprocessor(file: Mac
     basis = {"C": "fp32", "I": "logic", "S": "sfu", "D": "fp64", "X": "shuffle"}
     assert {unit: flow[unit] for unit in basis} == {unit: Fraction(rates[key], WARP) for unit, key in basis.items()}
     assert flow["S"] == Fraction(rates["popc_clz"], WARP)
-    assert flow["L"] == 1  # 32 lanes at once, where nothing is in the way
+    assert flow["L"] == flow["K"] == 1  # 32 lanes at once, where nothing is in the way
 
 
 @pytest.mark.parametrize("file", PARTITIONED_GPUS.values(), ids=PARTITIONED_GPUS)
@@ -204,11 +204,11 @@ def test_a_partitioned_gpu_says_what_is_known_of_each_operation(file: MachineFil
     operations = {operation.name: operation for operation in machine.operations}
     everywhere = {
         *("fp32", "int", "int-multiply", "predicate", "sfu", "convert", "bit-count", "fp64", "vote", "shuffle"),
-        *("special", "branch", "barrier", "constant", "shared", "global", "local", "atomic"),
+        *("special", "branch", "barrier", "constant", "parameter", "shared", "global", "local", "atomic"),
     }
     assert machine.name not in NEWER or everywhere <= set(operations)
     # What other SMs, caches, and units that partitions share take part in has no upper end.
-    never = {"shuffle", "special", "constant", "shared", "global", "local", "atomic", "fence"}
+    never = {"shuffle", "special", "constant", "parameter", "shared", "global", "local", "atomic", "fence"}
     shared = {unit.name for unit in machine.units if unit.shared}
     for operation in machine.operations:
         if operation.name in never or operation.unit in shared:

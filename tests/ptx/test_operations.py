@@ -1,10 +1,12 @@
 """Which operation an instruction is."""
 
+from dataclasses import replace
+
 import pytest
 
 from makespan.errors import ParseError, UnsupportedError
 from makespan.machine import OPERATIONS
-from makespan.ptx import read
+from makespan.ptx import parse, read
 from makespan.ptx.isa import opcodes
 from makespan.ptx.operations import expands, operations
 from tests.ptx.texts import SAMPLES, kernel
@@ -64,6 +66,23 @@ from tests.ptx.texts import SAMPLES, kernel
 )
 def test_an_instruction_is_an_operation(instruction: str, operation: str) -> None:
     assert operations(kernel(f"{instruction};")) == (operation,)
+
+
+@pytest.mark.parametrize(
+    ("opcode", "address", "operation"),
+    [
+        ("ld.param.u64", "[n]", "parameter"),
+        ("ld.param::entry.u32", "[n+4]", "parameter"),
+        ("ld.param.u64", "[%rd1]", "constant"),
+        ("ld.param.u64", "[n+%rd1]", "constant"),
+        ("ld.param.u64", "[m]", "constant"),
+        ("ld.const.u64", "[n]", "constant"),
+    ],
+)
+def test_all_lanes_read_a_parameter_of_the_kernel_that_is_named(opcode: str, address: str, operation: str) -> None:
+    code = parse(f".entry k(.param .u64 l, .param .u64 n) {{ {opcode} %rd2, {address}; }}", "k.ptx").kernel()
+    assert operations(code) == (operation,)
+    assert operations(replace(code, is_entry=False)) == ("constant",)  # that lies in the memory of a thread
 
 
 def test_every_row_of_the_table_names_operations() -> None:
