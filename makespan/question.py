@@ -21,7 +21,7 @@ from makespan.errors import InputError, ParseError
 from makespan.flow import GivenBound, Launch, Paths, Step
 from makespan.instance import Instance
 from makespan.kernel_file import Naming
-from makespan.machine import PAPER, GivenLatency, Machine
+from makespan.machine import PAPER, GivenRange, Machine
 from makespan.program import Program
 
 Block: TypeAlias = tuple[tuple[Program, int], ...]
@@ -66,7 +66,7 @@ class KernelQuestion:
     trace: tuple[Step, ...] | None = None
     paths: Paths | None = None
     dependences: ptx.Dependences | None = None
-    latencies: Mapping[str, GivenLatency] = field(default_factory=dict)
+    latencies: Mapping[str, GivenRange] = field(default_factory=dict)
     arch: str | None = None
     keep_ptx: Path | None = None
     named: Naming = field(default=str, repr=False, compare=False)
@@ -81,7 +81,7 @@ class KernelQuestion:
             ("launch", self.launch, Launch),
             ("classes", self.classes, ptx.Classes),
             *(("loop_bounds", bound, GivenBound) for bound in self.loop_bounds),
-            *(("latencies", given, GivenLatency) for given in self.latencies.values()),
+            *(("latencies", given, GivenRange) for given in self.latencies.values()),
         ):
             if not isinstance(value, kind):
                 raise InputError(f"{what} of a kernel question: {_shown(kind)} is needed, not {value!r:.60}")

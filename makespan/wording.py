@@ -4,9 +4,10 @@ Every assumption stands in a list below a result. Some change what the number me
 without them; these are *caveats*, and part of the verdict itself.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from makespan.machine import ONE_CYCLE, UNPARTITIONED, UNTIMED, Machine, Scheduler
+from makespan.machine import INTERVAL_AS_GIVEN, ONE_CYCLE, UNPARTITIONED, UNTIMED, Machine, Scheduler
 
 PAPERS_NAME = "M^L + M^C"
 AS_WRITTEN = "the hardware executes the PTX as it is written"
@@ -26,6 +27,9 @@ _CAVEATS = {
     UNPARTITIONED: "for a whole SM without its partitions",
 }
 """The caveat that goes with an assumption, by how the assumption begins; in the order of a verdict."""
+
+_NARROWED = re.compile(rf"{INTERVAL_AS_GIVEN}(class [A-Z] holds [a-z0-9 -]+ for (?:at most )?[0-9.]+ cycles?); ")
+"""What the caveat of a machine may say in a verdict: a file has any caveats that its author likes."""
 
 
 def caveats(machine: Machine, assumptions: Iterable[str]) -> tuple[str, ...]:
@@ -73,6 +77,7 @@ def pessimistic_name(machine: Machine) -> str:
 def _about_latencies(machine: Machine, notes: Sequence[str]) -> Iterator[str]:
     """A machine without latencies is not the GPU whose name it may have; a note may name only classes that it has."""
     given = [note.removeprefix(GIVEN_LATENCY).partition(";")[0] for note in notes if note.startswith(GIVEN_LATENCY)]
+    given += [found[1] for note in notes if (found := _NARROWED.match(note))]
     if given:
         yield f"if {' and '.join(given)}"
     if any(note.startswith(f"{BY_OPERATION} of machine ") for note in notes):

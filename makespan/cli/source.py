@@ -14,7 +14,7 @@ from makespan.cli.parameters import Capacity, Memory, Seconds, Warps
 from makespan.engines import BACKENDS
 from makespan.errors import InputError
 from makespan.instance import MAX_WARPS, Instance
-from makespan.machine import PAPER, Machine, find, given_latencies
+from makespan.machine import PAPER, Machine, find, given_intervals, given_latencies, narrowed
 from makespan.strings import NamedInstance
 from makespan.text_file import claim_input, decoded, read_stream
 
@@ -82,6 +82,13 @@ kernel_options = stack(
 machine_options = stack(
     click.option("--capacity", type=Capacity(), help="units per class, such as C=2,L=1"),
     click.option("--machine", metavar="NAME|FILE.toml", help="a shipped machine or a machine file"),
+    click.option(
+        "--hold",
+        "holds",
+        multiple=True,
+        metavar="RESOURCE=[N..|..]N",
+        help="cycles for which a port is held, such as memory=1, where the machine has a wider range",
+    ),
 )
 
 timing_options = stack(
@@ -136,6 +143,7 @@ def instances(
     input_format: str | None,
     capacity: Machine | None,
     machine: str | None,
+    holds: Sequence[str] = (),
     **options: Any,
 ) -> tuple[NamedInstance, ...]:
     """The instances that `source_options` ask for, the rest of which are for `kernel_question`; all are checked first.
@@ -152,14 +160,14 @@ def instances(
     if capacity is not None and machine is not None:
         raise InputError("--capacity and --machine exclude each other")
     if source is not None and (suffix := _suffix(source, input_format)) not in kernel_file.KINDS:
-        if warps is not None or capacity is not None or machine is not None:
+        if warps is not None or capacity is not None or machine is not None or holds:
             raise InputError(
-                "an instance file says warps and capacity itself: no --warps, --capacity, --machine beside it"
+                "an instance file says warps and capacity itself: no --warps, --capacity, --machine, --hold beside it"
             )
         if given:
             raise InputError("an instance file takes no options for kernels (--kernel, --profile, --loop-bound, ...)")
         return _instance_file(source, suffix)
-    chosen = capacity or (PAPER if machine is None else find(machine).machine)
+    chosen = narrowed(capacity or (PAPER if machine is None else find(machine).machine), given_intervals(holds))
     if letters is None:
         from makespan import question
 

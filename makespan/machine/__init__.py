@@ -1,10 +1,11 @@
 """The machine: classes of execution units on one streaming multiprocessor, and machine files."""
 
 from makespan.machine.files import MachineFile, find, read, shipped
-from makespan.machine.latencies import GivenLatency, given_latencies, timed
+from makespan.machine.given import GivenRange, given_intervals, given_latencies, narrowed, timed
 from makespan.machine.tables import Datum, Span
 from makespan.machine.values import (
     DELAY,
+    INTERVAL_AS_GIVEN,
     MAX_CAPACITY,
     MAX_INTERVAL,
     MAX_ISSUE_WIDTH,
@@ -28,6 +29,7 @@ from makespan.machine.values import (
 
 __all__ = [
     "DELAY",
+    "INTERVAL_AS_GIVEN",
     "MAX_CAPACITY",
     "MAX_INTERVAL",
     "MAX_ISSUE_WIDTH",
@@ -39,7 +41,7 @@ __all__ = [
     "UNTIMED",
     "Assignment",
     "Datum",
-    "GivenLatency",
+    "GivenRange",
     "Latency",
     "Machine",
     "MachineFile",
@@ -52,7 +54,9 @@ __all__ = [
     "Use",
     "class_name",
     "find",
+    "given_intervals",
     "given_latencies",
+    "narrowed",
     "read",
     "shipped",
     "timed",

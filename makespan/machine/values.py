@@ -96,6 +96,9 @@ UNTIMED = "no latency is known for "
 UNPARTITIONED = "a warp belongs to one of "
 """How a caveat begins of a machine that leaves out which warps and units belong to which scheduler."""
 
+INTERVAL_AS_GIVEN = "interval as given: "
+"""How a caveat begins of a machine with a range of intervals that a user has narrowed."""
+
 
 @dataclass(frozen=True, slots=True)
 class Resource:

@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import TypeAlias
 
 from makespan.errors import InputError, UnsupportedError
-from makespan.machine import GivenLatency, Machine, Operation, timed
+from makespan.machine import GivenRange, Machine, Operation, timed
 from makespan.program import Timing
 from makespan.ptx.barriers import is_barrier
 from makespan.ptx.dependences import UNREAD, WAY, Needs, needs
@@ -21,7 +21,7 @@ from makespan.ptx.operations import expands, operations
 from makespan.wording import BLOCKING, BY_OPERATION, GIVEN_LATENCY, STALL_ON_USE
 
 _Tokens: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]
-_NO_LATENCIES: Mapping[str, GivenLatency] = {}
+_NO_LATENCIES: Mapping[str, GivenRange] = {}
 
 
 class Dependences(StrEnum):
@@ -46,7 +46,7 @@ class TimedCode:
     classes: Classes
     machine: Machine
     dependences: Dependences
-    given: Mapping[str, GivenLatency]
+    given: Mapping[str, GivenRange]
     units: tuple[str | None, ...]
     operations: tuple[str, ...] = ()
     table: Mapping[str, Operation] = field(default_factory=dict)
@@ -93,7 +93,7 @@ def timed_code(
     classes: Classes,
     machine: Machine,
     dependences: Dependences | None = None,
-    given: Mapping[str, GivenLatency] = _NO_LATENCIES,
+    given: Mapping[str, GivenRange] = _NO_LATENCIES,
 ) -> TimedCode:
     """The instructions of a kernel on a machine; by default they wait for registers where it times operations.
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from makespan.flow import GivenBound, Launch, Paths, Step, Warps
-from makespan.machine import PAPER, GivenLatency, Machine
+from makespan.machine import PAPER, GivenRange, Machine
 from makespan.program import Program
 from makespan.ptx.calls import is_inlined
 from makespan.ptx.effects import JUMPS
@@ -26,7 +26,7 @@ def program(
     paths: Paths | None = None,
     machine: Machine = PAPER,
     dependences: Dependences | None = None,
-    latencies: Mapping[str, GivenLatency] | None = None,
+    latencies: Mapping[str, GivenRange] | None = None,
     launch: Launch | None = None,
     warp: int | None = None,
 ) -> Program:
@@ -79,7 +79,7 @@ def programs(
     paths: Paths | None = None,
     machine: Machine = PAPER,
     dependences: Dependences | None = None,
-    latencies: Mapping[str, GivenLatency] | None = None,
+    latencies: Mapping[str, GivenRange] | None = None,
 ) -> tuple[tuple[Program, int], ...]:
     """The programs of the warps of one block, each with the number of its warps.
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from makespan.errors import InputError
 from makespan.instance import MAX_WARPS
-from makespan.machine import PAPER, Machine, find, given_latencies
+from makespan.machine import PAPER, Machine, find, given_intervals, given_latencies, narrowed
 from makespan.machine.values import check_whole, shown
 from makespan.schedulability.description import (
     BundleFile,
@@ -35,7 +35,7 @@ MAX_ITEMS = 1000
 
 NUMBERS = frozenset({"cycles", "priority", "warps", "blocks_per_sm", "sms"})
 """Keys whose values are whole numbers."""
-LISTS = frozenset({"param", "loop_bound", "take", "latency"})
+LISTS = frozenset({"param", "loop_bound", "take", "latency", "hold"})
 """Keys whose values are lists of texts."""
 
 _TIMES = ("period", "deadline", "jitter", "offset", "cpu_before", "cpu_after")
@@ -43,7 +43,7 @@ _PLACES = ("priority", "partition", "core")
 _SOURCES = ("wcet", "cycles", "bundle", "kernel")
 _LAUNCH = (
     "entry", "block", "grid", "warps", "blocks_per_sm", "param", "loop_bound", "take", "trace", "profile", "classes",
-    "unknown", "machine", "capacity", "dependences", "latency", "arch",
+    "unknown", "machine", "capacity", "dependences", "latency", "hold", "arch",
 )  # fmt: skip
 
 Choice = TypeVar("Choice", bound=StrEnum)
@@ -225,6 +225,10 @@ def _question(table: Mapping[str, object], path: Path, folder: Path) -> "KernelQ
 
 
 def _machine(table: Mapping[str, object], folder: Path) -> Machine:
+    return narrowed(_named_machine(table, folder), given_intervals(_texts(table.get("hold", []), "hold")))
+
+
+def _named_machine(table: Mapping[str, object], folder: Path) -> Machine:
     if "machine" in table and "capacity" in table:
         raise InputError("machine and capacity exclude each other")
     if "capacity" in table:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from makespan import KernelQuestion, Launch, Machine
 from makespan.errors import InputError
 from makespan.flow import GivenBound, Step
-from makespan.machine import GivenLatency
+from makespan.machine import GivenRange
 from makespan.ptx import Classes, Dependences
 from makespan.schedulability import files
 from makespan.schedulability.description import (
@@ -358,7 +358,7 @@ evidence = "why"
             trace=(Step("O", 0, f"{tmp_path / 't.txt'}:1"),),
             arch="compute_80",
             dependences=Dependences.BLOCKING,
-            latencies={"global": GivenLatency(None, 900)},
+            latencies={"global": GivenRange(None, 900)},
         ),
         Machine.of({"C": 2, "L": 1, "S": 1, "D": 1, "T": 1}),
         "why",
@@ -382,6 +382,11 @@ def test_a_bundle_is_found_beside_the_file(tmp_path: Path) -> None:
         ("profile = 'x'", ": task a: profile must be one of paper, fermi, modern, not 'x'"),
         ("dependences = 'x'", ": task a: dependences must be one of registers, blocking, not 'x'"),
         ("latency = ['x']", ": task a: a latency is given as global=400, global=300..900 or global=..900, not 'x'"),
+        (
+            "machine = 'turing'\nhold = ['x']",
+            ": task a: an interval is given as memory=1, memory=1..4 or memory=..4, not 'x'",
+        ),
+        ("hold = ['memory=1']", ": task a: machine 'paper': no class holds 'memory' for a range of cycles; "),
         ("warps = 0", ": task a: warps must be 1..65536, not 0"),
         ("blocks_per_sm = -1", ": task a: blocks_per_sm must be 1..65536, not -1"),
         ("block = 0", ": task a: block must be 1..2147483647, not 0"),
