@@ -2,13 +2,14 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 from makespan.instance import Instance
 from makespan.program import BARRIER
 from makespan.report.html.columns import column, differences
 from makespan.report.html.visible import visible
-from makespan.report.schedule.activity import Bar, Gap, Wait, Why
+from makespan.report.schedule.activity import Bar, Gap, Hold, Wait, Why, lanes, partitions
 from makespan.report.schedule.looks import IDLE, Look
 from makespan.schedule import Schedule
 
@@ -19,7 +20,9 @@ MOST_BUCKETS = 300
 _PATTERNS = {"": "", "/": "slash", ".": "dots", "x": "cross", "-": "lines", "+": "grid", "\\": "back"}
 
 _OF_ALL_CLASSES: dict[Why | None, str] = {
-    Why.STALLED: "stalled: a latency passes",
+    Why.STALLED: "stalled: a latency or stall passes",
+    Why.RESULT: "waits for a result",
+    Why.RESOURCE: "ready, waits for a resource",
     Why.SLOT: "ready, no issue slot left",
 }
 
@@ -75,7 +78,8 @@ def chart(instance: Instance, schedule: Schedule, traced: Traced) -> dict[str, A
 
     `rows` holds columns (see `columns.column`) over all stretches of all warps, warp after warp: `stretches` per warp,
     then of each stretch its `kind`, an index into `kinds`; of each wait its `cycles` (issuing takes one); of each
-    instruction the difference of its `place` to the one before it, of -1 for the first, and its `port`.
+    instruction the difference of its `place` to the one before it, of -1 for the first, and its `port`. `home` is the
+    partition of each warp and port, None where all share it or there is one.
     """
     count = sum(map(len, traced.rows))
     if instance.warps > MOST_WARPS:
@@ -83,6 +87,10 @@ def chart(instance: Instance, schedule: Schedule, traced: Traced) -> dict[str, A
     if count > MOST_STRETCHES:
         return {"omitted": f"{count} stretches are more than the {MOST_STRETCHES} that a page holds"}
     units = tuple(instance.machine.capacities)
+    homes: dict[str, list[int | None]] = {name: [] for name in (*units, *(r.name for r in instance.machine.resources))}
+    for lane in lanes(instance.machine):
+        homes[lane.name].append(lane.partition)
+    home = column(partitions(instance, schedule)) if instance.machine.partitions > 1 else None
     kinds = sorted(
         {(stretch.why, stretch.unit) for row in traced.rows for stretch in row} | {(None, unit) for unit in units},
         key=lambda kind: (kind[0] is not None, str(kind[0]), (*units, BARRIER).index(kind[1])),
@@ -92,13 +100,14 @@ def chart(instance: Instance, schedule: Schedule, traced: Traced) -> dict[str, A
         "makespan": schedule.makespan,
         "idle": {"colour": IDLE},
         "units": [
-            {"name": unit.name, "capacity": unit.capacity, "interval": unit.interval} for unit in instance.machine.units
+            {"name": unit.name, "capacity": len(homes[unit.name]), "interval": unit.interval, "home": homes[unit.name]}
+            for unit in instance.machine.units
         ],
         "kinds": [_kind(why, unit) for why, unit in kinds],
         "legend": list(_legend(kinds)),
-        "warps": {"group": column(instance.group_of_warp()), "block": column(instance.block_of_warp())},
+        "warps": {"group": column(instance.group_of_warp()), "block": column(instance.block_of_warp()), "home": home},
         "rows": _rows(traced.rows, {kind: number for number, kind in enumerate(kinds)}),
-        "slot_gaps": _slot_gaps(traced.gaps, units),
+        "lacking": _lacking(traced.gaps, units),
         **_origins(instance, traced.bars),
     }
 
@@ -131,7 +140,9 @@ def words(why: Why | None, unit: str) -> str:
     if why is None:
         return f"issues to {unit}"
     return {
-        Why.STALLED: f"stalled: a latency of {unit} passes",
+        Why.STALLED: f"stalled: a latency or stall of {unit} passes",
+        Why.RESULT: f"waits for a result of {unit}",
+        Why.RESOURCE: f"ready for {unit}, waits for a resource",
         Why.PORT: f"ready, waits for a port of {unit}",
         Why.SLOT: f"ready for {unit}, no issue slot left",
         Why.BARRIER: "waits at a barrier",
@@ -152,10 +163,11 @@ def _rows(rows: Rows, number: dict[tuple[Why | None, str], int]) -> dict[str, st
     }
 
 
-def _slot_gaps(gaps: Iterable[Gap], units: Sequence[str]) -> dict[str, str]:
-    """Ports that are idle though a warp is ready for them: the issue width is used up."""
-    found = [gap for gap in gaps if gap.why is Why.SLOT]
+def _lacking(gaps: Iterable[Gap], units: Sequence[str]) -> dict[str, str]:
+    """Ports that are idle though a warp is ready for them: it lacks an issue slot, or else (1) a resource."""
+    found = [gap for gap in gaps if gap.why is not Why.NOBODY]
     return {
+        "resource": column([int(gap.why is Why.RESOURCE) for gap in found]),
         "unit": column([units.index(gap.unit) for gap in found]),
         "port": column([gap.port for gap in found]),
         "first_cycle": column(differences(gap.first_cycle for gap in found)),
@@ -186,28 +198,38 @@ def _origins(instance: Instance, bars: Iterable[Bar]) -> dict[str, Any]:
 
 
 def occupancy(
-    instance: Instance, makespan: int, bars: Iterable[Bar], *, most_buckets: int = MOST_BUCKETS
+    instance: Instance,
+    makespan: int,
+    bars: Iterable[Bar],
+    holds: Iterable[Hold] = (),
+    *,
+    most_buckets: int = MOST_BUCKETS,
 ) -> dict[str, Any]:
-    """How many port-cycles of every class are held in each bucket; all but the last have equally many cycles."""
+    """How many port-cycles of every class and resource are held in each bucket; all but the last are equally long."""
     width = -(-makespan // most_buckets)
     buckets = range(0, makespan, width)
-    held = {unit: [0] * len(buckets) for unit in instance.machine.capacities}
-    for first, cycles, _, _, unit, _, _ in bars:
+    ports = Counter(lane.name for lane in lanes(instance.machine))
+    held = {each.name: [0] * len(buckets) for each in instance.machine.ports}
+    stretches = chain(
+        ((bar.unit, bar.first_cycle, bar.cycles) for bar in bars),
+        ((hold.resource, hold.first_cycle, hold.cycles) for hold in holds),
+    )
+    for name, first, cycles in stretches:
         end = min(first + cycles, makespan)
         for bucket in range(first // width, -(-end // width)):
-            held[unit][bucket] += min(end, (bucket + 1) * width) - max(first, bucket * width)
+            held[name][bucket] += min(end, (bucket + 1) * width) - max(first, bucket * width)
     return {
         "bucket_cycles": width,
         "makespan": makespan,
         "classes": [
             {
-                "name": unit,
-                "capacity": capacity,
-                "held": held[unit],
-                "total": sum(held[unit]),
-                "colour": Look.of(None, unit).face,
+                "name": name,
+                "capacity": ports[name],
+                "held": buckets_of,
+                "total": sum(buckets_of),
+                "colour": Look.of(None, name).face if name.isupper() else Look.of(Why.RESOURCE, "").line,
             }
-            for unit, capacity in instance.machine.capacities.items()
+            for name, buckets_of in held.items()
         ],
     }
 
@@ -224,6 +246,6 @@ def per_warp(instance: Instance, rows: Rows) -> Iterator[dict[str, Any]]:
             "block": blocks[warp],
             "group": groups[warp],
             "instructions": spent[None],
-            **{str(why): spent[why] for why in (Why.STALLED, Why.PORT, Why.SLOT, Why.BARRIER)},
+            **{str(why): spent[why] for why in Why if why is not Why.NOBODY},
             "finish_cycle": sum(spent.values()),
         }

@@ -5,13 +5,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from makespan.feature import MULTIPROCESSOR
 from makespan.instance import Instance
 from makespan.machine import MachineFile
 from makespan.report.html.chart import Rows, Traced, chart, occupancy, per_warp, stretches
 from makespan.report.html.visible import visible
 from makespan.report.result import text
 from makespan.report.result.document import document
-from makespan.report.schedule.activity import bars, full, gaps, split, waits
+from makespan.report.schedule.activity import bars, full, gaps, holds, split, waits
 from makespan.report.schedule.explanation import explain, explanation_document
 from makespan.report.schedule.explanation import words as sentence
 from makespan.report.schedule.timeline import timeline
@@ -101,7 +102,7 @@ def page_data(gap: PolicyGap, context: Context, evidence: str) -> dict[str, Any]
         "loops": None if context.loops is None else list(map(_loop, context.loops)),
         "instance": _instance(instance),
         "machine": _machine(instance, context.machine),
-        "occupancy": occupancy(instance, witness.makespan, traced.bars),
+        "occupancy": occupancy(instance, witness.makespan, traced.bars, holds(instance, witness, traced.bars)),
         "warps": _warps(instance, traced.rows),
         "curve": None if context.curve is None else list(map(_point, context.curve)),
         "curve_missing": list(context.missing),
@@ -202,7 +203,8 @@ def _machine(instance: Instance, file: MachineFile | None) -> dict[str, Any]:
 
 def _warps(instance: Instance, rows: Rows) -> dict[str, Any]:
     listed = list(per_warp(instance, rows[:MOST_TABLE_ROWS]))
-    return {"listed": listed, "left_out": instance.warps - len(listed)}
+    more = bool(instance.features.keys() & MULTIPROCESSOR)
+    return {"listed": listed, "left_out": instance.warps - len(listed), "more": more}
 
 
 def _point(result: Result) -> dict[str, Any]:

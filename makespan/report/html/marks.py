@@ -109,7 +109,7 @@ class Strip(NamedTuple):
 
 
 class Occupancy(NamedTuple):
-    """A strip for each class above one another, over all cycles."""
+    """A strip for each class and resource above one another, over all cycles."""
 
     layout: Layout
     height: float
@@ -122,6 +122,8 @@ def occupancy(data: Mapping[str, Any], layout: Layout) -> Occupancy:
     """The figure of the occupancy, in which an area is a number of port-cycles."""
     makespan, width = data["makespan"], data["bucket_cycles"]
     left, right = layout.strip_sides
+    left = max(left, 8 * max(len(entry["name"]) for entry in data["classes"]) + 16)
+    layout = layout._replace(strip_sides=(left, right))
     scale, full = (layout.width - left - right) / makespan, _STRIP - 14
     strips = []
     for number, entry in enumerate(data["classes"]):

@@ -36,6 +36,9 @@
 
   const sumUp = (steps) => { let sum = 0; return steps.map((step) => (sum += step)); };
   const group = numbers(chart.warps.group), block = numbers(chart.warps.block);
+  const home = chart.warps.home && numbers(chart.warps.home);
+  /** A name with its partition, where there are several; null is all of them. */
+  const inPartition = (partition, name) => (!home ? name : partition === null ? `all: ${name}` : `p${partition}: ${name}`);
   const origins = chart.places.map((known) => {
     const line = numbers(known.line);
     return new Map(Array.from(sumUp(numbers(known.place)), (place, at) => [place, chart.lines[line[at]]]));
@@ -55,7 +58,7 @@
     const steps = numbers(data.place), port = numbers(data.port);
     let stretch = 0, wait = 0, issue = 0;
     return Array.from(sizes, (size, warp) => {
-      const made = row(`warp ${warp}`, false, size);
+      const made = row(inPartition(home && home[warp], `warp ${warp}`), false, size);
       made.who.fill(warp);
       for (let at = 0, now = 0, place = -1; at < size; at++, stretch++) {
         const issues = chart.kinds[kind[stretch]].why === "issues";
@@ -73,6 +76,8 @@
   }
 
   const warps = warpRows();
+  /** Warps of a partition together. */
+  const inOrder = (some) => (home ? [...some].sort((one, other) => home[one.who[0]] - home[other.who[0]]) : some);
   const finish = warps.map((each) => each.end.length ? each.end[each.end.length - 1] : 0);
   /** The first of those that finish last; its name always stands. */
   const laggard = finish.indexOf(finish.reduce((most, each) => Math.max(most, each), 0));
@@ -91,10 +96,10 @@
         lane(unit, each.port[at]).push([first, end, kind, warp, each.place[at]]);
       }
     }
-    const [unit, port, cycles] = ["unit", "port", "cycles"].map((key) => numbers(chart.slot_gaps[key]));
-    sumUp(numbers(chart.slot_gaps.first_cycle)).forEach((first, at) => {
+    const [unit, port, cycles, resource] = ["unit", "port", "cycles", "resource"].map((key) => numbers(chart.lacking[key]));
+    sumUp(numbers(chart.lacking.first_cycle)).forEach((first, at) => {
       const name = chart.units[unit[at]].name;
-      const kind = chart.kinds.findIndex((each) => each.why === "slot" && each.unit === name);
+      const kind = chart.kinds.findIndex((each) => each.why === ["slot", "resource"][resource[at]] && each.unit === name);
       lane(name, port[at]).push([first, first + cycles[at], kind, -1, -1]);
     });
     const made = [];
@@ -103,14 +108,15 @@
         const spans = held.get(`${unit.name}${port}`);
         if (!spans) continue;
         spans.sort((one, other) => one[0] - other[0]);
-        const lane = row(`${unit.name}${port}`, true, spans.length);
+        const lane = row(inPartition(unit.home[port], `${unit.name}${port}`), true, spans.length);
         spans.forEach((span, at) => {
           [lane.first[at], lane.end[at], lane.kind[at], lane.who[at], lane.place[at]] = span;
         });
+        lane.home = unit.home[port];
         made.push(lane);
       }
     }
-    return made;
+    return home ? made.sort((one, other) => (one.home ?? Infinity) - (other.home ?? Infinity) || 0) : made;
   }
 
   /** For every bucket of cycles, how many cycles of each kind lie before it. */
@@ -143,7 +149,7 @@
 
   const shown = { from: 0, to: makespan, warps: null, classes: new Set(chart.units.map((unit) => unit.name)) };
   const mark = { cycle: null, row: 0 };
-  let lanes = laneRows(() => true), rows = [...lanes, ...warps], left = 80, laidOut = [];
+  let lanes = laneRows(() => true), rows = [...lanes, ...inOrder(warps)], left = 80, laidOut = [];
 
   const rgb = (hex) => [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16));
   const faint = [240, 240, 240], idle = rgb(chart.idle.colour), white = [255, 255, 255];
@@ -180,12 +186,15 @@
     return { height, every: [1, 2, 5, 10].find((step) => step * height >= 12) };
   }
 
+  const homeOf = (each) => (!home ? null : each.isLane ? each.home : home[each.who[0]]);
+
   function layOut() {
     const ofLanes = heights(lanes.length, 480, 20), ofWarps = heights(rows.length - lanes.length, 640, 18);
     const last = rows.findIndex((each) => !each.isLane && each.who[0] === laggard);
     let y = AXIS;
     laidOut = rows.map((each, at) => {
       if (at === lanes.length && at) y += GAP;
+      else if (at && homeOf(each) !== homeOf(rows[at - 1])) y += 6;
       const { height, every } = each.isLane ? ofLanes : ofWarps;
       const regular = (each.isLane ? at : at - lanes.length) % every === 0;
       const named = at === last || (regular && (each.isLane || last < 0 || Math.abs(at - last) >= every));
@@ -495,7 +504,7 @@
   function choose(chosen) {
     shown.warps = chosen;
     lanes = laneRows((warp) => !chosen || chosen.has(warp));
-    rows = [...lanes, ...warps.filter((each, warp) => !chosen || chosen.has(warp))];
+    rows = [...lanes, ...inOrder(warps.filter((each, warp) => !chosen || chosen.has(warp)))];
     mark.row = Math.min(mark.row, rows.length - 1);
     redraw();
   }

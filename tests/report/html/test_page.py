@@ -28,7 +28,7 @@ from makespan.report.html.chart import Traced, chart, occupancy, per_warp, stret
 from makespan.report.html.columns import column
 from makespan.report.html.visible import visible
 from makespan.report.result.document import document
-from makespan.report.schedule.activity import bars, full, gaps, split, waits
+from makespan.report.schedule.activity import bars, full, gaps, holds, split, waits
 from makespan.schedule import Schedule
 from makespan.simulate import POLICIES, run
 from makespan.simulate.statistics import statistics
@@ -278,11 +278,13 @@ def test_the_chart_of_a_page_is_the_schedule(case: Case) -> None:
     for row in drawn:
         for _, cycles, why, *_ in row:
             told[why] += cycles
-    ways = statistics(instance, schedule).warps
-    assert told == Counter(
+    ways, classes = statistics(instance, schedule).warps, instance.machine.capacities
+    assert told["stalled"] + told["result"] == ways.latency
+    del told["stalled"], told["result"]
+    assert +told == +Counter(
         issues=ways.issuing,
-        stalled=ways.latency,
-        port=sum(ways.ports.values()),
+        port=sum(cycles for name, cycles in ways.ports.items() if name in classes),
+        resource=sum(cycles for name, cycles in ways.ports.items() if name not in classes),
         slot=ways.issue_slot,
         barrier=ways.barrier,
     )
@@ -292,11 +294,14 @@ def test_the_chart_of_a_page_is_the_schedule(case: Case) -> None:
 @given(cases(), st.integers(1, 12))
 def test_the_occupancy_is_that_of_the_schedule(case: Case, most: int) -> None:
     instance, schedule = case
-    use = occupancy(instance, schedule.makespan, bars(instance, schedule), most_buckets=most)
+    issued = bars(instance, schedule)
+    beside = holds(instance, schedule, issued)
+    use = occupancy(instance, schedule.makespan, issued, beside, most_buckets=most)
     width, held = use["bucket_cycles"], Counter[tuple[str, int]]()
-    for bar in bars(instance, schedule):
-        for cycle in range(bar.first_cycle, min(bar.first_cycle + bar.cycles, schedule.makespan)):
-            held[bar.unit, cycle // width] += 1
+    stretches = [(bar.unit, bar.first_cycle, bar.cycles) for bar in issued]
+    for name, first, cycles in [*stretches, *((hold.resource, hold.first_cycle, hold.cycles) for hold in beside)]:
+        for cycle in range(first, min(first + cycles, schedule.makespan)):
+            held[name, cycle // width] += 1
     for each in use["classes"]:
         assert len(each["held"]) == -(-schedule.makespan // width) <= most
         assert each["held"] == [held[each["name"], bucket] for bucket in range(len(each["held"]))]
@@ -312,9 +317,11 @@ def test_the_table_of_warps_is_that_of_the_schedule(case: Case) -> None:
     assert max(row["finish_cycle"] for row in table) == schedule.makespan
     counts = statistics(instance, schedule).warps
     assert sum(schedule.makespan - row["finish_cycle"] for row in table) == counts.finished
-    assert [sum(row[key] for row in table) for key in ("instructions", "stalled", "slot", "barrier")] == [
-        counts.issuing, counts.latency, counts.issue_slot, counts.barrier
+    assert [sum(row[key] for row in table) for key in ("instructions", "slot", "barrier")] == [
+        counts.issuing, counts.issue_slot, counts.barrier
     ]  # fmt: skip
+    assert sum(row["stalled"] + row["result"] for row in table) == counts.latency
+    assert sum(row["port"] + row["resource"] for row in table) == sum(counts.ports.values())
 
 
 def test_a_place_is_told_with_the_line_that_it_comes_from() -> None:
