@@ -7,8 +7,8 @@ from makespan.errors import InputError, UnsupportedError
 from makespan.feature import Feature, Features
 from makespan.machine import DELAY, PAPER, UNTIMED, Assignment, Machine, Scheduler, UnitClass
 from makespan.machine.values import shown
-from makespan.program import Program, merged
-from makespan.wording import BY_OPERATION
+from makespan.program import BARRIER, Program, merged
+from makespan.wording import BY_OPERATION, OWN_LATENCIES
 
 MAX_WARPS = 65_536
 MAX_WARP_INSTRUCTIONS = 5_000_000
@@ -161,7 +161,7 @@ class Instance:
             "an instruction holds one unit of its class for one cycle"
             if machine.is_basic
             else "X=P/I@T is a class X of P ports, which an instruction holds for I cycles;"
-            " its warp goes on after T cycles"
+            + (" its result is there after T cycles" if self.runs_ahead else " its warp goes on after T cycles")
         )
         model: tuple[str, ...] = (
             f"machine {machine.name!r}: units {units}{width}; {holds}",
@@ -173,7 +173,7 @@ class Instance:
                 if machine.is_basic
                 else ": it issues whenever a warp is ready, a port free and a slot left"
             ),
-            *(note for note in machine.caveats if not (self.by_operation and note.startswith(UNTIMED))),
+            *self._caveats(),
         )
         if machine.resources:
             held = ", ".join(f"{unit.name}+{use}" for unit in machine.units for use in unit.uses)
@@ -188,12 +188,46 @@ class Instance:
             )
         if self.runs_ahead:
             model += ("a warp issues in order and waits for a result where it needs it; operands are read at issue",)
-        if not machine.fixed_latencies and not self.by_operation:
+        if own := self._own_latencies():
+            model += (f"{OWN_LATENCIES}{own}; each takes any of its range, all others any of the range of their class",)
+        elif not machine.fixed_latencies and not self.by_operation:
             model += ("each instruction takes any latency of the range of its class",)
         if self.has_barriers:
             where = "all warps are in one block" if self.blocks == 1 else f"the warps are in {self.blocks} blocks"
             model += (f"{where}; at a barrier a warp waits for the others of its block, those that have ended aside",)
         return model + tuple(dict.fromkeys(note for group in self.groups for note in group.program.assumptions))
+
+    def _caveats(self) -> Iterator[str]:
+        """Those of the machine; an unknown latency of a class is none where every instruction states its own."""
+        by_class = {unit for unit, _, is_own in self._latencies() if not is_own}
+        for note in self.machine.caveats:
+            named, colon, rest = note.removeprefix(UNTIMED).partition(":")
+            units = named.split(", ")
+            if not self.runs_ahead or not note.startswith(UNTIMED) or not {*units} <= {*self.machine.capacities}:
+                yield note
+            elif left := [unit for unit in units if unit in by_class and not self.by_operation]:
+                yield f"{UNTIMED}{', '.join(left)}{colon}{rest}"
+
+    def _own_latencies(self) -> str:
+        """Those of instructions that differ from their class, in words; none where operations decide all of them."""
+        own = (
+            []
+            if self.by_operation
+            else sorted((unit, *latency) for unit, latency, is_own in self._latencies() if is_own)
+        )
+        words = [f"{unit} {least}..{most}" if least < most else f"{unit} {least}" for unit, least, most in own]
+        return ", ".join(words if len(words) <= _MOST_SHOWN else [*words[:_MOST_SHOWN], "..."])
+
+    def _latencies(self) -> set[tuple[str, tuple[int, int], bool]]:
+        """Of all instructions the class, the range of the latency, and whether it is another one than of the class."""
+        of_class = {unit.name: (unit.latency.least, unit.latency.most) for unit in self.machine.units}
+        found: set[tuple[str, tuple[int, int], bool]] = set()
+        for program in (group.program for group in self.groups):
+            found |= {(unit, of_class[unit], False) for unit in program.units if not program.timings}
+            for place, timing in zip(program.places, program.timings, strict=False):
+                if place.unit != BARRIER:
+                    found.add((place.unit, timing.latency, timing.latency != of_class[place.unit]))
+        return found
 
     @property
     def relaxed(self) -> "Instance":

@@ -17,6 +17,7 @@ STALL_ON_USE = "a warp of the kernel waits for a result where it is needed"
 BLOCKING = "a warp of the kernel waits for every result at once"
 BY_OPERATION = "operations"
 GIVEN_LATENCY = "latency as given: "
+OWN_LATENCIES = "latencies of instructions that are not those of their class: "
 
 _CAVEATS = {
     AS_WRITTEN: "for the PTX as written",
@@ -86,6 +87,9 @@ def _about_latencies(machine: Machine, notes: Sequence[str]) -> Iterator[str]:
     unknown = [classes for classes in named if {*classes.split(", ")} <= {*machine.capacities}]
     if unknown:
         yield f"if the unknown latencies of {machine.name} ({unknown[0]}) were one cycle"
+    elif any(note.startswith(OWN_LATENCIES) for note in notes):
+        if all(unit.latency == ONE_CYCLE for unit in machine.units):
+            yield "if every latency that the program does not state is one cycle"
     elif all(unit.latency == ONE_CYCLE for unit in machine.units):
         brief = all(unit.interval == 1 for unit in machine.units)
         yield "if every instruction takes one cycle" if brief else "if every latency is one cycle"

@@ -5,8 +5,10 @@ from hypothesis import given
 
 from makespan.errors import InputError
 from makespan.instance import MAX_WARPS, Group, Instance
-from makespan.machine import PAPER, Machine
+from makespan.machine import PAPER, Machine, find
 from makespan.program import Program
+from makespan.strings import parse_string
+from makespan.wording import caveats
 from tests.strategies import instances
 
 C, L = Program.chain("C"), Program.chain("L")
@@ -57,3 +59,28 @@ def test_a_table_of_capacities_is_no_machine() -> None:
         InputError, match=r"^a machine is a Machine, such as Machine\.of\(\{'C': 1, 'L': 1\}\), not \{'C': 1"
     ):
         Instance.of("CL", 2, {"C": 1, "L": 1})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("string", "machine", "said"),
+    [
+        ("L()C(1)", "paper", "if every instruction takes one cycle"),
+        ("L()@900C(1)", "paper", "if every latency that the program does not state is one cycle"),
+        ("LC", "turing", "if the unknown latencies of turing (D, L, X, K, B) were one cycle"),
+        ("L()C(1)", "turing", "if the unknown latencies of turing (L) were one cycle"),
+        ("L()@9C(1)L()@1..2X()", "turing", "if the unknown latencies of turing (X) were one cycle"),
+        ("L()@400..900C(1)|(2)", "turing", ""),
+    ],
+)
+def test_a_verdict_supposes_nothing_of_latencies_that_a_string_states(string: str, machine: str, said: str) -> None:
+    on = find(machine).machine
+    instance = Instance.of(parse_string(string, on), 4, on)
+    assert ", ".join(caveats(on, instance.assumptions)) == said
+
+
+def test_latencies_of_a_string_are_among_its_assumptions() -> None:
+    assumptions = Instance.of(parse_string("L()@9L()@2..3C(1,2)", PAPER), 2).assumptions
+    assert (
+        "latencies of instructions that are not those of their class: L 2..3, L 9; each takes any of its range,"
+        " all others any of the range of their class" in assumptions
+    )
