@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 _EVIDENCE = "evidence.json"
 _FOR_PAGE = ("output", "curve", "bundle", "check")
-_NOT_OF_KERNELS = ("letters", "capacity", "machine", "keep_ptx")
+_NOT_OF_KERNELS = ("letters", "capacity", "machine", "holds", "keep_ptx")
 _FOR_SOLVE = ("backend", "memory_limit", "threads", "seed")
 
 
