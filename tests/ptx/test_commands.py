@@ -188,3 +188,11 @@ def test_for_how_long_ports_are_held_is_said_of_a_machine(ahead: Path, solve: Ru
     path = tmp_path / "instances.toml"
     path.write_text('[[instance]]\nstring = "CL"\nwarps = 2\ncapacity = { C = 1, L = 1 }\n')
     assert "no --warps, --capacity, --machine, --hold beside it" in solve(path, "--hold", "memory=1").err
+
+
+def test_a_report_on_a_kernel_says_for_how_long_ports_are_held(
+    ahead: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    asked = "--warps", 2, "--machine", "turing", "--hold", "memory=1", "--latency", "global=4..40", "--time-limit", 1
+    done = Runner("report", capsys)(ahead, *asked, "-o", tmp_path / "page.html")
+    assert "class L holds memory for 1 cycle" in done.out
