@@ -96,6 +96,7 @@ class UpperBound:
     evidence: str
     certificate: Certificate | None = None
     weights: tuple[Weights, ...] = ()
+    partitions: tuple["UpperBound", ...] = ()
 
 
 class Step(NamedTuple):
@@ -125,7 +126,8 @@ class Result:
         certificate: the sharpest potentials found; they prove `bounds.upper` where `upper_evidence` is `potential`.
         weights: of pairs; they prove `bounds.upper` where `upper_evidence` is `theorem-e`, else there are none.
         phases: what is proven of each phase between barriers, different ones in order of appearance; their sum over
-            all phases proves `bounds.upper` where `upper_evidence` is `phases`.
+            all phases, and the cycles for which ports of earlier ones may keep a phase from beginning, prove
+            `bounds.upper` where `upper_evidence` is `phases`.
         partitions: what is proven of each partition, different ones once, where they share nothing
             (`makespan.bounds.partitions`); the largest proves `bounds.upper` where `upper_evidence` is `partitions`.
         history: how the interval became smaller; the last step is the final one.
@@ -169,6 +171,11 @@ class Result:
     def status(self) -> Status:
         """Whether worst case and proof meet."""
         return self.bounds.status
+
+    @property
+    def proven(self) -> UpperBound:
+        """The upper side with its evidence, as part of the result of something larger."""
+        return UpperBound(self.bounds.upper, self.upper_evidence, self.certificate, self.weights, self.partitions)
 
     @property
     def robust_against(self) -> tuple[Anomaly, ...]:

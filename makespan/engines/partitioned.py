@@ -10,7 +10,7 @@ from makespan.engines.limits import Limits
 from makespan.instance import Instance
 from makespan.machine import Machine
 from makespan.program import Program
-from makespan.result import Bounds, Result, Step, Upper, UpperBound
+from makespan.result import Bounds, Result, Step, Upper
 from makespan.schedule import Schedule
 from makespan.simulate import replay
 
@@ -45,10 +45,7 @@ def solve(instance: Instance, cut: Partitions, *, backend: str, best_case: bool,
         seconds=seconds,
         assumptions=instance.assumptions,
         interrupted=budget.interrupted,
-        partitions=tuple(
-            UpperBound(result.bounds.upper, result.upper_evidence, result.certificate, result.weights)
-            for result in solved.values()
-        ),
+        partitions=tuple(result.proven for result in solved.values()),
         best_case_seconds=best_case_seconds if best_case else None,
         history=(Step(round(seconds, 6), engines, witness.makespan, upper, evidence),),
     )
@@ -84,9 +81,9 @@ def joined(instance: Instance, spread: Spread, witnesses: Mapping[Content, Sched
             partition_of[warp], paths[warp] = part, own.paths[number]
             # where nothing is said in a partition there is no choice, though there is one elsewhere
             latencies[warp] = (
-                own.latencies[number] if own.latencies else _latencies(machine, programs[warp], paths[warp])
+                own.latencies[number] if own.latencies else only_latencies(machine, programs[warp], paths[warp])
             )
-            uses[warp] = own.uses[number] if own.uses else _uses(machine, programs[warp], paths[warp])
+            uses[warp] = own.uses[number] if own.uses else only_uses(machine, programs[warp], paths[warp])
     names = {part: name for name, part in enumerate(dict.fromkeys(partition_of))}
     return Schedule(
         tuple(tuple(sorted(executing)) for executing in cycles),
@@ -109,14 +106,14 @@ def _crews(instance: Instance, spread: Spread) -> list[list[int]]:
     return crews
 
 
-def _latencies(machine: Machine, program: Program, path: Sequence[int]) -> tuple[int, ...]:
+def only_latencies(machine: Machine, program: Program, path: Sequence[int]) -> tuple[int, ...]:
     """The latencies on a path of a warp without barriers, where they leave no choice."""
     least = {unit.name: unit.latency.least for unit in machine.units}
     timings = program.timings
     return tuple(timings[at].latency[0] if timings else least[program.places[at].unit] for at in path)
 
 
-def _uses(machine: Machine, program: Program, path: Sequence[int]) -> tuple[tuple[tuple[int, int], ...], ...]:
+def only_uses(machine: Machine, program: Program, path: Sequence[int]) -> tuple[tuple[tuple[int, int], ...], ...]:
     """What is held on such a path, where that leaves no choice."""
     held = {unit.name: tuple((0, use.least) for use in unit.uses) for unit in machine.units}
     return tuple(held[program.places[at].unit] for at in path)

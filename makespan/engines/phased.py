@@ -1,19 +1,15 @@
 """`solve`: the worst case of an instance, partition by partition or phase by phase where that can be."""
 
-from collections import deque
 from collections.abc import Sequence
-from itertools import chain
 
 from makespan.bounds import Phase, closed_form, pessimistic, phases
 from makespan.bounds.partitions import partitions
-from makespan.engines import partitioned, portfolio
+from makespan.engines import joining, partitioned, portfolio
 from makespan.engines.construct import greedy
 from makespan.engines.limits import Limits
-from makespan.errors import BrokenPromiseError, InputError
-from makespan.feature import MULTIPROCESSOR
+from makespan.errors import InputError
 from makespan.instance import Instance
 from makespan.machine.values import shown
-from makespan.program import BARRIER, Program
 from makespan.result import Bounds, Result, Step, Upper, UpperBound
 from makespan.schedule import Schedule
 from makespan.simulate import replay
@@ -43,13 +39,17 @@ def solve(
     if backend not in portfolio.BACKENDS:
         raise InputError(f"unknown backend {backend!r}; known: {', '.join(portfolio.BACKENDS)}")
     budget = limits or Limits()
+    cut = phases(instance) if instance.has_barriers else None
+    if cut is None:
+        return _whole(instance, backend, budget, best_case=best_case)
+    return _by_phases(instance, cut, backend, best_case, budget)
+
+
+def _whole(instance: Instance, backend: str, budget: Limits, *, best_case: bool) -> Result:
+    """All that lies between two barriers, partition by partition where that can be."""
     if (parts := partitions(instance)) is not None:
         return partitioned.solve(instance, parts, backend=backend, best_case=best_case, budget=budget)
-    # results that are pending, and ports, may be waited for across a barrier
-    cut = None if instance.features.keys() & MULTIPROCESSOR or not instance.has_barriers else phases(instance)
-    if cut is None:
-        return portfolio.solve(instance, backend=backend, best_case=best_case, budget=budget)
-    return _by_phases(instance, cut, backend, best_case, budget)
+    return portfolio.solve(instance, backend=backend, best_case=best_case, budget=budget)
 
 
 def _by_phases(instance: Instance, cut: Sequence[Phase], backend: str, best_case: bool, budget: Limits) -> Result:
@@ -64,15 +64,16 @@ def _by_phases(instance: Instance, cut: Sequence[Phase], backend: str, best_case
             continue
         budget.progress(f"phase {number + 1} of {len(questions)} different ones")
         share = budget.part(1 / (len(questions) - number))
-        result = portfolio.solve(question, backend=backend, best_case=best_case, budget=share)
+        result = _whole(question, backend, share, best_case=best_case)
         best_case_seconds += result.best_case_seconds or 0.0
         solved[question] = result
-        bounds[question] = UpperBound(result.bounds.upper, result.upper_evidence, result.certificate, result.weights)
+        bounds[question] = result.proven
     results = [solved[phase.instance] for phase in cut if phase.instance in solved]
     joined = None
     if len(results) == len(cut):
-        joined = _joined(instance, cut, [result.witness for result in results])
-    upper, evidence = sum(bounds[phase.instance].upper for phase in cut), Upper.PHASES
+        joined = joining.joined(instance, cut, [result.witness for result in results])
+    lag = sum(phase.lag for phase in cut)
+    upper, evidence = sum(bounds[phase.instance].upper for phase in cut) + lag, Upper.PHASES
     worst_bound = pessimistic(instance)
     if worst_bound < upper:
         upper, evidence = worst_bound, Upper.PESSIMISTIC
@@ -85,7 +86,7 @@ def _by_phases(instance: Instance, cut: Sequence[Phase], backend: str, best_case
         witness=witness,
         upper_evidence=evidence,
         pessimistic=worst_bound,
-        best_case=_best_case(instance, results, witness, budget, joinable=joined is not None) if best_case else None,
+        best_case=_best_case(instance, results, witness, budget, lag if joined else None) if best_case else None,
         backend=backend if backend != "auto" else engines,
         seconds=seconds,
         assumptions=instance.assumptions,
@@ -108,83 +109,15 @@ def _longest(instance: Instance, joined: Schedule | None, upper: int, budget: Li
 
 
 def _best_case(
-    instance: Instance, results: Sequence[Result], witness: Schedule, budget: Limits, *, joinable: bool
+    instance: Instance, results: Sequence[Result], witness: Schedule, budget: Limits, lag: int | None
 ) -> Bounds:
-    """The phases' best cases add up to a bound from below and, where schedules of phases can be joined, from above."""
+    """The phases' best cases add up to a bound from below and, where schedules of phases can be joined, from above.
+
+    Then `lag` says how much later they may begin in all.
+    """
     each = [result.best_case for result in results if result.best_case is not None]
     known = portfolio.fastest_known(instance, witness, budget)
     lower = max(known.lower, sum(bounds.lower for bounds in each))
-    return Bounds(lower, min(known.upper, sum(bounds.upper for bounds in each)) if joinable else known.upper)
-
-
-def _joined(instance: Instance, cut: Sequence[Phase], witnesses: Sequence[Schedule]) -> Schedule | None:
-    """The schedules of the phases one after another; None if a warp may not be where the next phase wants it.
-
-    Warps of a group are interchangeable at the start of a phase that they all begin at the same place.
-    """
-    if not _joinable(cut):
-        return None
-    programs = tuple(instance.programs())
-    paths: list[list[int]] = [[] for _ in programs]
-    latencies: list[list[int]] = [[] for _ in programs]
-    cycles: list[tuple[int, ...]] = []
-    for phase, witness in zip(cut, witnesses, strict=True):
-        crew = _crew(instance, phase)
-        for (warp, places), path in zip(crew, witness.paths, strict=True):
-            visited = [places[at] for at in path]
-            paths[warp] += [*_gap(programs[warp], paths[warp], visited[0]), *visited]
-        for (warp, _), chosen in zip(crew, witness.latencies or [()] * len(crew), strict=True):
-            latencies[warp] += chosen
-        cycles += (tuple(sorted(crew[number][0] for number in executing)) for executing in witness.cycles)
-    whole = ((*path, *_gap(program, path, program.end)) for program, path in zip(programs, paths, strict=True))
-    every = () if instance.machine.fixed_latencies else tuple(map(tuple, latencies))
-    return Schedule(tuple(cycles), tuple(whole), every)
-
-
-def _joinable(cut: Sequence[Phase]) -> bool:
-    """Whether each group enters every phase but its first at one place only."""
-    seen: set[int] = set()
-    for part in chain.from_iterable(phase.parts for phase in cut):
-        if part.group in seen and len(part.program.starts) > 1:
-            return False
-        seen.add(part.group)
-    return True
-
-
-def _crew(instance: Instance, phase: Phase) -> list[tuple[int, tuple[int, ...]]]:
-    """For every warp of a phase which warp of the whole it is, and the places of its part in the whole."""
-    first = [0]
-    for group in instance.groups:
-        first.append(first[-1] + group.warps)
-    return [
-        (warp, part.places)
-        for group in phase.instance.groups
-        for part in phase.parts
-        if part.program == group.program
-        for warp in range(first[part.group], first[part.group + 1])
-    ]
-
-
-def _gap(program: Program, path: Sequence[int], target: int) -> list[int]:
-    """The barriers on the way from the end of `path`, or from a start, to `target`."""
-    before: dict[int, int | None] = dict.fromkeys(program.places[path[-1]].successors if path else program.starts)
-    waiting = deque(before)
-    while waiting:
-        at = waiting.popleft()
-        if at == target:
-            return _back(before, at)
-        if at != program.end and program.places[at].unit == BARRIER:
-            for after in program.places[at].successors:
-                if after not in before:
-                    before[after] = at
-                    waiting.append(after)
-    raise BrokenPromiseError(f"no barriers lead to place {target}")
-
-
-def _back(before: dict[int, int | None], at: int) -> list[int]:
-    found: list[int] = []
-    step = before[at]
-    while step is not None:
-        found.append(step)
-        step = before[step]
-    return found[::-1]
+    if lag is None:
+        return Bounds(lower, known.upper)
+    return Bounds(lower, min(known.upper, sum(bounds.upper for bounds in each) + lag))

@@ -5,7 +5,9 @@ from itertools import count, zip_longest
 
 from makespan.feature import MULTIPROCESSOR
 from makespan.instance import Instance
-from makespan.program import BARRIER, Place, Program
+from makespan.machine import Assignment, Scheduler
+from makespan.program import BARRIER, Place, Program, Timing
+from makespan.verify import crossing
 from makespan.verify.paths import Choose, total
 from makespan.verify.refusal import TooMuchWork, Work
 from makespan.verify.waiting import Share, most_waiting
@@ -17,35 +19,65 @@ Phase = tuple[tuple[int, ...], tuple[int, ...]]
 
 
 def questions(instance: Instance) -> list[Instance] | None:
-    """One instance per phase that has instructions, in order; their worst cases add up to an upper bound.
+    """One instance per phase that has instructions, in order; None if they are no questions of their own."""
+    found = cut(instance)
+    return None if found is None else [question for question, _ in found]
+
+
+def lag(instance: Instance) -> int:
+    """How many cycles later phases may begin in all, for ports that earlier ones hold."""
+    return sum(late for _, late in cut(instance) or ())
+
+
+def cut(instance: Instance) -> list[tuple[Instance, int]] | None:
+    """The phases, each with the cycles in which nobody may find a port; all together bound the worst case.
 
     It needs one block, and that in every phase each group's warps all have something to execute or all have not: then
     the warps that take part begin it together, anywhere that their programs allow. And all ports must be free again
     when a barrier opens: those of the last instructions before it are if no class has an interval that is longer than
-    the latency. (docs/theory.md, 7, proposition P.)
+    the latency. On a real multiprocessor `crossing` says what ports and results may do; and all warps have to take
+    part, spread as those of the whole. (docs/theory.md, 7, propositions P and P'.)
     """
-    if instance.blocks != 1 or any(unit.interval > unit.latency.least for unit in instance.machine.units):
+    machine, is_real = instance.machine, bool(instance.features.keys() & MULTIPROCESSOR)
+    if instance.blocks != 1 or (is_real and machine.scheduler is not Scheduler.ANY):
         return None
-    if instance.features.keys() & MULTIPROCESSOR:
+    if not is_real and any(unit.interval > unit.latency.least for unit in machine.units):
         return None
     try:
-        cut = phases(instance)
-    except TooMuchWork:
+        own = phases(instance)
+        work = Work(MOST_VISITS)
+        timings = [crossing.timings(group.program, work) for group in instance.groups]
+        found, holds = [], crossing.Holds(instance)
+        for number in range(max(map(len, own))):
+            crews = list(_crews(instance, [row[number : number + 1] for row in own], timings))
+            if not crews:
+                continue
+            if machine.partitions > 1 and len(crews) < len(instance.groups):
+                return None
+            if machine.partitions > 1 and machine.assignment is not Assignment.ANY and len(crews) > 1:
+                return None
+            late = holds.enter([program for program, _ in crews]) if is_real else 0
+            found.append((Instance.merged(crews, machine), late))
+    except (TooMuchWork, crossing.Mixed):
         return None
-    found = []
-    for number in range(max(map(len, cut))):
-        crews: list[tuple[Program, int]] = []
-        for group, own in zip(instance.groups, cut, strict=True):
-            if number < len(own):
-                begins, inside = own[number]
-                working = [at in inside for at in begins]
-                if any(working) and not all(working):
-                    return None
-                if any(working):
-                    crews.append((_piece(group.program, begins, inside), group.warps))
-        if crews:
-            found.append(Instance.merged(crews, instance.machine))
     return found
+
+
+def _crews(
+    instance: Instance, row: Sequence[Sequence[Phase]], timings: Sequence[Sequence[Timing]]
+) -> Iterator[tuple[Program, int]]:
+    """What the warps of each group that takes part in a phase execute there.
+
+    Raises:
+        crossing.Mixed: not all of a group do.
+    """
+    for group, here, timed in zip(instance.groups, row, timings, strict=True):
+        for begins, inside in here:
+            working = [at in inside for at in begins]
+            if any(working) and not all(working):
+                raise crossing.Mixed
+            if any(working):
+                yield _piece(group.program, begins, inside, timed), group.warps
 
 
 def pessimistic(instance: Instance) -> int:
@@ -121,7 +153,7 @@ def _phases(program: Program, work: Work) -> Iterator[Phase]:
             begins.add(program.end)
 
 
-def _piece(program: Program, begins: Iterable[int], inside: Iterable[int]) -> Program:
+def _piece(program: Program, begins: Iterable[int], inside: Sequence[int], timings: Sequence[Timing]) -> Program:
     """The instructions of a phase as a program; a barrier or the end is its end."""
     names = dict(zip(inside, count()))
     places = [
@@ -131,7 +163,8 @@ def _piece(program: Program, begins: Iterable[int], inside: Iterable[int]) -> Pr
         )
         for at in names
     ]
-    return Program(tuple(places), tuple(names[at] for at in begins))
+    timed = crossing.of_phase(inside, timings) if timings else ()
+    return Program(tuple(places), tuple(names[at] for at in begins), timings=timed)
 
 
 def _share(program: Program, phase: Phase, weights: Mapping[str, int], choose: Choose) -> int:

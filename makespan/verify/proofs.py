@@ -64,10 +64,12 @@ def _pieces(
 
 
 def _piece(value: object, name: str, question: Instance, room: Work) -> UpperBound:
-    parts = shapes.table(value, name, "upper", "evidence", "certificate", later="weights")
+    some = ["partitions"] if name == "phase" and "partitions" in shapes.entries(value) else []
+    parts = shapes.table(value, name, "upper", "evidence", "certificate", *some, later="weights")
     proof = None if parts["certificate"] is None else certificate(parts["certificate"], question, room)
     upper, evidence = shapes.whole(parts["upper"], "upper", 1), name_of_proof(parts["evidence"])
-    return UpperBound(upper, evidence, proof, weights(parts["weights"], question, room))
+    said = (bound for _, bound in partition_bounds(parts.get("partitions", []), question, room))
+    return UpperBound(upper, evidence, proof, weights(parts["weights"], question, room), tuple(said))
 
 
 def weights(value: object, instance: Instance, room: Work) -> tuple[Weights, ...]:

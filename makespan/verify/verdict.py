@@ -11,7 +11,7 @@ from makespan.errors import BrokenPromiseError
 from makespan.instance import Instance
 from makespan.machine import Scheduler
 from makespan.result import Upper
-from makespan.verify import bounds, multiprocessor, pairs, potential, reading, states
+from makespan.verify import bounds, multiprocessor, pairs, partitions, phases, potential, reading, states
 from makespan.verify.proofs import Pieces
 from makespan.verify.reading import Bundle, Claim
 from makespan.verify.refusal import Effort, Refused, TooMuchWork
@@ -161,11 +161,12 @@ class _Prover:
         """What is said of the phases must hold, and add up to the claim if this rests on it."""
         if not self.phases:
             return
-        total = sum(phase.upper for _, phase in self.phases)
+        lag = phases.lag(self.instance)
+        total = sum(phase.upper for _, phase in self.phases) + lag
         proven = self._proven(self.phases)
         if self.evidence == Upper.PHASES and total > self.claimed:
             raise Refused(f"upper {self.claimed} reported by phases, which add up to {total}")
-        self.uppers[Upper.PHASES] = sum(proven[question] for question, _ in self.phases)
+        self.uppers[Upper.PHASES] = sum(proven[question] for question, _ in self.phases) + lag
 
     def _partitions(self) -> None:
         """What is said of the partitions must hold, and be no more than the claim if this rests on it."""
@@ -188,6 +189,7 @@ class _Prover:
                 piece.evidence,
                 piece.certificate,
                 piece.weights,
+                partitions=tuple(zip(partitions.questions(question) or (), piece.partitions, strict=False)),
                 most_states=self.most_states // len(different),
                 effort=self.effort,
             )

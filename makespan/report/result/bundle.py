@@ -127,7 +127,14 @@ def _piece(bound: UpperBound) -> dict[str, Any]:
     """What is said of a phase or a partition."""
     certificate = None if bound.certificate is None else _certificate(bound.certificate)
     weights = [_weights(item) for item in bound.weights]
-    return {"upper": bound.upper, "evidence": str(bound.evidence), "certificate": certificate, "weights": weights}
+    partitions = {"partitions": [_piece(partition) for partition in bound.partitions]} if bound.partitions else {}
+    return {
+        "upper": bound.upper,
+        "evidence": str(bound.evidence),
+        "certificate": certificate,
+        "weights": weights,
+        **partitions,
+    }
 
 
 def _weights(weights: Weights) -> dict[str, Any]:

@@ -1,0 +1,237 @@
+"""Phases of real multiprocessors: where barriers cut them, against the definition of the whole."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from makespan.bounds import crossing, phases
+from makespan.engines import Limits, joining, solve
+from makespan.engines.search import whole
+from makespan.instance import Instance
+from makespan.machine import Assignment, Latency, Machine, Resource, Scheduler, UnitClass, Use
+from makespan.program import BARRIER, Place, Program, Timing
+from makespan.report.result.bundle import bundle
+from makespan.result import Bounds, Status, Upper
+from makespan.schedule import Schedule
+from makespan.simulate import replay
+from makespan.strings import parse_string
+from makespan.verify import Outcome, verify
+from makespan.verify import phases as checked
+from tests.forgery import Document, forged
+from tests.oracle import brute_force
+from tests.strategies import multiprocessors, running_ahead
+
+ONE = Machine("one", (UnitClass("C", 1), UnitClass("L", 1)), issue_width=1)
+HELD = Machine("held", (UnitClass("C", 1, 2), UnitClass("L", 1)), issue_width=1)
+LONG = Machine("long", (UnitClass("C", 1, 4), UnitClass("L", 1)), issue_width=1)
+PAIR = replace(HELD, partitions=2)
+SHARED = replace(PAIR, units=(UnitClass("C", 1, 2, shared=True), UnitClass("L", 1)))
+
+
+def asked(machine: Machine, *warps: tuple[str, int], blocks: int = 1) -> Instance:
+    """Strings, of which those with parentheses run ahead."""
+    return Instance.merged([(parse_string(text, machine), count) for text, count in warps], machine, blocks=blocks)
+
+
+@st.composite
+def chained(draw: st.DrawFn) -> Instance:
+    """Up to three warps of strings with a barrier or two, mostly of one kind."""
+    machine = draw(multiprocessors())
+    letters = st.text("".join(machine.capacities), min_size=1, max_size=2)
+    pieces = st.lists(letters, min_size=2, max_size=3).map(BARRIER.join).map(Program.chain).flatmap(running_ahead)
+    groups = [(draw(pieces), draw(st.integers(1, 3)))]
+    if groups[0][1] == 1 and draw(st.booleans()):
+        groups.append((draw(pieces), 1))
+    return Instance.merged(groups, machine)
+
+
+@settings(max_examples=60)
+@given(chained())
+def test_the_phases_bound_the_whole_and_their_schedules_follow_each_other(instance: Instance) -> None:
+    cut = phases(instance)
+    again = checked.cut(instance)
+    assert again == (None if cut is None else [(phase.instance, phase.lag) for phase in cut])
+    assume(cut is not None and len(cut) > 1)
+    assert cut is not None
+    found = [whole.solve(phase.instance, Limits()) for phase in cut]
+    most = sum((one.upper or 0) + phase.lag for one, phase in zip(found, cut, strict=True))
+    truth = brute_force(instance)
+    assert truth.upper <= most
+    schedule = joining.joined(instance, cut, [one.witness for one in found if one.witness is not None])
+    if schedule is not None:
+        replay(instance, schedule)
+        assert schedule.makespan <= truth.upper
+        assert schedule.makespan == most or any(phase.lag for phase in cut)
+    result = solve(instance, best_case=True)
+    assert result.bounds.lower <= truth.upper <= result.bounds.upper
+    assert result.best_case is not None
+    assert result.best_case.lower <= truth.lower <= result.best_case.upper
+    assert verify(bundle(result)).outcome is Outcome.ACCEPTED
+
+
+@pytest.mark.parametrize(
+    ("instance", "sizes", "lags"),
+    [
+        (asked(ONE, ("L()@3C()C(1)|C()@2C(4)", 2)), [3, 2], [0, 0]),
+        (asked(ONE, ("L()@5C()|C()C()C(1)", 2)), None, None),  # awaited behind the barrier, too early
+        (asked(ONE, ("L()@5C()|C()C()C()C(1)", 2)), [2, 4], [0, 0]),  # and when it is there in any case
+        (asked(ONE, ("L()@4C()|(1)C()C()C()", 2)), [2, 3], [0, 0]),  # by the barrier
+        (asked(ONE, ("L()@4C()|C()|(1)C()", 2)), None, None),  # by the next one
+        (asked(ONE, ("L()@5C()|C()C()C()", 2)), [2, 3], [0, 0]),  # by the end, in 4 cycles or later
+        (asked(ONE, ("L()@6C()|C()C()C()", 2)), None, None),
+        (asked(ONE, ("L()@9C()|(1)C()|C()", 2)), [2, 1, 1], [0, 0, 0]),
+        (asked(HELD, ("C()|C()", 2)), [1, 1], [0, 1]),  # the port is held for a cycle more
+        (asked(HELD, ("C()|L()C()", 2)), [1, 2], [0, 0]),  # for nobody
+        (asked(LONG, ("C()|L()|C()|C()+4", 2)), [1, 1, 1, 1], [0, 0, 2, 3]),  # over several barriers
+        (asked(HELD, ("C()|C()", 1), ("C()|L()", 1)), None, None),  # for one of two only
+        (asked(HELD, ("C()L()|C()", 2)), [2, 1], [0, 0]),
+        (asked(HELD, ("C()+2|C()", 2)), [1, 1], [0, 0]),
+        (asked(PAIR, ("C()|C()", 3)), [1, 1], [0, 1]),
+        (asked(SHARED, ("C()|C()", 3)), None, None),  # partitions that meet, and begin at different times
+        (asked(SHARED, ("C()|L()C()", 3)), [1, 2], [0, 0]),
+        (asked(PAIR, ("C()L()|L()", 2), ("C()L()", 2)), None, None),  # two in one partition, or not
+        (asked(HELD, ("C()L()|L()", 2), ("C()L()", 2)), [2, 1], [0, 0]),
+        (asked(PAIR, ("C()L()|L()", 2), ("L()C()L()|L()C()", 2)), [None, None], [0, 0]),
+        (asked(replace(PAIR, assignment=Assignment.MODULO), ("CL()|L()", 2), ("LCL()|L()", 2)), None, None),
+        (asked(replace(HELD, scheduler=Scheduler.FAIR), ("C()L()|L()", 2)), None, None),
+        (asked(ONE, ("C()|L()", 2), blocks=2), None, None),
+    ],
+)
+def test_what_reaches_over_a_barrier_decides(
+    instance: Instance, sizes: list[int | None] | None, lags: list[int] | None
+) -> None:
+    cut = phases(instance)
+    again = checked.cut(instance)
+    if sizes is None or lags is None:
+        assert cut is None
+        assert again is None
+        return
+    assert cut is not None
+    assert again == [(phase.instance, phase.lag) for phase in cut]
+    assert [phase.lag for phase in cut] == lags
+    programs = [[group.program.end for group in phase.instance.groups] for phase in cut]
+    assert all(size in (None, *ends) for size, ends in zip(sizes, programs, strict=True))
+    assert brute_force(instance).upper <= sum(brute_force(phase.instance).upper + phase.lag for phase in cut)
+
+
+def test_a_result_that_is_left_behind_on_one_path_and_awaited_on_another_joins_the_phases() -> None:
+    """As the end of its phase would wait for it on the path on which nobody does."""
+    places = Place("L", (1, 2)), Place("C", (2,)), Place(BARRIER, (3,)), *(Place("C", (n,)) for n in range(4, 10))
+    ahead = Timing(1, (6, 6), (0,))
+    timings = (ahead, Timing(awaits=(0,)), Timing(0, (0, 0)), *(Timing() for _ in range(6)))
+    instance = Instance.of(Program(places, timings=timings), 1, ONE)
+    assert phases(instance) is None
+    assert checked.cut(instance) is None
+    always = replace(instance.groups[0].program, places=(Place("L", (1,)), *places[1:]))
+    assert phases(Instance.of(always, 1, ONE)) is not None
+
+
+def test_phases_with_other_tokens_are_one_question() -> None:
+    instance = asked(ONE, ("L()@3C(1)|L()@3C(3)|L()@3C(5)", 2))
+    cut = phases(instance)
+    assert cut is not None
+    assert len({phase.instance for phase in cut}) == 1
+    assert len(solve(instance).phases) == 1
+
+
+def test_too_long_a_look_ahead_joins_the_phases(monkeypatch: pytest.MonkeyPatch) -> None:
+    instance = asked(ONE, ("L()@9C()C()C()C(1)|C()", 2))
+    assert phases(instance) is not None
+    monkeypatch.setattr(crossing, "MOST_STEPS", 3)
+    assert phases(instance) is None
+
+
+def loaded(partitions: int = 4) -> Machine:
+    """A scheduler, or several, with a memory pipe of two cycles."""
+    memory = UnitClass("L", 1, 2, Latency(4, 4), uses=(Use(("pipe",), 1, 2),))
+    pipe = (Resource("pipe", 1),)
+    return Machine("sm", (UnitClass("C", 1), memory), issue_width=1, partitions=partitions, resources=pipe)
+
+
+def test_eight_warps_on_four_schedulers_are_exact_with_a_store_before_and_a_load_behind_each_barrier() -> None:
+    machine = loaded()
+    instance = asked(machine, ("L()@20C(1)@4L(2)@2|L()@9L()@9C(4,5)@4L(6)@2|L()@30C(8)", 8))
+    result = solve(instance)
+    assert result.upper_evidence is Upper.PHASES
+    assert result.status is Status.EXACT
+    pair = asked(machine, ("L()@20C(1)@4L(2)@2|L()@9L()@9C(4,5)@4L(6)@2|L()@30C(8)", 2))
+    alone = replace(pair, machine=replace(machine, partitions=1))
+    assert result.bounds == Bounds(brute_force(alone).upper, brute_force(alone).upper)
+
+
+def test_a_machine_that_leaves_no_choice_of_partitions_is_joined_as_it_is() -> None:
+    machine = replace(loaded(2), assignment=Assignment.MODULO)
+    result = solve(asked(machine, ("L()@6C(1)@4L(2)@2|L()@3C(4)", 3)))
+    assert result.witness.partitions == ()
+    assert result.status is Status.EXACT
+
+
+def nested() -> Document:
+    """A bundle of phases of partitions; one phase begins late."""
+    instance = asked(loaded(2), ("L()@6C(1)@4L(2)@2|L()@3C(4)", 4))
+    cut = phases(instance)
+    assert cut is not None
+    assert [phase.lag for phase in cut] == [0, 1]
+    return bundle(solve(instance))
+
+
+def test_a_bundle_proves_each_partition_of_each_phase() -> None:
+    document = nested()
+    assert [phase["evidence"] for phase in document["phases"]] == [Upper.PARTITIONS] * 2
+    assert all(len(phase["partitions"]) == 1 for phase in document["phases"])
+    assert verify(document).outcome is Outcome.ACCEPTED
+
+
+def test_forged_phases_of_partitions_are_rejected() -> None:
+    def lower(document: Document) -> None:
+        document["phases"][0]["upper"] -= 1
+        document["phases"][0]["partitions"][0]["upper"] -= 1
+
+    def no_partitions(document: Document) -> None:
+        del document["phases"][0]["partitions"]
+
+    def nest(document: Document) -> None:
+        one = document["phases"][0]["partitions"][0]
+        one["partitions"] = [dict(one)]
+
+    def without_lag(document: Document) -> None:
+        result, upper = document["result"], document["result"]["upper"] - 1
+        result["upper"] = result["history"][-1]["upper"] = upper
+        result["lower"] = result["history"][-1]["lower"] = min(upper, result["lower"])
+
+    for change, reason in [
+        (lower, "is wrong"),
+        (no_partitions, "none are given"),
+        (nest, "unknown key 'partitions'"),
+        (without_lag, "lower bound says"),
+    ]:
+        verdict = verify(forged(nested(), change))
+        assert verdict.outcome is Outcome.REJECTED
+        assert reason in verdict.reason
+
+
+def test_what_a_phase_waits_for_at_its_beginning_is_part_of_the_sum() -> None:
+    """Here the barrier waits until the port is free, which the cut does not see."""
+    result = solve(asked(loaded(), ("L()@20C(1)@4L(2)@2|(3)L()@9L()@9C(4,5)@4", 8)))
+    assert result.bounds.lower == result.bounds.upper - 1
+
+    def lower(document: Document) -> None:
+        upper = document["result"]["upper"] - 1
+        document["result"]["upper"] = document["result"]["history"][-1]["upper"] = upper
+        document["result"]["status"] = "exact"
+
+    verdict = verify(forged(bundle(result), lower))
+    assert verdict.outcome is Outcome.REJECTED
+    assert "add up to" in verdict.reason
+
+
+def test_joined_schedules_begin_late_in_each_partition_by_itself() -> None:
+    instance = asked(PAIR, ("C()|C()L()", 3))
+    cut = phases(instance)
+    assert cut is not None
+    found = [solve(phase.instance).witness for phase in cut]
+    schedule = joining.joined(instance, cut, found)
+    assert isinstance(schedule, Schedule)
+    assert replay(instance, schedule) == brute_force(instance).upper
