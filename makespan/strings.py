@@ -86,9 +86,10 @@ def parse_string(letters: str, machine: Machine) -> Program:
     known = machine.capacities
     for position, letter, *_ in found:
         if letter not in known and letter != BARRIER:
+            hint = f"; {_NOTATION}" if letter in "()@+" else ""
             raise InputError(
                 f"instruction string: {letter!r} at position {position} is no unit class of machine"
-                f" {machine.name!r}; use {', '.join(known)}, and {BARRIER} for a barrier"
+                f" {machine.name!r}; use {', '.join(known)}, and {BARRIER} for a barrier{hint}"
             )
     program = Program.chain("".join(written.unit for written in found))
     if all(written.needs is None for written in found):
@@ -96,6 +97,7 @@ def parse_string(letters: str, machine: Machine) -> Program:
     return replace(program, timings=tuple(_timings(found, machine)))
 
 
+_NOTATION = "a latency or a stall stands behind parentheses, such as L()@400..900+2, with needs in them, such as C(1,2)"
 _WRITTEN = re.compile(r"(.)(?:\(([0-9,]*)\)(?:@([0-9]{1,9})(?:\.\.([0-9]{1,9}))?)?(?:\+([0-9]{1,9}))?)?")
 
 
@@ -123,6 +125,10 @@ def _timings(found: list[_Written], machine: Machine) -> Iterator[Timing]:
         where = f"instruction string: {unit!r} at position {position}"
         numbers = [number for number in (needs or "").split(",") if number]
         if any(len(number) > _MOST_DIGITS or not 1 <= int(number) <= instructions for number in numbers):
+            if not instructions:
+                raise InputError(
+                    f"{where} is the first instruction, which needs no result: write {unit}(), not ({needs})"
+                )
             raise InputError(f"{where} needs the results of instructions 1..{instructions} before it, not ({needs})")
         awaits = tuple(sorted({*awaited, *(int(number) - 1 for number in numbers)}))
         if unit == BARRIER:

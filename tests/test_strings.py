@@ -31,6 +31,10 @@ def test_white_space_in_a_string_is_ignored(string: str) -> None:
         ("CLX", "'X' at position 3 is no unit class of machine 'paper'; use C, L"),
         ("cl", "'c' at position 1 is no unit class"),
         ("C,L", "',' at position 2 is no unit class"),
+        (
+            "L@900C",
+            r"'@' at position 2 is no unit class of .*; a latency or a stall stands behind parentheses",
+        ),
         ("C\0L", r"'\\x00' at position 2 is no unit class"),
         ("C" * 1_000_001, "has 1000001 letters; the limit is 1000000"),
     ],
@@ -194,7 +198,7 @@ def test_letters_alone_block() -> None:
     ("string", "message"),
     [
         ("C()L(2)", "'L' at position 4 needs the results of instructions 1..1 before it, not (2)"),
-        ("C(1)", "'C' at position 1 needs the results of instructions 1..0 before it, not (1)"),
+        ("C(1)", "'C' at position 1 is the first instruction, which needs no result: write C(), not (1)"),
         ("C()@0", "'C' at position 1: a latency is a range from 1 to 100000, not (0, 0)"),
         ("C()@5..4", "a latency is a range from 1 to 100000, not (5, 4)"),
         ("C()+0", "a stall of 0 cycles"),

@@ -173,6 +173,11 @@ def instances(
 
         asked = kernel_question(str(source), input_format, warps=warps, **options)
         return tuple(NamedInstance(instance, str(source)) for instance in question.instances(asked, chosen))
+    if given & {"latencies", "dependences"}:
+        raise InputError(
+            "--latency and --dependences are for kernels; in a string write what an instruction needs, and its latency,"
+            " behind its letter, such as L()@400..900 C(1)"
+        )
     if given - {"blocks_per_sm"}:
         raise InputError("--string takes no options for kernels (--kernel, --profile, --loop-bound, --take, ...)")
     if warps is None:

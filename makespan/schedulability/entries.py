@@ -140,7 +140,9 @@ def tables(document: Mapping[str, object], key: str, most: int, *, needed: bool 
 def only(table: Mapping[str, object], known: Sequence[str], where: str) -> None:
     """Refuse keys that are not known: a misspelt one must not be silently without effect."""
     if unknown := [key for key in table if key not in known]:
-        raise InputError(f"{where}: unknown key {shown(unknown[0])}; known: {', '.join(known)}")
+        is_string = unknown[0] == "string" and "bundle" in known
+        remedy = "; give the bundle that 'makespan solve --string ... --bundle FILE.json' leaves" if is_string else ""
+        raise InputError(f"{where}: unknown key {shown(unknown[0])}{remedy}; known: {', '.join(known)}")
 
 
 def choice(value: object, kinds: type[Choice], what: str) -> Choice:

@@ -483,6 +483,11 @@ BAD_USAGE: dict[str, tuple[Sequence[str], str]] = {
     "unknown machine": ((*CL2, "--machine", "nope"), "unknown machine 'nope'; shipped: "),
     "missing machine": ((*CL2, "--machine", "no.toml"), "no.toml: cannot read the machine file: No such file"),
     "two machines": ((*CL2, "--machine", "paper", "--capacity", "C=1"), "--capacity and --machine exclude each other"),
+    "latency of a string": (
+        (*CL2, "--latency", "global=9"),
+        "--latency and --dependences are for kernels; in a string write what an instruction needs, and its latency,"
+        " behind its letter, such as L()@400..900 C(1)",
+    ),
     "kernel option": ((*CL2, "--kernel", "k"), "--string takes no options for kernels"),
 }
 

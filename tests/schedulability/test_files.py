@@ -193,6 +193,11 @@ def test_everything_in_a_toml_file_is_read_exactly(tmp_path: Path) -> None:
             f"priority = {10**15}",
             f": task a: priority must be a whole number of at most 1e9, not {10**15}",
         ),
+        (
+            "jitter",
+            "string",
+            ": task a: unknown key 'string'; give the bundle that 'makespan solve --string ... --bundle",
+        ),
         ("jitter", "jiter", ": task a: unknown key 'jiter'; known: name, period, deadline, jitter,"),
         (
             "clock =",
