@@ -118,7 +118,9 @@ def timed_code(
             " leave out --profile, --classes and --unknown"
         )
     found = operations(flow.kernel)
-    rows = [_row(flow, machine, table, number, name) for number, name in enumerate(found)]
+    needed = [None if is_barrier(instruction) else name for instruction, name in zip(flow.code, found, strict=True)]
+    _refuse_untimed(flow, machine, table, needed)
+    rows = [None if name is None else table[name] for name in needed]
     _refuse_open_ends(flow, machine, rows)
     units = tuple(None if row is None else row.unit for row in rows)
     latencies = [(1, 1) if row is None else (row.least, row.most or row.least) for row in rows]
@@ -132,18 +134,19 @@ def _cycles(operation: Operation) -> str:
     return str(operation.least) if operation.least == operation.most else f"{operation.least}..{operation.most}"
 
 
-def _row(flow: PtxFlow, machine: Machine, table: Mapping[str, Operation], number: int, name: str) -> Operation | None:
-    """How an instruction is served; None for a barrier of the block, which needs no unit."""
-    instruction = flow.code[number]
-    if is_barrier(instruction):
-        return None
-    where, row = f"{flow.kernel.file}:{instruction.line}: `{instruction}`", table.get(name)
-    if row is None:
-        raise InputError(
-            f"{where} is an operation {name}, which machine {machine.name!r} does not time;"
-            f" add [operations.{name}] to its file"
-        )
-    return row
+def _refuse_untimed(
+    flow: PtxFlow, machine: Machine, table: Mapping[str, Operation], needed: Sequence[str | None]
+) -> None:
+    """Every operation that a kernel needs is timed; those that the machine lacks are asked for at once."""
+    lacking = {name: at for at, name in reversed(list(enumerate(needed))) if name is not None and name not in table}
+    if not lacking:
+        return
+    names = sorted(lacking, key=lambda name: lacking[name])
+    at = lacking[names[0]]
+    raise InputError(
+        f"{flow.kernel.file}:{flow.code[at].line}: `{flow.code[at]}` is an operation {names[0]}, which machine"
+        f" {machine.name!r} does not time; add {', '.join(f'[operations.{name}]' for name in names)} to its file"
+    )
 
 
 def _refuse_open_ends(flow: PtxFlow, machine: Machine, rows: Sequence[Operation | None]) -> None:

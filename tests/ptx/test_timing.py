@@ -202,6 +202,11 @@ def test_what_the_machine_does_not_tell_is_asked_for() -> None:
         InputError, match=r"k.ptx:5: `tex.* is an operation texture, which machine 'timed' does not time"
     ):
         program("tex.2d.v4.f32.f32 {%f1, %f2, %f3, %f4}, [t, {%f5, %f6}];\nret;")
+    bare = replace(TIMED, operations=tuple(row for row in TIMED.operations if row.name == "branch"))
+    with pytest.raises(
+        InputError, match=r"k.ptx:5: .* operation int, .*; add \[operations.int\], \[operations.global\] to"
+    ):
+        program("add.s32 %r2, %r2, 1;\nld.u32 %r1, [%rd1];\nadd.s32 %r2, %r2, 1;\nret;", machine=bare, latencies=None)
     with pytest.raises(InputError, match="leave out --profile, --classes and --unknown"):
         program("ret;", profile="modern")
     with pytest.raises(InputError, match=r"machine 'paper' does not time the operation global; it times classes"):
