@@ -8,9 +8,10 @@ from makespan.engines import joining, partitioned, portfolio
 from makespan.engines.construct import greedy
 from makespan.engines.limits import Limits
 from makespan.errors import InputError
+from makespan.feature import MULTIPROCESSOR
 from makespan.instance import Instance
 from makespan.machine.values import shown
-from makespan.result import Bounds, Result, Step, Upper, UpperBound
+from makespan.result import Bounds, Result, Status, Step, Upper, UpperBound
 from makespan.schedule import Schedule
 from makespan.simulate import replay
 
@@ -42,7 +43,27 @@ def solve(
     cut = phases(instance) if instance.has_barriers else None
     if cut is None:
         return _whole(instance, backend, budget, best_case=best_case)
-    return _by_phases(instance, cut, backend, best_case, budget)
+    if not MULTIPROCESSOR & instance.features.keys():
+        return _by_phases(instance, cut, backend, best_case, budget)
+    found = _by_phases(instance, cut, backend, best_case, budget.part(0.5))
+    if budget.expired or _is_exact(found):
+        return found
+    # where schedules of phases cannot be joined, or begin less late than they might, all states may know more
+    whole = _whole(instance, backend, budget, best_case=best_case)
+    return whole if _is_within(whole, found) else found
+
+
+def _is_exact(result: Result) -> bool:
+    best = result.best_case
+    return result.status is Status.EXACT and (best is None or best.status is Status.EXACT)
+
+
+def _is_within(one: Result, other: Result) -> bool:
+    """Whether the intervals of `one` say at least as much."""
+    pairs = [(one.bounds, other.bounds)]
+    if one.best_case is not None and other.best_case is not None:
+        pairs.append((one.best_case, other.best_case))
+    return all(inner & outer == inner for inner, outer in pairs)
 
 
 def _whole(instance: Instance, backend: str, budget: Limits, *, best_case: bool) -> Result:
