@@ -72,7 +72,8 @@ def cycles(count: int) -> str:
 
 def pessimistic_name(machine: Machine) -> str:
     """`M^L + M^C`, as its authors call it, for the two classes that they have; else what it is."""
-    return PAPERS_NAME if set(machine.capacities) == {"C", "L"} else "pessimistic bound"
+    is_papers = set(machine.capacities) == {"C", "L"} and machine.partitions == 1 and not machine.resources
+    return PAPERS_NAME if is_papers else "pessimistic bound"
 
 
 def _about_latencies(machine: Machine, notes: Sequence[str]) -> Iterator[str]:
@@ -80,7 +81,9 @@ def _about_latencies(machine: Machine, notes: Sequence[str]) -> Iterator[str]:
     given = [note.removeprefix(GIVEN_LATENCY).partition(";")[0] for note in notes if note.startswith(GIVEN_LATENCY)]
     given += [found[1] for note in notes if (found := _NARROWED.match(note))]
     if given:
-        yield f"if {' and '.join(given)}"
+        further = [re.sub("( takes|(?<=[0-9]) cycles?)", "", said) if " takes " in said else said for said in given[1:]]
+        *others, last = [given[0], *further]
+        yield f"if {', '.join(others)} and {last}" if others else f"if {last}"
     if any(note.startswith(f"{BY_OPERATION} of machine ") for note in notes):
         return
     named = [note.removeprefix(UNTIMED).partition(":")[0].strip() for note in notes if note.startswith(UNTIMED)]

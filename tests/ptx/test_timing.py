@@ -221,7 +221,7 @@ def test_a_verdict_says_what_was_given() -> None:
     less = program(body, latencies=given_latencies(["global=8..9", "fp32=4"]), dependences=Dependences.BLOCKING)
     assert caveats(TIMED, less.assumptions) == (
         "for the PTX as written", "with every result waited for",
-        "if fp32 takes 4 cycles and global takes 8..9 cycles, less than the machine says",
+        "if fp32 takes 4 cycles and global 8..9, less than the machine says",
     )  # fmt: skip
 
 

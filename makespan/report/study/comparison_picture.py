@@ -12,6 +12,7 @@ from makespan.report.pictures import FASTEST, GREY, INK, LINES, PESSIMISTIC, PRO
 from makespan.report.study.comparison import counts, subject, summary
 from makespan.result import Bounds, Status
 from makespan.study.comparison import Comparison, Found, Point
+from makespan.wording import PAPERS_NAME, pessimistic_name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -65,7 +66,7 @@ def _curves(comparison: Comparison) -> "Figure":
     first, last = comparison.warps[0], comparison.warps[-1]
     beside = max(0.6, 0.015 * (last - first))
     cycles.set_xlim(first - beside, last + beside)
-    percent.set_ylabel("M$^L$ + M$^C$ above\nthe worst case (%)")
+    percent.set_ylabel(f"{formula(pessimistic_name(comparison.machine))} above\nthe worst case (%)")
     percent.set_xlabel("warps")
     figure.legend(handles=_keys(comparison), loc="upper left", bbox_to_anchor=(0.08, 0.865), ncols=3, frameon=False)
     return figure
@@ -76,8 +77,8 @@ def _head(figure: "Figure", comparison: Comparison, height: float) -> None:
     title: dict[str, Any] = {"size": 13, "weight": "bold", "color": INK}
     figure.text(0.02, 1 - 0.3 / height, formula(summary(comparison)), va="center", **title)
     proven = f"{counts(comparison)}; proven for every work-conserving scheduler"
-    for down, line in ((0.6, cut(subject(comparison))), (0.83, proven)):
-        figure.text(0.02, 1 - down / height, line, va="center", color=GREY, parse_math=False)
+    for down, line in ((0.6, subject(comparison)), (0.83, proven)):
+        figure.text(0.02, 1 - down / height, cut(line), va="center", color=GREY, parse_math=False)
 
 
 def _draw_cycles(axes: "Axes", points: Sequence[Point], size: float) -> None:
@@ -127,7 +128,7 @@ def _keys(comparison: Comparison) -> "list[Line2D]":
     """The legend: only what occurs."""
     from matplotlib.lines import Line2D
 
-    found = comparison.found
+    found, name = comparison.found, pessimistic_name(comparison.machine)
     keys = []
     if found:
         keys.append(
@@ -139,7 +140,7 @@ def _keys(comparison: Comparison) -> "list[Line2D]":
                 mfc="none",
                 mec=PESSIMISTIC,
                 mew=1.1,
-                label="M$^L$ + M$^C$, the pessimistic bound",
+                label="M$^L$ + M$^C$, the pessimistic bound" if name == PAPERS_NAME else name,
             )
         )
     keys += _interval_keys([one.worst for one in found], PROVEN, _EXACT, "worst case")
@@ -195,7 +196,7 @@ def _heat_map(comparison: Comparison) -> "Figure":
         _draw_cell(axes, point, (comparison.warps.index(point.warps), rows.index(point.value)), cell, colours, scale)
     axes.set(xlim=(-0.5, columns - 0.5), ylim=(-0.5, len(rows) - 0.5), xlabel="warps")
     _ticks(axes, comparison)
-    _scale(figure, axes, colours, scale)
+    _scale(figure, axes, colours, scale, formula(pessimistic_name(comparison.machine)))
     keys = _cell_keys(comparison)
     if keys:
         figure.legend(handles=keys, loc="lower left", ncols=2, frameon=False, bbox_to_anchor=(0.01, 0.0))
@@ -252,7 +253,7 @@ def _ticks(axes: "Axes", comparison: Comparison) -> None:
         side.set_visible(False)
 
 
-def _scale(figure: "Figure", axes: "Axes", colours: "Colormap", scale: "Normalize") -> None:
+def _scale(figure: "Figure", axes: "Axes", colours: "Colormap", scale: "Normalize", pessimistic: str) -> None:
     from matplotlib.cm import ScalarMappable
 
     place = axes.get_position()
@@ -260,7 +261,7 @@ def _scale(figure: "Figure", axes: "Axes", colours: "Colormap", scale: "Normaliz
         (place.x1 + 0.15 / figure.get_figwidth(), place.y0, 0.2 / figure.get_figwidth(), place.height)
     )
     bar = figure.colorbar(ScalarMappable(scale, colours), cax=beside)
-    bar.set_label("M$^L$ + M$^C$ above the worst case (%)")
+    bar.set_label(f"{pessimistic} above the worst case (%)")
     bar.outline.set_visible(False)
 
 

@@ -180,6 +180,14 @@ def test_titles_write_the_pessimistic_bound_as_the_axes_do(tmp_path: Path) -> No
         assert "M^L + M^C" not in " ".join(text.get_text() for text in figure.findobj(Text))
 
 
+def test_a_picture_of_partitions_does_not_speak_of_the_bound_of_the_paper() -> None:
+    for comparison in (grid(), curve()):
+        on_partitions = replace(comparison, machine=replace(comparison.machine, partitions=2))
+        shown = " ".join(text.get_text() for text in figure_of(on_partitions).findobj(Text))
+        assert "pessimistic bound" in shown
+        assert "M$^" not in shown
+
+
 def test_a_cell_of_a_heat_map_says_what_is_proven(tmp_path: Path) -> None:
     shown = drawn(grid(), tmp_path)
     assert shown.count(">20.0<") == 3  # the third one is of the scale
