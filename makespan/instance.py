@@ -194,7 +194,8 @@ class Instance:
             model += ("each instruction takes any latency of the range of its class",)
         if self.has_barriers:
             where = "all warps are in one block" if self.blocks == 1 else f"the warps are in {self.blocks} blocks"
-            model += (f"{where}; at a barrier a warp waits for the others of its block, those that have ended aside",)
+            waits = "at a barrier a warp waits for the others of its block, those that have ended aside"
+            model += (f"{where}; {waits}, and to pass it takes no time",)
         return model + tuple(dict.fromkeys(note for group in self.groups for note in group.program.assumptions))
 
     def _caveats(self) -> Iterator[str]:
