@@ -175,7 +175,7 @@ class Instance:
             ),
             *self._caveats(),
         )
-        if machine.resources:
+        if any(unit.uses for unit in machine.units):
             held = ", ".join(f"{unit.name}+{use}" for unit in machine.units for use in unit.uses)
             named = ", ".join(map(str, machine.resources))
             model += (f"resources {named}; {held}: X+r/I is a class X that holds a port of r for I cycles besides",)

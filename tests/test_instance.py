@@ -5,7 +5,7 @@ from hypothesis import given
 
 from makespan.errors import InputError
 from makespan.instance import MAX_WARPS, Group, Instance
-from makespan.machine import PAPER, Machine, find
+from makespan.machine import PAPER, Machine, Resource, UnitClass, find
 from makespan.program import Program
 from makespan.strings import parse_string
 from makespan.wording import caveats
@@ -84,3 +84,8 @@ def test_latencies_of_a_string_are_among_its_assumptions() -> None:
         "latencies of instructions that are not those of their class: L 2..3, L 9; each takes any of its range,"
         " all others any of the range of their class" in assumptions
     )
+
+
+def test_resources_that_no_class_uses_are_no_assumption() -> None:
+    machine = Machine("m", (UnitClass("C", 1),), resources=(Resource("idle", 1),))
+    assert not [note for note in Instance.of("C", 1, machine).assumptions if "idle" in note]
