@@ -211,6 +211,17 @@ def test_a_partitioned_machine_by_hand() -> None:
     assert verify(lower).outcome is not Outcome.ACCEPTED
 
 
+def test_what_other_partitions_hold_of_shared_ports_is_needed() -> None:
+    """Each of two partitions has one warp; both come to the shared M in the same cycle, and one of them waits."""
+    slow = Latency(4, 4)
+    units = UnitClass("C", 1, 2, slow), UnitClass("L", 1, 2, slow), UnitClass("M", 1, 1, Latency(5, 5), shared=True)
+    one = Instance.of("CLM", 2, Machine("two", units, 1, partitions=2))
+    found = theorem_e(one)
+    assert found is not None
+    assert found.upper == (4 + 4 + 5) + 1 == brute_force(one).upper
+    assert pairs.bound(one, found.weights) == found.upper
+
+
 # Gaps
 
 
