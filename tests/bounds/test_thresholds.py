@@ -222,6 +222,18 @@ def test_what_other_partitions_hold_of_shared_ports_is_needed() -> None:
     assert pairs.bound(one, found.weights) == found.upper
 
 
+def test_what_the_last_finisher_holds_itself_is_needed() -> None:
+    """It fills one of two ports, the other warp the other one; without what it holds the bound would be 28."""
+    either = Use(("bus", "pipe"), 9, 9)
+    units = UnitClass("C", 1, 2), UnitClass("L", 1, 2), UnitClass("M", 1, uses=(either,))
+    machine = Machine("m", units, 1, resources=(Resource("bus", 1), Resource("pipe", 1)))
+    one = Instance.merged([(Program.chain("MMLMC"), 1), (Program.chain("MMMM"), 1)], machine)
+    found = theorem_e(one)
+    assert found is not None
+    assert 28 < brute_force(one).upper == 29 <= found.upper
+    assert pairs.bound(one, found.weights) == found.upper
+
+
 # Gaps
 
 
