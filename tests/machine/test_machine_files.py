@@ -538,6 +538,11 @@ def test_the_example_of_two_partitions_is_small_enough_to_enumerate() -> None:
         assert brute_force(Instance.of(parse_string(string, machine), 2, machine)) == Bounds(8, 14), string
 
 
+def test_the_example_times_what_every_kernel_does() -> None:
+    timed = {operation.name for operation in read(EXAMPLE).machine.operations}
+    assert {"parameter", "special", "int", "predicate", "branch", "global"} <= timed
+
+
 # Command line
 
 
