@@ -103,7 +103,7 @@ def timed(machine: Machine, given: Mapping[str, GivenRange]) -> dict[str, Operat
 def narrowed(machine: Machine, given: Mapping[str, GivenRange]) -> Machine:
     """The machine whose ranges of intervals are no larger than given; the caveats say so. Fixed intervals stay.
 
-    >>> from makespan.machine import Resource, Use
+    >>> from makespan.machine import Resource, UnitClass, Use
     >>> loads = UnitClass("L", 1, uses=(Use(("memory",), 1, 32),))
     >>> machine = narrowed(Machine("m", (loads,), resources=(Resource("memory", 1),)), {"memory": GivenRange(None, 4)})
     >>> print(*machine.units, *machine.caveats)
