@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from makespan.machine import INTERVAL_AS_GIVEN, ONE_CYCLE, UNPARTITIONED, UNTIMED, Machine, Scheduler
 
 PAPERS_NAME = "M^L + M^C"
+ALONE_NAME = "theorem 1S"
 AS_WRITTEN = "the hardware executes the PTX as it is written"
 PATH_ONLY = "this path only, not a worst case over inputs"
 TRUSTED_BOUNDS = "loop bounds trusted against the code"
@@ -70,10 +71,23 @@ def cycles(count: int) -> str:
     return f"{count} cycle" if count == 1 else f"{count} cycles"
 
 
-def pessimistic_name(machine: Machine) -> str:
-    """`M^L + M^C`, as its authors call it, for the two classes that they have; else what it is."""
-    is_papers = set(machine.capacities) == {"C", "L"} and machine.partitions == 1 and not machine.resources
-    return PAPERS_NAME if is_papers else "pessimistic bound"
+def pessimistic_name(machine: Machine, *, runs_ahead: bool = False) -> str:
+    """`M^L + M^C`, as its authors call it, for the two classes that they have; else what it is.
+
+    >>> from makespan.machine import PAPER
+    >>> pessimistic_name(PAPER), pessimistic_name(PAPER, runs_ahead=True)
+    ('M^L + M^C', 'theorem 1S')
+    """
+    if runs_ahead or machine.partitions > 1 or machine.resources:
+        return ALONE_NAME
+    return PAPERS_NAME if set(machine.capacities) == {"C", "L"} else "pessimistic bound"
+
+
+def pessimistic_words(name: str) -> str:
+    """What the bound of this name adds up."""
+    return (
+        "one warp alone, and what keeps it waiting" if name == ALONE_NAME else "what each class needs alone, added up"
+    )
 
 
 def _about_latencies(machine: Machine, notes: Sequence[str]) -> Iterator[str]:

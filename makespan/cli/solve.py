@@ -197,7 +197,8 @@ class _Form:
 
 
 def _rows(asked: Sequence[NamedInstance], gate: Deadline | None, *, best: bool) -> Rows:
-    names = list(dict.fromkeys(pessimistic_name(question.instance.machine) for question in asked))
+    each = (question.instance for question in asked)
+    names = list(dict.fromkeys(pessimistic_name(one.machine, runs_ahead=one.runs_ahead) for one in each))
     remark = "" if gate is None else f"{'deadline':<{_WIDTH_OF_OUTCOME}}"
     remark += "name" if any(question.name for question in asked) else ""
     return Rows(names[0] if len(names) == 1 else "pessimistic bound", best, remark)

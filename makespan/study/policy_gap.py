@@ -13,7 +13,7 @@ from makespan.instance import Instance
 from makespan.result import Bounds, Result, Step
 from makespan.schedule import Schedule
 from makespan.simulate import POLICIES, Choices, replay, run
-from makespan.wording import pessimistic_name
+from makespan.wording import pessimistic_name, pessimistic_words
 
 ONE_RUN = "one run, not a bound"
 
@@ -56,13 +56,8 @@ class PolicyGap:
         evidence = f"every work-conserving scheduler; at most {worst.upper} by {self.result.upper_evidence}"
         yield Row("worst case", "proven", worst.lower, worst.upper, evidence)
         bound = self.result.pessimistic
-        yield Row(
-            pessimistic_name(self.result.instance.machine),
-            "bound",
-            bound,
-            bound,
-            "what each class needs alone, added up",
-        )
+        name = pessimistic_name(self.result.instance.machine, runs_ahead=self.result.instance.runs_ahead)
+        yield Row(name, "bound", bound, bound, pessimistic_words(name))
 
 
 def one_run(instance: Instance, policy: str, choices: Choices) -> Schedule:

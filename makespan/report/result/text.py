@@ -7,7 +7,7 @@ from makespan.report.result.document import bound_of_any_units
 from makespan.report.schedule.explanation import explain, words
 from makespan.result import Anomaly, Bounds, Result, Status, outlasted
 from makespan.schedulability.gate import Deadline, Outcome
-from makespan.wording import PAPERS_NAME, cycles, pessimistic_name, scope
+from makespan.wording import PAPERS_NAME, cycles, pessimistic_name, pessimistic_words, scope
 
 
 def verdict(result: Result) -> str:
@@ -58,11 +58,11 @@ def report(result: Result, remarks: Iterable[str] = (), *, width: int = WIDTH) -
 
 def bound_rows(result: Result) -> Iterator[tuple[str, str, str]]:
     """What bounds the worst case: its name, the cycles, and why."""
-    name = pessimistic_name(result.instance.machine)
+    name = pessimistic_name(result.instance.machine, runs_ahead=result.instance.runs_ahead)
     what = "pessimistic: " if name == PAPERS_NAME else ""
     yield "at least", str(result.bounds.lower), "a schedule that takes so long, replayed"
     yield "at most", str(result.bounds.upper), f"proven by {result.upper_evidence}"
-    yield name, str(result.pessimistic), f"{what}what each class needs alone, added up; {excess(result)}"
+    yield name, str(result.pessimistic), f"{what}{pessimistic_words(name)}; {excess(result)}"
     for name, value, why in outlasting(result):
         yield name, str(value), why
     if result.best_case is not None:

@@ -179,7 +179,8 @@ def _figure(chart: _Chart) -> "Figure":
     left = 2 * _MARGIN + 12 * max(map(len, names))
     width = max(left + chart.scale.width + 2 * _MARGIN, _NARROWEST)
     inside = width - 2 * _MARGIN
-    key_rows = -(-len(chart.keys) // (inside // _KEY))
+    key = max(_KEY, 12 * max(len(str(patch.get_label())) for patch in chart.keys) - 23)
+    key_rows = -(-len(chart.keys) // (inside // key))
     lines = [(line, _TITLE_LINE, _BOLD) for line in _lines(chart.title, inside, **_BOLD)]
     lines += [(line, _LINE, _PLAIN) for line in _lines(chart.subtitle, inside, **_PLAIN)]
     header = _MARGIN + sum(down for _, down, _ in lines) + _LINE * key_rows
