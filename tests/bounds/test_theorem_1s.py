@@ -17,7 +17,7 @@ from makespan.bounds.gates import Gate, Ports
 from makespan.errors import UnsupportedError
 from makespan.instance import Instance
 from makespan.machine import Assignment, Latency, Machine, Resource, UnitClass, Use
-from makespan.program import Program, Timing
+from makespan.program import Place, Program, Timing
 from makespan.result import Anomaly, outlasted
 from makespan.schedule import Schedule
 from makespan.strings import parse_string
@@ -85,6 +85,16 @@ PIPES = Machine(
 PENDING = question("C()@5|C(1)", 1, machine())
 HELD = question("C|C", 1, machine(interval=3))
 BESIDE = question("C", 3, machine())
+DIFFERENT = Instance.merged([(Program.chain("CCCC"), 2), (Program.chain("C"), 1)], machine())
+JOINED = Instance.of(
+    Program(
+        (Place("C", (2,)), Place("C", (2,)), Place("C", (3,))),
+        (0, 1),
+        timings=(Timing(1, (9, 9), (0,)), Timing(1, (2, 2), (1,)), Timing(1, (1, 1), (), (0, 1))),
+    ),
+    1,
+    machine(),
+)
 SHARED = question("C()@4", 2, machine(interval=2, shared=True))
 SLOT = question("C()@3", 4, machine(2, width=1))
 ALTERNATIVES = question("C", 3, PIPES)
@@ -99,6 +109,8 @@ BLOCKS = question("C()|C()", 4, Machine("one port", (UnitClass("C", 1),)), block
         (PENDING, 6, 6),  # issued in 0, at the barrier in 1, the next one in 5
         (HELD, 4, 4),  # the port is free again in 3
         (BESIDE, 2, 2),
+        (DIFFERENT, 8, 8),  # the longer ones in one partition
+        (JOINED, 10, 10),  # by the path with the later result
         (SHARED, 6, 6),
         (SLOT, 4, 4),
         (ALTERNATIVES, 4, 6),
@@ -128,6 +140,8 @@ _CHARGE, _GATES, _OTHERS, _OF = Ports.charge, Ports.gates, theorem._Crowd.others
         (PENDING, theorem, "residues", lambda program, todo: {}),
         (HELD, theorem, "_occupied", lambda instance, ports, segments: [{}, {}]),
         (BESIDE, theorem._Crowd, "others", lambda self, *held: _OTHERS(self._replace(beside=0), *held)),
+        (DIFFERENT, theorem._Crowd, "others", lambda self, here, elsewhere: [self.beside * min(here)] * len(here)),
+        (JOINED, alone, "_latest", lambda one, other: other),
         (SHARED, Ports, "of", lambda machine: _OF(machine)._replace(shared=frozenset())),
         (SHARED, gates, "over_cycles", lambda ends, value, since: value(since)),
         (SLOT, Ports, "gates", _without(lambda gate: gate == (SLOTS,))),
