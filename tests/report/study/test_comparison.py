@@ -184,7 +184,7 @@ def test_a_picture_of_partitions_does_not_speak_of_the_bound_of_the_paper() -> N
     for comparison in (grid(), curve()):
         on_partitions = replace(comparison, machine=replace(comparison.machine, partitions=2))
         shown = " ".join(text.get_text() for text in figure_of(on_partitions).findobj(Text))
-        assert "pessimistic bound" in shown
+        assert "theorem 1S" in shown
         assert "M$^" not in shown
 
 
