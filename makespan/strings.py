@@ -13,7 +13,7 @@ stand `@` with the latency, N or N..M, if it is not that of the class, and `+` w
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -67,7 +67,7 @@ class _Document(msgspec.Struct, forbid_unknown_fields=True):
     instance: list[_Record] = []
 
 
-def parse_string(letters: str, machine: Machine) -> Program:
+def parse_string(text: str, machine: Machine) -> Program:
     """The program of an instruction string; white space in it is ignored, and `|` is a barrier.
 
     >>> parse_string("L()C(1)@4", Machine.of({"C": 1, "L": 1})).timings[1]
@@ -77,24 +77,29 @@ def parse_string(letters: str, machine: Machine) -> Program:
         InputError: an empty string, a letter that is no unit class of `machine`, or a timing that is none; names the
             position.
     """
-    string = "".join(letters.split())
+    string = "".join(text.split())
     if not string:
         raise InputError("the instruction string is empty; write one letter per instruction, such as CLLC")
-    found = [_Written(at, letter) for at, letter in enumerate(string, start=1)] if "(" not in string else None
-    if len(found := found or list(_written(string))) > MAX_PLACES:
-        raise InputError(f"the instruction string has {len(found)} letters; the limit is {MAX_PLACES}")
+    letters = len(string) if "(" not in string else sum(1 for _ in _WRITTEN.finditer(string))
+    if letters > MAX_PLACES:
+        raise InputError(f"the instruction string has {letters} letters; the limit is {MAX_PLACES}")
+    if "(" not in string:
+        _check_letters(enumerate(string, start=1), machine)
+        return Program.chain(string)
+    found = [_Written(at.start() + 1, *at.groups()) for at in _WRITTEN.finditer(string)]
+    _check_letters(((written.position, written.unit) for written in found), machine)
+    return replace(Program.chain("".join(written.unit for written in found)), timings=tuple(_timings(found, machine)))
+
+
+def _check_letters(letters: Iterable[tuple[int, str]], machine: Machine) -> None:
     known = machine.capacities
-    for position, letter, *_ in found:
+    for position, letter in letters:
         if letter not in known and letter != BARRIER:
             hint = f"; {_NOTATION}" if letter in "()@+" else ""
             raise InputError(
                 f"instruction string: {letter!r} at position {position} is no unit class of machine"
                 f" {machine.name!r}; use {', '.join(known)}, and {BARRIER} for a barrier{hint}"
             )
-    program = Program.chain("".join(written.unit for written in found))
-    if all(written.needs is None for written in found):
-        return program
-    return replace(program, timings=tuple(_timings(found, machine)))
 
 
 _NOTATION = "a latency or a stall stands behind parentheses, such as L()@400..900+2, with needs in them, such as C(1,2)"
@@ -110,10 +115,6 @@ class _Written(NamedTuple):
     least: str | None = None
     most: str | None = None
     stall: str | None = None
-
-
-def _written(string: str) -> Iterator[_Written]:
-    return (_Written(found.start() + 1, *found.groups()) for found in _WRITTEN.finditer(string))
 
 
 def _timings(found: list[_Written], machine: Machine) -> Iterator[Timing]:
