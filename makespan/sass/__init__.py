@@ -1,0 +1,23 @@
+"""Machine code front end: from a cubin to the programs of its warps, timed by the control bits of its compiler.
+
+    module = sass.read(Path("saxpy.cubin"))   # words  -> Module
+    kernel = module.kernel("saxpy")           #        -> Kernel
+    program = sass.program(kernel, machine=…) # Kernel -> Program, an automaton with its assumptions
+
+What a launch, loop bounds, traces and the like are is said in `makespan.flow`.
+"""
+
+from makespan.sass.control import Control, control, with_control
+from makespan.sass.module import Address, Instruction, Kernel, Module, Parameter, Resources
+
+__all__ = [
+    "Address",
+    "Control",
+    "Instruction",
+    "Kernel",
+    "Module",
+    "Parameter",
+    "Resources",
+    "control",
+    "with_control",
+]
