@@ -11,6 +11,7 @@ from makespan.errors import InputError
 from makespan.machine import tables
 from makespan.machine.tables import OF_FILE, Datum
 from makespan.machine.values import (
+    MAX_PARTITIONS,
     UNPARTITIONED,
     UNTIMED,
     Assignment,
@@ -156,7 +157,7 @@ def machine_file(document: Mapping[str, Any], stem: str) -> MachineFile:
     """The machine of a document, which is called `stem` if it does not name itself."""
     tables.only(document, OF_FILE | _VALUES | set(_FIGURES), "")
     texts = {key: printable(document[key], key) if key in document else None for key in _TEXTS}
-    data = [tables.figure("partitions", document["partitions"])] if "partitions" in document else []
+    data = [tables.figure("partitions", document["partitions"], MAX_PARTITIONS)] if "partitions" in document else []
     resources = [tables.resource(*item) for item in _items(document, "resources", "memory = { capacity = 1 }")]
     operations = [tables.operation(*item) for item in _items(document, "operations", '[operations.int] class = "C"')]
     if "units" not in document:

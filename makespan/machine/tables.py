@@ -61,10 +61,10 @@ def figures(table: str, given: object, known: Mapping[str, str]) -> Iterator[Dat
         yield figure(f"{table}.{key}", number)
 
 
-def figure(where: str, given: object) -> Datum:
+def figure(where: str, given: object, most: int = MAX_FIGURE) -> Datum:
     """A whole number with its source."""
     found = _number(where, given, _NO_ORIGIN)
-    check_whole(found.value, where, MAX_FIGURE)
+    check_whole(found.value, where, most)
     return found
 
 

@@ -22,23 +22,23 @@ from tests.oracle import brute_force
 from tests.strategies import instances, multiprocessor_instances, paper_instances
 
 
-@given(instances())
-def test_auto_closes_the_gap_on_small_instances(instance: Instance) -> None:
+def _closes_the_gap(instance: Instance) -> None:
     truth = brute_force(instance)
     result = solve(instance, best_case=True)
     assert result.bounds == Bounds(truth.upper, truth.upper)
     assert result.best_case == Bounds(truth.lower, truth.lower)
     assert replay(instance, result.witness) == truth.upper
+
+
+@given(instances())
+def test_auto_closes_the_gap_on_small_instances(instance: Instance) -> None:
+    _closes_the_gap(instance)
 
 
 @settings(max_examples=10)
 @given(multiprocessor_instances())
 def test_auto_closes_the_gap_on_small_multiprocessors(instance: Instance) -> None:
-    truth = brute_force(instance)
-    result = solve(instance, best_case=True)
-    assert result.bounds == Bounds(truth.upper, truth.upper)
-    assert result.best_case == Bounds(truth.lower, truth.lower)
-    assert replay(instance, result.witness) == truth.upper
+    _closes_the_gap(instance)
 
 
 @settings(max_examples=10)
