@@ -6,6 +6,7 @@ follows from the graph is asked for here: loops and their bounds, which branches
 networkx is imported when the first graph is asked for, numpy when threads are told apart.
 """
 
+from makespan.flow.analysis import Analysis
 from makespan.flow.branches import SIDES, BranchInfo, Step, branch_infos, read_trace, takes
 from makespan.flow.computation import Computation, Source
 from makespan.flow.dataflow import influential
@@ -27,7 +28,7 @@ from makespan.flow.instruction_set import (
     Transfer,
 )
 from makespan.flow.loop_bound import Bound, GivenBound, given_bound, loop_bounds, read_bounds
-from makespan.flow.loop_info import LoopInfo, bounds_for, bounds_template, loop_infos
+from makespan.flow.loop_info import LoopInfo, loop_infos
 from makespan.flow.loops import Loop, Nest, nest
 from makespan.flow.paths import refuse_unbounded
 from makespan.flow.programs import Paths, Warps
@@ -41,6 +42,7 @@ __all__ = [
     "SIDES",
     "UNIFORM",
     "WARP_LANES",
+    "Analysis",
     "Barrier",
     "Block",
     "Bound",
@@ -80,8 +82,6 @@ __all__ = [
     "TooLongError",
     "Transfer",
     "Warps",
-    "bounds_for",
-    "bounds_template",
     "branch_infos",
     "closure",
     "decided",
