@@ -23,6 +23,7 @@ from makespan.schedule import Schedule
 from makespan.simulate import Choices
 from makespan.study.policy_gap import PolicyGap, Row
 from makespan.verify import digest
+from makespan.wording import pessimistic_name, pessimistic_words
 
 if TYPE_CHECKING:
     from makespan.flow import LoopInfo
@@ -87,12 +88,13 @@ def page_data(gap: PolicyGap, context: Context, evidence: str) -> dict[str, Any]
     result = gap.result
     instance, witness = result.instance, result.witness
     traced = _traced(instance, witness)
-    explained = explain(instance, witness)
+    explained, name = explain(instance, witness), pessimistic_name(instance.machine, runs_ahead=instance.runs_ahead)
     content: dict[str, Any] = {
         "schema": SCHEMA,
         "name": visible(context.name),
         "verdict": text.verdict(result),
         "subject": visible(text.subject(result)),
+        "bound": {"name": name, "remark": pessimistic_words(name)},
         "result": {**document(result), "explanation": explanation_document(explained)},
         "explanation": sentence(explained),
         "verification": None if context.verdict is None else _verification(context.verdict),

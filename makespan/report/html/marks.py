@@ -76,7 +76,7 @@ def ladder(rows: Sequence[Mapping[str, Any]], layout: Layout) -> Ladder:
     def rung(number: int, row: Mapping[str, Any]) -> Rung:
         y = layout.row * (number + (0.62 if layout.stacked else 0.5))
         name_at = (left + 4, y - 12) if layout.stacked else (left - 8, y + 4)
-        text_at = (layout.width, y - 12) if layout.stacked else (x(row["upper"]) + 11, y + 4)
+        text_at = (layout.width - 1, y - 12) if layout.stacked else (x(row["upper"]) + 11, y + 4)
         text = interval(row["lower"], row["upper"])
         return Rung(y, row["name"], row["kind"], x(row["lower"]), x(row["upper"]), text, name_at, text_at)
 

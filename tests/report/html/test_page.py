@@ -33,7 +33,7 @@ from makespan.schedule import Schedule
 from makespan.simulate import POLICIES, run
 from makespan.simulate.statistics import statistics
 from makespan.strings import NamedInstance
-from makespan.study.policy_gap import enclosing
+from makespan.study.policy_gap import PolicyGap, enclosing
 from makespan.verify import Outcome, Verdict, digest
 from tests.forgery import certificate
 from tests.pages import (
@@ -104,6 +104,14 @@ def test_the_pessimistic_bound_is_written_with_superscripts_everywhere() -> None
     assert not [text for text in shown if "M^L" in text]
     figures = [element for element in page().all("svg") if "figure" in (element.attributes.get("class") or "")]
     assert any("ML + MC" in figure.words for figure in figures)
+
+
+def test_the_bound_for_comparison_has_the_name_that_fits_its_machine() -> None:
+    instance = Instance.of("CL", 3, Machine("halves", Machine.of({"C": 1, "L": 1}).units, partitions=2))
+    found = PolicyGap(solve(instance, best_case=True), {"lrr": run(instance, "lrr").makespan})
+    shown = [read(render(page_data(of, CONTEXT, EVIDENCE))).all("header")[0].words for of in (gap(), found)]
+    assert ["ML + MC" in words for words in shown] == [True, False]
+    assert ["theorem 1S" in words for words in shown] == [False, True]
 
 
 def test_every_figure_stands_there_for_a_wide_and_for_a_narrow_window() -> None:
