@@ -10,28 +10,26 @@ import os
 import re
 import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 from dataclasses import replace
-from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
+from makespan import tool
 from makespan.errors import InputError, ParseError
-from makespan.ptx import limited, nvrtc
+from makespan.ptx import nvrtc
 from makespan.ptx.module import KEEP_HINT, Compilation, Kernel, Module
 from makespan.ptx.parser import MAX_BYTES, decode, parse
 from makespan.ptx.signature import signatures
 from makespan.text_file import claim_output, read_bytes, refuse_utf16
+from makespan.tool import SECONDS, head, printable, wheel_roots
 
 DEFAULT_ARCH = "compute_75"
 """The oldest architecture that the compilers of CUDA 10 to 13 all know."""
 
 MAX_SOURCE_BYTES = 16 * 2**20
 MAX_LOG_BYTES = 2**20
-MAX_MEMORY_BYTES = 4 * 2**30
-SECONDS = 60.0
 
 _SOURCE, _OUTPUT, _LOG, _INCLUDE = "source.cu", "output.ptx", "log.txt", "include"
 _ARCH = re.compile(r"compute_[1-9][0-9]{1,2}[af]?")
@@ -80,7 +78,7 @@ def read(path: Path, *, arch: str | None = None, keep: Path | None = None, secon
         raise InputError(f"{chosen[:40]!r} is no virtual architecture; expected one such as {DEFAULT_ARCH}")
     if keep is not None and keep.suffix != ".ptx":
         raise InputError(f"{keep}: the file that keeps the PTX must end in .ptx")
-    source, shown = _source(path), _printable(str(path))
+    source, shown = _source(path), printable(str(path))
     if keep is not None:
         claim_output(keep)
     compiler = choose(shown, chosen)
@@ -114,7 +112,7 @@ def choose(file: str, arch: str = DEFAULT_ARCH) -> Compiler:
 
 def nvrtc_library() -> Path | None:
     """The NVRTC of the installed wheels, the newest if there are several; None when there is none."""
-    found = (path for root in _wheel_roots() for path in root.glob("*/lib/libnvrtc.so.*"))
+    found = (path for root in wheel_roots() for path in root.glob("*/lib/libnvrtc.so.*"))
     numbered = [path for path in found if path.suffix[1:].isdecimal()]
     return max(numbered, key=lambda path: int(path.suffix[1:]), default=None)
 
@@ -130,18 +128,18 @@ def compiled(path: Path, source: bytes, compiler: Compiler, seconds: float = SEC
         (folder / _SOURCE).write_bytes(source)
         (folder / _INCLUDE).symlink_to(path.absolute().parent, target_is_directory=True)
         code = _run(path, compiler, folder, seconds)
-        output = _head(folder / _OUTPUT, MAX_BYTES + 1) if code == 0 else None
+        output = head(folder / _OUTPUT, MAX_BYTES + 1) if code == 0 else None
         if output is None:
-            log = (_head(folder / _LOG, MAX_LOG_BYTES) or b"").decode("utf-8", "replace")
+            log = (head(folder / _LOG, MAX_LOG_BYTES) or b"").decode("utf-8", "replace")
             raise InputError(_complaint(path, compiler, code, log, folder))
-        text = decode(output, f"PTX of {_printable(str(path))}")
+        text = decode(output, f"PTX of {printable(str(path))}")
         return _FILE.sub(lambda match: match[1] + _users_name(match[2], path, folder).replace('"', "?"), text)
 
 
 def _nvcc(nvcc: Path, arch: str) -> Compiler:
     flags = ("-ptx", f"-arch={arch}", "-lineinfo")
     command = (str(nvcc), *flags, f"-Xcompiler=-iquote,{_INCLUDE}", "-o", _OUTPUT, _SOURCE)
-    own = (f"{name}={_printable(os.environ[name])}" for name in _NVCC_VARIABLES if os.environ.get(name))
+    own = (f"{name}={printable(os.environ[name])}" for name in _NVCC_VARIABLES if os.environ.get(name))
     return Compiler("nvcc", command, (*flags, *own))
 
 
@@ -151,15 +149,10 @@ _NVCC_VARIABLES = ("NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS")
 
 def _nvrtc(library: Path, arch: str) -> Compiler:
     flags = (f"--gpu-architecture={arch}", "--generate-line-info")
-    roots = [root for parent in _wheel_roots() for root in sorted(parent.glob("*/include"))]
+    roots = [root for parent in wheel_roots() for root in sorted(parent.glob("*/include"))]
     headers = [folder for root in roots for folder in (root, root / "cccl") if folder.is_dir()]
     worker = (sys.executable, "-I", nvrtc.__file__, str(library), _SOURCE, _OUTPUT)
     return Compiler("NVRTC", (*worker, *flags, *(f"-I{folder}" for folder in headers), f"-I{_INCLUDE}"), flags)
-
-
-def _wheel_roots() -> tuple[Path, ...]:
-    spec = find_spec("nvidia")
-    return tuple(Path(place) for place in (spec.submodule_search_locations or ())) if spec else ()
 
 
 def _has_host_compiler() -> bool:
@@ -168,42 +161,19 @@ def _has_host_compiler() -> bool:
 
 
 def _run(path: Path, compiler: Compiler, folder: Path, seconds: float) -> int:
-    """Run a compiler, its words going to the log; nothing of its process group outlives a time limit or a Ctrl-C."""
-    limits = (MAX_MEMORY_BYTES, MAX_BYTES + 1, int(seconds) + 1)
-    limited_to = (sys.executable, "-I", limited.__file__, *map(str, limits))
-    environment = {**os.environ, "TMPDIR": str(folder), "LC_ALL": "C"}
-    with (folder / _LOG).open("wb") as log:
-        try:
-            process = subprocess.Popen(  # noqa: S603 - no shell, and no word of the command comes from the source
-                (*limited_to, *compiler.command),
-                cwd=folder,
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
-        except OSError as error:
-            raise InputError(f"{sys.executable}: cannot start the compiler: {error.strerror or error}") from None
-        try:
-            return process.wait(seconds)
-        except subprocess.TimeoutExpired:
-            raise InputError(
-                f"{_printable(str(path))}: {compiler.name} was stopped at its time limit of {seconds:g} s; compile the"
-                " file yourself and give the PTX"
-            ) from None
-        finally:
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
+    late = (
+        f"{printable(str(path))}: {compiler.name} was stopped at its time limit of {seconds:g} s; compile the"
+        " file yourself and give the PTX"
+    )
+    return tool.run(compiler.command, folder, log=_LOG, most_bytes=MAX_BYTES + 1, seconds=seconds, late=late)
 
 
 def _complaint(path: Path, compiler: Compiler, code: int, log: str, folder: Path) -> str:
     """One line about a compilation that failed: where, who says it, what, and perhaps a remedy."""
     failure = _first_error(log)
-    file = _printable(str(path)) if failure.file is None else _users_name(failure.file, path, folder)
+    file = printable(str(path)) if failure.file is None else _users_name(failure.file, path, folder)
     where = file if failure.line is None else f"{file}:{failure.line}"
-    what = _printable(failure.what)[:_MESSAGE_WIDTH] or f"nothing, but it ended with code {code} and left no PTX"
+    what = printable(failure.what)[:_MESSAGE_WIDTH] or f"nothing, but it ended with code {code} and left no PTX"
     if code == -signal.SIGXFSZ:
         what = f"nothing, but it wrote more than the limit of {MAX_BYTES >> 20} MiB"
     hint = ""
@@ -233,15 +203,10 @@ def _users_name(name: str, path: Path, folder: Path) -> str:
     """What the user calls a file that the compiler knows by its name in the temporary folder."""
     local = name.removeprefix(f"{folder}/").removeprefix("./")
     if local == _SOURCE:
-        return _printable(str(path))
+        return printable(str(path))
     if local.startswith(f"{_INCLUDE}/"):
-        return _printable(str(path.parent / local.removeprefix(f"{_INCLUDE}/")))
-    return _printable(name)
-
-
-def _printable(text: str) -> str:
-    """On one line and harmless to a terminal; without backslashes, which PTX would take for escapes."""
-    return "".join(c if c.isprintable() and c != "\\" else "?" for c in text)
+        return printable(str(path.parent / local.removeprefix(f"{_INCLUDE}/")))
+    return printable(name)
 
 
 def _source(path: Path) -> bytes:
@@ -250,14 +215,6 @@ def _source(path: Path) -> bytes:
     if b"\0" in data:  # one compiler would stop there, the other go on
         raise InputError(f"{path}: this is a binary file, not CUDA source")
     return data
-
-
-def _head(path: Path, most_bytes: int) -> bytes | None:
-    """The first bytes of a file, None if it does not exist."""
-    if not path.is_file():
-        return None
-    with path.open("rb") as stream:
-        return stream.read(most_bytes)
 
 
 def _write(keep: Path, text: str) -> None:

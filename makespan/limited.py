@@ -1,6 +1,6 @@
 """A command within limits: `python -I limited.py MEMORY_BYTES FILE_BYTES CPU_SECONDS COMMAND...`.
 
-`cuda` starts compilers by way of this file, because a process can only limit itself and what it becomes, and code that
+`tool` starts compilers by way of this file, because a process can only limit itself and what it becomes, and code that
 runs between fork and exec is not safe in a process with threads. It uses the standard library alone.
 """
 

@@ -1,0 +1,357 @@
+"""From a cubin to a `Module`: words and attributes from the file itself, texts from nvdisasm; neither needs a GPU.
+
+The file is not trusted. It is checked before nvdisasm sees it, and nvdisasm runs as a process of its own within limits
+on time, memory and output. A text belongs to a word by its order, so both must tell the same number of instructions at
+the same addresses.
+
+Source: CUDA Binary Utilities, "nvdisasm", JSON schema of CUDA 13; `cuobjdump -elf` of CUDA 13.5 for what the values of
+attributes hold.
+"""
+
+import json
+import re
+import struct
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from makespan import tool
+from makespan.errors import InputError, UnsupportedError
+from makespan.sass import elf
+from makespan.sass.elf import Attribute, Elf, Section, Symbol
+from makespan.sass.module import INSTRUCTION_BYTES, Address, Instruction, Kernel, Module, Parameter, Resources
+from makespan.text_file import read_bytes
+
+MAX_INSTRUCTIONS = 2**17
+MAX_OUTPUT_BYTES = 64 * 2**20
+RESERVED_SHARED_BYTES = 1024
+"""Of every block, for the system.
+
+Source: CUDA C++ Programming Guide, technical specifications of compute capability 9.0; `ptxas -v`, which leaves them
+out, beside the sizes of sections.
+"""
+INSTALL = "pip install 'makespan[sass]'"
+
+_IMAGE, _OUTPUT, _LOG = "image.cubin", "output.json", "log.txt"
+_GUARD = re.compile(r"@(!?U?P(?:[0-9]|T))")
+_OPCODE = re.compile(r"[A-Z][A-Z0-9_]*(?:\.[\w.&|?]+)?", re.ASCII)
+_RELEASE = re.compile(r"V[0-9][0-9.]{0,20}")
+_MESSAGE_WIDTH = 200
+
+_PARAMETER_BANK, _PARAMETER, _LARGE_PARAMETER = 0x0A, 0x17, 0x45
+_MOST_THREADS, _REQUIRED_THREADS, _FRAME, _STACK = 0x05, 0x10, 0x11, 0x12
+_REGISTERS, _BRANCH_TARGETS, _BARRIERS = 0x2F, 0x34, 0x4C
+
+
+def read(path: Path, *, arch: str | None = None) -> Module:
+    """The kernels of a cubin.
+
+    Args:
+        arch: which of several architectures in the file, such as `sm_86`.
+
+    Raises:
+        InputError: a file that cannot be read, is damaged, or for which there is no tool.
+        UnsupportedError: code that cannot be read: relocatable, or older than sm_70.
+    """
+    data, file = read_bytes(path, "cubin", elf.MAX_BYTES), tool.printable(str(path))
+    module = disassembled(data, file, file)
+    if arch is not None and any(arch != f"sm_{kernel.sm}" for kernel in module.kernels):
+        raise InputError(f"{file}: this cubin is for sm_{module.kernels[0].sm}, not for {arch:.40}")
+    return module
+
+
+def disassembled(data: bytes, file: str, source: str) -> Module:
+    """The kernels of a cubin in memory.
+
+    Args:
+        file: to which addresses belong, for messages.
+        source: the file that the user gave.
+
+    Raises:
+        InputError: no cubin, a damaged one, no nvdisasm, or one that does not understand it.
+        UnsupportedError: code that cannot be read.
+    """
+    image = elf.elf(data, file)
+    texts = tuple(section for section in image.sections if section.name.startswith(".text."))
+    if any(section.data.nbytes % INSTRUCTION_BYTES for section in texts):
+        raise InputError(f"{file}: this cubin is damaged: instructions are {INSTRUCTION_BYTES} bytes long")
+    if sum(section.size for section in texts) > MAX_INSTRUCTIONS * INSTRUCTION_BYTES:
+        raise UnsupportedError(
+            f"{file}: more than {MAX_INSTRUCTIONS} instructions; extract what matters with cuobjdump"
+        )
+    entries = [(_entry(image, section), section) for section in texts]
+    kernels = [(entry, section) for entry, section in entries if entry is not None]
+    if not kernels:
+        return Module(file, ())
+    listing = _listing(data, image)
+    return Module(file, tuple(_kernel(image, entry, section, listing, source) for entry, section in kernels))
+
+
+def _entry(image: Elf, section: Section) -> Symbol | None:
+    """The symbol of the kernel in a section of code; None for a function that only kernels call."""
+    name = section.name.removeprefix(".text.")
+    found = [symbol for symbol in image.symbols if symbol.is_kernel and symbol.section == section.number]
+    if not found:
+        return None
+    if len(found) > 1 or found[0].name != name or found[0].value:
+        raise UnsupportedError(f"{image.file}: section {section.name:.60} is not that of one kernel, from its start")
+    return found[0]
+
+
+# Texts
+
+
+class _Text(NamedTuple):
+    """An instruction as nvdisasm prints it."""
+
+    guard: str | None
+    opcode: str
+    operands: tuple[str, ...]
+
+
+class _Listing(NamedTuple):
+    """What nvdisasm says: the instructions by section, and who made the file."""
+
+    texts: Mapping[str, tuple[_Text, ...]]
+    compiler: str | None
+
+
+def _listing(data: bytes, image: Elf) -> _Listing:
+    said = _nvdisasm(data, image.file)
+    try:
+        about, functions = said
+        version = about["SM"]["version"]
+        if version["major"] * 10 + version["minor"] != image.sm:
+            raise InputError(f"{image.file}: nvdisasm takes this cubin for another architecture than sm_{image.sm}")
+        texts: dict[str, tuple[_Text, ...]] = {}
+        for function in functions:
+            name, found = function["function-name"], tuple(map(_text, function["sass-instructions"]))
+            if name in texts or function["start"] != 0 or function["length"] != len(found) * INSTRUCTION_BYTES:
+                raise InputError(f"{image.file}: nvdisasm does not tell the addresses of {name[:60]!r}")
+            texts[name] = found
+        note = about.get(".note.nv.tkinfo", {})
+        release = _RELEASE.search(note.get("tki_toolVersion", ""))
+        compiler = f"{note['tki_toolName']:.20} {release[0]}" if release else None
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        what = f"nvdisasm says something that is not understood ({type(error).__name__})"
+        raise InputError(f"{image.file}: {what}; {INSTALL} brings one that is") from None
+    return _Listing(texts, tool.printable(compiler) if compiler else None)
+
+
+def _nvdisasm(data: bytes, file: str) -> Any:
+    program = tool.find("nvdisasm")
+    if program is None:
+        raise InputError(f"{file}: no nvdisasm to read machine code with: {INSTALL} (no GPU needed)")
+    with tempfile.TemporaryDirectory(prefix="makespan-") as temporary:
+        folder = Path(temporary).resolve()
+        (folder / _IMAGE).write_bytes(data)
+        code = tool.run(
+            (str(program), "-json", _IMAGE),
+            folder,
+            log=_LOG,
+            output=_OUTPUT,
+            most_bytes=MAX_OUTPUT_BYTES,
+            late=f"{file}: nvdisasm was stopped at its time limit of {tool.SECONDS:g} s",
+        )
+        if code:
+            words = (tool.head(folder / _LOG, 4096) or b"").decode("utf-8", "replace").split("\n")[0]
+            what = tool.printable(words.replace(_IMAGE, file).strip())[:_MESSAGE_WIDTH]
+            raise InputError(f"{file}: nvdisasm says: {what or f'nothing, but it ended with code {code}'}")
+        output = tool.head(folder / _OUTPUT, MAX_OUTPUT_BYTES) or b""
+    try:
+        return json.loads(output)
+    except (ValueError, RecursionError):
+        raise InputError(f"{file}: nvdisasm says something that is no JSON; {INSTALL} brings one that does") from None
+
+
+def _text(said: Mapping[str, Any]) -> _Text:
+    opcode, predicate = said["opcode"], said.get("predicate")
+    guard = None if predicate is None else _GUARD.fullmatch(predicate)
+    if not _OPCODE.fullmatch(opcode) or (guard is None) is not (predicate is None):
+        raise ValueError(opcode)
+    operands = tuple(operand.replace(".reuse", "") for operand in _split(said.get("operands", "")))
+    return _Text(guard[1] if guard else None, opcode, operands)
+
+
+def _split(operands: str) -> Iterator[str]:
+    """At commas outside of brackets.
+
+    >>> list(_split("SB0,0x0,{5,4,3}"))
+    ['SB0', '0x0', '{5,4,3}']
+    """
+    depth, begin, text = 0, 0, "".join(operands.split())
+    for at, letter in enumerate(text):
+        depth += (letter in "([{") - (letter in ")]}")
+        if letter == "," and depth == 0:
+            yield text[begin:at]
+            begin = at + 1
+    if text:
+        yield text[begin:]
+
+
+# Kernels
+
+
+def _kernel(image: Elf, entry: Symbol, section: Section, listing: _Listing, source: str) -> Kernel:
+    words = [low | high << 64 for low, high in struct.iter_unpack("<QQ", section.data)]
+    texts = listing.texts.get(entry.name, ())
+    if len(words) != len(texts):
+        raise InputError(
+            f"{image.file}: nvdisasm tells {len(texts)} instructions of {entry.name:.60}, the file has {len(words)}"
+        )
+    functions = _functions(image, section)
+    code = tuple(
+        Instruction(Address(number * INSTRUCTION_BYTES), text.opcode, _located(text, functions), text.guard, word)
+        for number, (word, text) in enumerate(zip(words, texts, strict=True))
+    )
+    attributes = tuple(image.attributes(f".nv.info.{entry.name}"))
+    first, parameters = _parameters(image, attributes)
+    jumps = dict(_jumps(image, attributes, section.size))
+    made = listing.compiler
+    return Kernel(
+        name=entry.name,
+        file=image.file,
+        source=source,
+        sm=image.sm,
+        code=_without_padding(code, jumps.values()),
+        resources=_resources(image, entry, section, attributes),
+        parameters=parameters,
+        first_parameter=first,
+        constants=_constants(image, entry.name),
+        jumps=jumps,
+        compilation=f"compiled by {made} for sm_{image.sm}" if made else None,
+    )
+
+
+def _functions(image: Elf, section: Section) -> dict[str, int]:
+    """Where the functions of a section begin, by name; a name that is not unique is no name."""
+    found: dict[str, int] = {}
+    several = set()
+    for symbol in image.symbols:
+        if symbol.is_function and symbol.section == section.number:
+            if symbol.name in found:
+                several.add(symbol.name)
+            found[symbol.name] = symbol.value
+    return {name: at for name, at in found.items() if name not in several}
+
+
+def _located(text: _Text, functions: Mapping[str, int]) -> tuple[str, ...]:
+    """The operands, the function that a relative call or return names by its address."""
+    *others, last = text.operands or ("",)
+    if text.opcode.startswith(("CALL.REL", "RET.REL")) and last in functions:
+        return (*others, str(Address(functions[last])))
+    return text.operands
+
+
+def _without_padding(code: tuple[Instruction, ...], jumps: Iterable[tuple[int, ...]]) -> tuple[Instruction, ...]:
+    """The code without the NOPs at its end and the jump to itself before them, unless something may lead there."""
+    end = len(code)
+    while end and code[end - 1].opcode == "NOP" and code[end - 1].guard is None:
+        end -= 1
+    if end and _always_leaves(code[end - 1]) and code[end - 1].operands == (str(code[end - 1].address),):
+        end -= 1
+    behind = {str(instruction.address) for instruction in code[end:]}
+    named = {operand for instruction in code[:end] for operand in instruction.operands}
+    named.update(str(Address(target)) for targets in jumps for target in targets)
+    return code[:end] if end and _always_leaves(code[end - 1]) and not behind & named else code
+
+
+_OPERANDS_OF_LEAVING = {"EXIT": 0, "KILL": 0, "BRA": 1, "RET": 2}
+"""How many operands each has where it depends on no predicate; another would be one."""
+
+
+def _always_leaves(instruction: Instruction) -> bool:
+    return instruction.guard is None and _OPERANDS_OF_LEAVING.get(instruction.name) == len(instruction.operands)
+
+
+# What the compiler says
+
+
+def _numbers(image: Elf, attribute: Attribute, count: int) -> tuple[int, ...]:
+    if len(attribute.value) != count * 4:
+        raise InputError(f"{image.file}: this cubin is damaged: attribute {attribute.number:#x} has another size")
+    return struct.unpack(f"<{count}I", attribute.value)
+
+
+def _parameters(image: Elf, attributes: Iterable[Attribute]) -> tuple[int, tuple[Parameter, ...]]:
+    """Where parameters begin in bank 0, and the parameters by position."""
+    first, found = 0, {}
+    for attribute in attributes:
+        if attribute.number == _PARAMETER_BANK:
+            first = _numbers(image, attribute, 2)[1] & 0xFFFF
+        elif attribute.number in {_PARAMETER, _LARGE_PARAMETER}:
+            _, place, size = _numbers(image, attribute, 3)
+            size = size >> 18 if attribute.number == _PARAMETER else size & 0xFFFF
+            found[place & 0xFFFF] = Parameter(place >> 16, size)
+    if sorted(found) != list(range(len(found))):
+        raise InputError(f"{image.file}: this cubin is damaged: it does not tell all parameters")
+    return first, tuple(found[number] for number in range(len(found)))
+
+
+def _resources(image: Elf, entry: Symbol, section: Section, attributes: Iterable[Attribute]) -> Resources:
+    symbol = image.symbols.index(entry)
+    of_kernel = {_REGISTERS: 0, _FRAME: 0, _STACK: 0}
+    for attribute in image.attributes(".nv.info"):
+        if attribute.number in of_kernel:
+            index, value = _numbers(image, attribute, 2)
+            if index == symbol:
+                of_kernel[attribute.number] = value
+    barriers, threads, block = section.flags >> 20 & 0x7F, None, None
+    for attribute in attributes:
+        if attribute.number == _BARRIERS and len(attribute.value) == 1:
+            barriers = max(barriers, attribute.value[0])
+        elif attribute.number == _MOST_THREADS:
+            x, y, z = _numbers(image, attribute, 3)
+            threads = x * y * z
+        elif attribute.number == _REQUIRED_THREADS:
+            x, y, z = _numbers(image, attribute, 3)
+            block = (x, y, z)
+    if not of_kernel[_REGISTERS]:
+        raise InputError(f"{image.file}: this cubin does not tell the registers of {entry.name:.60}")
+    return Resources(
+        registers=of_kernel[_REGISTERS],
+        shared_bytes=_shared_bytes(image, entry.name),
+        local_bytes=max(of_kernel[_FRAME], of_kernel[_STACK]),
+        barriers=barriers,
+        most_threads=threads,
+        block=block,
+    )
+
+
+def _shared_bytes(image: Elf, name: str) -> int:
+    """What a kernel itself takes; from sm_90 on the section also counts what the system reserves of every block."""
+    section = image.section(f".nv.shared.{name}")
+    if section is None:
+        return 0
+    if image.sm < 90:
+        return section.size
+    if image.section(".nv.shared.reserved.0") is None or section.size < RESERVED_SHARED_BYTES:
+        raise UnsupportedError(f"{image.file}: the file does not tell how much shared memory of {name:.60} is reserved")
+    return section.size - RESERVED_SHARED_BYTES
+
+
+def _constants(image: Elf, name: str) -> dict[int, bytes]:
+    """The banks of a kernel that no launch, no host and no driver writes: all but bank 0 and those with relocations."""
+    found = {}
+    for bank in range(1, 32):
+        section = image.section(f".nv.constant{bank}.{name}")
+        if section is not None and not any(image.relocations(section)):
+            found[bank] = bytes(section.data)
+    return found
+
+
+def _jumps(image: Elf, attributes: Iterable[Attribute], size: int) -> Iterator[tuple[int, tuple[int, ...]]]:
+    """The targets of every indirect branch that the compiler tells, by its address."""
+    for attribute in attributes:
+        if attribute.number != _BRANCH_TARGETS:
+            continue
+        numbers = _numbers(image, attribute, len(attribute.value) // 4)
+        at = 0
+        while at < len(numbers):
+            branch, count = numbers[at], numbers[at + 2] if at + 2 < len(numbers) else 0
+            targets = numbers[at + 3 : at + 3 + count]
+            if not 0 < count == len(targets) or any(place % INSTRUCTION_BYTES or place >= size for place in targets):
+                raise InputError(f"{image.file}: this cubin is damaged: the branch at {branch:#x} leads nowhere")
+            yield branch, targets
+            at += 3 + count

@@ -1,0 +1,101 @@
+"""What a cubin says comes out of it whole; texts, words and attributes agree with the tools of CUDA."""
+
+import subprocess
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from makespan import tool
+from makespan.errors import InputError
+from makespan.sass import Module, Parameter, Resources
+from makespan.sass.disassembler import disassembled
+
+PTX = """.version 7.5
+.target sm_75
+.address_size 64
+.func (.reg .u32 r) helper(.reg .u32 a)
+{ .reg .u32 %t; mul.lo.u32 %t, a, a; add.u32 r, %t, 7; ret; }
+.visible .entry switch(.param .u64 p, .param .u32 n, .param .align 4 .b8 big[6]) .reqntid 64,2,1
+{
+ .reg .u32 %r<20>; .reg .u64 %rd<9>; .reg .pred %p<4>; .shared .align 4 .b8 table[96];
+ ld.param.u64 %rd1,[p]; ld.param.u32 %r1,[n];
+ $ts: .branchtargets $a,$b,$c,$d,$e;
+ mov.u32 %r3,%tid.x;
+ xor.b32 %r4, %r3, %r1;
+ setp.gt.u32 %p1,%r4,4; @%p1 bra $z;
+ brx.idx %r4, $ts;
+$a: mul.lo.u32 %r3,%r3,%r3; bra $z;
+$b: st.shared.u32 [table+8],%r3; bra $z;
+$c: call (%r3),helper,(%r3); bra $z;
+$d: ld.global.u32 %r3,[%rd1+16]; bra $z;
+$e: add.u32 %r3,%r3,77; xor.b32 %r3,%r3,5; bar.sync 1; ld.shared.u32 %r3,[table+4];
+$z: st.global.u32 [%rd1],%r3; ret;
+}
+.visible .entry plain(.param .u64 p) .maxntid 128,2,1
+{ .reg .u64 %rd<3>; ld.param.u64 %rd1,[p]; st.global.u32 [%rd1],3; ret; }
+"""
+ARCHITECTURES = 75, 80, 86, 90, 100, 120
+
+
+def made(ptx: str, sm: int, folder: Path) -> bytes:
+    ptxas = tool.find("ptxas")
+    if ptxas is None or tool.find("nvdisasm") is None:
+        pytest.skip("ptxas and nvdisasm are not installed")
+    (folder / "k.ptx").write_text(ptx)
+    command = (str(ptxas), "-lineinfo", f"-arch=sm_{sm}", "k.ptx", "-o", "k.cubin")
+    subprocess.run(command, cwd=folder, check=True, capture_output=True)
+    return (folder / "k.cubin").read_bytes()
+
+
+@cache
+def module(sm: int, folder: Path) -> Module:
+    return disassembled(made(PTX, sm, folder), "k.cubin", "k.cubin")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("cubins")
+
+
+@pytest.mark.parametrize("sm", ARCHITECTURES)
+def test_a_cubin_tells_parameters_and_resources(sm: int, folder: Path) -> None:
+    found = module(sm, folder)
+    plain, switch = found.kernel("plain"), found.kernel("switch")
+    begin = 0x160 if sm < 90 else 0x210 if sm == 90 else 0x380
+    assert {kernel.first_parameter for kernel in found.kernels} == {begin}
+    assert plain.parameters == (Parameter(0, 8),)
+    assert switch.parameters == (Parameter(0, 8), Parameter(8, 4), Parameter(12, 6))
+    registers = plain.resources.registers
+    assert plain.resources == Resources(registers, most_threads=256)
+    registers = switch.resources.registers
+    assert switch.resources == Resources(registers, 96, 0, 2, None, (64, 2, 1))
+    assert switch.sm == sm
+    assert (switch.compilation or "").startswith("compiled by ptxas V")
+
+
+@pytest.mark.parametrize("sm", ARCHITECTURES)
+def test_a_jump_table_and_a_call_are_addresses_of_instructions(sm: int, folder: Path) -> None:
+    kernel = module(sm, folder).kernel("switch")
+    (branch,) = (instruction for instruction in kernel.code if instruction.name == "BRX")
+    assert set(kernel.jumps) == {branch.address}
+    assert len(kernel.jumps[branch.address]) == 5
+    calls = [instruction for instruction in kernel.code if instruction.name in {"CALL", "RET"}]
+    targets = {int(call.operands[-1], 16) for call in calls} | set(kernel.jumps[branch.address])
+    assert [call.name for call in calls] == ["CALL", "RET"]
+    assert targets <= {int(instruction.address) for instruction in kernel.code}
+
+
+@pytest.mark.parametrize("sm", ARCHITECTURES)
+def test_padding_is_left_out(sm: int, folder: Path) -> None:
+    plain = module(sm, folder).kernel("plain").code
+    assert str(plain[-1]) == "EXIT;"
+    assert "NOP" not in {instruction.name for instruction in plain}
+    assert [instruction.address for instruction in plain] == list(range(0, 16 * len(plain), 16))
+
+
+def test_without_nvdisasm_there_is_a_remedy(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = made(PTX, 86, folder)
+    monkeypatch.setattr(tool, "find", lambda name: None)
+    with pytest.raises(InputError, match=r"k.cubin: no nvdisasm .* pip install 'makespan\[sass\]'"):
+        disassembled(data, "k.cubin", "k.cubin")
