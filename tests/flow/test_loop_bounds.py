@@ -5,12 +5,11 @@ from pathlib import Path
 import pytest
 
 from makespan.errors import InputError, UnsupportedError
-from makespan.flow import Bound, GivenBound, given_bound, launch, loop_bounds, read_bounds
+from makespan.flow import Analysis, Bound, GivenBound, given_bound, launch, loop_bounds, read_bounds
 from makespan.instance import Instance
 from makespan.ptx import (
     Kernel,
     PtxFlow,
-    analysis,
     bounds_for,
     bounds_template,
     flow,
@@ -431,15 +430,16 @@ def test_bounds_of_one_kernel_need_nothing_of_another_that_cannot_be_analysed() 
         bounds_template(b)
 
 
-def test_other_kernels_are_looked_at_only_for_bounds_that_do_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_kernels_are_looked_at_only_for_bounds_that_do_not_fit() -> None:
     a, b = parse(".entry a() { L: @p bra L; }\n.entry b() { M: @p bra M; }", "k.ptx").kernels
     seen: list[str] = []
 
-    def watched(kernel: Kernel) -> PtxFlow:
+    def watched(kernel: Kernel | PtxFlow) -> PtxFlow:
+        assert isinstance(kernel, Kernel)
         seen.append(kernel.name)
         return flow(kernel)
 
-    monkeypatch.setattr(analysis, "flow", watched)
+    bounds_for = Analysis[Kernel, PtxFlow](watched, "PTX").bounds_for
     bounds_for(a, (), [a, b])
     bounds_for(a, [given_bound("L=1"), GivenBound("M", 2, kernel="b")], [a, b])
     assert seen == ["a"]
