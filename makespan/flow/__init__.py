@@ -30,6 +30,7 @@ from makespan.flow.instruction_set import (
 from makespan.flow.loop_bound import Bound, GivenBound, given_bound, loop_bounds, read_bounds
 from makespan.flow.loop_info import LoopInfo, loop_infos
 from makespan.flow.loops import Loop, Nest, nest
+from makespan.flow.operations import about_operations, served
 from makespan.flow.paths import refuse_unbounded
 from makespan.flow.programs import Paths, Warps
 from makespan.flow.spread import UNIFORM, Spread, Spreads, Surroundings
@@ -82,6 +83,7 @@ __all__ = [
     "TooLongError",
     "Transfer",
     "Warps",
+    "about_operations",
     "branch_infos",
     "closure",
     "decided",
@@ -98,6 +100,7 @@ __all__ = [
     "reconvergences",
     "refuse_unbounded",
     "said_uniform",
+    "served",
     "shown",
     "takes",
     "thread_groups",

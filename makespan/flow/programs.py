@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 
 from makespan.errors import InputError
 from makespan.flow.automaton import Automaton, Branching, Builder
-from makespan.flow.barriers import refuse_inexpressible, refuse_parted_barriers, with_barriers
+from makespan.flow.barriers import refuse_inexpressible, refuse_parted_barriers, with_arrivals, with_barriers
 from makespan.flow.branches import Step, preferences
 from makespan.flow.divergence import Reconvergence, reconvergences
 from makespan.flow.graph import Flow
@@ -37,7 +37,8 @@ class Warps:
     """The warps of a launched kernel, whose instructions have unit classes.
 
     Args:
-        units: by instruction, the letter of the unit class that serves it; None if it needs none.
+        units: by instruction, the letter of the unit class that serves it; None if it needs none. Of a barrier of
+            warps that run ahead, the letter and `BARRIER` if it is served before its warp has come to it.
         timings: by instruction, of warps that run ahead; none for warps that block. Tokens are any numbers from 0.
         results: the tokens that a warp waits for at its end.
         given: bounds that win over those that the kernel tells.
@@ -151,7 +152,7 @@ class Warps:
     def _program(self, made: Automaton, assumptions: tuple[str, ...]) -> Program:
         """The places with where they come from, and no token that makes no difference."""
         if self.timings:
-            made = lean(made, self.results)
+            made = lean(with_arrivals(made), self.results)
         origins = tuple(self._origin(behind) for behind in made.instructions)
         return Program(made.places, made.starts, origins, assumptions, made.timings)
 

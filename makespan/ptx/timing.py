@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import TypeAlias
 
 from makespan.errors import InputError, UnsupportedError
+from makespan.flow import about_operations, served
 from makespan.machine import GivenRange, Machine, Operation, timed
 from makespan.program import Timing
 from makespan.ptx.barriers import is_barrier
@@ -18,7 +19,7 @@ from makespan.ptx.graph import PtxFlow
 from makespan.ptx.isa import PROFILES, Classes, units_of
 from makespan.ptx.module import Instruction
 from makespan.ptx.operations import expands, operations
-from makespan.wording import BLOCKING, BY_OPERATION, GIVEN_LATENCY, STALL_ON_USE
+from makespan.wording import BLOCKING, STALL_ON_USE
 
 _Tokens: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]
 _NO_LATENCIES: Mapping[str, GivenRange] = {}
@@ -73,17 +74,7 @@ class TimedCode:
 
     def _about_operations(self, numbers: Sequence[int]) -> Iterator[str]:
         used = {self.operations[number] for number in numbers if not is_barrier(self.flow.code[number])}
-        rows = [operation for name, operation in self.table.items() if name in used]
-        shown = (f"{row.name} {row.unit} {_cycles(row)}" for row in rows)
-        yield f"{BY_OPERATION} of machine {self.machine.name!r}, with class and any of the cycles: {', '.join(shown)}"
-        own = {operation.name: operation for operation in self.machine.operations}
-        for row in rows:
-            if row.name in self.given:
-                below = ", less than the machine says" if row.least < own[row.name].least else ""
-                yield (
-                    f"{GIVEN_LATENCY}{row.name} takes {self.given[row.name]}{below};"
-                    f" the machine says {_cycles(own[row.name])}"
-                )
+        yield from about_operations(self.machine, self.table, self.given, used, used)
         if several := sorted({self.flow.code[number].opcode for number in numbers if expands(self.flow.code[number])}):
             yield f"one instruction each, although the assembler makes many of it: {', '.join(several)}"
 
@@ -119,48 +110,11 @@ def timed_code(
         )
     found = operations(flow.kernel)
     needed = [None if is_barrier(instruction) else name for instruction, name in zip(flow.code, found, strict=True)]
-    _refuse_untimed(flow, machine, table, needed)
-    rows = [None if name is None else table[name] for name in needed]
-    _refuse_open_ends(flow, machine, rows)
+    rows = served(flow, machine, table, needed, range(len(needed)))
     units = tuple(None if row is None else row.unit for row in rows)
     latencies = [(1, 1) if row is None else (row.least, row.most or row.least) for row in rows]
     chosen = dependences or Dependences.REGISTERS
     return _running_ahead(TimedCode(flow, classes, machine, chosen, given, units, found, table), latencies)
-
-
-def _cycles(operation: Operation) -> str:
-    if operation.most is None:
-        return f"{operation.least} or more"
-    return str(operation.least) if operation.least == operation.most else f"{operation.least}..{operation.most}"
-
-
-def _refuse_untimed(
-    flow: PtxFlow, machine: Machine, table: Mapping[str, Operation], needed: Sequence[str | None]
-) -> None:
-    """Every operation that a kernel needs is timed; those that the machine lacks are asked for at once."""
-    lacking = {name: at for at, name in reversed(list(enumerate(needed))) if name is not None and name not in table}
-    if not lacking:
-        return
-    names = sorted(lacking, key=lambda name: lacking[name])
-    at = lacking[names[0]]
-    raise InputError(
-        f"{flow.kernel.file}:{flow.code[at].line}: `{flow.code[at]}` is an operation {names[0]}, which machine"
-        f" {machine.name!r} does not time; add {', '.join(f'[operations.{name}]' for name in names)} to its file"
-    )
-
-
-def _refuse_open_ends(flow: PtxFlow, machine: Machine, rows: Sequence[Operation | None]) -> None:
-    """No bound rests on a latency whose upper end nobody knows; all of them are asked for at once."""
-    found = {row.name: row for row in rows if row is not None and row.most is None}
-    if not found:
-        return
-    at = next(number for number, row in enumerate(rows) if row is not None and row.most is None)
-    ends = ", ".join(f"{name} ({row.least} or more)" for name, row in found.items())
-    raise InputError(
-        f"{flow.kernel.file}:{flow.code[at].line}: `{flow.code[at]}`: machine {machine.name!r} knows no upper end for"
-        f" the latency of {ends} in cycles; give the most that your GPU takes:"
-        f" {' '.join(f'--latency {name}=..N' for name in found)}"
-    )
 
 
 def _running_ahead(code: TimedCode, latencies: Sequence[tuple[int, int]]) -> TimedCode:

@@ -1,0 +1,80 @@
+"""How a machine that times operations serves the instructions of a kernel, whatever the language."""
+
+from collections.abc import Container, Iterator, Mapping, Sequence, Set
+
+from makespan.errors import InputError
+from makespan.flow.graph import Flow
+from makespan.machine import GivenRange, Machine, Operation
+from makespan.wording import BY_OPERATION, GIVEN_LATENCY
+
+
+def served(
+    flow: Flow,
+    machine: Machine,
+    table: Mapping[str, Operation],
+    needed: Sequence[str | None],
+    awaited: Container[int],
+) -> tuple[Operation | None, ...]:
+    """What serves each instruction of a kernel.
+
+    Args:
+        table: the operations of the machine by name, with the latencies that are given (`machine.timed`).
+        needed: by instruction, its operation; None for one that needs no unit.
+        awaited: the numbers of the instructions whose results somebody may wait for.
+
+    Raises:
+        InputError: operations that the machine lacks, or results for whose latency nobody knows an upper end.
+    """
+    _refuse_untimed(flow, machine, table, needed)
+    rows = tuple(None if name is None else table[name] for name in needed)
+    _refuse_open_ends(flow, machine, [row if number in awaited else None for number, row in enumerate(rows)])
+    return rows
+
+
+def about_operations(
+    machine: Machine, table: Mapping[str, Operation], given: Mapping[str, GivenRange], used: Set[str], awaited: Set[str]
+) -> Iterator[str]:
+    """The operations that a kernel uses, with the latencies of those that are awaited, and which of them are given."""
+    rows = [operation for name, operation in table.items() if name in used]
+    shown = (f"{row.name} {row.unit}{f' {_cycles(row)}' * (row.name in awaited)}" for row in rows)
+    yield f"{BY_OPERATION} of machine {machine.name!r}, with class and any of the cycles: {', '.join(shown)}"
+    own = {operation.name: operation for operation in machine.operations}
+    for row in rows:
+        if row.name in given and row.name in awaited:
+            below = ", less than the machine says" if row.least < own[row.name].least else ""
+            yield (
+                f"{GIVEN_LATENCY}{row.name} takes {given[row.name]}{below}; the machine says {_cycles(own[row.name])}"
+            )
+
+
+def _cycles(operation: Operation) -> str:
+    if operation.most is None:
+        return f"{operation.least} or more"
+    return str(operation.least) if operation.least == operation.most else f"{operation.least}..{operation.most}"
+
+
+def _refuse_untimed(flow: Flow, machine: Machine, table: Mapping[str, Operation], needed: Sequence[str | None]) -> None:
+    """Every operation that a kernel needs is timed; those that the machine lacks are asked for at once."""
+    lacking = {name: at for at, name in reversed(list(enumerate(needed))) if name is not None and name not in table}
+    if not lacking:
+        return
+    names = sorted(lacking, key=lambda name: lacking[name])
+    at = lacking[names[0]]
+    raise InputError(
+        f"{flow.kernel.file}:{flow.code[at].line}: `{flow.code[at]}` is an operation {names[0]}, which machine"
+        f" {machine.name!r} does not time; add {', '.join(f'[operations.{name}]' for name in names)} to its file"
+    )
+
+
+def _refuse_open_ends(flow: Flow, machine: Machine, rows: Sequence[Operation | None]) -> None:
+    """No bound rests on a latency whose upper end nobody knows; all of them are asked for at once."""
+    found = {row.name: row for row in rows if row is not None and row.most is None}
+    if not found:
+        return
+    at = next(number for number, row in enumerate(rows) if row is not None and row.most is None)
+    ends = ", ".join(f"{name} ({row.least} or more)" for name, row in found.items())
+    raise InputError(
+        f"{flow.kernel.file}:{flow.code[at].line}: `{flow.code[at]}`: machine {machine.name!r} knows no upper end for"
+        f" the latency of {ends} in cycles; give the most that your GPU takes:"
+        f" {' '.join(f'--latency {name}=..N' for name in found)}"
+    )

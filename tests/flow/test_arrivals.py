@@ -1,0 +1,55 @@
+"""A barrier that is an instruction as well: its warp issues it, and is at the barrier when what it sets is there."""
+
+from dataclasses import replace
+
+from makespan.flow import Launch
+from makespan.machine import Machine
+from makespan.program import BARRIER, Place, Program, Timing
+from tests.flow.toy import warps
+
+PLAIN = Timing(1, (1, 1), (), (1,))
+TEXT = """
+who $a
+tell $p $a 5
+hop skip if $p
+work
+skip: meet
+fetch
+rest
+"""
+
+
+def timed(meeting: Timing, side: str = "") -> Program:
+    """The program of the text, where the barrier needs a unit of class C and is timed so; everything awaits token 1."""
+    found = warps(TEXT, Launch((64, 1, 1)))
+    is_barrier = [effect.barrier is not None for effect in found.flow.effects]
+    units = tuple(f"C{BARRIER}" if here else unit for here, unit in zip(is_barrier, found.units, strict=True))
+    timings = tuple(meeting if here else PLAIN for here in is_barrier)
+    take = {":4": side} if side else {}
+    return replace(found, units=units, timings=timings, results=frozenset({1}), take=take).program()
+
+
+def test_an_instruction_of_its_own_stands_before_the_barrier() -> None:
+    made = timed(Timing(6, (3, 9), (1,), (0, 1)))
+    assert made.places == (Place("C", (1,)), Place("C", (2,)), Place(BARRIER, (3,)), Place("L", (4,)))
+    assert made.starts == (0, 1)
+    assert made.timings == (
+        Timing(1, (1, 1)),
+        Timing(6, (3, 9), (0,)),
+        Timing(0, (0, 0), (), (0,)),
+        Timing(1, (1, 1)),
+    )
+    assert [origin.text for origin in made.origins][1:3] == ["meet", "meet"]
+
+
+def test_nothing_awaits_what_is_there_at_once() -> None:
+    assert timed(Timing(2, (1, 1), (1,), ())).timings[1:3] == (Timing(2, (1, 1)), Timing(0, (0, 0)))
+
+
+def test_a_machine_serves_the_instruction_and_not_the_barrier() -> None:
+    assert timed(Timing(1, (1, 1), (1,), ())).units == Machine.of({"C": 1, "L": 1}).capacities.keys()
+
+
+def test_one_path_has_both_places_too() -> None:
+    units = [place.unit for place in timed(Timing(6, (3, 9), (1,), (0, 1)), "fall").places]
+    assert units == ["C", "C", BARRIER, "L"]
