@@ -11,11 +11,12 @@ from importlib.resources.abc import Traversable
 from math import isfinite
 from pathlib import Path
 from types import MappingProxyType
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 from makespan.errors import InputError
 from makespan.estimators.estimate import Origin, Quantity
 from makespan.estimators.gpu_keys import KEYS, Key, Range, alternatives
+from makespan.machine.occupancy import Limits
 from makespan.machine.values import printable, shown
 from makespan.text_file import claim_output, named_file, parse_toml, read_text, shipped_files
 
@@ -55,6 +56,7 @@ class Status(StrEnum):
     """on the command line or by a caller, for this estimate alone"""
 
 
+_SCOPES: Mapping[str | None, Literal["block", "warp"]] = {"block": "block", "warp": "warp"}
 _ORIGINS = {Status.GIVEN: Origin.GIVEN, Status.MEASURED: Origin.MEASURED}
 
 
@@ -150,6 +152,18 @@ class Gpu:
         hows = "; ".join(f"{', '.join(several)}: {how}" for how, several in by_how.items())
         count = "1 number is" if len(missing) == 1 else f"{len(missing)} numbers are"
         raise InputError(f"GPU {self.name}: {count} not known; {hows}; or give each with --set KEY=N")
+
+    @property
+    def limits(self) -> Limits:
+        """What an SM of this GPU can hold.
+
+        Raises:
+            InputError: its warp size is not known.
+        """
+        named = (name for name in Limits.__slots__ if f"limits.{name}" in KEYS and name != "register_scope")
+        known = {name: self.whole(key) for name in named if not self.missing(key := f"limits.{name}")}
+        scope = _SCOPES.get(self.text("limits.register_scope"))
+        return Limits(warp_size=self.whole("warp_size"), register_scope=scope, **known)
 
     def with_data(self, data: Mapping[str, Datum]) -> "Gpu":
         """The same GPU with these data besides its own, and in place of those that tell the same."""

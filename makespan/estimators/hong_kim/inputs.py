@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from makespan.errors import InputError
 from makespan.estimators.gpu import Gpu, number
-from makespan.estimators.occupancy import Limits
+from makespan.machine.occupancy import Limits
 from makespan.machine.values import shown
 
 Number: TypeAlias = int | float | Fraction
@@ -249,7 +249,7 @@ def of_gpu(gpu: Gpu) -> HongKimGPU:
     gpu.require(*DEVICE)
     return HongKimGPU(
         name=gpu.name,
-        limits=Limits.of(gpu),
+        limits=gpu.limits,
         sms=gpu.whole("sms"),
         freq_ghz=gpu.number("clock_ghz"),
         mem_bw_gbs=gpu.number("mem_bw_gbs"),

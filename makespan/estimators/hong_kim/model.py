@@ -17,7 +17,7 @@ from makespan.errors import InputError
 from makespan.estimators.estimate import Origin, Quantity
 from makespan.estimators.hong_kim.computation import CompModel, chosen_comp_model, comp_cycles
 from makespan.estimators.hong_kim.inputs import LANE_BYTES, HongKimGPU, HongKimKernel, exact
-from makespan.estimators.occupancy import Occupancy, occupancy
+from makespan.machine.occupancy import Occupancy, occupancy
 
 Variant = Literal["isca09", "issue-bounded"]
 Rep = Literal["real", "ceil"]

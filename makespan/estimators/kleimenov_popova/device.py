@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from makespan.errors import InputError
 from makespan.estimators.gpu import Gpu
-from makespan.estimators.occupancy import Limits
+from makespan.machine.occupancy import Limits
 
 
 class LaunchLine(NamedTuple):
@@ -120,7 +120,7 @@ class Device:
             clock_ghz=gpu.number("clock_ghz"),
             latency=Levels(*(gpu.number(key) for key in _LATENCIES)),
             bandwidth=Levels(*(_band(gpu, name) for name in NAMES.values())),
-            limits=Limits.of(gpu),
+            limits=gpu.limits,
             launch=launch_lines(gpu),
         )
 

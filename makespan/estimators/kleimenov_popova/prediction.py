@@ -15,7 +15,7 @@ from makespan.errors import InputError
 from makespan.estimators.kleimenov_popova.demand import KernelModel, Load, SyncUnit, Wave, waves
 from makespan.estimators.kleimenov_popova.device import NAMES, Device, Levels, relative_error
 from makespan.estimators.kleimenov_popova.gpu_timing import refuse_not_positive
-from makespan.estimators.occupancy import Occupancy, occupancy
+from makespan.machine.occupancy import Occupancy, occupancy
 
 EPS = 1e-6
 MAX_ITERATIONS = 1_000_000

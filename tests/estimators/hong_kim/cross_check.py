@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from makespan.errors import InputError
 from makespan.estimators.hong_kim.inputs import HongKimGPU, HongKimKernel
 from makespan.estimators.hong_kim.model import HongKimResult, estimate
-from makespan.estimators.occupancy import Limits
 from makespan.instance import Instance
 from makespan.machine import Latency, Machine, UnitClass
+from makespan.machine.occupancy import Limits
 from makespan.simulate import Choices, replay, run
 
 _WARP = 32

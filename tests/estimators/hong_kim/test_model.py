@@ -25,7 +25,7 @@ from makespan.estimators.hong_kim import (
 from makespan.estimators.hong_kim.computation import comp_cycles, norms, operations_per_cycle
 from makespan.estimators.hong_kim.explained import estimate_launch
 from makespan.estimators.hong_kim.inputs import of_gpu
-from makespan.estimators.occupancy import Limits
+from makespan.machine.occupancy import Limits
 from tests.estimators.hong_kim.cross_check import cross_check
 
 EXAMPLE = HongKimGPU(

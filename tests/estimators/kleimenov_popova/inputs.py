@@ -7,7 +7,7 @@ from makespan.estimators.gpu import Gpu, datum
 from makespan.estimators.gpu_keys import Kind
 from makespan.estimators.kleimenov_popova import Device, HitRates, KernelModel, Levels, Thread, Warp
 from makespan.estimators.kleimenov_popova.recurrence import Sequence, Single
-from makespan.estimators.occupancy import Limits
+from makespan.machine.occupancy import Limits
 from makespan.ptx import Kernel
 
 LIMITS = Limits(

@@ -27,8 +27,8 @@ from makespan.estimators.kleimenov_popova.recurrence import Repeat, Sequence
 from makespan.estimators.microbench import fit
 from makespan.estimators.microbench.parameter import Parameter
 from makespan.estimators.microbench.samples import Sample
-from makespan.estimators.occupancy import Limits
 from makespan.flow import launch
+from makespan.machine.occupancy import Limits
 from tests.estimators.kleimenov_popova.inputs import FIGURE_3, alike, device, gpu, kernel, straight
 
 FINE = Rules(eps=1e-9)

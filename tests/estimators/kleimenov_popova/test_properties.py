@@ -29,9 +29,9 @@ from makespan.estimators.kleimenov_popova.from_ptx import singles
 from makespan.estimators.kleimenov_popova.maxplus import MaxPlus
 from makespan.estimators.kleimenov_popova.piecewise import PiecewiseLinear
 from makespan.estimators.kleimenov_popova.recurrence import Repeat, Sequence, Single
-from makespan.estimators.occupancy import Limits
 from makespan.estimators.profile.launched import Launched
 from makespan.flow import Launch
+from makespan.machine.occupancy import Limits
 from makespan.machine.values import Latency, UnitClass
 from tests.estimators.kleimenov_popova.inputs import kernel, of_threads, straight
 

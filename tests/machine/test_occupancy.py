@@ -1,16 +1,19 @@
 """Resident blocks and warps against the tables of the vendor's calculator, and by hand."""
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from makespan.errors import InputError
 from makespan.estimators import gpu
-from makespan.estimators.occupancy import Limits, occupancy
+from makespan.machine import shipped
+from makespan.machine.occupancy import Limits, occupancy
 
-FX5600 = Limits.of(gpu.find("quadro-fx5600"))
-GTX280 = Limits.of(gpu.find("gtx280"))
-GTX1050 = Limits.of(gpu.find("gtx1050"))
+FX5600 = gpu.find("quadro-fx5600").limits
+GTX280 = gpu.find("gtx280").limits
+GTX1050 = gpu.find("gtx1050").limits
 
 
 @pytest.mark.parametrize(
@@ -56,7 +59,7 @@ def test_registers_are_allocated_by_block_or_by_warp() -> None:
 def test_what_is_not_known_limits_nothing_and_is_named() -> None:
     found = occupancy(FX5600, warps_per_block=4)
     assert (found.blocks_per_sm, found.unknown) == (6, ("registers", "shared memory"))
-    example = Limits.of(gpu.find("isca09-example"))
+    example = gpu.find("isca09-example").limits
     found = occupancy(example, warps_per_block=4, registers=10, shared_bytes=0)
     assert (found.blocks_per_sm, found.unknown) == (8, ("warps", "registers"))
     with pytest.raises(InputError, match="the occupancy is not known: no limit is, for blocks, warps"):
@@ -132,3 +135,92 @@ def test_what_is_resident_fits_and_one_more_does_not(
     else:
         assert fits(found.blocks_per_sm)
         assert not fits(found.blocks_per_sm + 1)
+
+
+NVIDIAS = [line.split("\t") for line in (Path(__file__).parent / "occupancy.tsv").read_text().splitlines()[3:]]
+SM = [70, 75, 80, 86, 87, 88, 89, 90, 100, 103, 110, 120, 121]
+
+
+def blocks(limits: Limits, threads: int, registers: int, shared_bytes: int, barriers: int) -> int:
+    try:
+        warps = limits.warps_of(threads)
+        found = occupancy(
+            limits, warps_per_block=warps, registers=registers, shared_bytes=shared_bytes, barriers=barriers
+        )
+    except InputError:
+        return 0
+    return found.blocks_per_sm
+
+
+def test_resident_blocks_are_those_of_nvidias_calculator() -> None:
+    assert {int(sm) for sm, *_ in NVIDIAS} == set(SM) - {88}
+    for row in NVIDIAS:
+        sm, threads, registers, shared_bytes, barriers, expected = map(int, row)
+        assert blocks(Limits.of_sm(sm), threads, registers, shared_bytes, barriers) == expected, row
+
+
+@given(
+    st.sampled_from(SM),
+    st.tuples(st.integers(1, 1024), st.integers(0, 255), st.integers(0, 240 << 10), st.integers(0, 16)),
+    st.tuples(st.integers(0, 64), st.integers(0, 16), st.integers(0, 4096), st.integers(0, 2)),
+)
+def test_who_takes_more_has_no_more_blocks(sm: int, takes: tuple[int, ...], more: tuple[int, ...]) -> None:
+    limits = Limits.of_sm(sm)
+    assert blocks(limits, *takes) >= blocks(limits, *(a + b for a, b in zip(takes, more, strict=True)))
+
+
+def test_the_registers_of_a_warp_lie_in_one_of_four_files() -> None:
+    limits = Limits.of_sm(86)  # 184 registers are 5888 a warp, of which a file of 16384 holds 2
+    assert occupancy(limits, warps_per_block=4, registers=184).by_resource["registers"] == 2
+    with pytest.raises(InputError, match="fits on no SM: it needs 11 warps of 5888 registers, an SM has 8"):
+        occupancy(limits, warps_per_block=11, registers=184)  # though 11 x 5888 is less than 65536
+    with pytest.raises(InputError, match="256 registers per thread: a thread has at most 255"):
+        occupancy(limits, warps_per_block=1, registers=256)
+
+
+def test_a_block_takes_shared_memory_that_it_did_not_ask_for() -> None:
+    ask = {"warps_per_block": 1, "shared_bytes": 33 * 1024}
+    assert occupancy(Limits.of_sm(80), **ask).by_resource["shared memory"] == 4  # 164 KiB, 34 each
+    unit = occupancy(Limits.of_sm(86), warps_per_block=1, shared_bytes=6784)
+    assert unit.by_resource["shared memory"] == 13  # 100 KiB, 7808 bytes each, which are 61 units of 128
+    assert occupancy(Limits.of_sm(75), **ask).by_resource["shared memory"] == 1  # 64 KiB
+
+
+def test_barriers_limit_from_hopper_on() -> None:
+    assert str(occupancy(Limits.of_sm(90), warps_per_block=1, barriers=3)) == (
+        "21 blocks of 1 warp can be resident: barriers limit"
+    )
+    found = occupancy(Limits.of_sm(86), warps_per_block=1, barriers=3, registers=8, shared_bytes=0)
+    assert (str(found), found.unknown) == ("16 blocks of 1 warp can be resident: blocks limit", ())
+    with pytest.raises(InputError, match="barriers per block must be at least 0, not -1"):
+        occupancy(Limits.of_sm(90), warps_per_block=1, barriers=-1)
+
+
+def test_what_limits_is_said_in_words() -> None:
+    limits = Limits.of_sm(86)
+    assert str(occupancy(limits, warps_per_block=32, shared_bytes=0)) == (
+        "1 block of 32 warps can be resident: warps limit"
+    )
+    assert str(occupancy(limits, warps_per_block=24, registers=40, shared_bytes=49 * 1024)) == (
+        "2 blocks of 24 warps can be resident: warps and registers and shared memory limit"
+    )
+    assert str(occupancy(limits, warps_per_block=2, shared_bytes=50_000)).endswith(": shared memory limits")
+
+
+def test_machine_files_and_the_table_agree() -> None:
+    compared = set()
+    for file in shipped().values():
+        for capability in file.compute_capability:
+            sm = int(capability.replace(".", ""))
+            if sm >= 70:
+                limits = Limits.of_sm(sm)
+                assert file.values("residency") == {"warps": limits.warps, "blocks": limits.blocks}
+                compared.add(sm)
+    assert compared == set(SM) - {88, 103, 110}
+
+
+def test_what_nobody_has_written_down_is_refused() -> None:
+    with pytest.raises(InputError, match="of compute capability sm_61 holds is not known; known: 70, 75, 80"):
+        Limits.of_sm(61)
+    with pytest.raises(InputError, match="limits: registers in several parts are those of warps"):
+        Limits(32, registers=8192, register_parts=4)
