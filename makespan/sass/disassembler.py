@@ -18,8 +18,9 @@ from typing import Any, NamedTuple
 
 from makespan import tool
 from makespan.errors import InputError, UnsupportedError
-from makespan.sass import elf
+from makespan.sass import elf, lines
 from makespan.sass.elf import Attribute, Elf, Section, Symbol
+from makespan.sass.lines import Lines
 from makespan.sass.module import INSTRUCTION_BYTES, Address, Instruction, Kernel, Module, Parameter, Resources
 from makespan.text_file import read_bytes
 
@@ -85,7 +86,8 @@ def disassembled(data: bytes, file: str, source: str) -> Module:
     if not kernels:
         return Module(file, ())
     listing = _listing(data, image)
-    return Module(file, tuple(_kernel(image, entry, section, listing, source) for entry, section in kernels))
+    origin = _origin(image, source)
+    return Module(file, tuple(_kernel(image, entry, section, listing, origin) for entry, section in kernels))
 
 
 def _entry(image: Elf, section: Section) -> Symbol | None:
@@ -193,7 +195,26 @@ def _split(operands: str) -> Iterator[str]:
 # Kernels
 
 
-def _kernel(image: Elf, entry: Symbol, section: Section, listing: _Listing, source: str) -> Kernel:
+class _Origin(NamedTuple):
+    """Where the code of a file comes from: the file of the user, the PTX and its name, and the tables of lines."""
+
+    source: str
+    ptx: str
+    ptx_text: str | None
+    ptx_lines: list[lines.Row]
+    source_lines: list[lines.Row]
+
+
+def _origin(image: Elf, source: str) -> _Origin:
+    text = image.section(lines.PTX_TEXT)
+    name = source if source.endswith(".ptx") else f"PTX of {source}"
+    # a zero ends every line; what was a comment, `.loc` or `.file` is an empty one, so that lines keep their numbers
+    ptx = None if text is None else bytes(text.data).replace(b"\0", b"\n").decode("utf-8", "replace")
+    tables = (lines.table(image, name) for name in (lines.PTX_LINES, lines.SOURCE_LINES))
+    return _Origin(source, name, ptx, *tables)
+
+
+def _kernel(image: Elf, entry: Symbol, section: Section, listing: _Listing, origin: _Origin) -> Kernel:
     words = [low | high << 64 for low, high in struct.iter_unpack("<QQ", section.data)]
     texts = listing.texts.get(entry.name, ())
     if len(words) != len(texts):
@@ -201,9 +222,19 @@ def _kernel(image: Elf, entry: Symbol, section: Section, listing: _Listing, sour
             f"{image.file}: nvdisasm tells {len(texts)} instructions of {entry.name:.60}, the file has {len(words)}"
         )
     functions = _functions(image, section)
+    of_ptx = Lines(origin.ptx_lines, section, origin.ptx)
+    of_source = Lines(origin.source_lines, section)
     code = tuple(
-        Instruction(Address(number * INSTRUCTION_BYTES), text.opcode, _located(text, functions), text.guard, word)
-        for number, (word, text) in enumerate(zip(words, texts, strict=True))
+        Instruction(
+            at,
+            text.opcode,
+            _located(text, functions),
+            text.guard,
+            word,
+            ptx=of_ptx[at],
+            source=of_source[at],
+        )
+        for at, word, text in zip(map(Address, range(0, section.size, INSTRUCTION_BYTES)), words, texts, strict=True)
     )
     attributes = tuple(image.attributes(f".nv.info.{entry.name}"))
     first, parameters = _parameters(image, attributes)
@@ -212,7 +243,7 @@ def _kernel(image: Elf, entry: Symbol, section: Section, listing: _Listing, sour
     return Kernel(
         name=entry.name,
         file=image.file,
-        source=source,
+        source=origin.source,
         sm=image.sm,
         code=_without_padding(code, jumps.values()),
         resources=_resources(image, entry, section, attributes),
@@ -220,6 +251,7 @@ def _kernel(image: Elf, entry: Symbol, section: Section, listing: _Listing, sour
         first_parameter=first,
         constants=_constants(image, entry.name),
         jumps=jumps,
+        ptx_text=origin.ptx_text,
         compilation=f"compiled by {made} for sm_{image.sm}" if made else None,
     )
 

@@ -1,5 +1,6 @@
 """What a cubin says comes out of it whole; texts, words and attributes agree with the tools of CUDA."""
 
+import re
 import subprocess
 from functools import cache
 from pathlib import Path
@@ -21,21 +22,28 @@ PTX = """.version 7.5
  .reg .u32 %r<20>; .reg .u64 %rd<9>; .reg .pred %p<4>; .shared .align 4 .b8 table[96];
  ld.param.u64 %rd1,[p]; ld.param.u32 %r1,[n];
  $ts: .branchtargets $a,$b,$c,$d,$e;
+ .loc 1 7 0
  mov.u32 %r3,%tid.x;
  xor.b32 %r4, %r3, %r1;
  setp.gt.u32 %p1,%r4,4; @%p1 bra $z;
  brx.idx %r4, $ts;
 $a: mul.lo.u32 %r3,%r3,%r3; bra $z;
+ .loc 2 300 3
 $b: st.shared.u32 [table+8],%r3; bra $z;
 $c: call (%r3),helper,(%r3); bra $z;
 $d: ld.global.u32 %r3,[%rd1+16]; bra $z;
 $e: add.u32 %r3,%r3,77; xor.b32 %r3,%r3,5; bar.sync 1; ld.shared.u32 %r3,[table+4];
+ .loc 1 5 3
 $z: st.global.u32 [%rd1],%r3; ret;
 }
 .visible .entry plain(.param .u64 p) .maxntid 128,2,1
-{ .reg .u64 %rd<3>; ld.param.u64 %rd1,[p]; st.global.u32 [%rd1],3; ret; }
+{ .reg .u64 %rd<3>;
+ .loc 2 12 1
+ ld.param.u64 %rd1,[p]; st.global.u32 [%rd1],3; ret; }
+.file 1 "src/switch.cu"
+.file 2 "/include/store.h"
 """
-ARCHITECTURES = 75, 80, 86, 90, 100, 120
+ARCHITECTURES = 75, 86, 120
 
 
 def made(ptx: str, sm: int, folder: Path) -> bytes:
@@ -43,14 +51,14 @@ def made(ptx: str, sm: int, folder: Path) -> bytes:
     if ptxas is None or tool.find("nvdisasm") is None:
         pytest.skip("ptxas and nvdisasm are not installed")
     (folder / "k.ptx").write_text(ptx)
-    command = (str(ptxas), "-lineinfo", f"-arch=sm_{sm}", "k.ptx", "-o", "k.cubin")
+    command = (str(ptxas), "-lineinfo", f"-arch=sm_{sm}", "k.ptx", "-o", f"k.{sm}.cubin")
     subprocess.run(command, cwd=folder, check=True, capture_output=True)
-    return (folder / "k.cubin").read_bytes()
+    return (folder / f"k.{sm}.cubin").read_bytes()
 
 
 @cache
 def module(sm: int, folder: Path) -> Module:
-    return disassembled(made(PTX, sm, folder), "k.cubin", "k.cubin")
+    return disassembled(made(PTX, sm, folder), "k.cubin", "k.cu")
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +70,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_cubin_tells_parameters_and_resources(sm: int, folder: Path) -> None:
     found = module(sm, folder)
     plain, switch = found.kernel("plain"), found.kernel("switch")
-    begin = 0x160 if sm < 90 else 0x210 if sm == 90 else 0x380
+    begin = 0x380 if sm == 120 else 0x160
     assert {kernel.first_parameter for kernel in found.kernels} == {begin}
     assert plain.parameters == (Parameter(0, 8),)
     assert switch.parameters == (Parameter(0, 8), Parameter(8, 4), Parameter(12, 6))
@@ -99,3 +107,44 @@ def test_without_nvdisasm_there_is_a_remedy(folder: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(tool, "find", lambda name: None)
     with pytest.raises(InputError, match=r"k.cubin: no nvdisasm .* pip install 'makespan\[sass\]'"):
         disassembled(data, "k.cubin", "k.cubin")
+
+
+# Lines
+
+
+@pytest.mark.parametrize("sm", [86, 120])
+def test_lines_are_those_of_nvdisasm(sm: int, folder: Path) -> None:
+    found = module(sm, folder)
+    of_ptx, of_source = (printed_lines(folder / f"k.{sm}.cubin", flag) for flag in ("-gp", "-g"))
+    for kernel in found.kernels:
+        for instruction in kernel.code:
+            place = kernel.name, int(instruction.address)
+            assert (instruction.ptx and instruction.ptx.line) == of_ptx[place][1]
+            assert tuple(instruction.source or ("", 0)) == of_source[place]
+            assert instruction.ptx is None or instruction.ptx.file == "PTX of k.cu"
+    assert {line[0] for line in of_source.values()} >= {"src/switch.cu", "/include/store.h"}
+
+
+def test_the_text_of_the_ptx_has_its_lines(folder: Path) -> None:
+    kernel = module(86, folder).kernel("switch")
+    told = (kernel.ptx_text or "").split("\n")
+    for line, kept in zip(PTX.split("\n"), told, strict=False):
+        assert kept.strip() == ("" if line.strip().startswith((".loc", ".file")) else line.strip())
+    for instruction in kernel.code:
+        if instruction.name == "BRX" and instruction.ptx is not None:
+            assert told[instruction.ptx.line - 1].strip() == "brx.idx %r4, $ts;"
+
+
+def printed_lines(path: Path, flag: str) -> dict[tuple[str, int], tuple[str, int]]:
+    """The line of every instruction, by kernel and address, as a listing shows it."""
+    command = (str(tool.find("nvdisasm")), "-c", flag, str(path))
+    listing = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    kernel, line, found = "", ("", 0), {}
+    for text in listing.splitlines():
+        if begin := re.match(r"\.text\.(\S+):", text):
+            kernel = begin[1]
+        elif told := re.search(r'//## File "(.*?)", line (\d+)', text):
+            line = told[1], int(told[2])
+        elif instruction := re.match(r"\s*/\*([0-9a-f]{4,})\*/", text):
+            found[kernel, int(instruction[1], 16)] = line
+    return found
