@@ -10,6 +10,7 @@ from makespan.errors import InputError
 from makespan.version import __version__
 
 _LIBRARIES = ("numpy", "ortools", "numba", "lark", "networkx", "matplotlib", "pulp")
+_TOOLS = "ptxas", "nvdisasm", "cuobjdump"
 
 
 @click.command("doctor")
@@ -19,6 +20,8 @@ def command() -> None:
     for library in _LIBRARIES:
         click.echo(f"{library:<11} {_version(library)}")
     click.echo(_compiler())
+    for tool in _TOOLS:
+        click.echo(f"{tool:<11} {_tool(tool)}")
     began = time.process_time()
     _load_everything()
     click.echo(f"inner loops ready after {time.process_time() - began:.1f} s of processor time")
@@ -39,6 +42,14 @@ def _compiler() -> str:
         return f".cu files   compiled by {cuda.choose('.cu').name}"
     except InputError as refusal:
         return str(refusal)
+
+
+def _tool(name: str) -> str:
+    """Where a tool for machine code is, or what installs it."""
+    from makespan import tool
+
+    found = tool.find(name)
+    return str(found) if found else "missing (optional, for machine code: pip install 'makespan[sass]')"
 
 
 def _load_everything() -> None:

@@ -37,10 +37,11 @@ class Lines:
     def __init__(self, rows: list[Row], section: Section, file: str | None = None) -> None:
         own = (row for row in rows if row.section == section.number)
         self._rows = sorted(own, key=lambda row: (row.address, row.line > 0))
+        self._addresses = [row.address for row in self._rows]
         self._file = file
 
     def __getitem__(self, address: Address) -> SourceLine | None:
-        at = bisect_right(self._rows, address, key=lambda row: row.address)
+        at = bisect_right(self._addresses, address)
         row = self._rows[at - 1] if at else None
         file = None if row is None else row.file or self._file
         return SourceLine(file, row.line) if row is not None and row.line and file is not None else None
