@@ -25,7 +25,7 @@ def timed(meeting: Timing, side: str = "") -> Program:
     is_barrier = [effect.barrier is not None for effect in found.flow.effects]
     units = tuple(f"C{BARRIER}" if here else unit for here, unit in zip(is_barrier, found.units, strict=True))
     timings = tuple(meeting if here else PLAIN for here in is_barrier)
-    take = {":4": side} if side else {}
+    take = {"skip": side} if side else {}
     return replace(found, units=units, timings=timings, results=frozenset({1}), take=take).program()
 
 
