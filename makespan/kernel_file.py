@@ -1,6 +1,8 @@
 """Files of kernels: what reads them, by suffix; a reader is loaded when it is needed."""
 
+import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType
@@ -9,59 +11,128 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from makespan.errors import InputError
 
 if TYPE_CHECKING:
-    from makespan.ptx import Module
+    from makespan import ptx, sass
+
+    Module: TypeAlias = ptx.Module | sass.Module
+    Kernel: TypeAlias = ptx.Kernel | sass.Kernel
 
 Naming: TypeAlias = Callable[[str], str]
 """What the user calls a field: `--keep-ptx` on a command line, `keep_ptx` in Python."""
 
+_OF_GPUS = re.compile(r"sm_[1-9][0-9]{1,2}[af]?")
+
 
 class Kind(NamedTuple):
-    """A kind of file: the module whose `read` gives its kernels, and whether that compiles, with `arch` and `keep`."""
+    """A kind of file: the module whose `read` gives its kernels, whether that compiles, and whether it is machine code.
+
+    What compiles takes `arch` and `keep`; machine code takes `arch`, to choose among several.
+    """
 
     reader: str
     compiles: bool = False
+    is_machine_code: bool = False
 
 
-KINDS: Mapping[str, Kind] = MappingProxyType({".ptx": Kind("makespan.ptx"), ".cu": Kind("makespan.ptx.cuda", True)})
+_MACHINE_CODE = Kind("makespan.sass", is_machine_code=True)
+
+KINDS: Mapping[str, Kind] = MappingProxyType(
+    {
+        ".ptx": Kind("makespan.ptx"),
+        ".cu": Kind("makespan.ptx.cuda", compiles=True),
+        ".cubin": _MACHINE_CODE,
+        ".fatbin": _MACHINE_CODE,
+        ".o": _MACHINE_CODE,
+        ".so": _MACHINE_CODE,
+        ".exe": _MACHINE_CODE,
+    }
+)
 """All kinds of files, by suffix."""
 
 
 def is_kernel(file: str) -> bool:
     """Whether a file holds kernels, as its suffix tells.
 
-    >>> is_kernel("saxpy.cu"), is_kernel("tasks.toml")
-    (True, False)
+    >>> is_kernel("saxpy.cu"), is_kernel("saxpy.cubin"), is_kernel("tasks.toml")
+    (True, True, False)
     """
     return Path(file).suffix in KINDS
 
 
 def read(path: Path, *, arch: str | None = None, keep_ptx: Path | None = None, named: Naming = str) -> "Module":
-    """The kernels in a file.
+    """The kernels in a file: machine code where the file has it or `arch` is that of GPUs, else PTX.
 
     Args:
-        arch: what source is compiled for, such as `compute_80`.
+        arch: a virtual architecture such as `compute_80`, for which source is compiled; or one of GPUs such as `sm_86`,
+            for which PTX is assembled, and which is chosen of several that a file has.
         keep_ptx: where to leave the PTX that source is compiled to.
 
     Raises:
         InputError: another kind of file, one that cannot be read, or source that does not compile.
         ParseError: a place that is not understood.
     """
-    kind = KINDS.get(path.suffix, Kind(""))
-    if not kind.compiles:
-        refuse_compiling(str(path), arch, keep_ptx, named)
-    if not kind.reader:
+    kind = KINDS.get(path.suffix)
+    if kind is None:
         raise InputError(f"{path}: not a kernel file; expected {' or '.join(KINDS)}")
-    reader = import_module(kind.reader)
-    module: Module = reader.read(path, arch=arch, keep=keep_ptx) if kind.compiles else reader.read(path)
-    return module
+    if not kind.compiles:
+        _refuse_compiling(str(path), arch, keep_ptx, named)
+    options: dict[str, object] = {}
+    if kind.compiles:
+        options = {"arch": arch and arch.replace("sm_", "compute_"), "keep": keep_ptx}
+    elif kind.is_machine_code:
+        options = {"arch": arch}
+    module: Module = import_module(kind.reader).read(path, **options)
+    return _for_gpu(module, arch)
 
 
-def refuse_compiling(file: str, arch: str | None, keep_ptx: Path | None, named: Naming = str) -> None:
+def of_module(module: "Module", arch: str | None = None, keep_ptx: Path | None = None, named: Naming = str) -> "Module":
+    """What was read before: PTX is assembled where `arch` is that of GPUs, and anything else is as it is.
+
+    Raises:
+        InputError: what says how CUDA source is compiled, or an architecture that the machine code is not for.
+    """
+    from makespan import sass
+
+    _refuse_compiling(module.file, arch, keep_ptx, named)
+    if isinstance(module, sass.Module) and arch is not None:
+        sms = {f"sm_{kernel.sm}" for kernel in module.kernels}
+        if sms != {arch}:
+            raise InputError(f"{module.file}: this is machine code for {', '.join(sorted(sms))}, not for {arch:.40}")
+    return _for_gpu(module, arch)
+
+
+def _for_gpu(module: "Module", arch: str | None) -> "Module":
+    """The machine code that the assembler makes of PTX where `arch` is that of GPUs; else the module as it is."""
+    from makespan import ptx, sass
+
+    if arch is None or not _OF_GPUS.fullmatch(arch) or not isinstance(module, ptx.Module):
+        return module
+    source = module.compilation.source if module.compilation else module.file
+    assembler = import_module("makespan.sass.assembler")
+    words = assembler.assembled(module.text, module.file, arch)
+    found = sass.disassembled(words, f"machine code of {source}", source)
+    told = {kernel.name: kernel for kernel in module.kernels}
+    return replace(found, kernels=tuple(_telling(kernel, told[kernel.name]) for kernel in found.kernels))
+
+
+def _telling(kernel: "sass.Kernel", told: "ptx.Kernel") -> "sass.Kernel":
+    """The kernel with what only its PTX tells: the names of parameters, and how the PTX was made."""
+    from makespan import ptx
+
+    parameters, names = kernel.parameters, ptx.parameter_names(told)
+    if len(names) == len(parameters):
+        parameters = tuple(each._replace(name=name) for each, name in zip(parameters, names, strict=True))
+    made = "; ".join(str(each) for each in (kernel.compilation, told.compilation) if each is not None)
+    return replace(kernel, parameters=parameters, compilation=made or None)
+
+
+def _refuse_compiling(file: str, arch: str | None, keep_ptx: Path | None, named: Naming = str) -> None:
     """Refuse, for a file that is not source, what says how it is compiled.
 
     Raises:
         InputError: something is given.
     """
-    given = [named(name) for name, value in (("arch", arch), ("keep_ptx", keep_ptx)) if value is not None]
+    virtual = None if arch is not None and _OF_GPUS.fullmatch(arch) else arch
+    given = [named(name) for name, value in (("arch", virtual), ("keep_ptx", keep_ptx)) if value is not None]
     if given:
-        raise InputError(f"{file}: {' and '.join(given)} {'are' if given[1:] else 'is'} for CUDA source (.cu)")
+        unless = ", unless it is that of GPUs, such as sm_86" if virtual is not None else ""
+        raise InputError(f"{file}: {' and '.join(given)} {'are' if given[1:] else 'is'} for CUDA source (.cu){unless}")

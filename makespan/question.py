@@ -8,24 +8,72 @@
 Text from outside becomes a question in one place each: options in `cli.source`, tables in `schedulability.entries`.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
 from math import prod
 from pathlib import Path
-from typing import Any, TypeAlias
+from types import MappingProxyType
+from typing import Any, Protocol, TypeAlias
 
-from makespan import kernel_file, ptx
-from makespan.errors import InputError, ParseError
-from makespan.flow import GivenBound, Launch, Paths, Step
+from makespan import kernel_file, ptx, sass
+from makespan.errors import InputError, ParseError, UnsupportedError
+from makespan.flow import BranchInfo, Flow, GivenBound, Launch, LoopInfo, Paths, Step
 from makespan.instance import Instance
 from makespan.kernel_file import Naming
-from makespan.machine import PAPER, GivenRange, Machine
+from makespan.machine import PAPER, GivenRange, Machine, of_architecture
 from makespan.program import Program
 
 Block: TypeAlias = tuple[tuple[Program, int], ...]
 """The programs of the warps of a block, each with how many warps run it."""
+
+Module: TypeAlias = ptx.Module | sass.Module
+Kernel: TypeAlias = ptx.Kernel | sass.Kernel
+
+
+class Language(Protocol):
+    """What the package of a language can say of its kernels, or of what its `flow` made of them."""
+
+    def flow(self, kernel: Any) -> Flow:
+        """Its control flow."""
+
+    def fitted(self, launch: Launch, kernel: Any) -> Launch:
+        """The launch, with parameters by the names in the kernel."""
+
+    def bounds_for(self, kernel: Any, given: Any, kernels: Any) -> tuple[GivenBound, ...]:
+        """Those of the bounds that are not meant for another kernel."""
+
+    def loops(self, kernel: Any, loop_bounds: Any, launch: Launch) -> tuple[LoopInfo, ...]:
+        """Its loops, with bounds."""
+
+    def branches(self, kernel: Any) -> tuple[BranchInfo, ...]:
+        """Its conditional branches."""
+
+    def bounds_template(self, kernels: Any, loop_bounds: Any, launch: Launch) -> str:
+        """A bounds file to fill in."""
+
+    @property
+    def program(self) -> Callable[..., Program]:
+        """What every warp may execute."""
+
+    @property
+    def programs(self) -> Callable[..., tuple[tuple[Program, int], ...]]:
+        """What the warps of a block may execute."""
+
+
+_LANGUAGES: Mapping[type, Language] = MappingProxyType({ptx.Module: ptx})
+
+
+def language(module: Module) -> Language:
+    """The package that knows the language of a module.
+
+    Raises:
+        UnsupportedError: there is none yet.
+    """
+    if type(module) not in _LANGUAGES:
+        raise UnsupportedError(f"{module.file}: machine code cannot be analysed yet, only listed; give the PTX")
+    return _LANGUAGES[type(module)]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -38,13 +86,14 @@ class KernelQuestion:
         warps: of a block, where `launch` does not tell; of a range, each number is an instance of its own.
         blocks_per_sm: blocks that are on one SM at the same time; None where nobody says, which is 1.
         loop_bounds: those that win over comments of the kernel; what fits only other kernels of the module is left out.
-        classes: how opcodes become unit classes.
+        classes: how opcodes of PTX become unit classes.
         take: `taken` or `fall` by label, or by `:LINE`, of the branch.
         trace: the outcome of every executed branch, in order.
         paths: as of `ptx.program`.
-        dependences: what an instruction waits for; None leaves it to the machine.
+        dependences: what an instruction of PTX waits for; None leaves it to the machine.
         latencies: cycles of operations, instead of those of the machine.
-        arch: what CUDA source is compiled for; None is `cuda.DEFAULT_ARCH`.
+        arch: as of `kernel_file.read`: `sm_86` asks for the machine code of these GPUs, and `compute_80` is what CUDA
+            source is compiled for, `cuda.DEFAULT_ARCH` by default.
         keep_ptx: where to leave the PTX of CUDA source.
         named: what the user calls these fields, for messages.
 
@@ -54,7 +103,7 @@ class KernelQuestion:
     8 x automaton of 21 places on machine paper (C=1, L=1)
     """
 
-    source: Path | ptx.Module
+    source: Path | Module
     _: KW_ONLY
     entry: str | None = None
     launch: Launch = field(default_factory=Launch)
@@ -77,7 +126,7 @@ class KernelQuestion:
         object.__setattr__(self, "take", dict(self.take))
         object.__setattr__(self, "latencies", dict(self.latencies))
         for what, value, kind in (
-            ("source", self.source, Path | ptx.Module),
+            ("source", self.source, Path | ptx.Module | sass.Module),
             ("launch", self.launch, Launch),
             ("classes", self.classes, ptx.Classes),
             *(("loop_bounds", bound, GivenBound) for bound in self.loop_bounds),
@@ -98,25 +147,32 @@ class KernelQuestion:
     @property
     def name(self) -> str:
         """The name of the file."""
-        return Path(self.source.file if isinstance(self.source, ptx.Module) else self.source).name
+        return Path(self.source if isinstance(self.source, Path) else self.source.file).name
 
     @property
     def counts(self) -> range | None:
         """All numbers of warps that are asked for."""
         return range(self.warps, self.warps + 1) if isinstance(self.warps, int) else self.warps
 
-    def module(self) -> ptx.Module:
+    def module(self) -> Module:
         """The module with the kernel.
 
         Raises:
-            InputError: a file that cannot be read; see `kernel_file.read`.
+            InputError: a file that cannot be read, see `kernel_file.read`; or what machine code says itself.
         """
         if isinstance(self.source, Path):
-            return kernel_file.read(self.source, arch=self.arch, keep_ptx=self.keep_ptx, named=self.named)
-        kernel_file.refuse_compiling(self.source.file, self.arch, self.keep_ptx, self.named)
-        return self.source
+            found = kernel_file.read(self.source, arch=self.arch, keep_ptx=self.keep_ptx, named=self.named)
+        else:
+            found = kernel_file.of_module(self.source, self.arch, self.keep_ptx, self.named)
+        if isinstance(found, sass.Module) and (self.classes != ptx.Classes() or self.dependences is not None):
+            what = "dependences" if self.classes == ptx.Classes() else "classes"
+            raise InputError(
+                f"{found.file}: {self.named(what)} is for PTX: machine code says itself what its instructions wait for,"
+                " and its opcodes have the operations of the machine"
+            )
+        return found
 
-    def instance(self, machine: Machine = PAPER) -> Instance:
+    def instance(self, machine: Machine | None = None) -> Instance:
         """The instance where there is just one; see `instances`.
 
         Raises:
@@ -145,7 +201,8 @@ def read_kernel(
     """Read a kernel, once for all that is asked of it; `dataclasses.replace` says the rest of a question.
 
     Args:
-        file: PTX, or CUDA source, which a compiler on this machine makes PTX.
+        file: see `kernel_file.KINDS`; a compiler on this machine makes PTX of CUDA source.
+        arch: see `kernel_file.read`.
 
     Raises:
         InputError: a file that cannot be read, or source that does not compile.
@@ -160,8 +217,11 @@ def read_kernel(
     return KernelQuestion(module, entry=name, launch=known, warps=warps, loop_bounds=tuple(loop_bounds))
 
 
-def instances(question: KernelQuestion, machine: Machine = PAPER) -> tuple[Instance, ...]:
+def instances(question: KernelQuestion, machine: Machine | None = None) -> tuple[Instance, ...]:
     """What runs on one SM: an instance for every number of warps that is asked for.
+
+    Args:
+        machine: None for `LaunchedKernel.default_machine`.
 
     Raises:
         InputError: a file, kernel or launch that is none, or lacks something; see `ptx.program`.
@@ -170,11 +230,7 @@ def instances(question: KernelQuestion, machine: Machine = PAPER) -> tuple[Insta
     >>> [instance.warps for instance in instances(KernelQuestion(Path("ptx/vecadd.ptx"), warps=range(1, 4)))]
     [1, 2, 3]
     """
-    found = launched(question)
-    grid, blocks = found.launch.grid, 1 if question.blocks_per_sm is None else question.blocks_per_sm
-    if grid is not None and blocks > prod(grid):
-        raise InputError(f"{question.named('blocks_per_sm')} {blocks}: the grid has only {prod(grid)} blocks")
-    return tuple(resident(block, blocks, machine) for block in found.blocks(machine))
+    return launched(question).instances(machine)
 
 
 def resident(block: Block, blocks: int, machine: Machine) -> Instance:
@@ -197,26 +253,58 @@ class LaunchedKernel:
     """A kernel of a module that is launched as a question says; what follows is found when it is asked for."""
 
     question: KernelQuestion
-    module: ptx.Module
-    kernel: ptx.Kernel
+    module: Module
+    kernel: Kernel
+
+    @property
+    def language(self) -> Language:
+        """The package that knows it."""
+        return language(self.module)
 
     @cached_property
-    def flow(self) -> ptx.PtxFlow:
+    def flow(self) -> Flow:
         """Its control flow."""
-        return ptx.flow(self.kernel)
+        return self.language.flow(self.kernel)
 
     @cached_property
     def launch(self) -> Launch:
-        """The launch, as far as it is known, with the parameters by their PTX names."""
-        return ptx.fitted(self.question.launch, self.kernel)
+        """The launch, as far as it is known, with the parameters by their names in the kernel."""
+        return self.language.fitted(self.question.launch, self.kernel)
 
     @cached_property
     def loop_bounds(self) -> tuple[GivenBound, ...]:
         """The bounds that are given for this kernel."""
         with _telling_how_to_keep(self.module):
-            return ptx.bounds_for(self.kernel, self.question.loop_bounds, self.module.kernels)
+            return self.language.bounds_for(self.kernel, self.question.loop_bounds, self.module.kernels)
 
-    def programs(self, machine: Machine = PAPER) -> tuple[tuple[Program, int | None], ...]:
+    @cached_property
+    def loops(self) -> tuple[LoopInfo, ...]:
+        """Its loops, with their bounds as far as they are known."""
+        return self.language.loops(self.flow, self.loop_bounds, self.launch)
+
+    @property
+    def branches(self) -> tuple[BranchInfo, ...]:
+        """Its conditional branches that can be reached."""
+        return self.language.branches(self.flow)
+
+    @cached_property
+    def default_machine(self) -> Machine:
+        """The one of the paper for PTX; for machine code the one that comes with the package for its architecture.
+
+        Raises:
+            InputError: there is none for this architecture, or several.
+        """
+        if isinstance(self.kernel, ptx.Kernel):
+            return PAPER
+        found = of_architecture(self.kernel.sm)
+        if len(found) != 1:
+            raise InputError(
+                f"{self.kernel.source}: {len(found) or 'no'} machines for sm_{self.kernel.sm} come with the package:"
+                f" say which one with {self.question.named('machine')}"
+            )
+        return found[0]
+
+    def programs(self, machine: Machine | None = None) -> tuple[tuple[Program, int | None], ...]:
         """The programs of the warps of a block on a machine; how many run each is None where nobody knows the block.
 
         Raises:
@@ -225,23 +313,34 @@ class LaunchedKernel:
         asked = self.question
         known: dict[str, Any] = {
             "launch": self.launch,
-            "profile": asked.classes.profile,
-            "classes": asked.classes.overrides,
-            "unknown": asked.classes.unknown,
             "take": asked.take,
             "trace": asked.trace,
             "paths": asked.paths,
-            "machine": machine,
-            "dependences": asked.dependences,
+            "machine": machine or self.default_machine,
             "latencies": asked.latencies,
             "loop_bounds": self.loop_bounds,
         }
+        if isinstance(self.kernel, ptx.Kernel):
+            known |= {
+                "profile": asked.classes.profile,
+                "classes": asked.classes.overrides,
+                "unknown": asked.classes.unknown,
+                "dependences": asked.dependences,
+            }
         with _telling_how_to_keep(self.module):
             if self.launch.warps_per_block is None:
-                return ((ptx.program(self.flow, **known), None),)
-            return ptx.programs(self.flow, **known)
+                return ((self.language.program(self.flow, **known), None),)
+            return self.language.programs(self.flow, **known)
 
-    def blocks(self, machine: Machine = PAPER) -> tuple[Block, ...]:
+    def instances(self, machine: Machine | None = None) -> tuple[Instance, ...]:
+        """See `instances`."""
+        chosen, grid = machine or self.default_machine, self.launch.grid
+        blocks = 1 if self.question.blocks_per_sm is None else self.question.blocks_per_sm
+        if grid is not None and blocks > prod(grid):
+            raise InputError(f"{self.question.named('blocks_per_sm')} {blocks}: the grid has only {prod(grid)} blocks")
+        return tuple(resident(block, blocks, chosen) for block in self.blocks(chosen))
+
+    def blocks(self, machine: Machine | None = None) -> tuple[Block, ...]:
         """The programs of a block on a machine, for every number of warps that is asked for.
 
         Raises:
@@ -265,12 +364,13 @@ class LaunchedKernel:
 
 
 @contextmanager
-def _telling_how_to_keep(module: ptx.Module) -> Iterator[None]:
+def _telling_how_to_keep(module: Module) -> Iterator[None]:
     """Errors about PTX that was made on the way say so, and how to look at it."""
     try:
         yield
     except InputError as error:
-        if module.compilation is None or f"PTX of {module.compilation.source}:" not in str(error):
+        made = module.compilation if isinstance(module, ptx.Module) else None
+        if made is None or f"PTX of {made.source}:" not in str(error):
             raise
         if isinstance(error, ParseError):
             raise error.adding(ptx.KEEP_HINT) from None

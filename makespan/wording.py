@@ -12,6 +12,7 @@ from makespan.machine import INTERVAL_AS_GIVEN, ONE_CYCLE, UNPARTITIONED, UNTIME
 PAPERS_NAME = "M^L + M^C"
 ALONE_NAME = "theorem 1S"
 AS_WRITTEN = "the hardware executes the PTX as it is written"
+AS_COMPILED = "the hardware executes the machine code as it is"
 PATH_ONLY = "this path only, not a worst case over inputs"
 TRUSTED_BOUNDS = "loop bounds trusted against the code"
 STALL_ON_USE = "a warp of the kernel waits for a result where it is needed"
@@ -42,9 +43,12 @@ def caveats(machine: Machine, assumptions: Iterable[str]) -> tuple[str, ...]:
     ('for this path only', 'if every instruction takes one cycle')
     """
     notes = tuple(assumptions)
-    said = (caveat for begin, caveat in _CAVEATS.items() if any(note.startswith(begin) for note in notes))
+    said = [caveat for begin, caveat in _CAVEATS.items() if any(note.startswith(begin) for note in notes)]
+    compiled = (
+        (f"for the machine code on {machine.name}",) if any(note.startswith(AS_COMPILED) for note in notes) else ()
+    )
     promise = () if machine.scheduler is Scheduler.ANY else (f"for a {machine.scheduler} scheduler",)
-    return (*said, *promise, *_about_latencies(machine, notes))
+    return (*compiled, *said, *promise, *_about_latencies(machine, notes))
 
 
 def together(said: Iterable[str]) -> tuple[str, ...]:

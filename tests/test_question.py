@@ -172,7 +172,7 @@ def test_bounds_of_other_kernels_are_left_out() -> None:
     kernels = (f".entry {name}() {{ {body.format(label=label)} }}" for name, label in (("j", "A"), ("k", "B")))
     Path("loops.ptx").write_text("".join(kernels))
     found = launched(of("loops.ptx", entry="k", loop_bounds=flow.loop_bounds(["A=3", "B=4"])))
-    (loop,) = ptx.loops(found.kernel, found.loop_bounds, found.launch)
+    (loop,) = found.loops
     assert loop.bound == flow.Bound(4, False, "command line")
 
 
@@ -185,7 +185,7 @@ def test_a_kind_of_file_more_is_a_line_of_the_table(monkeypatch: pytest.MonkeyPa
     Path("k.toy").write_text(".entry k() { plus a, a, a; ret; }")
     asked = [of("k.toy", warps=2).instance(), by_options("k.toy", "--warps", "2"), by_task("k.toy", "warps = 2")]
     assert asked == [Instance.of(Program.chain("C"), 2)] * 3
-    with pytest.raises(InputError, match=r"^k\.txt: not a kernel file; expected \.ptx or \.cu or \.toy$"):
+    with pytest.raises(InputError, match=r"^k\.txt: not a kernel file; expected \.ptx or \.cu or .* or \.toy$"):
         read_kernel("k.txt")
 
 
@@ -207,7 +207,7 @@ REFUSED = {
     ),
     "an architecture": (
         of("vecadd.ptx", arch="compute_80", warps=1),
-        "vecadd.ptx: {arch} is for CUDA source (.cu)",
+        "vecadd.ptx: {arch} is for CUDA source (.cu), unless it is that of GPUs, such as sm_86",
         ("--warps 1 --arch compute_80", 'warps = 1\narch = "compute_80"'),
     ),
 }
@@ -241,7 +241,7 @@ def test_a_refusal_has_the_words_of_whoever_asks(
         (of("vecadd.ptx", warps=0), "the number of warps must be a whole number from 1, not 0"),
         (
             of("vecadd.ptx", arch="compute_80", keep_ptx=Path("k.ptx"), warps=1),
-            "vecadd.ptx: arch and keep_ptx are for CUDA source (.cu)",
+            "vecadd.ptx: arch and keep_ptx are for CUDA source (.cu), unless it is that of GPUs, such as sm_86",
         ),
         (
             of("vecadd.ptx", launch=Launch(BLOCK, (2, 1, 1)), blocks_per_sm=3),

@@ -16,8 +16,9 @@ from makespan.cli.source import chosen_kernels, cuda_options, kernel_question, l
 @cuda_options
 def command(source: str, input_format: str | None, kernel: str | None, **options: Any) -> None:
     """Print a bounds file for the loops of SOURCE; fill in the numbers and pass it as --loop-bound FILE."""
-    from makespan import ptx
+    from makespan.question import language
 
     asked = kernel_question(source, input_format, **options)
-    kernels = chosen_kernels(asked.module(), kernel)
-    click.echo(ptx.bounds_template(kernels, asked.loop_bounds, asked.launch), nl=False)
+    module = asked.module()
+    kernels = chosen_kernels(module, kernel)
+    click.echo(language(module).bounds_template(kernels, asked.loop_bounds, asked.launch), nl=False)

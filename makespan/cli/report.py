@@ -82,7 +82,7 @@ def command(
             choices=Choices(),
             inputs=inputs,
             commands=tuple(_commands(context, bundle or Path(_EVIDENCE))),
-            machine=_machine_file(source),
+            machine=_machine_file(source, question.instance),
             loops=_loops(source),
         )
     if tuple(_inputs(source)) != inputs:
@@ -162,21 +162,19 @@ def _loops(source: dict[str, Any]) -> "tuple[LoopInfo, ...] | None":
     """The loops of the kernel with their bounds; None where the source is no kernel."""
     if source["source"] is None or not is_kernel(source["source"]):
         return None
-    from makespan import ptx
     from makespan.question import launched
 
     about = {name: value for name, value in source.items() if name not in _NOT_OF_KERNELS}
-    found = launched(kernel_question(**about))
-    return ptx.loops(found.kernel, found.loop_bounds, found.launch)
+    return launched(kernel_question(**about)).loops
 
 
-def _machine_file(source: dict[str, Any]) -> MachineFile | None:
+def _machine_file(source: dict[str, Any], instance: Instance) -> MachineFile | None:
     """The file with the sources of the numbers; None where the user or an instance file gives them."""
     if source["capacity"] is not None:
         return None
     if source["machine"] is not None:
         return find(source["machine"])
-    return None if source["warps"] is None and source["block"] is None else find("paper")
+    return None if source["warps"] is None and source["block"] is None else find(instance.machine.name)
 
 
 def _points(first: Result, others: Iterable[NamedInstance], solved: Callable[[Instance], Result]) -> Iterator[Result]:

@@ -19,8 +19,7 @@ from makespan.strings import NamedInstance
 from makespan.text_file import claim_input, decoded, read_stream
 
 if TYPE_CHECKING:
-    from makespan.ptx import Kernel, Module
-    from makespan.question import KernelQuestion
+    from makespan.question import Kernel, KernelQuestion, Module
 
 FORMATS = ("ptx", "toml", "jsonl")
 PROFILE = "paper"
@@ -39,7 +38,11 @@ def stack(*options: Decorator) -> Decorator:
 
 
 cuda_options = stack(
-    click.option("--arch", metavar="compute_NN", help="what a .cu file is compiled for [default: compute_75]"),
+    click.option(
+        "--arch",
+        metavar="sm_NN|compute_NN",
+        help="sm_NN: the machine code for these GPUs; compute_NN: what PTX a .cu file becomes [default: compute_75]",
+    ),
     click.option("--keep-ptx", type=click.Path(path_type=Path), metavar="FILE.ptx", help="leave the PTX of a .cu file"),
 )
 
@@ -56,7 +59,7 @@ kernel_options = stack(
         type=click.Choice(["paper", "fermi", "modern"]),
         default=PROFILE,
         show_default=True,
-        help="how opcodes map to unit classes",
+        help="how opcodes of PTX map to unit classes",
     ),
     click.option("--classes", type=click.Path(path_type=Path), help="TOML file: opcode = class, over the table"),
     click.option("--unknown", metavar="CLASS", help="class of opcodes that no table knows (otherwise an error)"),
@@ -79,9 +82,11 @@ kernel_options = stack(
     cuda_options,
 )
 
+machine_option = click.option("--machine", metavar="NAME|FILE.toml", help="a shipped machine or a machine file")
+
 machine_options = stack(
     click.option("--capacity", type=Capacity(), help="units per class, such as C=2,L=1"),
-    click.option("--machine", metavar="NAME|FILE.toml", help="a shipped machine or a machine file"),
+    machine_option,
     click.option(
         "--hold",
         "holds",
@@ -95,7 +100,8 @@ timing_options = stack(
     click.option(
         "--dependences",
         type=click.Choice(["registers", "blocking"]),
-        help="what an instruction waits for [default: registers on a machine that times operations, else blocking]",
+        help="what an instruction of PTX waits for [default: registers on a machine that times operations, else"
+        " blocking]",
     ),
     click.option(
         "--latency",
@@ -167,12 +173,15 @@ def instances(
         if given:
             raise InputError("an instance file takes no options for kernels (--kernel, --profile, --loop-bound, ...)")
         return _instance_file(source, suffix)
-    chosen = narrowed(capacity or (PAPER if machine is None else find(machine).machine), given_intervals(holds))
+    named = capacity if machine is None else find(machine).machine
+    intervals = given_intervals(holds)
     if letters is None:
-        from makespan import question
+        from makespan.question import launched
 
-        asked = kernel_question(str(source), input_format, warps=warps, **options)
-        return tuple(NamedInstance(instance, str(source)) for instance in question.instances(asked, chosen))
+        found = launched(kernel_question(str(source), input_format, warps=warps, **options))
+        chosen = narrowed(named or found.default_machine, intervals)
+        return tuple(NamedInstance(instance, str(source)) for instance in found.instances(chosen))
+    chosen = narrowed(named or PAPER, intervals)
     if given & {"latencies", "dependences"}:
         raise InputError(
             "--latency and --dependences are for kernels; in a string write what an instruction needs, and its latency,"
@@ -183,8 +192,8 @@ def instances(
     if warps is None:
         raise InputError("--warps is missing: how many warps run?")
     program, blocks = strings.parse_string(letters, chosen), options.get("blocks_per_sm", 1)
-    found = (Instance.of(program, count * blocks, chosen, blocks=blocks) for count in warps)
-    return tuple(NamedInstance(instance, "--string") for instance in found)
+    each = (Instance.of(program, count * blocks, chosen, blocks=blocks) for count in warps)
+    return tuple(NamedInstance(instance, "--string") for instance in each)
 
 
 def _usage(message: str) -> click.UsageError:
@@ -244,7 +253,7 @@ def kernel_question(
     )
 
 
-def chosen_kernels(module: "Module", name: str | None) -> "tuple[Kernel, ...]":
+def chosen_kernels(module: "Module", name: str | None) -> "Sequence[Kernel]":
     """The kernel of this name, or all, of which there is at least one.
 
     Raises:

@@ -8,43 +8,57 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from makespan.cli.output import TEXT, format_option, rendered
-from makespan.cli.source import chosen_kernels, kernel_options, kernel_question
+from makespan.cli.source import chosen_kernels, kernel_options, kernel_question, machine_option, timing_options
 from makespan.errors import InputError
+from makespan.machine import Machine, find
 from makespan.program import BARRIER, Program
 
 if TYPE_CHECKING:
     from makespan.flow import LoopInfo
-    from makespan.ptx import Kernel
-    from makespan.question import KernelQuestion, LaunchedKernel
+    from makespan.question import LaunchedKernel
 
 _MOST_PATHS = 10**15
 _MOST_ROWS = 40
+_TEXT_WIDTH = 48
 
 
 @click.command("strings")
 @click.argument("source")
 @click.option("--input-format", type=click.Choice(["ptx"]), help="format of standard input (SOURCE '-')")
+@machine_option
 @kernel_options
+@timing_options
 @click.option("--listing", is_flag=True, help="every instruction once, in text order")
 @click.option("--dot", is_flag=True, help="the control flow graph, for Graphviz")
 @format_option()
-def command(source: str, input_format: str | None, listing: bool, dot: bool, output: str, **options: Any) -> None:
-    """Show for each kernel of SOURCE its letters, its loops with their bounds, and the choices left open."""
+def command(
+    source: str,
+    input_format: str | None,
+    machine: str | None,
+    listing: bool,
+    dot: bool,
+    output: str,
+    **options: Any,
+) -> None:
+    """Show for each kernel of SOURCE its letters, its loops with their bounds, and the choices left open.
+
+    Letters are those of the machine: for machine code, without --machine, the one for its architecture.
+    """
     if listing and dot:
         raise InputError("--listing and --dot exclude each other")
     from makespan.question import LaunchedKernel
 
+    chosen = None if machine is None else find(machine).machine
     asked = kernel_question(source, input_format, **options)
     module = asked.module()
-    kernels = chosen_kernels(module, asked.entry)
+    kernels = [LaunchedKernel(asked, module, kernel) for kernel in chosen_kernels(module, asked.entry)]
+    alone = len(kernels) == 1
     if dot:
         for kernel in kernels:
-            click.echo(_dot(kernel, alone=len(kernels) == 1))
+            click.echo(_dot(kernel, alone=alone))
         return
-    alone = len(kernels) == 1
     described = [
-        _listing(kernel, asked) if listing else _description(LaunchedKernel(asked, module, kernel), alone=alone)
-        for kernel in kernels
+        _listing(kernel, chosen) if listing else _description(kernel, chosen, alone=alone) for kernel in kernels
     ]
     lines = _listing_lines if listing else _lines
     for number, shown in enumerate(described):
@@ -57,47 +71,54 @@ def _printed(shown: dict[str, Any], lines: Callable[[dict[str, Any]], list[str]]
     return rendered(output, text=lambda: "\n".join(lines(shown)), data=lambda: shown)
 
 
-def _listing(kernel: "Kernel", asked: "KernelQuestion") -> dict[str, Any]:
-    from makespan import ptx
+def _listing(launched: "LaunchedKernel", machine: Machine | None) -> dict[str, Any]:
+    from makespan import ptx, sass
 
-    classes = asked.classes
-    rows = ptx.listing(kernel, profile=classes.profile, classes=classes.overrides, unknown=classes.unknown)
-    return {
-        "kernel": kernel.name,
-        "letters": "".join(row.unit or "" for row in rows),
-        "listing": [{"line": row.line, "unit": row.unit, "text": row.text} for row in rows],
-    }
+    kernel, classes = launched.kernel, launched.question.classes
+    if isinstance(kernel, sass.Kernel):
+        rows = [row._asdict() for row in sass.listing(kernel, machine or launched.default_machine)]
+    else:
+        listed = ptx.listing(kernel, profile=classes.profile, classes=classes.overrides, unknown=classes.unknown)
+        rows = [{"line": row.line, "unit": row.unit, "text": row.text} for row in listed]
+    return {"kernel": kernel.name, "letters": "".join(row["unit"] or "" for row in rows), "listing": rows}
 
 
 def _listing_lines(kernel: dict[str, Any]) -> list[str]:
-    rows = [f"{row['line']:>6}  {row['unit'] or '-'}  {row['text']}" for row in kernel["listing"]]
+    rows = [_listing_line(**row) for row in kernel["listing"]]
     return [f"kernel {kernel['kernel']}", *rows, f"letters: {kernel['letters']} ({len(kernel['letters'])})"]
 
 
-def _description(launched: "LaunchedKernel", *, alone: bool) -> dict[str, Any]:
+def _listing_line(unit: str | None, text: str, line: int = 0, **machine_code: str | None) -> str:
+    if not machine_code:
+        return f"{line:>6}  {unit or '-'}  {text}"
+    address, control, ptx, source = (machine_code[name] or "" for name in ("address", "control", "ptx", "source"))
+    return f"{address:>6}  {control}  {unit or '-'}  {text:<{_TEXT_WIDTH}}  {ptx}  {source}".rstrip()
+
+
+def _description(launched: "LaunchedKernel", machine: Machine | None, *, alone: bool) -> dict[str, Any]:
     """Letters, or the reason why there are none; loops and branches wherever the control flow is understood.
 
     Raises:
         InputError: options that do not fit; for a kernel `alone`, also control flow that is not understood.
     """
-    from makespan import ptx
+    from makespan import sass
 
-    asked = launched.question
+    kernel, asked = launched.kernel, launched.question
     found: dict[str, Any] = {
-        "kernel": launched.kernel.name,
-        "profile": asked.classes.profile,
+        "kernel": kernel.name,
+        **({"arch": f"sm_{kernel.sm}"} if isinstance(kernel, sass.Kernel) else {"profile": asked.classes.profile}),
         "loops": [],
         "branches": [],
     }
     try:
-        found["branches"] = [branch._asdict() for branch in ptx.branches(launched.flow)]
+        found["branches"] = [branch._asdict() for branch in launched.branches]
     except InputError as refusal:
         if alone:
             raise
         return {**found, "string": None, "programs": [], "refused": str(refusal)}
-    found["loops"] = [_loop(loop) for loop in ptx.loops(launched.flow, launched.loop_bounds, asked.launch)]
+    found["loops"] = [_loop(loop) for loop in launched.loops]
     try:
-        programs = [_program(program, warps) for program, warps in launched.programs()]
+        programs = [_program(program, warps) for program, warps in launched.programs(machine)]
     except InputError as refusal:
         return {**found, "string": None, "programs": [], "refused": str(refusal)}
     return {**found, **(programs[0] if len(programs) == 1 else {"string": None}), "programs": programs}
@@ -145,7 +166,8 @@ def _program(program: "Program", warps: int | None) -> dict[str, Any]:
 
 
 def _lines(kernel: dict[str, Any]) -> list[str]:
-    lines = [f"kernel {kernel['kernel']} (profile {kernel['profile']})"]
+    language = kernel["arch"] if "arch" in kernel else f"profile {kernel['profile']}"
+    lines = [f"kernel {kernel['kernel']} ({language})"]
     for loop in kernel["loops"]:
         bound = (
             (f"no bound; {loop['hint']}" if loop["hint"] else "no bound")
@@ -153,10 +175,12 @@ def _lines(kernel: dict[str, Any]) -> list[str]:
             else f"{'exactly' if loop['exact'] else 'at most'} {loop['bound']} iterations ({loop['bound_source']})"
         ) + (f", but it makes {loop['against']}" if loop["against"] else "")
         source = f", {loop['source_line']}" if loop["source_line"] else ""
-        lines.append(f"  loop {loop['label']} at line {loop['line']}{source}, depth {loop['depth']}: {bound}")
+        place = "" if "arch" in kernel else f" at line {loop['line']}"
+        lines.append(f"  loop {loop['label']}{place}{source}, depth {loop['depth']}: {bound}")
     for branch in kernel["branches"]:
         controls = f"controls loop {branch['loop']}" if branch["loop"] else "a choice"
-        lines.append(f"  branch at line {branch['line']}: {branch['text']}  ({controls})")
+        at = branch["line"] if "arch" in kernel else f"line {branch['line']}"
+        lines.append(f"  branch at {at}: {branch['text']}  ({controls})")
     if not kernel["programs"]:
         return [*lines, f"  no program: {kernel['refused']}"]
     for program in kernel["programs"]:
@@ -193,22 +217,21 @@ def _paths(program: Program) -> int | None:
     return None if found > _MOST_PATHS else found
 
 
-def _dot(kernel: "Kernel", *, alone: bool) -> str:
+def _dot(launched: "LaunchedKernel", *, alone: bool) -> str:
     """The control flow graph in the language of Graphviz: a node for each block, with its lines.
 
     Raises:
         InputError: of a kernel `alone`, control flow that is not understood; with others, it becomes a comment.
     """
-    from makespan import ptx
     from makespan.flow import SIDES
 
     try:
-        found = ptx.flow(kernel)
+        found = launched.flow
     except InputError as refusal:
         if alone:
             raise
-        return f"// kernel {kernel.name}: {' '.join(str(refusal).split())}"
-    lines = [f'digraph "{_escaped(kernel.name)}" {{', "  node [shape=box, fontname=monospace];"]
+        return f"// kernel {launched.kernel.name}: {' '.join(str(refusal).split())}"
+    lines = [f'digraph "{_escaped(launched.kernel.name)}" {{', "  node [shape=box, fontname=monospace];"]
     for number, block in enumerate(found.blocks):
         code = "".join(f"{i.line}: {_escaped(str(i))}\\l" for i in (found.code[at] for at in found.numbers(number)))
         lines.append(f'  b{number} [label="{_escaped(found.name(number))}\\n{code}"];')

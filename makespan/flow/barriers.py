@@ -77,8 +77,8 @@ def refuse_parted_barriers(flow: Flow, parting: Set[int], rules: Iterable[Reconv
         for branch in sorted(parting & rule.points.keys()):
             for block in sorted(loose.keys() & parted(flow, branch, rule.points[branch])):
                 raise UnsupportedError(
-                    f"{flow.kernel.file}:{loose[block].line}: lanes that part at line {flow.last(branch).line} may come"
-                    f" to `{loose[block]}` one after another, and then run interleaved; use"
+                    f"{flow.kernel.file}:{loose[block].line}: lanes that part at {flow.at(flow.last(branch).line)} may"
+                    f" come to `{loose[block]}` one after another, and then run interleaved; use"
                     f" {flow.semantics.instruction_set.aligned_barrier}, which all lanes execute together, or say with"
                     " --param, --block and --grid what makes the branch uniform"
                 )

@@ -93,6 +93,10 @@ class Flow:
         """Whether it has branches to labels and ends alone: no indirect branch, and no call that was inlined."""
         return all(effect.transfer in (None, Transfer.DIRECT) for effect in self.effects)
 
+    def at(self, *places: int) -> str:
+        """Places of its text in words."""
+        return self.semantics.instruction_set.at(*places)
+
     def name(self, block: int) -> str:
         """What to call a block: its label, or `line:N`."""
         return self.blocks[block].label or f"line:{self.blocks[block].line}"

@@ -149,11 +149,18 @@ class InstructionSet:
         registers: where threads read who they are.
         ends: the instructions that end a warp, in words.
         aligned_barrier: the barrier that all lanes of a warp execute together, in words.
+        has_lines: whether instructions stand in lines of a text; else at addresses.
     """
 
     registers: ThreadRegisters
     ends: str
     aligned_barrier: str
+    has_lines: bool = True
+
+    def at(self, *places: int) -> str:
+        """Places in words: `line 3`, `lines 3, 4` or, of addresses, `0x30, 0x40`."""
+        word = f"line{'s' * (len(places) > 1)} " * self.has_lines
+        return f"{word}{', '.join(map(str, places))}"
 
 
 class Semantics(Protocol):

@@ -138,8 +138,8 @@ def _bodies(flow: Flow, spans: Mapping[int, tuple[int, int]]) -> dict[int, set[i
 def _irreducible(flow: Flow, header: int, block: int) -> UnsupportedError:
     head, other = flow.blocks[header].line, flow.blocks[block].line
     return UnsupportedError(
-        f"{flow.kernel.file}:{head}: the loop at {flow.name(header)} is also entered past its head, by way of line"
-        f" {other} (irreducible control flow); restructure kernel {flow.kernel.name}"
+        f"{flow.kernel.file}:{head}: the loop at {flow.name(header)} is also entered past its head, by way of"
+        f" {flow.at(other)} (irreducible control flow); restructure kernel {flow.kernel.name}"
     )
 
 

@@ -5,6 +5,8 @@ from collections.abc import Mapping, Sequence, Set
 
 from makespan.errors import InputError, UnsupportedError
 from makespan.flow.branches import SIDES, Step, controlled, keys, preferences
+from makespan.flow.graph import Flow
+from makespan.flow.loop_info import LoopInfo
 from makespan.flow.walk import Terrain, Tracer, by_preference, walk
 
 _MOST_EXAMPLES = 3
@@ -76,7 +78,7 @@ def refuse_unbounded(terrain: Terrain, reached: Set[int]) -> None:
     loops = zip(terrain.nest.loops, terrain.infos, strict=True)
     missing = [info for loop, info in loops if loop.header in reached and info.bound is None]
     if missing:
-        places = ", ".join(f"{info.label} (line {info.line})" for info in missing)
+        places = ", ".join(_named(terrain.flow, info) for info in missing)
         count = "1 loop has" if len(missing) == 1 else f"{len(missing)} loops have"
         options = " ".join(f"--loop-bound '{info.label}=N'" for info in missing[:_MOST_EXAMPLES])
         hints = "".join(f"\n  {info.hint}" for info in missing if info.hint)
@@ -84,6 +86,11 @@ def refuse_unbounded(terrain: Terrain, reached: Set[int]) -> None:
             f"{kernel.file}:{missing[0].line}: {count} no bound in kernel {kernel.name}: {places}; give {options}, or"
             f" fill in the file that 'makespan bounds-template {kernel.source}' prints{hints}"
         )
+
+
+def _named(flow: Flow, info: LoopInfo) -> str:
+    """A loop by its label and its place, which for an address is the same."""
+    return info.label if info.label == str(info.line) else f"{info.label} ({flow.at(info.line)})"
 
 
 def _refuse_choices(terrain: Terrain, blocks: Sequence[int]) -> None:
@@ -103,7 +110,7 @@ def _choice(terrain: Terrain, block: int, labels: Mapping[str, int]) -> str:
     flow = terrain.flow
     line, label = keys(flow, block)
     key = label if labels[label] == 1 else line
-    branch = f"line {flow.last(block).line}: {str(flow.last(block)).removesuffix(';')}"
+    branch = f"{flow.at(flow.last(block).line)}: {str(flow.last(block)).removesuffix(';')}"
     loop = next(iter(_controls(terrain, block)), None)
     bound = None if loop is None else terrain.infos[loop].bound
     if loop is None or bound is None or bound.exact or len(terrain.nest.loops[loop].exits) > 1:

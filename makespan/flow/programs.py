@@ -1,6 +1,6 @@
 """From the control flow of a kernel to the programs of its warps."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, TypeAlias
@@ -163,7 +163,7 @@ class Warps:
     def _origin(self, behind: Sequence[int]) -> Origin:
         """The line of an instruction, and those of others that are the same place."""
         first, source = self.flow.code[behind[0]], self.flow.effects[behind[0]].source
-        more = [f"line {self.flow.code[at].line}" for at in behind[1:_MOST_LINES]]
+        more = [self.flow.at(self.flow.code[at].line) for at in behind[1:_MOST_LINES]]
         also = f" (or {', '.join(more)}{', ...' * (len(behind) > _MOST_LINES)})" if more else ""
         return Origin(self.flow.kernel.file, first.line, f"{first}{also}", str(source or ""))
 
@@ -181,12 +181,15 @@ class Warps:
         if parting:
             lines = sorted({self.flow.last(block).line for block in parting})
             yield (
-                f"lanes part at {_lines(lines)}, run one side after the other in any order, and reconverge at the"
+                f"lanes part at {self._at(lines)}, run one side after the other in any order, and reconverge at the"
                 " immediate post-dominator: sides are not interleaved, as independent thread scheduling might"
             )
             waiting = (n for block in visited for n in self.flow.numbers(block) if self.flow.effects[n].joins_lanes)
             if synchronous := sorted({self.flow.code[number].line for number in waiting}):
-                yield f"lanes that wait for each other come together at {_lines(synchronous)}"
+                yield f"lanes that wait for each other come together at {self._at(synchronous)}"
+
+    def _at(self, places: Sequence[int]) -> str:
+        return self.flow.at(*places[:_MOST_LINES]) + ", ..." * (len(places) > _MOST_LINES)
 
     def _nothing(self, *, always: bool) -> InputError:
         kernel = self.flow.kernel
@@ -234,9 +237,3 @@ def _reachable(flow: Flow, decided: Mapping[int, int]) -> frozenset[int]:
             afters = flow.blocks[block].successors
             waiting += (afters[decided[block]],) if block in decided else afters
     return frozenset(found)
-
-
-def _lines(lines: Iterable[int]) -> str:
-    several = list(lines)
-    shown = ", ".join(map(str, several[:_MOST_LINES])) + ", ..." * (len(several) > _MOST_LINES)
-    return f"line{'s' * (len(several) > 1)} {shown}"

@@ -197,7 +197,7 @@ def _indirect(flow: Flow, block: int) -> UnsupportedError:
 
 
 def _at(flow: Flow, block: int) -> str:
-    return f"line {flow.last(block).line}: `{flow.last(block)}`"
+    return f"{flow.at(flow.last(block).line)}: `{flow.last(block)}`"
 
 
 def _bounds_around(terrain: Terrain, block: int) -> str:

@@ -1,6 +1,6 @@
 """The machine: classes of execution units on one streaming multiprocessor, and machine files."""
 
-from makespan.machine.files import MachineFile, find, read, shipped
+from makespan.machine.files import MachineFile, find, of_architecture, read, shipped
 from makespan.machine.given import GivenRange, given_intervals, given_latencies, narrowed, timed
 from makespan.machine.tables import Datum, Span
 from makespan.machine.values import (
@@ -57,6 +57,7 @@ __all__ = [
     "given_intervals",
     "given_latencies",
     "narrowed",
+    "of_architecture",
     "read",
     "shipped",
     "timed",

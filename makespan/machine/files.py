@@ -135,6 +135,17 @@ def find(name: str) -> MachineFile:
     return _read(*named_file(name, "machines", _SUFFIX, "machine"))
 
 
+def of_architecture(sm: int) -> tuple[Machine, ...]:
+    """The partitioned machines that come with the package for the GPUs that execute the code of sm_86, say.
+
+    >>> [machine.name for machine in of_architecture(86)]
+    ['ampere-ga10x']
+    """
+    capability = f"{sm // 10}.{sm % 10}"
+    fitting = (file.machine for file in shipped().values() if capability in file.compute_capability)
+    return tuple(machine for machine in fitting if machine.partitions > 1)
+
+
 def read(path: Path) -> MachineFile:
     """Read a machine file.
 

@@ -14,7 +14,7 @@ from makespan.ptx.evaluate import literal, width
 from makespan.ptx.graph import PtxFlow, flow
 from makespan.ptx.isa import PROFILES, Classes, ListedInstruction, listing, read_classes
 from makespan.ptx.module import KEEP_HINT, Declaration, Instruction, Kernel, Module, Statement, names_in
-from makespan.ptx.parameters import fitted, known_parameters, scalar
+from makespan.ptx.parameters import fitted, known_parameters, parameter_names, scalar
 from makespan.ptx.parser import decode, parse, read
 from makespan.ptx.printer import render
 from makespan.ptx.registers import Access, accesses
@@ -47,6 +47,7 @@ __all__ = [
     "literal",
     "loops",
     "names_in",
+    "parameter_names",
     "parse",
     "program",
     "programs",

@@ -177,11 +177,12 @@ Item: TypeAlias = Kernel | Declaration | Directive
 
 @dataclass(frozen=True, slots=True)
 class Module:
-    """One PTX file, its items in text order."""
+    """One PTX file, its items in text order; `text` is what was parsed."""
 
     file: str = field(compare=False)
     items: tuple[Item, ...]
     compilation: Compilation | None = field(default=None, compare=False)
+    text: str = field(default="", compare=False, repr=False)
 
     @property
     def version(self) -> str | None:

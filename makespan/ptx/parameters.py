@@ -36,6 +36,12 @@ def fitted(launch: Launch, kernel: Kernel) -> Launch:
     return replace(launch, block=_block(launch.block, kernel), parameters=found)
 
 
+def parameter_names(kernel: Kernel) -> tuple[str, ...]:
+    """What its parameters are called in the CUDA source that was compiled or, where that does not tell, in the PTX."""
+    names = [name for parameter in kernel.parameters or () for name, _ in parameter.names]
+    return tuple(own or name for own, name in zip_longest(_said(kernel, len(names)), names))
+
+
 def scalar(declaration: Declaration) -> tuple[str, int] | None:
     """The kind of a parameter (b, u, s or f) and its bits; None for an aggregate, and for types of no such kind.
 
@@ -118,7 +124,7 @@ def _named(key: str, names: list[str], kernel: Kernel) -> str:
         return key
     if key.isdecimal() and len(key) <= 4 and int(key) < len(names):
         return names[int(key)]
-    said = names_of(kernel.name, kernel.compilation.signatures, len(names)) if kernel.compilation else ()
+    said = _said(kernel, len(names))
     if said.count(key) == 1:
         return names[said.index(key)]
     found = [name for name in names if name.endswith(f"_{key.removeprefix('_')}")] if key.strip("_") else []
@@ -130,3 +136,8 @@ def _named(key: str, names: list[str], kernel: Kernel) -> str:
     raise InputError(
         f"--param {key}: {problem} of kernel {kernel.name}; give the position, or the name in the PTX: {listed}"
     )
+
+
+def _said(kernel: Kernel, count: int) -> tuple[str | None, ...]:
+    """What the source calls the parameters; nothing if the PTX was given as it is."""
+    return names_of(kernel.name, kernel.compilation.signatures, count) if kernel.compilation else ()

@@ -83,7 +83,7 @@ def parse(text: str, file: str = "<text>") -> Module:
         raise _parse_error(text, file, error.position, str(error)) from None
     except UnexpectedInput as error:
         raise _unexpected(error, text, file, lark()) from None
-    return Module(file, _placed(items, file))
+    return Module(file, _placed(items, file), text=text)
 
 
 def _placed(items: tuple[Item, ...], file: str) -> tuple[Item, ...]:

@@ -8,6 +8,8 @@ What a launch, loop bounds, traces and the like are is said in `makespan.flow`.
 """
 
 from makespan.sass.control import Control, control, with_control
+from makespan.sass.disassembler import disassembled, read
+from makespan.sass.listing import ListedInstruction, listing
 from makespan.sass.module import Address, Instruction, Kernel, Module, Parameter, Resources
 
 __all__ = [
@@ -15,9 +17,13 @@ __all__ = [
     "Control",
     "Instruction",
     "Kernel",
+    "ListedInstruction",
     "Module",
     "Parameter",
     "Resources",
     "control",
+    "disassembled",
+    "listing",
+    "read",
     "with_control",
 ]

@@ -50,6 +50,7 @@ def machine_code(sm: int) -> InstructionSet:
         ),
         ends="EXIT",
         aligned_barrier="BAR.SYNC",
+        has_lines=False,
     )
 
 

@@ -4,7 +4,7 @@
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from fractions import Fraction
 from math import gcd, lcm
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from makespan.errors import InputError
-from makespan.machine import Machine
+from makespan.machine import GivenRange, Machine
 from makespan.schedulability.task import MAX_TICKS, Activation, Chain, Partition, Policy, Task, TaskSet
 from makespan.schedulability.units import PICOSECOND, shown_time, ticks_up
 
@@ -69,12 +69,15 @@ class KernelLaunch:
     Args:
         question: `launch.grid` has all blocks, and is None only beside `warps`, for one block; `blocks_per_sm` says how
             many of them fit on one SM at the same time: neither more nor fewer.
+        machine: None for the default of the kernel, see `LaunchedKernel`.
         evidence: why the path that `take` or `trace` fixes is the only one.
+        holds: for how long its ports are held, see `machine.narrowed`.
     """
 
     question: "KernelQuestion"
-    machine: Machine
+    machine: Machine | None = None
     evidence: str | None = None
+    holds: Mapping[str, GivenRange] = field(default_factory=dict)
 
 
 Source: TypeAlias = GivenTime | GivenCycles | BundleFile | KernelLaunch

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from makespan.errors import InputError
 from makespan.instance import MAX_WARPS
-from makespan.machine import PAPER, Machine, find, given_intervals, given_latencies, narrowed
+from makespan.machine import Machine, find, given_intervals, given_latencies
 from makespan.machine.values import check_whole, shown
 from makespan.schedulability.description import (
     BundleFile,
@@ -185,7 +185,8 @@ def _given_time(table: Mapping[str, object], evidence: str, where: str) -> Given
 
 def _launch(table: Mapping[str, object], path: Path, folder: Path, evidence: str | None, where: str) -> KernelLaunch:
     try:
-        return KernelLaunch(_question(table, path, folder), _machine(table, folder), evidence)
+        holds = given_intervals(_texts(table.get("hold", []), "hold"))
+        return KernelLaunch(_question(table, path, folder), _machine(table, folder), evidence, holds)
     except InputError as error:
         raise InputError(f"{where}: {error}") from None
 
@@ -226,17 +227,13 @@ def _question(table: Mapping[str, object], path: Path, folder: Path) -> "KernelQ
     )
 
 
-def _machine(table: Mapping[str, object], folder: Path) -> Machine:
-    return narrowed(_named_machine(table, folder), given_intervals(_texts(table.get("hold", []), "hold")))
-
-
-def _named_machine(table: Mapping[str, object], folder: Path) -> Machine:
+def _machine(table: Mapping[str, object], folder: Path) -> Machine | None:
     if "machine" in table and "capacity" in table:
         raise InputError("machine and capacity exclude each other")
     if "capacity" in table:
         return Machine.of(_capacities(table["capacity"]))
     if "machine" not in table:
-        return PAPER
+        return None
     name = text(table["machine"], "machine")
     return find(str(folder / name) if name.endswith(".toml") else name).machine
 

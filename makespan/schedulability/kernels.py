@@ -15,7 +15,7 @@ from math import prod
 
 from makespan.errors import InputError
 from makespan.instance import Instance
-from makespan.machine import Machine
+from makespan.machine import Machine, narrowed
 from makespan.question import LaunchedKernel, launched, resident
 from makespan.schedulability.description import KernelLaunch
 
@@ -30,17 +30,18 @@ def instances(launch: KernelLaunch, sms: int) -> tuple[Instance, ...]:
             than can be resident at once.
     """
     found = launched(launch.question)
+    machine = narrowed(launch.machine or found.default_machine, launch.holds)
     blocks = _blocks(found)
-    (block,) = found.blocks(launch.machine)
+    (block,) = found.blocks(machine)
     most = _resident(launch, blocks, sms)
     fewest = max(1, blocks - (sms - 1) * most)
-    least = most if _more_is_worse(launch.machine) else fewest
+    least = most if _more_is_worse(machine) else fewest
     if most - least >= MAX_QUESTIONS:
         raise InputError(
             f"{most} blocks on an SM with partitions, or whose ports are held for longer than a cycle;"
             f" the limit is {MAX_QUESTIONS}"
         )
-    return tuple(resident(block, count, launch.machine) for count in range(least, most + 1))
+    return tuple(resident(block, count, machine) for count in range(least, most + 1))
 
 
 def _more_is_worse(machine: Machine) -> bool:

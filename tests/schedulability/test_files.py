@@ -391,7 +391,6 @@ def test_a_bundle_is_found_beside_the_file(tmp_path: Path) -> None:
             "machine = 'turing'\nhold = ['x']",
             ": task a: an interval is given as memory=1, memory=1..4 or memory=..4, not 'x'",
         ),
-        ("hold = ['memory=1']", ": task a: machine 'paper': no class holds 'memory' for a range of cycles; "),
         ("warps = 0", ": task a: warps must be 1..65536, not 0"),
         ("blocks_per_sm = -1", ": task a: blocks_per_sm must be 1..65536, not -1"),
         ("block = 0", ": task a: block must be 1..2147483647, not 0"),
@@ -430,6 +429,7 @@ def test_lists_in_a_csv_file_are_parted_by_semicolons(tmp_path: Path) -> None:
     assert isinstance(entry.source, KernelLaunch)
     question = entry.source.question
     assert (question.warps, question.launch.parameters) == (8, {"n": 1024, "m": 2})
+    assert entry.source.machine is not None
     assert entry.source.machine.capacities == {"C": 2, "L": 1}
 
 

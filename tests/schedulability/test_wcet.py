@@ -365,6 +365,11 @@ def one_block(folder: Path) -> Program:
     return instances(KernelLaunch(question, PAPER), 1)[0].groups[0].program
 
 
+def test_a_port_that_the_machine_lacks_is_held_by_nothing(folder: Path) -> None:
+    message = refusal(folder, 'kernel = "vecadd.ptx"\nblock = 128\ngrid = 1\nhold = ["memory=1"]')
+    assert message.startswith("machine 'paper': no class holds 'memory' for a range of cycles; ")
+
+
 @pytest.mark.parametrize(("sms", "resident"), [(1, 3), (3, 1), (2, 1)])
 def test_a_grid_that_needs_a_second_wave_is_refused(folder: Path, sms: int, resident: int) -> None:
     message = refusal(folder, f'kernel = "vecadd.ptx"\nblock = 128\ngrid = 4\nblocks_per_sm = {resident}', sms=sms)

@@ -89,6 +89,7 @@ class Asked:
         Raises:
             InputError: no such kernel, or a launch, a bound or a file that is none.
         """
+        from makespan import ptx
         from makespan.estimators.profile import read_resources
         from makespan.question import launched
 
@@ -96,6 +97,10 @@ class Asked:
         if ptxas is not None:
             claim_input(ptxas)
         found = launched(kernel_question(str(self.source), **self.kernel))
+        if not isinstance(found.kernel, ptx.Kernel):
+            raise InputError(
+                f"{found.kernel.file}: estimates are made of PTX: give the PTX or the source, and no sm_NN"
+            )
         return Question(
             kernel=found.kernel,
             launch=found.launch,
