@@ -11,6 +11,7 @@ from makespan.sass.control import Control, control, with_control
 from makespan.sass.disassembler import disassembled, read
 from makespan.sass.listing import ListedInstruction, listing
 from makespan.sass.module import Address, Instruction, Kernel, Module, Parameter, Resources
+from makespan.sass.residency import residency
 
 __all__ = [
     "Address",
@@ -25,5 +26,6 @@ __all__ = [
     "disassembled",
     "listing",
     "read",
+    "residency",
     "with_control",
 ]
