@@ -10,8 +10,7 @@ from pathlib import Path
 
 from makespan import tool
 from makespan.errors import InputError
-from makespan.sass.disassembler import INSTALL
-from makespan.sass.elf import MAX_BYTES
+from makespan.sass.elf import INSTALL, MAX_BYTES
 
 _SOURCE, _OUTPUT, _LOG = "source.ptx", "output.cubin", "log.txt"
 _ARCH = re.compile(r"sm_[1-9][0-9]{1,2}[af]?")

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from makespan import tool
 from makespan.errors import InputError, UnsupportedError
-from makespan.sass import elf, lines
+from makespan.sass import elf, fatbin, lines
 from makespan.sass.elf import Attribute, Elf, Section, Symbol
 from makespan.sass.lines import Lines
 from makespan.sass.module import INSTRUCTION_BYTES, Address, Instruction, Kernel, Module, Parameter, Resources
@@ -32,7 +32,6 @@ RESERVED_SHARED_BYTES = 1024
 Source: CUDA C++ Programming Guide, technical specifications of compute capability 9.0; `ptxas -v`, which leaves them
 out, beside the sizes of sections.
 """
-INSTALL = "pip install 'makespan[sass]'"
 
 _IMAGE, _OUTPUT, _LOG = "image.cubin", "output.json", "log.txt"
 _GUARD = re.compile(r"@(!?U?P(?:[0-9]|T))")
@@ -46,7 +45,7 @@ _REGISTERS, _BRANCH_TARGETS, _BARRIERS = 0x2F, 0x34, 0x4C
 
 
 def read(path: Path, *, arch: str | None = None) -> Module:
-    """The kernels of a cubin.
+    """The kernels of a cubin, or of a file that has some, such as a fat binary or an executable.
 
     Args:
         arch: which of several architectures in the file, such as `sm_86`.
@@ -55,11 +54,14 @@ def read(path: Path, *, arch: str | None = None) -> Module:
         InputError: a file that cannot be read, is damaged, or for which there is no tool.
         UnsupportedError: code that cannot be read: relocatable, or older than sm_70.
     """
-    data, file = read_bytes(path, "cubin", elf.MAX_BYTES), tool.printable(str(path))
-    module = disassembled(data, file, file)
-    if arch is not None and any(arch != f"sm_{kernel.sm}" for kernel in module.kernels):
-        raise InputError(f"{file}: this cubin is for sm_{module.kernels[0].sm}, not for {arch:.40}")
-    return module
+    data, file = read_bytes(path, "file of machine code", elf.MAX_BYTES), tool.printable(str(path))
+    if not elf.is_cubin(data):
+        parts = [disassembled(cubin, file, file) for cubin in fatbin.cubins(data, file, arch)]
+        return Module(file, tuple(kernel for part in parts for kernel in part.kernels))
+    sm = elf.elf(data, file).sm
+    if arch is not None and arch.rstrip("af") != f"sm_{sm}":
+        raise InputError(f"{file}: this cubin is for sm_{sm}, not for {arch:.40}")
+    return disassembled(data, file, file)
 
 
 def disassembled(data: bytes, file: str, source: str) -> Module:
@@ -137,14 +139,14 @@ def _listing(data: bytes, image: Elf) -> _Listing:
         compiler = f"{note['tki_toolName']:.20} {release[0]}" if release else None
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         what = f"nvdisasm says something that is not understood ({type(error).__name__})"
-        raise InputError(f"{image.file}: {what}; {INSTALL} brings one that is") from None
+        raise InputError(f"{image.file}: {what}; {elf.INSTALL} brings one that is") from None
     return _Listing(texts, tool.printable(compiler) if compiler else None)
 
 
 def _nvdisasm(data: bytes, file: str) -> Any:
     program = tool.find("nvdisasm")
     if program is None:
-        raise InputError(f"{file}: no nvdisasm to read machine code with: {INSTALL} (no GPU needed)")
+        raise InputError(f"{file}: no nvdisasm to read machine code with: {elf.INSTALL} (no GPU needed)")
     with tempfile.TemporaryDirectory(prefix="makespan-") as temporary:
         folder = Path(temporary).resolve()
         (folder / _IMAGE).write_bytes(data)
@@ -164,16 +166,28 @@ def _nvdisasm(data: bytes, file: str) -> Any:
     try:
         return json.loads(output)
     except (ValueError, RecursionError):
-        raise InputError(f"{file}: nvdisasm says something that is no JSON; {INSTALL} brings one that does") from None
+        raise InputError(
+            f"{file}: nvdisasm says something that is no JSON; {elf.INSTALL} brings one that does"
+        ) from None
+
+
+_ALL_PREDICATES = {"P2R": 1, "R2P": 0}
+"""Where `PR` stands among the operands of what reads or writes all predicates."""
 
 
 def _text(said: Mapping[str, Any]) -> _Text:
     opcode, predicate = said["opcode"], said.get("predicate")
+    operands = [operand.replace(".reuse", "") for operand in _split(said.get("operands", ""))]
+    place = _ALL_PREDICATES.get(opcode.partition(".")[0])
+    if place is not None:  # nvdisasm takes PR for the guard: both may be in the place of the other, and PR be missing
+        guards = [text for text in (predicate, *operands) if text and text.startswith("@")]
+        operands = [operand for operand in operands if operand not in {"PR", *guards}]
+        operands.insert(place, "PR")
+        predicate = guards[0] if guards else None
     guard = None if predicate is None else _GUARD.fullmatch(predicate)
     if not _OPCODE.fullmatch(opcode) or (guard is None) is not (predicate is None):
         raise ValueError(opcode)
-    operands = tuple(operand.replace(".reuse", "") for operand in _split(said.get("operands", "")))
-    return _Text(guard[1] if guard else None, opcode, operands)
+    return _Text(guard[1] if guard else None, opcode, tuple(operands))
 
 
 def _split(operands: str) -> Iterator[str]:
@@ -221,6 +235,12 @@ def _kernel(image: Elf, entry: Symbol, section: Section, listing: _Listing, orig
         raise InputError(
             f"{image.file}: nvdisasm tells {len(texts)} instructions of {entry.name:.60}, the file has {len(words)}"
         )
+    for number, (word, text) in enumerate(zip(words, texts, strict=True)):
+        if (text.guard or "PT").replace("U", "") != _guard(word):
+            at = Address(number * INSTRUCTION_BYTES)
+            raise InputError(
+                f"{image.file}: nvdisasm tells another predicate than the word at {at} of {entry.name:.60}"
+            )
     functions = _functions(image, section)
     of_ptx = Lines(origin.ptx_lines, section, origin.ptx)
     of_source = Lines(origin.source_lines, section)
@@ -254,6 +274,15 @@ def _kernel(image: Elf, entry: Symbol, section: Section, listing: _Listing, orig
         ptx_text=origin.ptx_text,
         compilation=f"compiled by {made} for sm_{image.sm}" if made else None,
     )
+
+
+def _guard(word: int) -> str:
+    """The predicate of an instruction; a uniform one reads as its twin.
+
+    Source: CuAssembler, user guide: bits 12 to 14 are its number, 7 being PT, and bit 15 negates it.
+    """
+    number = word >> 12 & 7
+    return f"{'!' if word >> 15 & 1 else ''}P{'T' if number == 7 else number}"
 
 
 def _functions(image: Elf, section: Section) -> dict[str, int]:

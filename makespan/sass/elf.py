@@ -15,7 +15,10 @@ from typing import NamedTuple
 from makespan.errors import InputError, UnsupportedError
 
 MAX_BYTES = 64 * 2**20
-MAGIC = b"\x7fELF"
+INSTALL = "pip install 'makespan[sass]'"
+"""What installs the tools that read and make machine code."""
+
+_MAGIC = b"\x7fELF"
 
 _MACHINE, _EXECUTABLE = 190, 2
 _HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
@@ -134,6 +137,11 @@ class Elf:
         raise _damaged(self.file, f"section {name:.60} is ill-formed")
 
 
+def is_cubin(data: bytes) -> bool:
+    """Whether it begins as an ELF file for GPUs does, be it readable or not."""
+    return data.startswith(_MAGIC) and data[18:20] == _MACHINE.to_bytes(2, "little")
+
+
 def elf(data: bytes, file: str) -> Elf:
     """Read what the header, the sections and the symbols of a cubin say.
 
@@ -141,11 +149,11 @@ def elf(data: bytes, file: str) -> Elf:
         InputError: no cubin, or a damaged one.
         UnsupportedError: a cubin of another kind: relocatable, or older than sm_70.
     """
-    if len(data) < _HEADER.size or not data.startswith(MAGIC):
-        raise InputError(f"{file}: this is no cubin: it does not begin as an ELF file does")
-    identity, kind, machine, _, _, _, table, flags, _, _, _, entry, count, names = _HEADER.unpack_from(data)
-    if identity[4:6] != b"\x02\x01" or machine != _MACHINE:
-        raise InputError(f"{file}: this is an ELF file, but no cubin")
+    if len(data) < _HEADER.size or not is_cubin(data):
+        raise InputError(f"{file}: this is no cubin: it does not begin as one does")
+    identity, kind, _, _, _, _, table, flags, _, _, _, entry, count, names = _HEADER.unpack_from(data)
+    if identity[4:6] != b"\x02\x01":
+        raise InputError(f"{file}: this cubin is damaged: it is not for 64 bits, lowest byte first")
     if kind != _EXECUTABLE:
         raise UnsupportedError(f"{file}: this cubin is relocatable; link it (nvlink, nvcc -dlink) and give the result")
     sm = flags >> 8 & 0xFF if identity[8] >= 8 else flags & 0xFF
