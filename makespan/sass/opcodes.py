@@ -12,7 +12,7 @@ from makespan.sass.module import Instruction, Kernel
 UNBOUNDED = "-"
 """The operation of what nobody bounds."""
 
-_SIZES = frozenset({"64", "96", "128", "192", "256", "512", "WIDE", "F64", "S64", "U64", "CAST", "SH", "CLEAR"})
+_SIZES = frozenset({"64", "96", "128", "192", "256", "512", "WIDE", "F64", "S64", "U64"})
 
 
 class Form(NamedTuple):
