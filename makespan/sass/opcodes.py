@@ -1,5 +1,6 @@
 """What a machine instruction is and how its operands are to be read: one table of opcodes."""
 
+import re
 from collections.abc import Mapping
 from functools import cache
 from importlib import resources
@@ -12,6 +13,7 @@ from makespan.sass.module import Instruction, Kernel
 UNBOUNDED = "-"
 """The operation of what nobody bounds."""
 
+_LANE_REGISTER = re.compile(r"(?<!\w)R\d")
 _SIZES = frozenset({"64", "96", "128", "192", "256", "512", "WIDE", "F64", "S64", "U64"})
 
 
@@ -54,7 +56,8 @@ def operation(instruction: Instruction, file: str) -> str:
             f"{file}:{instruction.line}: `{instruction}`: nobody bounds how long it takes, so no machine that times"
             " operations takes it"
         )
-    return found
+    is_alike = found == "constant" and not any(map(_LANE_REGISTER.search, instruction.operands[1:]))
+    return "parameter" if is_alike else found
 
 
 def form(instruction: Instruction, file: str) -> Form:

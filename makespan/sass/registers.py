@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from functools import cache
 from typing import NamedTuple
 
-from makespan.errors import UnsupportedError
 from makespan.sass.module import Instruction, Kernel
 from makespan.sass.opcodes import form, unknown
 
@@ -119,7 +118,7 @@ def _address(text: str, instruction: Instruction, kernel: Kernel) -> Iterator[st
         is_wide = text[: found.start()].endswith(("desc[", "cx[")) or ".64" in found["parts"]
         is_wide |= is_alone or (is_extended and found["kind"] == "UR" and ".U32" in text)
         yield from _named(f"{found['kind']}{found['number']}", 1 + is_wide)
-    if kernel.sm in _HIDING and is_extended and ".64" in text and "U" not in text:
+    if kernel.sm in _HIDING and is_extended and ".64" in text and "U" not in text and instruction.word:
         first = instruction.word >> (_LOADS_HIDE if instruction.name in ("LD", "LDG") else _OTHERS_HIDE) & _URZ
         yield from _named("" if first == _URZ else f"UR{first}", 2)
     yield from _named(" ".join(found[0] for found in _CONSTANT.finditer(text)), _count("m", instruction))
