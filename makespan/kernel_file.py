@@ -107,8 +107,7 @@ def _for_gpu(module: "Module", arch: str | None) -> "Module":
     if arch is None or not _OF_GPUS.fullmatch(arch) or not isinstance(module, ptx.Module):
         return module
     source = module.compilation.source if module.compilation else module.file
-    assembler = import_module("makespan.sass.assembler")
-    words = assembler.assembled(module.text, module.file, arch)
+    words = sass.assembled(module.text, module.file, arch)
     found = sass.disassembled(words, f"machine code of {source}", source)
     told = {kernel.name: kernel for kernel in module.kernels}
     return replace(found, kernels=tuple(_telling(kernel, told[kernel.name]) for kernel in found.kernels))

@@ -7,6 +7,7 @@
 What a launch, loop bounds, traces and the like are is said in `makespan.flow`.
 """
 
+from makespan.sass.assembler import assembled
 from makespan.sass.control import Control, control, with_control
 from makespan.sass.disassembler import disassembled, read
 from makespan.sass.listing import ListedInstruction, listing
@@ -22,6 +23,7 @@ __all__ = [
     "Module",
     "Parameter",
     "Resources",
+    "assembled",
     "control",
     "disassembled",
     "listing",
