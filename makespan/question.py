@@ -164,13 +164,21 @@ class KernelQuestion:
             found = kernel_file.read(self.source, arch=self.arch, keep_ptx=self.keep_ptx, named=self.named)
         else:
             found = kernel_file.of_module(self.source, self.arch, self.keep_ptx, self.named)
-        if isinstance(found, sass.Module) and (self.classes != ptx.Classes() or self.dependences is not None):
-            what = "dependences" if self.classes == ptx.Classes() else "classes"
-            raise InputError(
-                f"{found.file}: {self.named(what)} is for PTX: machine code says itself what its instructions wait for,"
-                " and its opcodes have the operations of the machine"
-            )
+        if isinstance(found, sass.Module):
+            self._refuse_for_ptx(found.file)
         return found
+
+    def _refuse_for_ptx(self, file: str) -> None:
+        """Machine code tells itself what its instructions wait for, and its opcodes are operations of the machine."""
+        profile, classes, unknown = map(self.named, ("profile", "classes", "unknown"))
+        if self.classes != ptx.Classes():
+            raise InputError(
+                f"{file}: {profile}, {classes} and {unknown} are for PTX: machine code has operations of the machine"
+            )
+        if self.dependences is not None:
+            raise InputError(
+                f"{file}: {self.named('dependences')} is for PTX: machine code says itself what it waits for"
+            )
 
     def instance(self, machine: Machine | None = None) -> Instance:
         """The instance where there is just one; see `instances`.

@@ -1,0 +1,131 @@
+"""Machine code is asked about as PTX is: from a file, as a question, on the command line."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from makespan import InputError, KernelQuestion, Launch, kernel_file, ptx, sass
+from makespan.machine import PAPER, of_architecture, shipped
+from makespan.ptx.module import Compilation
+from makespan.question import launched
+from tests.command import Runner
+
+VECADD = Path(__file__).parents[2] / "ptx" / "vecadd.ptx"
+BLOCK = Launch(block=(256, 1, 1))
+
+
+@pytest.fixture(scope="module")
+def module() -> sass.Module:
+    found = kernel_file.read(VECADD, arch="sm_86")
+    assert isinstance(found, sass.Module)
+    return found
+
+
+@pytest.fixture(scope="module")
+def cubin(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("cubins") / "vecadd.cubin"
+    path.write_bytes(sass.assembled(VECADD.read_text(), "vecadd.ptx", "sm_86"))
+    return path
+
+
+def code(question: KernelQuestion) -> tuple[sass.Instruction, ...]:
+    kernel = launched(question).kernel
+    assert isinstance(kernel, sass.Kernel)
+    return kernel.code
+
+
+def test_ptx_for_gpus_is_machine_code_that_remembers_its_ptx(module: sass.Module) -> None:
+    kernel = module.kernel("vecadd")
+    assert (kernel.sm, kernel.source, kernel.file) == (86, str(VECADD), f"machine code of {VECADD}")
+    assert [parameter.name for parameter in kernel.parameters] == [f"vecadd_param_{n}" for n in range(4)]
+    assert kernel.compilation is not None
+    assert "ptxas V" in kernel.compilation
+
+
+def test_source_is_compiled_for_the_gpus_whose_code_is_meant(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The parameters are called as in the source."""
+    compiled: list[object] = []
+
+    def read(path: Path, **options: object) -> ptx.Module:
+        compiled.append(options)
+        found = ptx.read(VECADD)
+        how = Compilation(str(path), "nvcc V13", ("-ptx",), (("vecadd", ("a", "b", "c", "n")),))
+        kernels = (replace(item, compilation=how) if isinstance(item, ptx.Kernel) else item for item in found.items)
+        return replace(found, items=tuple(kernels), compilation=how)
+
+    monkeypatch.setattr("makespan.ptx.cuda.read", read)
+    found = kernel_file.read(Path("vecadd.cu"), arch="sm_86", keep_ptx=Path("kept.ptx"))
+    assert isinstance(found, sass.Module)
+    assert compiled == [{"arch": "compute_86", "keep": Path("kept.ptx")}]
+    kernel = found.kernel()
+    assert (kernel.source, kernel.file) == ("vecadd.cu", "machine code of vecadd.cu")
+    assert [parameter.name for parameter in kernel.parameters] == ["a", "b", "c", "n"]
+    assert "; the PTX was made from vecadd.cu by nvcc V13 with -ptx" in str(kernel.compilation)
+
+
+def test_a_cubin_and_its_ptx_have_the_same_instructions(module: sass.Module, cubin: Path) -> None:
+    for arch in (None, "sm_86"):
+        assert code(KernelQuestion(cubin, arch=arch)) == module.kernel().code
+    assert code(KernelQuestion(ptx.read(VECADD), arch="sm_86")) == module.kernel().code
+
+
+@pytest.mark.parametrize(
+    ("about", "message"),
+    [
+        ({"arch": "sm_80"}, r"machine code of .*vecadd\.ptx: this is machine code for sm_86, not for sm_80"),
+        (
+            {"arch": "compute_86"},
+            r"machine code of .*vecadd\.ptx: arch is for CUDA source \(\.cu\), unless it is that of",
+        ),
+        (
+            {"classes": ptx.Classes("modern")},
+            r"machine code of .*vecadd\.ptx: profile, classes and unknown are for PTX: machine code has",
+        ),
+        ({"dependences": ptx.Dependences.BLOCKING}, r"machine code of .*vecadd\.ptx: dependences is for PTX"),
+    ],
+)
+def test_what_is_said_of_other_languages_is_refused(
+    module: sass.Module, about: dict[str, object], message: str
+) -> None:
+    with pytest.raises(InputError, match=f"^{message}"):
+        launched(KernelQuestion(module, launch=BLOCK, **about))  # type: ignore[arg-type]
+
+
+def test_the_machine_is_that_of_the_architecture(module: sass.Module) -> None:
+    assert launched(KernelQuestion(VECADD)).default_machine is PAPER
+    assert launched(KernelQuestion(module)).default_machine.name == "ampere-ga10x"
+    other = replace(module, kernels=(replace(module.kernel(), sm=103),))
+    with pytest.raises(InputError, match=r"no machines for sm_103 come with the package: say which one with machine$"):
+        _ = launched(KernelQuestion(other)).default_machine
+
+
+def test_no_two_machines_that_come_with_the_package_are_for_one_architecture() -> None:
+    capabilities = {int(text.replace(".", "")) for file in shipped().values() for text in file.compute_capability}
+    assert {len(of_architecture(sm)) for sm in capabilities if sm >= 70} == {1}
+
+
+def test_a_listing_has_control_bits_and_places(cubin: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = Runner("strings", capsys)(cubin, "--listing")
+    assert (found.code, found.err) == (0, "")
+    first, *rows, letters = found.out.splitlines()
+    assert (first, letters) == ("kernel vecadd", "letters: IKKIIBILIILLICLB (16)")
+    assert rows[3].split("  ")[:5] == ["", "0x30", "B0-----:R-:W-:Y:S05", "I", "IMAD R6, R6, c[0x0][0x0], R3;"]
+    assert rows[3].endswith(f"PTX of {cubin}:35")
+    data = json.loads(Runner("strings", capsys)(cubin, "--listing", "--format", "json").out)["listing"]
+    assert data[10] == {
+        "address": "0xa0",
+        "control": "B------:R-:W2:-:S04",
+        "unit": "L",
+        "text": "LDG.E.CONSTANT R4, [R4.64];",
+        "operation": "global",
+        "ptx": f"PTX of {cubin}:44",
+        "source": None,
+    }
+
+
+def test_estimates_are_made_of_ptx(cubin: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = Runner("estimate", capsys)("--method", "hong-kim", cubin, "--gpu", "gtx1050", "--block", 256, "--grid", 1)
+    assert found.code == 2
+    assert f"{cubin}: estimates are made of PTX: give the PTX or the source, and no sm_NN" in found.err
