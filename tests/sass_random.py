@@ -1,4 +1,7 @@
-"""Random structured kernels that end and store what they compute: nested loops, branches, switches, early ends."""
+"""Random structured kernels that end and store what they compute.
+
+Each has some of what there is: nested loops, branches, switches, calls, early ends, barriers, shuffles, divisions.
+"""
 
 import random
 from collections.abc import Callable
@@ -18,7 +21,10 @@ class _Writer:
         self.counters = 0
         self.inside: list[tuple[str, str]] = []  # where continue and break lead, of the loops around
         self.together = True  # whether all lanes of all warps are here
-        self.left = self.choose.randint(8, 40)
+        self.has_ended = False  # whether some may have ended
+        self.left = self.choose.randint(4, 40)
+        parts = ("store", "load", "switch", "divide", "call", "end", "exchange", "shuffle", "leave_loop", "guarded")
+        self.parts = {part for part in parts if self.choose.random() < 0.5}
 
     def say(self, *lines: str) -> None:
         self.lines += lines
@@ -47,13 +53,20 @@ class _Writer:
             if self.left <= 0:
                 return
             self.left -= 1
-            kinds: list[Callable[[int], None]] = [self.sum, self.sum, self.guarded, self.branch, self.branch]
+            kinds: list[Callable[[int], None]] = [self.sum, self.branch, self.branch]
             kinds += [self.loop, self.loop] if depth < 3 else []
-            kinds += [self.store, self.load, self.switch, self.divide, self.call]
-            kinds += [self.leave_loop] * 2 if self.inside else []
-            kinds += [self.end] if self.choose.random() < 0.3 else []
-            kinds += [self.exchange, self.shuffle] if self.together and not depth else []
-            self.choose.choice(kinds)(depth)
+            others: list[Callable[[int], None]] = [
+                self.store,
+                self.load,
+                self.guarded,
+                self.switch,
+                self.divide,
+                self.call,
+            ]
+            others += [self.leave_loop, self.leave_loop] if self.inside else []
+            others += [self.end] if self.choose.random() < 0.3 else []
+            others += [self.exchange, self.shuffle] if self.together and not depth else []
+            self.choose.choice(kinds + [other for other in others if other.__name__ in self.parts])(depth)
 
     def sum(self, depth: int) -> None:
         opcode = self.choose.choice(
@@ -88,11 +101,10 @@ class _Writer:
         self.say(f"ld.global.u32 {self.register()}, [d];")
 
     def parted(self, body: Callable[[], None]) -> None:
+        """Within a branch or loop lanes may be elsewhere, and behind it, too, if some have ended there."""
         before, self.together = self.together, False
         body()
-        self.together = before and self.together_after
-
-    together_after = True
+        self.together = before and not self.has_ended
 
     def branch(self, depth: int) -> None:
         other, after = self.label(), self.label()
@@ -140,7 +152,7 @@ class _Writer:
     def end(self, depth: int) -> None:
         guard = self.test()
         self.say(f"{guard} st.global.u32 [o], {self.register()};", f"{guard} exit;")
-        self.together = self.together_after = False
+        self.together, self.has_ended = False, True
 
     def exchange(self, depth: int) -> None:
         """Through shared memory: what the thread of the same number in the other warp has."""
@@ -150,7 +162,9 @@ class _Writer:
     def shuffle(self, depth: int) -> None:
         kind = self.choose.choice(["shfl", "ballot", "any"])
         if kind == "shfl":
-            self.say(f"shfl.sync.bfly.b32 {self.register()}, {self.register()}, {self.choose.choice([1, 4, 16])}, 31, -1;")
+            self.say(
+                f"shfl.sync.bfly.b32 {self.register()}, {self.register()}, {self.choose.choice([1, 4, 16])}, 31, -1;"
+            )
             return
         self.test()
         if kind == "ballot":

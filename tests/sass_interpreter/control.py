@@ -4,10 +4,10 @@ import re
 
 import numpy as np
 
-from tests.ptx_interpreter.values import Array
+from tests.ptx_interpreter.values import LANES, Array
 from tests.sass_interpreter.faults import KernelFault
 from tests.sass_interpreter.handlers import handles
-from tests.sass_interpreter.machine import ALL, LANES, Action, Group, Wait, Warp, bits_of, first, lanes_of
+from tests.sass_interpreter.machine import ALL, Action, Group, Wait, Warp, bits_of, first, lanes_of
 from tests.sass_interpreter.operands import Decoding
 
 

@@ -4,12 +4,13 @@ Approximate instructions give the nearest value.
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
-from tests.ptx_interpreter.values import Array, fma
 from tests.ptx_interpreter.values import F32 as SINGLE
 from tests.ptx_interpreter.values import F64 as DOUBLE
+from tests.ptx_interpreter.values import Array, fma
 from tests.sass_interpreter.handlers import handles
 from tests.sass_interpreter.integers import COMPARISONS, CONNECTIVES, computes
 from tests.sass_interpreter.machine import Action, Group, Warp
@@ -18,14 +19,7 @@ from tests.sass_interpreter.operands import U32, U64, Decoding
 _ROUNDINGS = {"RP", "RM", "RZ"}
 
 
-def _single(d: Decoding) -> None:
-    if d.name.startswith("D") or not _ROUNDINGS & set(d.modifiers):
-        return
-    raise d.unsupported("rounding")
-
-
 def _result(d: Decoding, value: Callable[[Warp], Array], double: bool) -> Action:
-    _single(d)
     if _ROUNDINGS & set(d.modifiers):
         raise d.unsupported("rounding")
 
@@ -142,7 +136,7 @@ def to_float(d: Decoding) -> Action:
     source = d.read_wide(1) if bits == 64 else d.read(1)
 
     def value(warp: Warp) -> Array:
-        result = []
+        result: list[float | np.floating[Any]] = []
         for x in source(warp).tolist():
             low = x & (1 << bits) - 1
             exact = low - (1 << bits) if has_sign and low >> bits - 1 else low
@@ -160,7 +154,7 @@ def to_float(d: Decoding) -> Action:
 @handles("F2I")
 def to_whole(d: Decoding) -> Action:
     bits, has_sign = _whole(d, d.modifiers)
-    double = d.has("F64") and bits != 64 or d.modifiers.count("F64") == 1
+    double = d.has("F64")
     source = d.float(1, double=double)
     least, most = (-(1 << bits - 1), (1 << bits - 1) - 1) if has_sign else (0, (1 << bits) - 1)
     turn = {"TRUNC": np.trunc, "FLOOR": np.floor, "CEIL": np.ceil}
@@ -196,5 +190,3 @@ def rounded(d: Decoding) -> Action:
     function = next((turn[m] for m in d.modifiers if m in turn), np.rint)
     source = d.float(1, double=double)
     return computes(d, lambda w: function(source(w)).view(U64 if double else U32), wide=double)
-
-

@@ -1,6 +1,6 @@
 """What integer and logical instructions compute, and predicates."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
@@ -21,6 +21,14 @@ def computes(d: Decoding, value: Callable[[Warp], Array], position: int = 0, *, 
         write(warp, lanes, value(warp).astype(kind, copy=False))
 
     return action
+
+
+def total_of(summands: Iterable[Array]) -> Array:
+    """A sum of 64 bits."""
+    total = np.zeros(LANES, U64)
+    for summand in summands:
+        total += summand
+    return total
 
 
 def signed(values: Array) -> Array:
@@ -154,7 +162,7 @@ def _add_wide(d: Decoding) -> Action:
     if _leading(d) or _trailing(d) != d.count or d.has("X"):
         raise d.unsupported()
     summands = [d.read_wide(k) for k in range(1, d.count)]
-    return computes(d, lambda w: np.sum([read(w) for read in summands], axis=0, dtype=U64), wide=True)
+    return computes(d, lambda w: total_of(read(w) for read in summands), wide=True)
 
 
 @handles("IMAD")
@@ -174,7 +182,7 @@ def imad(d: Decoding) -> Action:
     def parts(warp: Warp) -> tuple[Array, Array]:
         """The product of 64 bits, and the summand."""
         factors = [f(warp).astype(U64) if unsigned else signed(f(warp)).astype(U64) for f in (first, second)]
-        carry = sum((p(warp).astype(U64) for p in ins), np.zeros(LANES, U64))
+        carry = total_of(p(warp).astype(U64) for p in ins)
         return factors[0] * factors[1], third(warp).astype(U64) + carry
 
     if d.has("WIDE") or outs:
@@ -191,8 +199,8 @@ def imad(d: Decoding) -> Action:
 
         return action
     if d.has("HI"):
-        return computes(d, lambda w: sum(parts(w)) >> U64(32))
-    return computes(d, lambda w: sum(parts(w)) & LOW)
+        return computes(d, lambda w: total_of(parts(w)) >> U64(32))
+    return computes(d, lambda w: total_of(parts(w)) & LOW)
 
 
 @handles("LEA")
@@ -334,7 +342,9 @@ def sgxt(d: Decoding) -> Action:
 
     return computes(
         d,
-        lambda w: np.array([one(x, n) % 2**32 for x, n in zip(source(w).tolist(), width(w).tolist(), strict=True)], U32),
+        lambda w: np.array(
+            [one(x, n) % 2**32 for x, n in zip(source(w).tolist(), width(w).tolist(), strict=True)], U32
+        ),
     )
 
 
@@ -428,15 +438,10 @@ def viaddmnmx(d: Decoding) -> Action:
     return computes(d, value)
 
 
-@handles("P2R", "R2P")
-def packed(d: Decoding) -> Action:
-    raise d.unsupported()
-
-
 # ---- between lanes
 
 
-@handles("VOTE")
+@handles("VOTE", "VOTEU")
 def vote(d: Decoding) -> Action:
     """A mask of the lanes in which the predicate holds, and whether it does in all or any of those that are here."""
     lead = 0 if d.is_predicate(0) else 1
@@ -487,5 +492,3 @@ def hfma2(d: Decoding) -> Action:
         raise d.unsupported()
     high, low = (int(np.array(float_of(text), np.float16).view(np.uint16)) for text in d.operands[3:])
     return computes(d, lambda w: np.full(LANES, high << 16 | low, U32))
-
-

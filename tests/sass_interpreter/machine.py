@@ -17,7 +17,7 @@ import numpy as np
 
 from makespan.sass import Kernel
 from tests.ptx_interpreter.values import LANES, Array
-from tests.sass_interpreter.faults import KernelFault, UnsupportedInstruction
+from tests.sass_interpreter.faults import KernelFault
 
 ALL = (1 << LANES) - 1
 LANE = np.arange(LANES)
@@ -141,9 +141,9 @@ class Block:
     """The warps of a block, what they share, and the order in which they run, which is drawn.
 
     Args:
-        bank: what lies in constant bank 0.
-        code: what the instruction at an address does, guard apart.
-        guards: the lanes for which it does.
+        banks: of constants, by number.
+        memory: the global one, from `memory.BASE`.
+        code: by address, the lanes for which an instruction acts, None for all, and what it does.
     """
 
     def __init__(
@@ -206,8 +206,8 @@ class Block:
         if lanes.any():
             try:
                 action(warp, group, lanes)
-            except (KernelFault, UnsupportedInstruction) as fault:
-                raise type(fault)(f"{at:#x}: {self.kernel.code[at // 16]}: {fault}") from None
+            except KernelFault as fault:
+                raise KernelFault(f"{at:#x}: {self.kernel.code[at // 16]}: {fault}") from None
         warp.settle()
 
     def _open_barriers(self) -> None:

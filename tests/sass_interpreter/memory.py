@@ -8,9 +8,9 @@ import numpy as np
 from tests.ptx_interpreter.values import LANES, Array
 from tests.sass_interpreter.faults import KernelFault
 from tests.sass_interpreter.handlers import handles
-from tests.sass_interpreter.integers import computes
+from tests.sass_interpreter.integers import computes, total_of
 from tests.sass_interpreter.machine import LOCAL_BYTES, Action, Group, Warp
-from tests.sass_interpreter.operands import U32, U64, Decoding, Reader, Writer
+from tests.sass_interpreter.operands import U32, U64, Decoding, Reader, Writer, register_writer
 
 BASE = 1 << 20
 """The address at which global memory begins."""
@@ -42,7 +42,7 @@ def _address(d: Decoding, position: int) -> Reader:
         )
         terms.append(_term(d, name, is_wide, scale, signed="U32" not in notes and not is_global))
     mask = U64(2**64 - 1) if is_global else U64(2**32 - 1)
-    return lambda w: sum((term(w) for term in terms), np.zeros(LANES, U64)) & mask
+    return lambda w: total_of(term(w) for term in terms) & mask
 
 
 def _constant(number: int) -> Reader:
@@ -93,7 +93,7 @@ def load(d: Decoding) -> Action:
     count = max(1, size // 4)
     names = d.following(0, count)
     sign = d.has("S8") or d.has("S16")
-    writers: list[Writer] = [_register_writer(d, name) for name in names]
+    writers: list[Writer] = [register_writer(name, d) for name in names]
 
     def action(warp: Warp, group: Group, lanes: Array) -> None:
         at = access.address(warp)
@@ -106,12 +106,6 @@ def load(d: Decoding) -> Action:
             write(warp, lanes, value)
 
     return action
-
-
-def _register_writer(d: Decoding, name: str) -> Writer:
-    from tests.sass_interpreter.operands import _writer
-
-    return _writer(name, d)
 
 
 @handles("STG", "STS", "STL", "ST")

@@ -115,10 +115,10 @@ class Decoding:
 
     def write(self, position: int) -> Writer:
         """32 bits; uniform registers are the same for all lanes."""
-        return _writer(self.operands[position], self)
+        return register_writer(self.operands[position], self)
 
     def write_wide(self, position: int) -> Writer:
-        low, high = (_writer(name, self) for name in self.following(position, 2))
+        low, high = (register_writer(name, self) for name in self.following(position, 2))
 
         def both(warp: Warp, lanes: Array, value: Array) -> None:
             low(warp, lanes, value.astype(U32))
@@ -199,7 +199,7 @@ def _register(kind: str, number: str, parts: list[str], wide: bool, d: Decoding)
     return lambda w: w.register(name).copy()
 
 
-def _writer(text: str, d: Decoding) -> Writer:
+def register_writer(text: str, d: Decoding) -> Writer:
     found = _GENERAL.fullmatch(text)
     if found is None or found[3]:
         raise d.unsupported(f"{text} is no destination")
