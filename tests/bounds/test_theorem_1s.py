@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from importlib import import_module
-from itertools import product
+from itertools import chain, product
 from typing import NamedTuple
 
 import pytest
@@ -50,6 +50,41 @@ def test_one_warp_alone_is_known_exactly_where_every_pool_has_one_port(instance:
     assert pessimistic(alone) == truth.upper
     if alone.groups[0].program.is_chain:
         assert least_possible(alone) == truth.lower
+
+
+def decided(instance: Instance) -> Instance:
+    """The instance with nothing left to choose but who issues: upper ends, one path, one resource of several."""
+    units = tuple(
+        replace(
+            unit,
+            latency=Latency(unit.latency.most, unit.latency.most),
+            uses=tuple({use.resources[0]: Use(use.resources[:1], use.most, use.most) for use in unit.uses}.values()),
+        )
+        for unit in instance.machine.units
+    )
+    machine = replace(instance.machine, units=units, assignment=Assignment.MODULO)
+    return Instance.merged(((_first_path(group.program), group.warps) for group in instance.groups), machine)
+
+
+def _first_path(program: Program) -> Program:
+    walked, at = [], min(program.starts)
+    while at < program.end:
+        walked.append(at)
+        at = program.places[at].successors[0]
+    places = tuple(Place(program.places[at].unit, (number,)) for number, at in enumerate(walked, start=1))
+    timings = [program.timings[at] for at in walked] if program.timings else []
+    return Program(places, timings=tuple(one._replace(latency=(one.latency[1], one.latency[1])) for one in timings))
+
+
+@given(multiprocessor_instances(barriers=False).map(decided))
+@settings(max_examples=60)
+def test_it_adds_the_best_case_once_for_every_pool_at_most(instance: Instance) -> None:
+    ports, best = Ports.of(instance.machine), brute_force(instance).lower
+    units = frozenset[str]().union(*(group.program.units for group in instance.groups))
+    longest = {hold.gate: 0 for unit in units for hold in ports.holds[unit]}
+    for hold in chain.from_iterable(ports.holds[unit] for unit in units):
+        longest[hold.gate] = max(longest[hold.gate], hold.most)
+    assert pessimistic(instance) <= best + sum(best + cycles - 1 for cycles in longest.values())
 
 
 @given(instances())
