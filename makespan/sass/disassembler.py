@@ -12,7 +12,8 @@ import json
 import re
 import struct
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -83,22 +84,24 @@ def disassembled(data: bytes, file: str, source: str) -> Module:
         raise UnsupportedError(
             f"{file}: more than {MAX_INSTRUCTIONS} instructions; extract what matters with cuobjdump"
         )
-    entries = [(_entry(image, section), section) for section in texts]
+    functions = defaultdict(list)
+    for symbol in image.symbols:
+        if symbol.is_function:
+            functions[symbol.section].append(symbol)
+    entries = [(_entry(image, section, functions[section.number]), section) for section in texts]
     kernels = [(entry, section) for entry, section in entries if entry is not None]
     if not kernels:
         return Module(file, ())
-    listing = _listing(data, image)
-    origin = _origin(image, source)
-    return Module(file, tuple(_kernel(image, entry, section, listing, origin) for entry, section in kernels))
+    found = _File(image, _listing(data, image), _origin(image, source), functions, dict(_of_kernels(image)))
+    return Module(file, tuple(_kernel(found, entry, section) for entry, section in kernels))
 
 
-def _entry(image: Elf, section: Section) -> Symbol | None:
+def _entry(image: Elf, section: Section, functions: Iterable[Symbol]) -> Symbol | None:
     """The symbol of the kernel in a section of code; None for a function that only kernels call."""
-    name = section.name.removeprefix(".text.")
-    found = [symbol for symbol in image.symbols if symbol.is_kernel and symbol.section == section.number]
+    found = [symbol for symbol in functions if symbol.is_kernel]
     if not found:
         return None
-    if len(found) > 1 or found[0].name != name or found[0].value:
+    if len(found) > 1 or found[0].name != section.name.removeprefix(".text.") or found[0].value:
         raise UnsupportedError(f"{image.file}: section {section.name:.60} is not that of one kernel, from its start")
     return found[0]
 
@@ -215,8 +218,8 @@ class _Origin(NamedTuple):
     source: str
     ptx: str
     ptx_text: str | None
-    ptx_lines: list[lines.Row]
-    source_lines: list[lines.Row]
+    ptx_lines: Mapping[int, Sequence[lines.Row]]
+    source_lines: Mapping[int, Sequence[lines.Row]]
 
 
 def _origin(image: Elf, source: str) -> _Origin:
@@ -228,7 +231,18 @@ def _origin(image: Elf, source: str) -> _Origin:
     return _Origin(source, name, ptx, *tables)
 
 
-def _kernel(image: Elf, entry: Symbol, section: Section, listing: _Listing, origin: _Origin) -> Kernel:
+class _File(NamedTuple):
+    """What is known of a file as a whole: its functions by section, and attributes by number and symbol."""
+
+    image: Elf
+    listing: _Listing
+    origin: _Origin
+    functions: Mapping[int, Sequence[Symbol]]
+    of_kernels: Mapping[tuple[int, int], int]
+
+
+def _kernel(file: _File, entry: Symbol, section: Section) -> Kernel:
+    image, listing, origin = file.image, file.listing, file.origin
     words = [low | high << 64 for low, high in struct.iter_unpack("<QQ", section.data)]
     texts = listing.texts.get(entry.name, ())
     if len(words) != len(texts):
@@ -241,9 +255,9 @@ def _kernel(image: Elf, entry: Symbol, section: Section, listing: _Listing, orig
             raise InputError(
                 f"{image.file}: nvdisasm tells another predicate than the word at {at} of {entry.name:.60}"
             )
-    functions = _functions(image, section)
-    of_ptx = Lines(origin.ptx_lines, section, origin.ptx)
-    of_source = Lines(origin.source_lines, section)
+    functions = _functions(file.functions[section.number])
+    of_ptx = Lines(origin.ptx_lines.get(section.number, ()), origin.ptx)
+    of_source = Lines(origin.source_lines.get(section.number, ()))
     code = tuple(
         Instruction(
             at,
@@ -266,7 +280,7 @@ def _kernel(image: Elf, entry: Symbol, section: Section, listing: _Listing, orig
         source=origin.source,
         sm=image.sm,
         code=_without_padding(code, jumps.values()),
-        resources=_resources(image, entry, section, attributes),
+        resources=_resources(file, entry, section, attributes),
         parameters=parameters,
         first_parameter=first,
         constants=_constants(image, entry.name),
@@ -285,16 +299,10 @@ def _guard(word: int) -> str:
     return f"{'!' if word >> 15 & 1 else ''}P{'T' if number == 7 else number}"
 
 
-def _functions(image: Elf, section: Section) -> dict[str, int]:
+def _functions(symbols: Sequence[Symbol]) -> dict[str, int]:
     """Where the functions of a section begin, by name; a name that is not unique is no name."""
-    found: dict[str, int] = {}
-    several = set()
-    for symbol in image.symbols:
-        if symbol.is_function and symbol.section == section.number:
-            if symbol.name in found:
-                several.add(symbol.name)
-            found[symbol.name] = symbol.value
-    return {name: at for name, at in found.items() if name not in several}
+    several = Counter(symbol.name for symbol in symbols)
+    return {symbol.name: symbol.value for symbol in symbols if several[symbol.name] == 1}
 
 
 def _located(text: _Text, functions: Mapping[str, int]) -> tuple[str, ...]:
@@ -350,14 +358,19 @@ def _parameters(image: Elf, attributes: Iterable[Attribute]) -> tuple[int, tuple
     return first, tuple(found[number] for number in range(len(found)))
 
 
-def _resources(image: Elf, entry: Symbol, section: Section, attributes: Iterable[Attribute]) -> Resources:
-    symbol = image.symbols.index(entry)
-    of_kernel = {_REGISTERS: 0, _FRAME: 0, _STACK: 0}
+def _of_kernels(image: Elf) -> Iterator[tuple[tuple[int, int], int]]:
+    """What `.nv.info` says of symbols: attribute and number of the symbol, and the value."""
     for attribute in image.attributes(".nv.info"):
-        if attribute.number in of_kernel:
-            index, value = _numbers(image, attribute, 2)
-            if index == symbol:
-                of_kernel[attribute.number] = value
+        if attribute.number in {_REGISTERS, _FRAME, _STACK}:
+            symbol, value = _numbers(image, attribute, 2)
+            yield (attribute.number, symbol), value
+
+
+def _resources(file: _File, entry: Symbol, section: Section, attributes: Iterable[Attribute]) -> Resources:
+    image = file.image
+    registers, *stack = (file.of_kernels.get((number, entry.number), 0) for number in (_REGISTERS, _FRAME, _STACK))
+    if not registers:
+        raise InputError(f"{image.file}: this cubin does not tell the registers of {entry.name:.60}")
     barriers, threads, block = section.flags >> 20 & 0x7F, None, None
     for attribute in attributes:
         if attribute.number == _BARRIERS and len(attribute.value) == 1:
@@ -368,12 +381,10 @@ def _resources(image: Elf, entry: Symbol, section: Section, attributes: Iterable
         elif attribute.number == _REQUIRED_THREADS:
             x, y, z = _numbers(image, attribute, 3)
             block = (x, y, z)
-    if not of_kernel[_REGISTERS]:
-        raise InputError(f"{image.file}: this cubin does not tell the registers of {entry.name:.60}")
     return Resources(
-        registers=of_kernel[_REGISTERS],
+        registers=registers,
         shared_bytes=_shared_bytes(image, entry.name),
-        local_bytes=max(of_kernel[_FRAME], of_kernel[_STACK]),
+        local_bytes=max(stack),
         barriers=barriers,
         most_threads=threads,
         block=block,

@@ -8,8 +8,9 @@ STO_CUDA_ENTRY); `cuobjdump -elf` of CUDA 13.5 for attributes, and CuAssembler's
 
 import re
 import struct
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from makespan.errors import InputError, UnsupportedError
@@ -28,8 +29,10 @@ _RELOCATION = {9: struct.Struct("<QQ"), 4: struct.Struct("<QQq")}
 """By type of section: REL, where what is added stands in place, and RELA."""
 
 _STRINGS, _SYMBOLS, _NO_BITS = 3, 2, 8
-_MOST_SECTIONS, _MOST_SYMBOLS, _MOST_RELOCATIONS, _MOST_ATTRIBUTES = 50_000, 500_000, 500_000, 200_000
-_LONGEST_NAME = 4096
+_MOST_SECTIONS, _MOST_SYMBOLS, _MOST_RELOCATIONS, _MOST_ATTRIBUTES = 50_000, 2**16, 200_000, 200_000
+_LONGEST_NAME = 2048
+_MOST_OVERLAP = 4
+"""How often a byte may be in a section, on average; some tools let two sections share their bytes."""
 _NAME = re.compile(r"[\w.$@]*", re.ASCII)
 _INFO_SIZES = {1: 0, 2: 1, 3: 2}
 """Bytes of the value of an attribute, by its format; one of format 4 tells its size."""
@@ -49,9 +52,10 @@ class Section(NamedTuple):
 
 
 class Symbol(NamedTuple):
-    """A symbol, with the number of its section."""
+    """A symbol, with its number and that of its section."""
 
     name: str
+    number: int
     section: int
     value: int
     size: int
@@ -82,6 +86,8 @@ class Elf:
     sm: int
     sections: tuple[Section, ...]
     symbols: tuple[Symbol, ...]
+    _named: Mapping[str, list[Section]] = field(repr=False)
+    _relocating: Mapping[int, list[Section]] = field(repr=False)
 
     def section(self, name: str) -> Section | None:
         """The section of this name; None for none.
@@ -89,7 +95,7 @@ class Elf:
         Raises:
             InputError: there are several.
         """
-        found = [section for section in self.sections if section.name == name]
+        found = self._named.get(name, ())
         if found[1:]:
             raise _damaged(self.file, f"{len(found)} sections {name:.60}")
         return found[0] if found else None
@@ -100,10 +106,8 @@ class Elf:
         Raises:
             InputError: a table of relocations that is ill-formed.
         """
-        for table in self.sections:
-            entry = _RELOCATION.get(table.kind)
-            if entry is None or table.info != section.number:
-                continue
+        for table in self._relocating.get(section.number, ()):
+            entry = _RELOCATION[table.kind]
             for offset, info, *addend in _table(self.file, table, entry, _MOST_RELOCATIONS):
                 if offset >= section.size or info >> 32 >= len(self.symbols):
                     raise _damaged(self.file, f"a relocation of {section.name:.60} that leads nowhere")
@@ -153,7 +157,7 @@ def elf(data: bytes, file: str) -> Elf:
         raise InputError(f"{file}: this is no cubin: it does not begin as one does")
     identity, kind, _, _, _, _, table, flags, _, _, _, entry, count, names = _HEADER.unpack_from(data)
     if identity[4:6] != b"\x02\x01":
-        raise InputError(f"{file}: this cubin is damaged: it is not for 64 bits, lowest byte first")
+        raise _damaged(file, "it is not for 64 bits, lowest byte first")
     if kind != _EXECUTABLE:
         raise UnsupportedError(f"{file}: this cubin is relocatable; link it (nvlink, nvcc -dlink) and give the result")
     sm = flags >> 8 & 0xFF if identity[8] >= 8 else flags & 0xFF
@@ -164,6 +168,8 @@ def elf(data: bytes, file: str) -> Elf:
     headers = [_SECTION.unpack_from(data, table + number * entry) for number in range(count)]
     view = memoryview(data)
     spans = [_span(view, header, file) for header in headers]
+    if sum(map(len, spans)) > _MOST_OVERLAP * len(data):
+        raise _damaged(file, "its sections overlap")
     if not names < count:
         raise _damaged(file, "its sections have no names")
     sections = tuple(
@@ -172,7 +178,12 @@ def elf(data: bytes, file: str) -> Elf:
         )
         for number, (header, span) in enumerate(zip(headers, spans, strict=True))
     )
-    return Elf(file, sm, sections, tuple(_symbols(sections, file)))
+    named, relocating = defaultdict(list), defaultdict(list)
+    for section in sections:
+        named[section.name].append(section)
+        if section.kind in _RELOCATION:
+            relocating[section.info].append(section)
+    return Elf(file, sm, sections, tuple(_symbols(sections, file)), named, relocating)
 
 
 def _span(view: memoryview, header: tuple[int, ...], file: str) -> memoryview:
@@ -191,9 +202,11 @@ def _symbols(sections: tuple[Section, ...], file: str) -> Iterator[Symbol]:
     if not table.link < len(sections) or sections[table.link].kind != _STRINGS:
         raise _damaged(file, "its symbols have no names")
     names = sections[table.link].data
-    for name, info, other, section, value, size in _table(file, table, _SYMBOL, _MOST_SYMBOLS):
+    for number, entry in enumerate(_table(file, table, _SYMBOL, _MOST_SYMBOLS)):
+        name, info, other, section, value, size = entry
         is_function = info & 0xF == 2
-        yield Symbol(_text(names, name, file), section, value, size, is_function, is_function and bool(other & 0x10))
+        is_kernel = is_function and bool(other & 0x10)
+        yield Symbol(_text(names, name, file), number, section, value, size, is_function, is_kernel)
 
 
 def _table(file: str, section: Section, entry: struct.Struct, most: int) -> Iterator[tuple[int, ...]]:

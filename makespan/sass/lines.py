@@ -5,13 +5,14 @@ Source: DWARF 4, section 6.2, line number information; what NVIDIA adds (extende
 
 import struct
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from makespan.errors import InputError
 from makespan.flow import SourceLine
-from makespan.sass.elf import Elf, Section
+from makespan.sass.elf import Elf
 from makespan.sass.module import Address
 from makespan.tool import printable
 
@@ -19,13 +20,12 @@ SOURCE_LINES, PTX_LINES, PTX_TEXT = ".debug_line", ".nv_debug_line_sass", ".nv_d
 
 _VERSIONS = 2, 3, 4
 _HEADER = struct.Struct("<IHI")
-_MOST_ROWS, _MOST_FILES, _MOST_LINE = 2**20, 10_000, 2**31
+_MOST_BYTES, _MOST_ROWS, _MOST_FILES, _MOST_LINE = 2**23, 2**20, 10_000, 2**31
 
 
 class Row(NamedTuple):
-    """From an address of a section on, code comes from this line; 0 from the end of code on, or where nobody tells."""
+    """From an address on, code comes from this line; 0 from the end of code on, or where nobody tells."""
 
-    section: int
     address: int
     file: str | None
     line: int
@@ -34,9 +34,8 @@ class Row(NamedTuple):
 class Lines:
     """The lines of the instructions in one section of code; `file` is the name of files that have none."""
 
-    def __init__(self, rows: list[Row], section: Section, file: str | None = None) -> None:
-        own = (row for row in rows if row.section == section.number)
-        self._rows = sorted(own, key=lambda row: (row.address, row.line > 0))
+    def __init__(self, rows: Sequence[Row], file: str | None = None) -> None:
+        self._rows = sorted(rows, key=lambda row: (row.address, row.line > 0))
         self._addresses = [row.address for row in self._rows]
         self._file = file
 
@@ -47,23 +46,29 @@ class Lines:
         return SourceLine(file, row.line) if row is not None and row.line and file is not None else None
 
 
-def table(image: Elf, name: str) -> list[Row]:
-    """The rows of a line table; none where the file has no such table or one of another version.
+def table(image: Elf, name: str) -> Mapping[int, Sequence[Row]]:
+    """The rows of a line table, by number of the section; none where there is no such table, or of another version.
 
     Raises:
         InputError: the table is damaged or too large.
     """
     section = image.section(name)
+    found: dict[int, list[Row]] = defaultdict(list)
     if section is None:
-        return []
+        return found
+    if section.size > _MOST_BYTES:
+        raise InputError(
+            f"{image.file}: {name} is larger than {_MOST_BYTES >> 20} MiB; make the file without -lineinfo"
+        )
     places = {found.offset: found for found in image.relocations(section)}
     origins = {at: (found.symbol.section, found.symbol.value + (found.addend or 0)) for at, found in places.items()}
-    found: list[Row] = []
     try:
-        for row in _rows(_Cursor(section.data, 0, section.size), origins):
-            found.append(row)
-            if len(found) > _MOST_ROWS:
-                raise InputError(f"{image.file}: more than {_MOST_ROWS} lines in {name}; make it without -lineinfo")
+        for number, (of_section, row) in enumerate(_rows(_Cursor(section.data, 0, section.size), origins)):
+            found[of_section].append(row)
+            if number > _MOST_ROWS:
+                raise InputError(
+                    f"{image.file}: more than {_MOST_ROWS} lines in {name}; make the file without -lineinfo"
+                )
     except (IndexError, struct.error):
         raise InputError(f"{image.file}: this cubin is damaged: {name} is ill-formed; make it again") from None
     return found
@@ -100,7 +105,7 @@ class _Cursor:
         return printable(bytes(self.data[begin : self.at - 1]).decode("utf-8", "replace"))
 
 
-def _rows(cursor: _Cursor, origins: Mapping[int, tuple[int, int]]) -> Iterator[Row]:
+def _rows(cursor: _Cursor, origins: Mapping[int, tuple[int, int]]) -> Iterator[tuple[int, Row]]:
     while cursor.at < cursor.end:
         length, version, header_length = _HEADER.unpack(cursor.data[cursor.at : cursor.at + _HEADER.size])
         unit = _Cursor(cursor.data, cursor.at + _HEADER.size, cursor.at + 4 + length)
@@ -141,7 +146,9 @@ class _Registers:
     line: int = 1
 
 
-def _unit(unit: _Cursor, version: int, program: int, origins: Mapping[int, tuple[int, int]]) -> Iterator[Row]:
+def _unit(
+    unit: _Cursor, version: int, program: int, origins: Mapping[int, tuple[int, int]]
+) -> Iterator[tuple[int, Row]]:
     """Run the line program of a unit."""
     header, now = _header(unit, version), _Registers()
     if unit.at > program:
@@ -152,7 +159,7 @@ def _unit(unit: _Cursor, version: int, program: int, origins: Mapping[int, tuple
         if opcode == 0:
             ended = _extended(unit, now, origins)
             if ended is not None:
-                yield Row(*ended, None, 0)
+                yield ended[0], Row(ended[1], None, 0)
         elif opcode < header.first_special:
             _standard(opcode, unit, now, header)
         else:
@@ -160,7 +167,7 @@ def _unit(unit: _Cursor, version: int, program: int, origins: Mapping[int, tuple
             now.line += header.base + (opcode - header.first_special) % header.span
         if now.section is not None and (opcode == 1 or opcode >= header.first_special):  # copy
             line = now.line if 0 < now.line < _MOST_LINE else 0
-            yield Row(now.section, now.address, header.files.get(now.file), line)
+            yield now.section, Row(now.address, header.files.get(now.file), line)
 
 
 def _extended(unit: _Cursor, now: _Registers, origins: Mapping[int, tuple[int, int]]) -> tuple[int, int] | None:

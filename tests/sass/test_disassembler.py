@@ -4,13 +4,15 @@ import re
 import subprocess
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from makespan import tool
 from makespan.errors import InputError
-from makespan.sass import Module, Parameter, Resources
+from makespan.sass import Module, Parameter, Resources, disassembler
 from makespan.sass.disassembler import disassembled
+from tests.sass.test_fuzz import nops
 
 PTX = """.version 7.5
 .target sm_75
@@ -148,3 +150,63 @@ def printed_lines(path: Path, flag: str) -> dict[tuple[str, int], tuple[str, int
         elif instruction := re.match(r"\s*/\*([0-9a-f]{4,})\*/", text):
             found[kernel, int(instruction[1], 16)] = line
     return found
+
+
+# Texts
+
+
+@pytest.mark.parametrize(
+    ("said", "text"),
+    [
+        ({"opcode": "EXIT"}, (None, "EXIT", ())),
+        ({"predicate": "@!UP3", "opcode": "BRA.U", "operands": "UP0,0x90"}, ("!UP3", "BRA.U", ("UP0", "0x90"))),
+        ({"opcode": "IMAD", "operands": "R6.reuse, R7.reuse,-R2"}, (None, "IMAD", ("R6", "R7", "-R2"))),
+        ({"opcode": "LDG.E", "operands": "R2,desc[UR6][R2.64+0x4]"}, (None, "LDG.E", ("R2", "desc[UR6][R2.64+0x4]"))),
+        ({"opcode": "DEPBAR.LE", "operands": "SB0,0x0,{5,4}"}, (None, "DEPBAR.LE", ("SB0", "0x0", "{5,4}"))),
+        # as V13.5.37 says it; the listing of the same words has P2R R63, PR, RZ, 0x2 and R2P PR, R0, 0x7f
+        ({"predicate": "PR", "opcode": "P2R", "operands": "R63,RZ,0x2"}, (None, "P2R", ("R63", "PR", "RZ", "0x2"))),
+        ({"predicate": "PR", "opcode": "P2R", "operands": "R3,@P0,RZ,0x2"}, ("P0", "P2R", ("R3", "PR", "RZ", "0x2"))),
+        ({"opcode": "R2P", "operands": "R0,0x7f"}, (None, "R2P", ("PR", "R0", "0x7f"))),
+        ({"predicate": "@!P0", "opcode": "R2P", "operands": "PR,R0,0x7f"}, ("!P0", "R2P", ("PR", "R0", "0x7f"))),
+    ],
+)
+def test_texts_are_as_listings_show_them(said: dict[str, str], text: tuple[object, ...]) -> None:
+    assert disassembler._text(said) == text
+
+
+@pytest.mark.parametrize(
+    ("said", "message"),
+    [
+        ([], "nvdisasm says something that is not understood (ValueError)"),
+        (({"SM": {"version": {"major": 7, "minor": 5}}}, []), "nvdisasm takes this cubin for another architecture"),
+        (
+            ({"SM": {"version": {"major": 8, "minor": 6}}}, []),
+            "nvdisasm tells 0 instructions of reduction, the file has",
+        ),
+        (
+            lambda functions: functions[0]["sass-instructions"].__setitem__(2, {"opcode": "EXIT", "predicate": "@P6"}),
+            "nvdisasm tells another predicate than the word at 0x20 of reduction",
+        ),
+        (
+            lambda functions: functions[0]["sass-instructions"].__setitem__(2, {"opcode": "exit"}),
+            "nvdisasm says something that is not understood (ValueError)",
+        ),
+        (
+            lambda functions: functions[0]["sass-instructions"].pop(),
+            "nvdisasm does not tell the addresses of 'reduction'",
+        ),
+        (lambda functions: functions.append(functions[0]), "nvdisasm does not tell the addresses of 'reduction'"),
+    ],
+)
+def test_what_nvdisasm_says_is_checked(said: Any, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def told(data: bytes, file: str) -> Any:
+        if not callable(said):
+            return said
+        about, functions = nops(data, file)
+        said(functions)
+        return about, functions
+
+    monkeypatch.setattr(disassembler, "_nvdisasm", told)
+    with pytest.raises(InputError) as refusal:
+        disassembler.read(Path(__file__).parents[2] / "ptx" / "reduction.sm_86.cubin")
+    assert f"reduction.sm_86.cubin: {message}" in str(refusal.value)
