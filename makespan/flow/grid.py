@@ -24,10 +24,15 @@ _REAL = re.compile(r"[-+]?(?:[0-9]{1,40}\.?[0-9]{0,40}|\.[0-9]{1,40})(?:[eE][-+]
 
 
 class Parameter(NamedTuple):
-    """The value of a parameter as its bits: a non-negative int below 2^bits."""
+    """The value of a parameter as its bits: a non-negative int below 2^bits.
+
+    Args:
+        words: by what names instructions read it, where that is not its own.
+    """
 
     value: int
     bits: int
+    words: tuple[str, ...] = ()
 
 
 class ThreadRegisters(NamedTuple):

@@ -90,7 +90,11 @@ def _proven(loop: Loop, tried: Iterable[Run], number: int, source: str) -> Prove
 def _source(runs: Runs, special: ThreadRegisters) -> str:
     """What was inferred from, in words."""
     launch, matter = runs.launch, runs.code.registers
-    said = [f"{name}={launch.parameters[name]}" for name in runs.parameters if name in matter]
+    said = [
+        f"{name}={launch.parameters[name]}"
+        for name, parameter in runs.parameters.items()
+        if not matter.isdisjoint(parameter.words or (name,))
+    ]
     for option, extent, names in (
         ("block", launch.block, (*special.thread, *special.block_size)),
         ("grid", launch.grid, (*special.block, *special.grid_size)),
