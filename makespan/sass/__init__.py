@@ -12,6 +12,7 @@ from makespan.sass.control import Control, control, with_control
 from makespan.sass.disassembler import disassembled, read
 from makespan.sass.listing import ListedInstruction, listing
 from makespan.sass.module import Address, Instruction, Kernel, Module, Parameter, Resources
+from makespan.sass.parameters import fitted
 from makespan.sass.residency import residency
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "assembled",
     "control",
     "disassembled",
+    "fitted",
     "listing",
     "read",
     "residency",

@@ -1,10 +1,8 @@
 """What machine code tells control flow beyond the effects of its instructions: `makespan.flow.Semantics`."""
-# ruff: noqa: ARG002 - these answer so for every instruction
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Protocol
 
 from makespan.flow import (
     Computation,
@@ -16,20 +14,15 @@ from makespan.flow import (
     Spreads,
     Surroundings,
 )
+from makespan.flow.arithmetic import as_signed
+from makespan.sass.barriers import obstacle
+from makespan.sass.evaluate import computation, twin
 from makespan.sass.instruction_set import machine_code
 from makespan.sass.module import Instruction, Kernel
-
-
-class Access(Protocol):
-    """The registers of one instruction, by own names."""
-
-    @property
-    def writes(self) -> tuple[str, ...]:
-        """What it may write."""
-
-    @property
-    def reads(self) -> tuple[str, ...]:
-        """What it may read."""
+from makespan.sass.operands import split
+from makespan.sass.parameters import fitted, known_bytes, known_parameters
+from makespan.sass.registers import Access
+from makespan.sass.spread import spread
 
 
 @dataclass(frozen=True)
@@ -39,6 +32,9 @@ class SassSemantics:
     kernel: Kernel
     code: tuple[Instruction, ...]
     accesses: Sequence[Access]
+    _memo: dict[tuple[tuple[str, Parameter], ...], Mapping[tuple[int, int], int]] = field(
+        default_factory=dict, init=False, compare=False, repr=False
+    )
 
     @cached_property
     def instruction_set(self) -> InstructionSet:
@@ -46,29 +42,47 @@ class SassSemantics:
         return machine_code(self.kernel.sm)
 
     def fitted(self, launch: Launch) -> Launch:
-        """The launch as it is."""
-        return launch
+        """See `parameters.fitted`."""
+        return fitted(launch, self.kernel)
 
     def parameters(self, launch: Launch) -> Mapping[str, Parameter]:
-        """No parameter is known."""
-        return {}
+        """See `parameters.known_parameters`."""
+        return known_parameters(self.kernel, launch)
 
     def computation(self, number: int, parameters: Mapping[str, Parameter]) -> Computation | None:
-        """Nothing is known."""
-        return None
+        """See `evaluate.computation`."""
+        found, access = computation(self.code[number], self._known(parameters)), self.accesses[number]
+        if found is None or not {name for name in found.results if name} <= {*access.writes}:
+            return None
+        read = {source.register for source in found.sources if source.register}
+        return found if read <= {*access.reads} else None
 
     def spread(self, number: int, spreads: Spreads, around: Surroundings) -> Spread | None:
-        """Nothing is known."""
-        return None
+        """See `spread.spread`."""
+        known = self._known(around.parameters)
+        return spread(self.code[number], self.accesses[number], spreads, around, known)
 
     def step(self, number: int) -> tuple[str, int] | None:
-        """No instruction counts, for there are no marks."""
-        return None
+        """A register to which a constant is added."""
+        instruction = self.code[number]
+        operands = split(instruction.operands) if twin(instruction.name) in ("IADD3", "IADD", "VIADD") else None
+        if operands is None or operands.register is None or instruction.modifiers:
+            return None
+        texts = [value.sign + value.text for value in operands.values]
+        steps = [as_signed(value.number, 32) for value in operands.values if value.number]
+        return (operands.register, steps[0]) if operands.register in texts and len(steps) == 1 else None
 
     def refusal(self, number: int, threads: int | None) -> str | None:
-        """Nothing is refused."""
-        return None
+        """Why no program can express a barrier."""
+        instruction = self.code[number]
+        return obstacle(instruction, threads) if instruction.name == "BAR" else None
 
     def marks(self) -> Iterator[Mark]:
-        """There are none."""
+        """There are none in machine code."""
         return iter(())
+
+    def _known(self, parameters: Mapping[str, Parameter]) -> Mapping[tuple[int, int], int]:
+        key = tuple(parameters.items())
+        if key not in self._memo:
+            self._memo[key] = known_bytes(self.kernel, parameters)
+        return self._memo[key]
