@@ -108,7 +108,7 @@ def _for_gpu(module: "Module", arch: str | None) -> "Module":
         return module
     source = module.compilation.source if module.compilation else module.file
     words = sass.assembled(module.text, module.file, arch)
-    found = sass.disassembled(words, f"machine code of {source}", source)
+    found = sass.disassembled(words, f"machine code of {source}", f"{source} --arch {arch}")
     told = {kernel.name: kernel for kernel in module.kernels}
     return replace(found, kernels=tuple(_telling(kernel, told[kernel.name]) for kernel in found.kernels))
 

@@ -92,7 +92,7 @@ def command(
 ) -> int:
     """The worst case against M^L + M^C, over the number of warps: curves or, with --vary, a heat map.
 
-    SOURCE is a kernel (.ptx, .cu) or '-', and --warps A..B says for which numbers of warps.
+    SOURCE is a kernel (.ptx, .cu, .cubin) or '-', and --warps A..B says for which numbers of warps.
     """
     _check_outputs(outputs)
     with within(total_time_limit) as reading:

@@ -71,7 +71,7 @@ def command(
 ) -> int:
     """Write the worst case, its proof and its assumptions as one HTML file that needs no network.
 
-    SOURCE is a kernel (.ptx, .cu) or an instance file with one instance (.toml, .jsonl).
+    SOURCE is a kernel (.ptx, .cu, .cubin) or an instance file with one instance (.toml, .jsonl).
     """
     _check_outputs(output, bundle)
     inputs = tuple(_inputs(source))

@@ -113,7 +113,7 @@ def command(
     A simulated makespan is one run of one policy. It bounds nothing; the worst case, which 'makespan solve' proves,
     holds for every work-conserving scheduler.
 
-    SOURCE is a kernel (.ptx, .cu), an instance file (.toml, .jsonl) or '-'.
+    SOURCE is a kernel (.ptx, .cu, .cubin), an instance file (.toml, .jsonl) or '-'.
     """
     with within(time_limit) as reading:
         asked = instances(**source)

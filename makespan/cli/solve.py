@@ -91,8 +91,8 @@ def command(
 ) -> int:
     """The longest that the warps can take under any work-conserving scheduler, with proof.
 
-    SOURCE is a kernel (.ptx, .cu), an instance file (.toml, .jsonl) or '-'. With --deadline the exit code is that of
-    a gate: 0 in time, 1 a schedule is too late, 3 not decided.
+    SOURCE is a kernel (.ptx, .cu, .cubin), an instance file (.toml, .jsonl) or '-'. With --deadline the exit code is
+    that of a gate: 0 in time, 1 a schedule is too late, 3 not decided.
     """
     gate = read_deadline(deadline, clock)
     with within(time_limit) as reading:

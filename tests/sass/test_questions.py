@@ -6,12 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from makespan import InputError, KernelQuestion, Launch, kernel_file, ptx, sass
+from makespan import InputError, KernelQuestion, Launch, kernel_file, ptx, sass, tool
 from makespan.machine import PAPER, of_architecture, shipped
 from makespan.ptx.module import Compilation
 from makespan.question import launched
 from tests.command import Runner
 
+pytestmark = pytest.mark.skipif(
+    None in map(tool.find, ("ptxas", "nvdisasm")), reason="ptxas and nvdisasm are not installed"
+)
 VECADD = Path(__file__).parents[2] / "ptx" / "vecadd.ptx"
 BLOCK = Launch(block=(256, 1, 1))
 
@@ -38,7 +41,7 @@ def code(question: KernelQuestion) -> tuple[sass.Instruction, ...]:
 
 def test_ptx_for_gpus_is_machine_code_that_remembers_its_ptx(module: sass.Module) -> None:
     kernel = module.kernel("vecadd")
-    assert (kernel.sm, kernel.source, kernel.file) == (86, str(VECADD), f"machine code of {VECADD}")
+    assert (kernel.sm, kernel.source, kernel.file) == (86, f"{VECADD} --arch sm_86", f"machine code of {VECADD}")
     assert [parameter.name for parameter in kernel.parameters] == [f"vecadd_param_{n}" for n in range(4)]
     assert kernel.compilation is not None
     assert "ptxas V" in kernel.compilation
@@ -60,7 +63,7 @@ def test_source_is_compiled_for_the_gpus_whose_code_is_meant(monkeypatch: pytest
     assert isinstance(found, sass.Module)
     assert compiled == [{"arch": "compute_86", "keep": Path("kept.ptx")}]
     kernel = found.kernel()
-    assert (kernel.source, kernel.file) == ("vecadd.cu", "machine code of vecadd.cu")
+    assert (kernel.source, kernel.file) == ("vecadd.cu --arch sm_86", "machine code of vecadd.cu")
     assert [parameter.name for parameter in kernel.parameters] == ["a", "b", "c", "n"]
     assert "; the PTX was made from vecadd.cu by nvcc V13 with -ptx" in str(kernel.compilation)
 
