@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 Naming: TypeAlias = Callable[[str], str]
 """What the user calls a field: `--keep-ptx` on a command line, `keep_ptx` in Python."""
 
+_PROGRAM = b"\x7fELF"
 _OF_GPUS = re.compile(r"sm_[1-9][0-9]{1,2}[af]?")
 
 
@@ -41,21 +42,18 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
         ".cu": Kind("makespan.ptx.cuda", compiles=True),
         ".cubin": _MACHINE_CODE,
         ".fatbin": _MACHINE_CODE,
-        ".o": _MACHINE_CODE,
-        ".so": _MACHINE_CODE,
-        ".exe": _MACHINE_CODE,
     }
 )
-"""All kinds of files, by suffix."""
+"""The kinds of files that have a suffix of their own; programs and libraries are known by how they begin."""
 
 
 def is_kernel(file: str) -> bool:
-    """Whether a file holds kernels, as its suffix tells.
+    """Whether a file holds kernels, as its suffix or its first bytes tell.
 
     >>> is_kernel("saxpy.cu"), is_kernel("saxpy.cubin"), is_kernel("tasks.toml")
     (True, True, False)
     """
-    return Path(file).suffix in KINDS
+    return _kind(Path(file)) is not None
 
 
 def read(path: Path, *, arch: str | None = None, keep_ptx: Path | None = None, named: Naming = str) -> "Module":
@@ -70,7 +68,7 @@ def read(path: Path, *, arch: str | None = None, keep_ptx: Path | None = None, n
         InputError: another kind of file, one that cannot be read, or source that does not compile.
         ParseError: a place that is not understood.
     """
-    kind = KINDS.get(path.suffix)
+    kind = _kind(path)
     if kind is None:
         raise InputError(f"{path}: not a kernel file; expected {' or '.join(KINDS)}")
     if not kind.compiles:
@@ -84,6 +82,17 @@ def read(path: Path, *, arch: str | None = None, keep_ptx: Path | None = None, n
     return _for_gpu(module, arch)
 
 
+def _kind(path: Path) -> Kind | None:
+    """The kind of a file; a program or library in the format of Linux may have any suffix of its own, or none."""
+    if path.suffix in KINDS or not path.is_file():
+        return KINDS.get(path.suffix)
+    try:
+        with path.open("rb") as stream:
+            return _MACHINE_CODE if stream.read(len(_PROGRAM)) == _PROGRAM else None
+    except OSError:  # whoever reads it tells why
+        return None
+
+
 def of_module(module: "Module", arch: str | None = None, keep_ptx: Path | None = None, named: Naming = str) -> "Module":
     """What was read before: PTX is assembled where `arch` is that of GPUs, and anything else is as it is.
 
@@ -95,7 +104,7 @@ def of_module(module: "Module", arch: str | None = None, keep_ptx: Path | None =
     _refuse_compiling(module.file, arch, keep_ptx, named)
     if isinstance(module, sass.Module) and arch is not None:
         sms = {f"sm_{kernel.sm}" for kernel in module.kernels}
-        if sms != {arch}:
+        if sms != {arch.rstrip("af")}:
             raise InputError(f"{module.file}: this is machine code for {', '.join(sorted(sms))}, not for {arch:.40}")
     return _for_gpu(module, arch)
 

@@ -165,7 +165,7 @@ def instances(
         raise _usage(f"SOURCE ({source}) and --string exclude each other: give one of them")
     if capacity is not None and machine is not None:
         raise InputError("--capacity and --machine exclude each other")
-    if source is not None and (suffix := _suffix(source, input_format)) not in kernel_file.KINDS:
+    if source is not None and (suffix := _suffix(source, input_format)) in strings.SUFFIXES:
         if warps is not None or capacity is not None or machine is not None or holds:
             raise InputError(
                 "an instance file says warps and capacity itself: no --warps, --capacity, --machine, --hold beside it"
@@ -280,7 +280,7 @@ def _suffix(source: str, input_format: str | None) -> str:
     if input_format is not None:
         raise InputError("--input-format is for SOURCE '-'; a file is known by its suffix")
     suffix, known = Path(source).suffix, (*kernel_file.KINDS, *strings.SUFFIXES)
-    if suffix not in known:
+    if suffix not in known and not kernel_file.is_kernel(source):
         expected = f"{', '.join(known[:-1])} or {known[-1]}"
         raise InputError(f"{source}: unknown kind of file; expected {expected} (or give --string)")
     return suffix

@@ -166,5 +166,7 @@ class Module:
             return found[0]
         if not self.kernels:
             raise InputError(f"{self.file}: there is no kernel in it")
-        what = f"no kernel {name!r:.60}" if name is not None and not found else f"{len(found)} kernels"
-        raise InputError(f"{self.file}: {what}; say which with --entry: {listed}")
+        if name is None:
+            raise InputError(f"{self.file}: choose one of {len(found)} kernels with --kernel NAME: {listed}")
+        problem = "several kernels match" if found else "no kernel"
+        raise InputError(f"{self.file}: {problem} {name!r:.60}; the kernels are: {listed}")

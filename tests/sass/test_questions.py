@@ -74,6 +74,14 @@ def test_a_cubin_and_its_ptx_have_the_same_instructions(module: sass.Module, cub
     assert code(KernelQuestion(ptx.read(VECADD), arch="sm_86")) == module.kernel().code
 
 
+def test_what_begins_as_a_program_holds_machine_code_whatever_its_name(cubin: Path, tmp_path: Path) -> None:
+    (tmp_path / "program").write_bytes(cubin.read_bytes())
+    (tmp_path / "text").write_text("what?")
+    assert code(KernelQuestion(tmp_path / "program")) == code(KernelQuestion(cubin))
+    assert not kernel_file.is_kernel(str(tmp_path / "text"))
+    assert not kernel_file.is_kernel(str(tmp_path))
+
+
 @pytest.mark.parametrize(
     ("about", "message"),
     [
