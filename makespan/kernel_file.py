@@ -117,20 +117,20 @@ def _for_gpu(module: "Module", arch: str | None) -> "Module":
         return module
     source = module.compilation.source if module.compilation else module.file
     words = sass.assembled(module.text, module.file, arch)
-    found = sass.disassembled(words, f"machine code of {source}", f"{source} --arch {arch}")
+    found = sass.disassembled(words, f"machine code of {source}", source)
     told = {kernel.name: kernel for kernel in module.kernels}
-    return replace(found, kernels=tuple(_telling(kernel, told[kernel.name]) for kernel in found.kernels))
+    return replace(found, kernels=tuple(_telling(kernel, told[kernel.name], arch) for kernel in found.kernels))
 
 
-def _telling(kernel: "sass.Kernel", told: "ptx.Kernel") -> "sass.Kernel":
-    """The kernel with what only its PTX tells: the names of parameters, and how the PTX was made."""
+def _telling(kernel: "sass.Kernel", told: "ptx.Kernel", arch: str) -> "sass.Kernel":
+    """The kernel with what its PTX tells, names of parameters and how it was made, and with how to ask for it again."""
     from makespan import ptx
 
     parameters, names = kernel.parameters, ptx.parameter_names(told)
     if len(names) == len(parameters):
         parameters = tuple(each._replace(name=name) for each, name in zip(parameters, names, strict=True))
     made = "; ".join(str(each) for each in (kernel.compilation, told.compilation) if each is not None)
-    return replace(kernel, parameters=parameters, compilation=made or None)
+    return replace(kernel, source=f"{kernel.source} --arch {arch}", parameters=parameters, compilation=made or None)
 
 
 def _refuse_compiling(file: str, arch: str | None, keep_ptx: Path | None, named: Naming = str) -> None:

@@ -111,7 +111,7 @@ class Kernel:
     Args:
         name: as it is linked, which may be mangled.
         file: to which addresses belong, for messages.
-        source: the file that the user gave.
+        source: what the user gave: a file, perhaps with an architecture.
         sm: the number of its architecture, such as 86.
         code: its instructions in order, from address 0, without the padding behind the last.
         constants: by number, what is known of the banks of constants.

@@ -43,6 +43,7 @@ def test_ptx_for_gpus_is_machine_code_that_remembers_its_ptx(module: sass.Module
     kernel = module.kernel("vecadd")
     assert (kernel.sm, kernel.source, kernel.file) == (86, f"{VECADD} --arch sm_86", f"machine code of {VECADD}")
     assert [parameter.name for parameter in kernel.parameters] == [f"vecadd_param_{n}" for n in range(4)]
+    assert str(kernel.code[0].ptx) == f"{VECADD}:21"
     assert kernel.compilation is not None
     assert "ptxas V" in kernel.compilation
 
