@@ -11,7 +11,7 @@ from makespan.sass import Kernel, Parameter
 from tests.ptx_interpreter.values import Array
 from tests.sass_interpreter import control, floats, integers, memory
 from tests.sass_interpreter.handlers import decoded
-from tests.sass_interpreter.machine import Block, Issue, LaunchedBlock, Order
+from tests.sass_interpreter.machine import Block, Issue, LaunchedBlock, Order, Watch
 from tests.sass_interpreter.operands import Decoding, predicate
 
 SEMANTICS = (control, floats, integers, memory)
@@ -49,6 +49,7 @@ def run(
     arguments: Sequence[Argument] = (),
     order: Order = "nested",
     seed: int = 0,
+    watch: "Watch | None" = None,
     max_instructions: int = 10**5,
 ) -> Trace:
     """Execute one block of a kernel.
@@ -57,6 +58,7 @@ def run(
         arguments: by parameter. An array is passed as the address of its bytes, which the kernel changes in place; the
             same array twice is the same memory. None is the null pointer.
         order: which lanes run first where they part; what is left open is drawn by `seed`.
+        watch: sees every instruction that acts.
         max_instructions: of all warps together.
 
     Raises:
@@ -74,7 +76,7 @@ def run(
         held[at : at + array.nbytes] = array.reshape(-1).view(np.uint8)
     banks = {number: np.frombuffer(data, np.uint8) for number, data in kernel.constants.items()}
     banks[0] = _bank(kernel, block, grid, [_number(value, arrays) for value in arguments])
-    launched = LaunchedBlock(block, grid, block_index, order, seed)
+    launched = LaunchedBlock(block, grid, block_index, order, seed, watch)
     running = Block(kernel, launched, banks, held, {int(i.address): _decoded(kernel, i) for i in kernel.code})
     with np.errstate(all="ignore"):
         running.run(max_instructions)

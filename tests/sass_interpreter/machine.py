@@ -10,7 +10,7 @@ R. Huerta et al., "Control flow management in modern GPUs", arXiv 2407.02944, 20
 
 import random
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -52,6 +52,8 @@ class Group:
 
 Action: TypeAlias = "Callable[[Warp, Group, Array], None]"
 """What an instruction does for the lanes of a group that its guard leaves; whoever transfers control sets `at`."""
+Watch: TypeAlias = "Callable[[Warp, int, Array], Callable[[], None]]"
+"""Called before the instruction at an address acts for lanes; what it gives is called behind it."""
 
 
 def lanes_of(bits: int) -> Array:
@@ -203,11 +205,14 @@ class Block:
         if guard is not None:
             lanes &= guard(warp)
         group.at = at + 16
+        look_again = self.launch.watch(warp, at, lanes) if self.launch.watch else None
         if lanes.any():
             try:
                 action(warp, group, lanes)
             except KernelFault as fault:
                 raise KernelFault(f"{at:#x}: {self.kernel.code[at // 16]}: {fault}") from None
+        if look_again:
+            look_again()
         warp.settle()
 
     def _open_barriers(self) -> None:
@@ -229,4 +234,4 @@ class LaunchedBlock:
     index: tuple[int, int, int] = (0, 0, 0)
     order: Order = "nested"
     seed: int = 0
-    special: Mapping[str, int] = field(default_factory=dict)
+    watch: "Watch | None" = None
