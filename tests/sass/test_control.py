@@ -11,7 +11,9 @@ from makespan.sass.control import Control, control, with_control
 from makespan.sass.elf import elf
 
 SAMPLES = sorted((Path(__file__).parents[2] / "ptx").glob("*.cubin"))
-LISTINGS = [line for line in (Path(__file__).parent / "listings.tsv").read_text().splitlines() if line[0] != "#"]
+LISTINGS = [
+    line for line in (Path(__file__).parent / "data" / "listings.tsv").read_text().splitlines() if line[0] != "#"
+]
 PUBLISHED = [(row["source"], int(row["word"], 16), row["control"]) for row in csv.DictReader(LISTINGS, delimiter="\t")]
 
 COUNTER = st.none() | st.integers(0, 6)  # six counters; the field holds one number more

@@ -10,8 +10,9 @@ import pytest
 
 from makespan import tool
 from makespan.errors import InputError
-from makespan.sass import Module, Parameter, Resources, disassembler
+from makespan.sass import Address, Instruction, Module, Parameter, Resources, disassembler
 from makespan.sass.disassembler import disassembled
+from makespan.sass.elf import Elf, Section, Symbol
 from tests.sass.test_fuzz import nops
 
 PTX = """.version 7.5
@@ -210,3 +211,63 @@ def test_what_nvdisasm_says_is_checked(said: Any, message: str, monkeypatch: pyt
     with pytest.raises(InputError) as refusal:
         disassembler.read(Path(__file__).parents[2] / "ptx" / "reduction.sm_86.cubin")
     assert f"reduction.sm_86.cubin: {message}" in str(refusal.value)
+
+
+# Padding, functions, constants
+
+
+def code(*texts: str) -> tuple[Instruction, ...]:
+    """Instructions such as `@P0 BRA 0x10`, one after the other."""
+    found = []
+    for number, text in enumerate(texts):
+        guard, _, rest = text.rpartition("@")[2].partition(" ") if text.startswith("@") else ("", "", text)
+        opcode, _, operands = rest.partition(" ")
+        split = tuple(operands.split(",")) if operands else ()
+        found.append(Instruction(Address(16 * number), opcode, split, guard or None))
+    return tuple(found)
+
+
+@pytest.mark.parametrize(
+    ("texts", "kept"),
+    [
+        (("MOV R1,R2", "EXIT", "BRA 0x20", "NOP", "NOP"), 2),
+        (("MOV R1,R2", "EXIT", "NOP"), 2),
+        (("MOV R1,R2", "BRA 0x0", "BRA 0x20"), 2),
+        (("MOV R1,R2", "RET.REL.NODEC R2,0x0", "BRA 0x20", "NOP"), 2),
+        (("@P0 EXIT", "BRA 0x10", "NOP"), 3),  # the warp may come to the branch
+        (("BRA P0,0x0", "BRA 0x10", "NOP"), 3),  # a second predicate
+        (("BRA 0x10", "BRA 0x10", "NOP"), 3),  # an endless loop of the kernel
+        (("MOV R2,0x30", "EXIT", "BRA 0x20", "NOP"), 4),  # perhaps where a register leads
+        (("BRX R2,-0x10", "EXIT", "BRA 0x20", "NOP"), 4),  # where a table leads
+        (("MOV R1,R2", "NOP", "NOP"), 3),
+        (("NOP",), 1),
+        ((), 0),
+    ],
+)
+def test_padding_is_what_nothing_leads_to(texts: tuple[str, ...], kept: int) -> None:
+    jumps = [(0x10, 0x30)] if texts[:1] == ("BRX R2,-0x10",) else []
+    whole = code(*texts)
+    assert disassembler._without_padding(whole, jumps) == whole[:kept]
+
+
+def test_a_function_whose_name_is_not_unique_is_no_address() -> None:
+    symbols = [Symbol(name, 0, 1, at, 0, True, False) for name, at in (("f", 0x10), ("g", 0x20), ("f", 0x30))]
+    functions = disassembler._functions(symbols)
+    call = disassembler._Text(None, "CALL.REL.NOINC", ("g",))
+    assert disassembler._located(call, functions) == ("0x20",)
+    assert disassembler._located(call._replace(operands=("f",)), functions) == ("f",)
+    assert disassembler._located(call._replace(opcode="MOV", operands=("R1", "g")), functions) == ("R1", "g")
+
+
+@pytest.mark.parametrize(("is_relocated", "known"), [(False, {2: b"\1\2\3\4"}), (True, {})])
+def test_constants_that_somebody_may_write_are_not_known(is_relocated: bool, known: dict[int, bytes]) -> None:
+    data = memoryview(b"\1\2\3\4")
+    banks = [
+        Section(f".nv.constant{bank}{of}", bank, 1, 0, 0, 0, 4, data) for bank, of in ((0, ".k"), (2, ".k"), (3, ""))
+    ]
+    entry = bytes(16)
+    table = Section(".rel", 9, 9, 0, 0, 2, 16, memoryview(entry))
+    symbol = Symbol("k", 0, 7, 0, 0, True, True)
+    named = {section.name: [section] for section in banks}
+    image = Elf("k", 86, tuple(banks), (symbol,), named, {2: [table]} if is_relocated else {})
+    assert disassembler._constants(image, "k") == known
