@@ -114,6 +114,19 @@ def test_comparisons_of_64_bits_go_on_from_the_lower_half(a: int, b: int, c: int
     assert found == {"P0": less, "P1": 1 - less}
 
 
+@pytest.mark.parametrize("kind", ["U32", "S32", "U64", "S64"])
+@given(WORDS, WORDS, st.one_of(st.integers(0, 70), WORDS))
+def test_shifts_take_64_bits_apart(kind: str, low: int, high: int, by: int) -> None:
+    w, whole = int(kind[1:]), high << 32 | low
+    number = whole - 2**64 if kind[0] == "S" and high >> 31 else whole
+    for wraps, amount in (("", min(by, w)), (".W", by % w)):
+        left, right = (whole << amount) % 2**64, (number >> amount) % 2**64
+        for part, modifier in ((0, ""), (32, ".HI")):
+            given_ = {"R1": low, "R2": by, "R3": high}
+            assert run(f"SHF.L{wraps}.{kind}{modifier} R0,R1,R2,R3", **given_) == {"R0": left >> part & (M - 1)}
+            assert run(f"SHF.R{wraps}.{kind}{modifier} R0,R1,R2,R3", **given_) == {"R0": right >> part & (M - 1)}
+
+
 def test_what_is_not_known_has_no_say() -> None:
     assert run("ISETP.GE.OR P0,PT,R3,0x1,P1", R3=5) == {"P0": 1}
     assert run("ISETP.GE.OR P0,PT,R3,0x1,P1", R3=0) == {"P0": None}
