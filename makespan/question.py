@@ -361,7 +361,8 @@ class LaunchedKernel:
                 f"{named('warps')} is missing: how many warps run? (or {named('block')}, the threads of a block)"
             )
         if asked != known and None not in (asked, known):
-            required = f"{self.kernel.source}: .reqntid of kernel {self.kernel.name}"
+            said = ".reqntid" if isinstance(self.kernel, ptx.Kernel) else "the required block"
+            required = f"{self.kernel.source}: {said} of kernel {self.kernel.name}"
             says = required if self.question.launch.block is None else named("block")
             raise InputError(
                 f"{says} means {warps} warps for each block, and {named('warps')} says otherwise:"
