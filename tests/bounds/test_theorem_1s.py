@@ -86,7 +86,7 @@ def test_it_adds_the_best_case_once_for_every_pool_at_most(instance: Instance) -
         users.update(dict.fromkeys((hold.gate for hold in holds), group.warps))
         longest |= Counter({hold.gate: hold.most for hold in sorted(holds, key=lambda hold: hold.most)})
     pools = [gate for gate in users if users[gate] > 1 or not ports.is_own(gate)]
-    assert pessimistic(instance) <= best + sum(best + longest[gate] - 1 for gate in pools)
+    assert theorem.bound(instance) <= best + sum(best + longest[gate] - 1 for gate in pools)
 
 
 @given(instances())
