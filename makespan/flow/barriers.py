@@ -64,21 +64,24 @@ def refuse_inexpressible(flow: Flow, blocks: Iterable[int], launch: Launch) -> N
 def refuse_parted_barriers(flow: Flow, parting: Set[int], rules: Iterable[Reconvergence]) -> None:
     """Refuse barriers that lanes may come to one by one, given the branches at which they may part.
 
+    Where the code itself says where lanes meet, this holds for instructions at which the lanes of a warp wait, too.
+
     Raises:
         UnsupportedError: a barrier that is not aligned between a branch and its point of reconvergence.
     """
+    is_told = flow.meetings is not None
     loose = {
         block: flow.code[number]
         for block in range(flow.exit)
         for number in flow.numbers(block)
-        if flow.effects[number].barrier is Barrier.BY_LANE
+        if flow.effects[number].barrier is Barrier.BY_LANE or (is_told and flow.effects[number].joins_lanes)
     }
+    together = f"use {flow.semantics.instruction_set.aligned_barrier}, which all lanes execute together, or "
     for rule in rules if loose else ():
         for branch in sorted(parting & rule.points.keys()):
             for block in sorted(loose.keys() & parted(flow, branch, rule.points[branch])):
                 raise UnsupportedError(
                     f"{flow.kernel.file}:{loose[block].line}: lanes that part at {flow.at(flow.last(branch).line)} may"
-                    f" come to `{loose[block]}` one after another, and then run interleaved; use"
-                    f" {flow.semantics.instruction_set.aligned_barrier}, which all lanes execute together, or say with"
-                    " --param, --block and --grid what makes the branch uniform"
+                    f" come to `{loose[block]}` one after another, and then run interleaved;"
+                    f" {'' if is_told else together}say with --param, --block and --grid what makes the branch uniform"
                 )

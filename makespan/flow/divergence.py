@@ -30,6 +30,8 @@ class Reconvergence:
 def reconvergences(flow: Flow) -> tuple[Reconvergence, ...]:
     """Every way in which hardware may choose the points, without repetitions: one, unless lanes end early.
 
+    Where the code itself says the points, there is that way alone, and lanes that end are waited for no longer.
+
     All ends of the kernel count as one; or a guarded end only takes lanes out; or only the last end of the text counts.
 
     Raises:
@@ -45,6 +47,8 @@ def reconvergences(flow: Flow) -> tuple[Reconvergence, ...]:
     ends = [block for block in reached if flow.exit in flow.blocks[block].successors]
     unconditional = [block for block in ends if set(flow.blocks[block].successors) == {flow.exit}]
     _refuse_endless(flow, reached)
+    if flow.meetings is not None:
+        return (Reconvergence(flow.meetings, drops=True),)
     found: list[dict[int, int]] = []
     for counted in (ends, unconditional, [max(unconditional)] if unconditional else []):
         points = _points(flow, reached, frozenset(counted))

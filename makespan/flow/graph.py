@@ -38,6 +38,7 @@ class Flow:
         code: the instructions as messages show them.
         effects: what each of them does.
         blocks: which hold every instruction, in text order.
+        meetings: where the lanes that part at the end of a block meet, by number of that block, if the code says it.
         memo: what was found out of it before, such as `runs.Runs` by launch.
 
     Raises:
@@ -49,6 +50,7 @@ class Flow:
     effects: Sequence[Effect]
     blocks: tuple[Block, ...]
     semantics: Semantics = field(compare=False, repr=False)
+    meetings: Mapping[int, int] | None = None
     memo: dict[str, object] = field(default_factory=dict, compare=False, repr=False)
 
     def __post_init__(self) -> None:

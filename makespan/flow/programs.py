@@ -180,9 +180,10 @@ class Warps:
             yield f"launch: {said}"
         if parting:
             lines = sorted({self.flow.last(block).line for block in parting})
+            where = "immediate post-dominator" if self.flow.meetings is None else "end of the innermost BSSY, if any"
             yield (
                 f"lanes part at {self._at(lines)}, run one side after the other in any order, and reconverge at the"
-                " immediate post-dominator: sides are not interleaved, as independent thread scheduling might"
+                f" {where}: sides are not interleaved, as independent thread scheduling might"
             )
             waiting = (n for block in visited for n in self.flow.numbers(block) if self.flow.effects[n].joins_lanes)
             if synchronous := sorted({self.flow.code[number].line for number in waiting}):
