@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from makespan.sass import Address, Instruction
@@ -71,6 +71,7 @@ def test_machine_code_computes_what_its_ptx_does(program: list[str], thread: int
 
 
 @given(WORDS, WORDS, WORDS, st.booleans(), st.booleans())
+@example(M - 1, M - 1, M - 1, True, False)
 def test_sums_carry(a: int, b: int, c: int, p: bool, q: bool) -> None:
     total = a + b + c
     expected = {"R0": total % M, "P0": int(total >= M), "P1": int(total >= 2 * M)}
@@ -96,6 +97,7 @@ def test_addresses_are_scaled(a: int, b: int, high: int, more: int, by: int, p: 
 
 
 @given(WORDS, WORDS, WORDS, WORDS)
+@example(M - 1, M - 1, M - 1, M - 1)
 def test_products_have_64_bits(a: int, b: int, low: int, high: int) -> None:
     c, x, y = high << 32 | low, a - M if a >> 31 else a, b - M if b >> 31 else b
     given_ = {"R2": a, "R3": b, "R4": low, "R5": high}
