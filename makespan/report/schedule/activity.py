@@ -63,7 +63,9 @@ class Hold(NamedTuple):
 class Wait(NamedTuple):
     """`warp` issues nothing: an instruction of class `unit` keeps it waiting, or its next one is of class `unit`, or |.
 
-    `cause` is the resource that is missing, or the place of the instruction whose result is; else it is None.
+    The wait belongs to `place`: to the instruction that stalls its warp, or else to the one that is to be next, or that
+    was the last where a warp has only results to wait for. `cause` is the resource that is missing, or the place of the
+    instruction whose result is; else it is None.
     """
 
     first_cycle: int
@@ -71,6 +73,7 @@ class Wait(NamedTuple):
     warp: int
     unit: str
     why: Why
+    place: int
     cause: int | str | None = None
 
 
@@ -255,33 +258,33 @@ def _life(warp: int, program: Program, path: Sequence[int], bars: Iterable[Bar],
     now, issued = 0, iter(bars)
     pending: dict[int, tuple[int, Bar]] = {}  # by token when its last result is there, and of which instruction
 
-    def result(tokens: Iterable[int], now: int) -> int:
-        """When no result of these tokens is missing any more."""
+    def result(tokens: Iterable[int], now: int, place: int) -> int:
+        """When no result of these tokens is missing any more, for which the instruction at `place` waits."""
         then, bar = max((pending[token] for token in tokens if token in pending), default=(now, None))
         if then > now and bar is not None:
-            tell(Wait(now, then - now, warp, bar.unit, Why.RESULT, bar.place))
+            tell(Wait(now, then - now, warp, bar.unit, Why.RESULT, place, bar.place))
         return max(now, then)
 
     for place in path:
         timing = program.timings[place] if program.timings else None
         if timing is not None:
-            now = result(timing.awaits, now)
+            now = result(timing.awaits, now, place)
         if program.places[place].unit == BARRIER:
             opens = yield now
             if opens > now:
-                tell(Wait(now, opens - now, warp, BARRIER, Why.BARRIER))
+                tell(Wait(now, opens - now, warp, BARRIER, Why.BARRIER, place))
             now = opens
             continue
         bar = next(issued)
         if bar.first_cycle > now:
-            tell(Wait(now, bar.first_cycle - now, warp, bar.unit, Why.PORT))
+            tell(Wait(now, bar.first_cycle - now, warp, bar.unit, Why.PORT, place))
         stall = bar.latency if timing is None else timing.stall
         if stall > 1:
-            tell(Wait(bar.first_cycle + 1, stall - 1, warp, bar.unit, Why.STALLED))
+            tell(Wait(bar.first_cycle + 1, stall - 1, warp, bar.unit, Why.STALLED, place))
         now = bar.first_cycle + stall
         for token in () if timing is None else timing.sets:
             pending[token] = max(pending.get(token, (0, bar)), (bar.first_cycle + bar.latency, bar))
-    return result(pending, now)
+    return result(pending, now, path[-1])
 
 
 def _is_told_whole(machine: Machine) -> bool:
@@ -298,7 +301,7 @@ def _told_apart(instance: Instance, schedule: Schedule, bars: Sequence[Bar], wai
             continue
         conditions = lacking[wait.unit, parts[wait.warp]]
         for first, cycles, why, cause in _reasons(wait.first_cycle, wait.cycles, conditions, Why.SLOT):
-            yield Wait(first, cycles, wait.warp, wait.unit, why, cause)
+            yield wait._replace(first_cycle=first, cycles=cycles, why=why, cause=cause)
 
 
 def _lacking(
@@ -391,7 +394,7 @@ def split(waits: Iterable[Wait], full: Edges) -> Iterator[Wait]:
             yield wait
             continue
         for first, cycles, port in parts(wait.first_cycle, wait.cycles, full[wait.unit]):
-            yield Wait(first, cycles, wait.warp, wait.unit, Why.PORT if port else Why.SLOT)
+            yield wait._replace(first_cycle=first, cycles=cycles, why=Why.PORT if port else Why.SLOT)
 
 
 def gaps(instance: Instance, schedule: Schedule, bars: Iterable[Bar], waits: Iterable[Wait]) -> tuple[Gap, ...]:

@@ -62,9 +62,8 @@ def chart_document(instance: Instance, schedule: Schedule) -> dict[str, Any]:
 
 def _wait(wait: Wait) -> dict[str, Any]:
     told = {**wait._asdict(), "why": str(wait.why)}
-    if wait.cause is None:
-        del told["cause"]
-    return told
+    left_out = ("place", "cause") if wait.cause is None else ("place",)
+    return {name: value for name, value in told.items() if name not in left_out}
 
 
 def _resources(instance: Instance, schedule: Schedule, issued: Sequence[Bar]) -> dict[str, Any]:

@@ -76,7 +76,7 @@ def _slices(instance: Instance, schedule: Schedule) -> Iterator[dict[str, Any]]:
     for first, cycles, warp, unit, resource, port in holds(instance, schedule, issued):
         args = {"warp": warp, "unit": unit}
         yield _slice(f"warp {warp}", "resource", first, cycles, _UNITS, track[resource, port], args)
-    for first, cycles, warp, unit, why, cause in split(waits(instance, schedule, issued), full(instance, issued)):
+    for first, cycles, warp, unit, why, _, cause in split(waits(instance, schedule, issued), full(instance, issued)):
         what = f"place {cause}" if why is Why.RESULT else cause
         yield _slice(_WORDS[why].format(unit, what), str(why), first, cycles, _WARPS, warp + 1, {"warp": warp})
 

@@ -25,12 +25,15 @@ class Cycle(NamedTuple):
 
     Args:
         doing: of every warp that has not finished, what it does and the class that it has to do with.
+        at: of every such warp the place that it executes, that stalls it, or that it wants to execute or pass next, or
+            that was its last where it only waits for results.
         causes: of every warp that lacks a resource or a result, which, or that of which place.
         free: of every class in every partition, or in all that share it (None), how many ports are idle, and why.
         held: of every resource in the same way how many ports are held.
     """
 
     doing: dict[int, tuple[str, str]]
+    at: dict[int, int]
     causes: dict[int, str | int]
     free: dict[tuple[str, int | None], tuple[int, Why]]
     held: dict[tuple[str, int | None], int]
@@ -64,7 +67,7 @@ def cycle_by_cycle(instance: Instance, schedule: Schedule) -> Iterator[Cycle]:
     state = standing(instance, *(path[0] for path in schedule.paths), partitions=walked)
     left = [[*path[1:], program.end] for path, program in zip(schedule.paths, programs, strict=True)]
     latencies, uses = [iter(row) for row in schedule.latencies], [iter(row) for row in schedule.uses]
-    stalling = [""] * len(programs)
+    stalling = [-1] * len(programs)
     setters: list[dict[int, tuple[int, int]]] = [{} for _ in programs]  # by token: when done at last, place
 
     def past_barriers(state: State) -> State:
@@ -91,8 +94,8 @@ def cycle_by_cycle(instance: Instance, schedule: Schedule) -> Iterator[Cycle]:
                 chosen = {move for move in chosen if not rows or getattr(move, of) == value}
             (move,) = chosen
             moves.append(move)
-            stalling[warp] = programs[warp].places[place].unit
-        yield _cycle(instance, state, moves, stalling, setters)
+            stalling[warp] = place
+        yield _cycle(instance, state, moves, stalling, setters, [path[-1] for path in schedule.paths])
         for warp, _, latency, _ in moves:
             place = state.places[warp]
             for token in programs[warp].timings[place].sets if programs[warp].runs_ahead else ():
@@ -105,8 +108,9 @@ def _cycle(
     instance: Instance,
     state: State,
     moves: list[Issue],
-    stalling: list[str],
+    stalling: list[int],
     setters: list[dict[int, tuple[int, int]]],
+    lasts: list[int],
 ) -> Cycle:
     machine, programs, issuing = instance.machine, tuple(instance.programs()), {move.warp for move in moves}
     units = {unit.name: unit for unit in machine.units}
@@ -133,7 +137,7 @@ def _cycle(
         if warp in issuing:
             doing[warp] = ISSUES, could[warp]
         elif state.waits[warp]:
-            doing[warp] = Why.STALLED, stalling[warp]
+            doing[warp] = Why.STALLED, program.places[stalling[warp]].unit
         elif wanted:
             _, place = max(setters[warp][token] for token in wanted)
             doing[warp], causes[warp] = (Why.RESULT, program.places[place].unit), place
@@ -151,7 +155,12 @@ def _cycle(
             lacks[unit.name, None if (unit.name, None) in number else part].add(why)
         elif at < program.end:
             doing[warp] = Why.BARRIER, BARRIER
+    places = {
+        warp: stalling[warp] if doing[warp][0] is Why.STALLED else (*range(programs[warp].end), lasts[warp])[at]
+        for warp, at in enumerate(state.places)
+        if warp in doing
+    }
     free = {key: left[at] for key, at in number.items() if key[0] in units and left[at]}
     held = {key: machine.pools[at].capacity - left[at] for key, at in number.items() if key[0] not in units}
     reasons = {key: next((why for why in (Why.SLOT, Why.RESOURCE) if why in lacks[key]), Why.NOBODY) for key in free}
-    return Cycle(doing, causes, {key: (n, reasons[key]) for key, n in free.items()}, held)
+    return Cycle(doing, places, causes, {key: (n, reasons[key]) for key, n in free.items()}, held)

@@ -52,9 +52,9 @@ def test_two_warps_by_hand() -> None:
         Bar(3, 1, 1, 1, "L", 0, 3),
     )
     assert sorted(between) == [
-        Wait(0, 2, 1, "C", Why.PORT),
-        Wait(2, 2, 0, "L", Why.STALLED),
-        Wait(4, 2, 1, "L", Why.STALLED),
+        Wait(0, 2, 1, "C", Why.PORT, 0),
+        Wait(2, 2, 0, "L", Why.STALLED, 1),
+        Wait(4, 2, 1, "L", Why.STALLED, 1),
     ]
 
 
@@ -64,7 +64,7 @@ def test_a_free_port_and_a_ready_warp_mean_that_an_issue_slot_is_missing() -> No
     schedule = Schedule.of_chains(instance, [(0,), (1,)])
     assert replay(instance, schedule) == 2
     issued, between = everything((instance, schedule))
-    assert between == (Wait(0, 1, 1, "C", Why.SLOT),)
+    assert between == (Wait(0, 1, 1, "C", Why.SLOT, 0),)
     assert gaps(instance, schedule, issued, between) == (
         Gap(0, 1, "C", 1, Why.SLOT),
         Gap(1, 1, "C", 1, Why.NOBODY),

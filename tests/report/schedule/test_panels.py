@@ -137,11 +137,11 @@ def test_a_window_shows_what_the_whole_shows_in_these_cycles(case: Case, data: s
 
 
 def test_the_busiest_stretch_has_most_warps_waiting_and_of_equal_ones_is_the_middle_one() -> None:
-    between = [Wait(10, 5, 0, "C", Why.PORT), Wait(12, 3, 1, "C", Why.SLOT), Wait(40, 50, 2, "C", Why.STALLED)]
+    between = [Wait(10, 5, 0, "C", Why.PORT, 0), Wait(12, 3, 1, "C", Why.SLOT, 0), Wait(40, 50, 2, "C", Why.STALLED, 0)]
     assert busiest(between, Window(0, 100), 3) == Window(12, 15)
     assert busiest(between, Window(0, 100), 2) == Window(13, 15)
     assert busiest([], Window(20, 80), 10) == Window(45, 55)
-    assert busiest([Wait(0, 100, 0, "C", Why.BARRIER)], Window(20, 80), 60) == Window(20, 80)
+    assert busiest([Wait(0, 100, 0, "C", Why.BARRIER, 0)], Window(20, 80), 60) == Window(20, 80)
 
 
 @given(cases(), st.data())
