@@ -428,7 +428,10 @@ BAD_USAGE: dict[str, tuple[Sequence[str], str]] = {
         "missing.jsonl: cannot read the file of instances: No such file or directory",
     ),
     "missing ptx": (("missing.ptx", "--warps", "2"), "missing.ptx"),
-    "no suffix": (("missing", "--warps", "2"), "unknown kind of file; expected .ptx, .cu, .cubin, .fatbin, .toml or .jsonl"),
+    "no suffix": (
+        ("missing", "--warps", "2"),
+        "unknown kind of file; expected .ptx, .cu, .cubin, .fatbin, .toml or .jsonl",
+    ),
     "cuda": (("k.cu", "--warps", "2"), "k.cu: cannot read the CUDA source: No such file or directory"),
     "dash without format": (("-",), "SOURCE '-' needs --input-format ptx|toml|jsonl"),
     "format of a file": (("k.jsonl", "--input-format", "toml"), "--input-format is for SOURCE '-'"),
