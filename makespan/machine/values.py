@@ -216,6 +216,7 @@ OPERATIONS: Mapping[str, str] = MappingProxyType(
         "local": "local memory",
         "atomic": "atomic operations on global memory",
         "texture": "textures and surfaces",
+        "operands": "reading of operands that machine code counts, whatever the instruction",
     }
 )
 """What a machine can time: instruction sets sort their opcodes under these names."""

@@ -10,10 +10,12 @@ What a launch, loop bounds, traces and the like are is said in `makespan.flow`.
 from makespan.sass.assembler import assembled
 from makespan.sass.control import Control, control, with_control
 from makespan.sass.disassembler import disassembled, read
+from makespan.sass.graph import SassFlow, flow
 from makespan.sass.listing import ListedInstruction, listing
 from makespan.sass.module import Address, Instruction, Kernel, Module, Parameter, Resources
 from makespan.sass.parameters import fitted
 from makespan.sass.residency import residency
+from makespan.sass.warps import program, programs
 
 __all__ = [
     "Address",
@@ -24,11 +26,15 @@ __all__ = [
     "Module",
     "Parameter",
     "Resources",
+    "SassFlow",
     "assembled",
     "control",
     "disassembled",
     "fitted",
+    "flow",
     "listing",
+    "program",
+    "programs",
     "read",
     "residency",
     "with_control",

@@ -204,11 +204,11 @@ def test_a_partitioned_gpu_says_what_is_known_of_each_operation(file: MachineFil
     operations = {operation.name: operation for operation in machine.operations}
     everywhere = {
         *("fp32", "int", "int-multiply", "predicate", "sfu", "convert", "bit-count", "fp64", "vote", "shuffle"),
-        *("special", "branch", "barrier", "constant", "parameter", "shared", "global", "local", "atomic"),
+        *("special", "branch", "barrier", "constant", "parameter", "shared", "global", "local", "atomic", "operands"),
     }
     assert machine.name not in NEWER or everywhere <= set(operations)
     # What other SMs, caches, and units that partitions share take part in has no upper end.
-    never = {"shuffle", "special", "constant", "parameter", "shared", "global", "local", "atomic", "fence"}
+    never = {"shuffle", "special", "constant", "parameter", "shared", "global", "local", "atomic", "fence", "operands"}
     shared = {unit.name for unit in machine.units if unit.shared}
     for operation in machine.operations:
         if operation.name in never or operation.unit in shared:

@@ -1,0 +1,280 @@
+"""Which unit class serves each machine instruction and, on a machine that times operations, what its control bits say.
+
+A counter of the scoreboard is a token of a program: pending until everything that counts on it is there. What the
+bits leave open is a range, of which the adversary chooses (docs/machine_code.md, "What the control bits promise").
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from makespan.errors import UnsupportedError
+from makespan.flow import Effect, about_operations, served
+from makespan.machine import GivenRange, Machine, Operation, timed
+from makespan.program import BARRIER, Timing
+from makespan.sass.control import COUNTERS, Control
+from makespan.sass.graph import SassFlow
+from makespan.sass.module import Instruction
+from makespan.sass.opcodes import operation
+from makespan.wording import READ_LATE
+
+_MEMORY = frozenset({"constant", "parameter", "shared", "global", "local", "atomic", "texture"})
+_FENCED = frozenset({"shared", "global", "local", "atomic", "texture"})
+"""What a fence waits for."""
+
+_WAY, _ACCESSES, _FIRST_RECONVERGENCE = COUNTERS, COUNTERS + 1, COUNTERS + 2
+"""Tokens behind the counters: pending while nobody knows when its warp goes on; accesses to memory; B0 and so on."""
+
+_OPERANDS = "operands"
+"""The operation whose latency is that of reading operands."""
+
+_HOLD_UP = frozenset({"BSYNC", "WARPSYNC", "YIELD"})
+"""They let a warp go on elsewhere, or its lanes together, without being branches."""
+
+_DEPBAR = re.compile(r"(?:SB([0-5]),0x([0-9a-f]{1,2}))?,?(?:\{([0-5](?:,[0-5])*)\})?")
+_RECONVERGENCE = re.compile(r"B([0-9]{1,2})")
+
+_LONGEST_PAUSE = 46
+"""Cycles of a stall of 0.
+
+Source: R. Huerta et al., "Analyzing Modern NVIDIA GPU Cores", MICRO 2025 (arXiv 2503.20481), and its simulator,
+num_stall_cycles_wait_after_bits_stall_0_and_yield in the configurations of all its GPUs.
+"""
+
+_LONGEST_PLAIN = 11
+"""Larger stalls are kept only where the scheduler is asked to take another warp: the same, section on control bits."""
+
+
+class _Tokens(NamedTuple):
+    """What an instruction sets and awaits.
+
+    Args:
+        holds: pending while it holds its warp up.
+        results: pending until its result is there.
+        reads: pending until its operands have been read.
+    """
+
+    holds: frozenset[int]
+    results: frozenset[int]
+    reads: frozenset[int]
+    awaits: frozenset[int]
+
+    @property
+    def sets(self) -> frozenset[int]:
+        """All of them."""
+        return self.holds | self.results | self.reads
+
+
+@dataclass(frozen=True)
+class TimedCode:
+    """The instructions of a kernel on a machine.
+
+    Args:
+        units: by instruction, the letter of its class; None if it needs no unit.
+        timings: by instruction; empty where the latency of a class says how long a warp waits.
+        results: the tokens that a warp waits for at its end.
+        operations: by instruction; empty where the machine times none.
+        late: the instructions whose operands are read when their result is there, and not before.
+    """
+
+    flow: SassFlow
+    machine: Machine
+    given: Mapping[str, GivenRange]
+    units: tuple[str | None, ...]
+    operations: tuple[str, ...] = ()
+    table: Mapping[str, Operation] = field(default_factory=dict)
+    timings: tuple[Timing, ...] = ()
+    results: frozenset[int] = frozenset()
+    late: frozenset[int] = frozenset()
+
+    def remarks(self, numbers: Sequence[int]) -> Iterator[str]:
+        """How these instructions are timed, and what they wait for."""
+        if not self.timings:
+            yield "accesses to memory are of class L, all else is of class C; control bits are not used"
+            return
+        used = {self.operations[number] for number in numbers}
+        awaited = {self.operations[number] for number in numbers if self.timings[number].sets}
+        if (
+            any(self.flow.code[number].control.read_counter is not None for number in numbers)
+            and _OPERANDS in self.given
+        ):
+            used, awaited = used | {_OPERANDS}, awaited | {_OPERANDS}
+        yield from about_operations(self.machine, self.table, self.given, used, awaited)
+        yield (
+            "control bits: a warp goes on when the stall of its last instruction has passed and the counters that the"
+            " next one awaits are down; at its end it waits for all counters, but for no access without one"
+        )
+        code = [self.flow.code[number] for number in numbers]
+        if any(_WAY in self.timings[number].sets for number in numbers):
+            yield (
+                "a branch, barrier or fence holds its warp up for its stall at least and for its cycles at most, be the"
+                " branch taken or not"
+            )
+        if open_stalls := sorted({str(i.control.stall) for i in code if _is_open(i.control)}):
+            yield f"stalls that nobody documents take a range of cycles: {', '.join(open_stalls)}"
+        if self.late & set(numbers):
+            yield f"{READ_LATE}, and not before"
+        if any(self.flow.effects[number].barrier for number in numbers):
+            yield "a warp comes to a barrier of its block with results pending, and the barrier waits for none of them"
+
+
+def timed_code(flow: SassFlow, machine: Machine, given: Mapping[str, GivenRange]) -> TimedCode:
+    """The instructions of a kernel on a machine: by control bits where it times operations, else blocking.
+
+    Raises:
+        InputError: an operation that the machine lacks or for whose latency nobody knows an upper end.
+        UnsupportedError: an opcode that nobody has written down, or waiting that control bits do not say.
+    """
+    table = timed(machine, given)
+    names = tuple(operation(instruction, flow.kernel.file) for instruction in flow.code)
+    if not table:
+        letters = ["L" if name in _MEMORY else "C" for name in names]
+        plain = tuple(None if effect.barrier else name for effect, name in zip(flow.effects, letters, strict=True))
+        return TimedCode(flow, machine, given, plain)
+    is_fenced = "fence" in names
+    found = [_tokens(flow, number, name, is_fenced=is_fenced and name in _FENCED) for number, name in enumerate(names)]
+    awaited = {number for number, tokens in enumerate(found) if tokens.sets}
+    rows = [row for row in served(flow, machine, table, names, awaited) if row is not None]
+    units = tuple(
+        f"{row.unit}{BARRIER}" if effect.barrier else row.unit for effect, row in zip(flow.effects, rows, strict=True)
+    )
+    carriers = _carriers(flow, found)
+    reading = [_reading(table, row) for row in rows]
+    timings = [_timing(flow, number, row, reading[number], found[number]) for number, row in enumerate(rows)]
+    for number, carrier in carriers.items():
+        timings[number] = timings[number]._replace(sets=tuple(sorted(found[number].results)))
+        most = max(timings[carrier].latency[1], reading[number])
+        timings[carrier] = timings[carrier]._replace(latency=(1, most), sets=tuple(found[number].reads))
+    apart = {number for number, tokens in enumerate(found) if tokens.reads and tokens.results}
+    results = frozenset().union(*(timing.sets for timing in timings)) - {_ACCESSES}
+    late = frozenset(apart - carriers.keys())
+    return TimedCode(flow, machine, given, units, names, table, tuple(timings), results, late)
+
+
+def _reading(table: Mapping[str, Operation], row: Operation) -> int:
+    """The most cycles until an instruction has read its operands: no more than until its result is there."""
+    ends = (row.most, table[_OPERANDS].most if _OPERANDS in table else None)
+    return min((end for end in ends if end is not None), default=1)
+
+
+def _carriers(flow: SassFlow, found: Sequence[_Tokens]) -> dict[int, int]:
+    """By instruction that sets a counter for its operands beside others, a later one that sets it in its place.
+
+    A place has one latency for all that it sets. The later one is of the same block, sets nothing else, and nobody
+    before it or in it awaits the counter, so that to be pending from there on is to be pending: if the operands are
+    read x cycles after the issue of the first, then max(1, x less the cycles between the two) after that of the later.
+    """
+    carriers, carried = dict[int, int](), dict[int, frozenset[int]]()
+    for block in range(flow.exit):
+        for number in flow.numbers(block):
+            reads = found[number].reads
+            if not (reads and found[number].results):
+                continue
+            for later in range(number + 1, flow.blocks[block].stop):
+                if reads & found[later].awaits:
+                    break
+                if (
+                    carried.get(later, reads) == reads
+                    and not found[later].sets
+                    and not _is_open(flow.code[later].control)
+                ):
+                    carriers[number], carried[later] = later, reads
+                    break
+    return carriers
+
+
+def _tokens(flow: SassFlow, number: int, operation: str, *, is_fenced: bool) -> _Tokens:
+    """What an instruction sets and awaits, before any open stall."""
+    instruction, effect = flow.code[number], flow.effects[number]
+    bits = instruction.control
+    results = _reconvergences(effect.writes) | _counters(bits.write_counter)
+    awaits = {_WAY, *bits.awaited, *_reconvergences(effect.reads), *_depbar(flow, instruction)}
+    if is_fenced:
+        results.add(_ACCESSES)
+    if operation == "fence":
+        awaits.add(_ACCESSES)
+    if instruction.name == "LDGDEPBAR":
+        raise _unsupported(flow, instruction, "its counter is up until the copies before it are done")
+    return _Tokens(
+        frozenset({_WAY}) if _holds_up(instruction, effect, operation) else frozenset(),
+        frozenset(results),
+        frozenset(_counters(bits.read_counter) - results),
+        frozenset(awaits),
+    )
+
+
+def _counters(counter: int | None) -> set[int]:
+    return set() if counter is None else {counter}
+
+
+def _holds_up(instruction: Instruction, effect: Effect, operation: str) -> bool:
+    """Whether nobody knows, once it is issued, when its warp goes on."""
+    is_sync = effect.transfer is not None or effect.barrier is not None or operation == "fence"
+    return is_sync or instruction.name in _HOLD_UP
+
+
+def _timing(flow: SassFlow, number: int, row: Operation, reading: int, tokens: _Tokens) -> Timing:
+    """The timing of an instruction that a row of the machine serves, and whose operands are read in so many cycles."""
+    instruction = flow.code[number]
+    bits = instruction.control
+    stall, longest = _stall(bits)
+    holds, most = tokens.holds, reading if tokens.reads else 1
+    if holds or tokens.results:
+        most = row.most or 1
+    if stall < longest:
+        if tokens.results or tokens.reads:
+            raise _unsupported(flow, instruction, f"a stall of {bits.stall} beside a counter, of unknown length")
+        holds, most = frozenset({_WAY}), max(most, longest)
+    is_sure = bits.write_counter is not None and instruction.guard is None and not holds
+    sets = tuple(sorted(holds | tokens.sets))
+    return Timing(stall, (min(row.least, most) if is_sure else 1, most), sets, tuple(sorted(tokens.awaits)))
+
+
+def _stall(bits: Control) -> tuple[int, int]:
+    """The least and most cycles from issue to the next of the same warp, counters apart.
+
+    Source: Huerta et al., as above: the control bits, and what large stalls and a stall of 0 mean.
+    """
+    if bits.stall == 0:
+        return 1, _LONGEST_PAUSE
+    if bits.stall > _LONGEST_PLAIN and not bits.yields:
+        return 1, bits.stall
+    if bits.stall == 1 and bits.yields:
+        return 1, 2
+    return bits.stall, bits.stall
+
+
+def _is_open(bits: Control) -> bool:
+    least, most = _stall(bits)
+    return least < most
+
+
+def _reconvergences(registers: Sequence[str]) -> set[int]:
+    """The tokens of reconvergence registers.
+
+    Source: Mesa, src/nouveau/compiler/nak/sm70.rs: "Barriers have a HW scoreboard".
+    """
+    return {_FIRST_RECONVERGENCE + int(found[1]) for name in registers if (found := _RECONVERGENCE.fullmatch(name))}
+
+
+def _depbar(flow: SassFlow, instruction: Instruction) -> set[int]:
+    """The counters that DEPBAR awaits.
+
+    Source: CuAssembler, UserGuide.md, "Scoreboard Set": it waits until a counter has fallen to a number.
+    """
+    if instruction.name != "DEPBAR":
+        return set()
+    found = _DEPBAR.fullmatch(",".join(instruction.operands))
+    if found is None:
+        raise _unsupported(flow, instruction, "waits for what nobody has written down")
+    one, left, several = found.groups()
+    if left is not None and int(left, 16) > 0:
+        raise _unsupported(flow, instruction, "waits for some of its counter, and nobody says which of them come first")
+    return {int(counter) for counter in [*([one] if one else ()), *(several or "").split(",")] if counter}
+
+
+def _unsupported(flow: SassFlow, instruction: Instruction, why: str) -> UnsupportedError:
+    return UnsupportedError(
+        f"{flow.kernel.file}:{instruction.line}: `{instruction}`: {why}; only a machine without operations takes it"
+    )

@@ -1,0 +1,107 @@
+"""From a kernel of machine code to the programs of its warps."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from makespan.flow import GivenBound, Launch, Paths, Step, Warps
+from makespan.machine import PAPER, GivenRange, Machine
+from makespan.program import Program
+from makespan.sass.graph import SassFlow, flow
+from makespan.sass.module import Kernel
+from makespan.sass.timing import TimedCode, timed_code
+from makespan.wording import AS_COMPILED
+
+
+def program(
+    kernel: Kernel | SassFlow,
+    *,
+    loop_bounds: Sequence[GivenBound] = (),
+    take: Mapping[str, str] | None = None,
+    trace: Sequence[Step] | None = None,
+    paths: Paths | None = None,
+    machine: Machine = PAPER,
+    latencies: Mapping[str, GivenRange] | None = None,
+    launch: Launch | None = None,
+    warp: int | None = None,
+) -> Program:
+    """What one warp may execute: everything that hardware with reconvergence allows, or one path.
+
+    Args:
+        kernel: a kernel, or its flow, which keeps what was found out of it.
+        loop_bounds: bounds that win over those that are inferred.
+        take: `taken` or `fall` by label, or by `:ADDRESS`, of the branch.
+        trace: the outcome of every executed branch, in order.
+        paths: `single` for the one path that take or trace fix, and the default with them; `automaton` for all paths,
+            of which `take` leaves out sides.
+        machine: where it times operations, control bits say what an instruction waits for, else whatever is before it.
+        latencies: of operations, instead of those of the machine; see `machine.given_latencies`.
+        launch: what is known of block, grid and parameters.
+        warp: only this warp of the block; None for what every warp may execute.
+
+    Raises:
+        InputError: a loop without bound, a bound, `take` or `trace` that does not fit, a latency that nobody bounds.
+        UnsupportedError: control flow, an opcode, or waiting that cannot be followed; the message names the remedy.
+    """
+    code, fitted = _timed(kernel, machine, latencies, launch)
+    return _warps(code, fitted, loop_bounds, take, trace, paths).program(warp)
+
+
+def programs(
+    kernel: Kernel | SassFlow,
+    *,
+    launch: Launch,
+    loop_bounds: Sequence[GivenBound] = (),
+    take: Mapping[str, str] | None = None,
+    trace: Sequence[Step] | None = None,
+    paths: Paths | None = None,
+    machine: Machine = PAPER,
+    latencies: Mapping[str, GivenRange] | None = None,
+) -> tuple[tuple[Program, int], ...]:
+    """The programs of the warps of one block, each with the number of its warps.
+
+    Raises:
+        InputError: see `program`; a launch without block.
+        UnsupportedError: see `program`.
+    """
+    code, fitted = _timed(kernel, machine, latencies, launch)
+    return _warps(code, fitted, loop_bounds, take, trace, paths).programs()
+
+
+def _timed(
+    kernel: Kernel | SassFlow, machine: Machine, latencies: Mapping[str, GivenRange] | None, launch: Launch | None
+) -> tuple[TimedCode, Launch]:
+    found = flow(kernel)
+    fitted = found.semantics.fitted(launch or Launch())  # what does not fit is told before unknown opcodes
+    return timed_code(found, machine, latencies or {}), fitted
+
+
+def _warps(
+    code: TimedCode,
+    launch: Launch,
+    loop_bounds: Sequence[GivenBound],
+    take: Mapping[str, str] | None,
+    trace: Sequence[Step] | None,
+    paths: Paths | None,
+) -> Warps:
+    def remarks(numbers: Sequence[int], branches: bool) -> Iterator[str]:
+        return _remarks(code, numbers, branches=branches)
+
+    bounds = tuple(loop_bounds)
+    return Warps(code.flow, code.units, launch, bounds, remarks, take or {}, trace, paths, code.timings, code.results)
+
+
+def _remarks(timed: TimedCode, numbers: Sequence[int], *, branches: bool) -> Iterator[str]:
+    """What must hold for a program to stand for the kernel, whatever its paths."""
+    found = timed.flow
+    code = [found.code[number] for number in numbers]
+    yield from timed.remarks(numbers)
+    if found.kernel.compilation is not None:
+        yield found.kernel.compilation
+    yield f"{AS_COMPILED}, for sm_{found.kernel.sm}"
+    if branches:
+        yield "no data race makes lanes that load one address see two values"
+    effects = [found.effects[number] for number in numbers]
+    if guarded := sum(effect.guard is not None and effect.transfer is None for effect in effects):
+        nothing = ", and may be done after one cycle, as where they do nothing" if timed.timings else ""
+        yield f"guarded instructions are issued whatever their predicate{nothing} ({guarded} of them)"
+    if any("c[" in operand for instruction in code for operand in instruction.operands):
+        yield "constants among the operands are in the cache of constants"
