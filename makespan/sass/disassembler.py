@@ -5,7 +5,7 @@ on time, memory and output. A text belongs to a word by its order, so both must 
 the same addresses.
 
 Source: CUDA Binary Utilities, "nvdisasm", JSON schema of CUDA 13; `cuobjdump -elf` of CUDA 13.5 for what the values of
-attributes hold.
+attributes hold. Kernels with more than 4 KiB of parameters have other records of them (KPARAM_INFO_V2).
 """
 
 import json
@@ -26,7 +26,7 @@ from makespan.sass.module import INSTRUCTION_BYTES, Address, Instruction, Kernel
 from makespan.text_file import read_bytes
 
 MAX_INSTRUCTIONS = 2**17
-MAX_OUTPUT_BYTES = 64 * 2**20
+MAX_OUTPUT_BYTES = 32 * 2**20
 RESERVED_SHARED_BYTES = 1024
 """Of every block, for the system.
 
