@@ -255,6 +255,11 @@ def _kernel(file: _File, entry: Symbol, section: Section) -> Kernel:
             raise InputError(
                 f"{image.file}: nvdisasm tells another predicate than the word at {at} of {entry.name:.60}"
             )
+    for place in image.relocations(section):  # the word is not final; texts such as 32@lo(0x38) say so
+        number = place.offset // INSTRUCTION_BYTES
+        if not any("@" in operand or operand == place.symbol.name for operand in texts[number].operands):
+            where = f"{Address(number * INSTRUCTION_BYTES)} of {entry.name:.60}"
+            raise UnsupportedError(f"{image.file}: the instruction at {where} is finished only when it is loaded")
     functions = _functions(file.functions[section.number])
     of_ptx = Lines(origin.ptx_lines.get(section.number, ()), origin.ptx)
     of_source = Lines(origin.source_lines.get(section.number, ()))

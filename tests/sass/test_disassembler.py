@@ -12,7 +12,7 @@ from makespan import tool
 from makespan.errors import InputError
 from makespan.sass import Address, Instruction, Module, Parameter, Resources, disassembler
 from makespan.sass.disassembler import disassembled
-from makespan.sass.elf import Elf, Section, Symbol
+from makespan.sass.elf import Elf, Section, Symbol, elf
 from tests.sass.test_fuzz import nops
 
 PTX = """.version 8.1
@@ -270,3 +270,19 @@ def test_constants_that_somebody_may_write_are_not_known(is_relocated: bool, kno
     named = {section.name: [section] for section in banks}
     image = Elf("k", 86, tuple(banks), (symbol,), named, {2: [table]} if is_relocated else {})
     assert disassembler._constants(image, "k") == known
+
+
+def test_a_word_that_is_not_final_is_refused_unless_its_text_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(disassembler, "_nvdisasm", nops)
+    data = bytearray((Path(__file__).parents[2] / "ptx" / "reduction.sm_86.cubin").read_bytes())
+    image = elf(bytes(data), "k")
+    table, code = image.section(".rel.debug_frame"), image.section(".text.reduction")
+    assert table
+    assert code
+    headers = int.from_bytes(data[0x28:0x30], "little")
+    at = headers + 64 * table.number + 44
+    data[at : at + 4] = code.number.to_bytes(4, "little")
+    with pytest.raises(
+        InputError, match=r"^k: the instruction at 0x40 of reduction is finished only when it is loaded$"
+    ):
+        disassembled(bytes(data), "k", "k")
