@@ -128,7 +128,9 @@ def _telling(kernel: "sass.Kernel", told: "ptx.Kernel", arch: str) -> "sass.Kern
 
     parameters, names = kernel.parameters, ptx.parameter_names(told)
     if len(names) == len(parameters):
-        parameters = tuple(each._replace(name=name) for each, name in zip(parameters, names, strict=True))
+        floats = [ptx.scalar(one) in (("f", 32), ("f", 64)) for one in told.parameters or () for _ in one.names]
+        said = zip(parameters, names, floats, strict=True)
+        parameters = tuple(each._replace(name=name, is_float=is_float) for each, name, is_float in said)
     made = "; ".join(str(each) for each in (kernel.compilation, told.compilation) if each is not None)
     return replace(kernel, source=f"{kernel.source} --arch {arch}", parameters=parameters, compilation=made or None)
 

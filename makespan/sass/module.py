@@ -76,12 +76,14 @@ class Parameter(NamedTuple):
     Args:
         offset: in bytes from the first parameter.
         size: in bytes.
-        name: as the PTX calls it; None where nobody tells.
+        name: as the source or the PTX calls it; None where nobody tells.
+        is_float: whether the PTX says that it is a float of 32 or 64 bits.
     """
 
     offset: int
     size: int
     name: str | None = None
+    is_float: bool = False
 
 
 class Resources(NamedTuple):

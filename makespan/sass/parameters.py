@@ -1,7 +1,7 @@
 """The parameters of a kernel of machine code: what a user calls them, and the bytes of constants that they make known.
 
-The code does not tell the type of a parameter, only where it lies and how many bytes it has. So a value that is written
-as a whole number is taken for an integer, and one with a point, such as 2.0, for a float.
+The code does not tell the type of a parameter, only where it lies and how many bytes it has. So where no PTX says that
+it is a float, a whole number is taken for an integer, and one with a point, such as 2.0, for a float.
 """
 
 import math
@@ -66,14 +66,18 @@ def known_bytes(kernel: Kernel, parameters: Mapping[str, Parameter]) -> dict[tup
 
 
 def _declared(kernel: Kernel) -> dict[str, Declared]:
-    return {declared.name or str(position): declared for position, declared in enumerate(kernel.parameters)}
+    names = [declared.name for declared in kernel.parameters]
+    return {
+        declared.name if declared.name and names.count(declared.name) == 1 else str(position): declared
+        for position, declared in enumerate(kernel.parameters)
+    }
 
 
 def _encoded(name: str, declared: Declared, value: int | float) -> Parameter:
     size = declared.size
     if size not in (1, 2, 4, 8):
         raise InputError(f"--param {name}: it has {size} bytes, more than a number; its value cannot be given")
-    if isinstance(value, float):
+    if declared.is_float or isinstance(value, float):
         if size not in _FLOATS:
             raise InputError(f"--param {name}={value}: expected a whole number for {size} bytes")
         try:

@@ -53,18 +53,25 @@ def semantics(*lines: str, **said: Any) -> SassSemantics:
     return SassSemantics(found, found.code, accesses(found))
 
 
-PARAMETERS = (Parameter(0, 8), Parameter(8, 4, "k_param_1"), Parameter(12, 2, "small"), Parameter(16, 12, "three"))
+PARAMETERS = (
+    Parameter(0, 8),
+    Parameter(8, 4, "k_param_1"),
+    Parameter(12, 2, "small"),
+    Parameter(16, 12, "three"),
+    Parameter(28, 4, "scale", is_float=True),
+)
 
 
 def test_parameters_are_known_by_the_words_in_which_they_lie() -> None:
     said = semantics("LDC.64 R0,c[0x0][0x160]", "LDC.U16 R2,c[0x0][0x16c]", "LDC R3,c[0x0][0x168]",
                      "LDC R4,c[0x0][0x170]", "LDC R5,c[0x2][0x0]", "LDC R6,c[0x3][0x0]", parameters=PARAMETERS,
                      constants={2: b"\1\2\0\0", 3: b"\1\2\0\0"})  # fmt: skip
-    launch = Launch(parameters={"0": 2**40 + 7, "param_1": 0.5, "small": -1})
+    launch = Launch(parameters={"0": 2**40 + 7, "param_1": 0.5, "small": -1, "scale": 2})
     fitted = said.fitted(launch)
-    assert fitted.parameters == {"0": 2**40 + 7, "k_param_1": 0.5, "small": -1}
+    assert fitted.parameters == {"0": 2**40 + 7, "k_param_1": 0.5, "small": -1, "scale": 2}
     assert said.fitted(fitted) == fitted
     known = said.parameters(launch)
+    assert known["scale"] == (0x40000000, 32, ("c[0x0][0x17c]", "c[0x0][0x17d]", "c[0x0][0x17e]", "c[0x0][0x17f]"))
     computed = [said.computation(number, known) for number in range(6)]
     values = [found.apply({}) if found else None for found in computed]
     assert values == [(7, 256), (0xFFFF,), (0x3F000000,), (None,), (0x201,), (None,)]
@@ -74,7 +81,7 @@ def test_parameters_are_known_by_the_words_in_which_they_lie() -> None:
     ("parameters", "block", "message"),
     [
         ({"n": 1}, None, "--param n: no such parameter of kernel k; give the position: 0 is the one at byte 0, 1 is"),
-        ({"4": 1}, None, "--param 4: no such parameter"),
+        ({"5": 1}, None, "--param 5: no such parameter"),
         ({"small": 65536}, None, "--param small=65536: 2 bytes hold -32768..65535"),
         ({"small": 0.5}, None, "--param small=0.5: expected a whole number for 2 bytes"),
         ({"1": 1e60}, None, "--param k_param_1=1e+60: too large for a float of 4 bytes"),
