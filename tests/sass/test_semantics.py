@@ -11,9 +11,12 @@ from hypothesis import strategies as st
 from makespan.errors import InputError
 from makespan.flow import UNIFORM, Launch, Spread, Surroundings
 from makespan.flow.arithmetic import looked_up
+from makespan.flow.inference import inferred
+from makespan.flow.loops import nest
 from makespan.flow.spread import special_spreads
 from makespan.sass import Address, Kernel, Parameter, Resources
 from makespan.sass.evaluate import computation
+from makespan.sass.graph import flow
 from makespan.sass.instruction_set import machine_code, place
 from makespan.sass.registers import access, accesses
 from makespan.sass.semantics import SassSemantics
@@ -230,3 +233,29 @@ def test_logic_differs_in_no_other_bit(table_and_mask: tuple[int, int], data: st
     results = [looked_up(a, b, c, table) for a, b, c in (base, other)]
     assert (results[0] ^ results[1]) & ~found.varying == 0
     assert all(result % 2**found.zeros == 0 for result in results)
+
+
+UNROLLED = (
+    "MOV R0,c[0x0][0x168]", "ISETP.LT.AND P0,PT,R0,0x1,PT", "@P0 EXIT", "LOP3.LUT R1,R0,0x3,RZ,0xc0,!PT",
+    "IADD3 R2,R0,-R1,RZ", "ISETP.GE.U32.AND P0,PT,R0,0x4,PT", "@!P0 BRA 0xa0", "IADD3 R2,R2,-0x4,RZ",
+    "ISETP.NE.AND P0,PT,R2,RZ,PT", "@P0 BRA 0x70", "ISETP.NE.AND P0,PT,R1,RZ,PT", "@!P0 EXIT", "IADD3 R1,R1,-0x1,RZ",
+    "ISETP.NE.AND P0,PT,R1,RZ,PT", "@P0 BRA 0xc0", "EXIT",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("n", "expected"), [(63, [15, 3]), (64, [16, 1]), (3, [1, 3]), (0, [1, 1])])
+def test_loops_that_a_compiler_unrolled_are_bounded_by_a_parameter(n: int, expected: list[int]) -> None:
+    found = flow(kernel(*UNROLLED, parameters=PARAMETERS))
+    proven = inferred(found, nest(found), Launch(parameters={"1": n}))
+    assert [(one.least, one.most) for one in proven.values()] == [(count, count) for count in expected]
+    assert all(one.source == f"inferred: k_param_1={n}" for one in proven.values())
+    assert set(inferred(found, nest(found), Launch())) <= {0, 1}
+
+
+def test_threads_that_stride_over_data_are_told_apart() -> None:
+    """From the number of the thread to 1000 in steps of the block: 8 passes for the first 104 threads, else 7."""
+    lines = ("S2R R0,SR_TID.X", "IADD3 R0,R0,c[0x0][0x0],RZ", "ISETP.GE.AND P0,PT,R0,0x3e8,PT", "@!P0 BRA 0x10", "EXIT")
+    found = flow(kernel(*lines))
+    (proven,) = inferred(found, nest(found), Launch(block=(128, 1, 1))).values()
+    assert (proven.least, proven.most) == (7, 8)
+    assert proven.source == "inferred: block 128x1x1"
