@@ -78,7 +78,7 @@ def disassembled(data: bytes, file: str, source: str) -> Module:
     """
     image = elf.elf(data, file)
     texts = tuple(section for section in image.sections if section.name.startswith(".text."))
-    if any(section.data.nbytes % INSTRUCTION_BYTES for section in texts):
+    if any(section.data.nbytes != section.size or section.size % INSTRUCTION_BYTES for section in texts):
         raise InputError(f"{file}: this cubin is damaged: instructions are {INSTRUCTION_BYTES} bytes long")
     if sum(section.size for section in texts) > MAX_INSTRUCTIONS * INSTRUCTION_BYTES:
         raise UnsupportedError(

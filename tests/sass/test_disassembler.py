@@ -286,3 +286,14 @@ def test_a_word_that_is_not_final_is_refused_unless_its_text_says_so(monkeypatch
         InputError, match=r"^k: the instruction at 0x40 of reduction is finished only when it is loaded$"
     ):
         disassembled(bytes(data), "k", "k")
+
+
+@pytest.mark.parametrize(("at", "value"), [(4, 8), (32, 0x278)])
+def test_code_that_is_not_in_the_file_or_not_whole_is_refused(at: int, value: int) -> None:
+    data = bytearray((Path(__file__).parents[2] / "ptx" / "reduction.sm_86.cubin").read_bytes())
+    section = elf(bytes(data), "k").section(".text.reduction")
+    assert section
+    place = int.from_bytes(data[0x28:0x30], "little") + 64 * section.number + at
+    data[place : place + 4] = value.to_bytes(4, "little")
+    with pytest.raises(InputError, match=r"^k: this cubin is damaged: instructions are 16 bytes long$"):
+        disassembled(bytes(data), "k", "k")
