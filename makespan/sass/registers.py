@@ -116,7 +116,7 @@ def _address(text: str, instruction: Instruction, kernel: Kernel) -> Iterator[st
     is_alone = is_extended and text.count("[") == 1 and ".U32" not in text and len(_REGISTER.findall(text)) == 1
     for found in _REGISTER.finditer(text):
         is_wide = text[: found.start()].endswith(("desc[", "cx[")) or ".64" in found["parts"]
-        is_wide |= is_alone or (is_extended and found["kind"] == "UR" and ".U32" in text)
+        is_wide |= is_alone or (is_extended and found["kind"] == "UR")
         yield from _named(f"{found['kind']}{found['number']}", 1 + is_wide)
     if kernel.sm in _HIDING and is_extended and ".64" in text and "U" not in text and instruction.word:
         first = instruction.word >> (_LOADS_HIDE if instruction.name in ("LD", "LDG") else _OTHERS_HIDE) & _URZ
