@@ -18,7 +18,7 @@ from types import MappingProxyType
 from typing import Any, Protocol, TypeAlias
 
 from makespan import kernel_file, ptx, sass
-from makespan.errors import InputError, ParseError, UnsupportedError
+from makespan.errors import InputError, ParseError
 from makespan.flow import BranchInfo, Flow, GivenBound, Launch, LoopInfo, Paths, Step
 from makespan.instance import Instance
 from makespan.kernel_file import Naming
@@ -62,17 +62,11 @@ class Language(Protocol):
         """What the warps of a block may execute."""
 
 
-_LANGUAGES: Mapping[type, Language] = MappingProxyType({ptx.Module: ptx})
+_LANGUAGES: Mapping[type, Language] = MappingProxyType({ptx.Module: ptx, sass.Module: sass})
 
 
 def language(module: Module) -> Language:
-    """The package that knows the language of a module.
-
-    Raises:
-        UnsupportedError: there is none yet.
-    """
-    if type(module) not in _LANGUAGES:
-        raise UnsupportedError(f"{module.file}: machine code cannot be analysed yet, only listed; give the PTX")
+    """The package that knows the language of a module."""
     return _LANGUAGES[type(module)]
 
 

@@ -7,6 +7,7 @@
 What a launch, loop bounds, traces and the like are is said in `makespan.flow`.
 """
 
+from makespan.sass.analysis import bounds_for, bounds_template, branches, loops
 from makespan.sass.assembler import assembled
 from makespan.sass.control import Control, control, with_control
 from makespan.sass.disassembler import disassembled, read
@@ -28,11 +29,15 @@ __all__ = [
     "Resources",
     "SassFlow",
     "assembled",
+    "bounds_for",
+    "bounds_template",
+    "branches",
     "control",
     "disassembled",
     "fitted",
     "flow",
     "listing",
+    "loops",
     "program",
     "programs",
     "read",

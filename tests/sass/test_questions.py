@@ -4,18 +4,26 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+import click
 import pytest
 
-from makespan import InputError, KernelQuestion, Launch, kernel_file, ptx, sass, tool
-from makespan.machine import PAPER, of_architecture, shipped
+from makespan import InputError, Instance, KernelQuestion, Launch, kernel_file, ptx, sass, tool
+from makespan.cli.source import instances as of_options
+from makespan.cli.source import source_options
+from makespan.machine import PAPER, given_latencies, of_architecture, shipped
 from makespan.ptx.module import Compilation
 from makespan.question import launched
+from makespan.schedulability import files
+from makespan.schedulability.description import KernelLaunch
+from makespan.schedulability.kernels import instances as of_launch
+from makespan.wording import AS_COMPILED
 from tests.command import Runner
 
 pytestmark = pytest.mark.skipif(
     None in map(tool.find, ("ptxas", "nvdisasm")), reason="ptxas and nvdisasm are not installed"
 )
 VECADD = Path(__file__).parents[2] / "ptx" / "vecadd.ptx"
+LATENCIES = ["global=..900", "special=..30", "parameter=..30"]
 BLOCK = Launch(block=(256, 1, 1))
 
 
@@ -141,3 +149,66 @@ def test_estimates_are_made_of_ptx(cubin: Path, capsys: pytest.CaptureFixture[st
     found = Runner("estimate", capsys)("--method", "hong-kim", cubin, "--gpu", "gtx1050", "--block", 256, "--grid", 1)
     assert found.code == 2
     assert f"{cubin}: estimates are made of PTX: give the PTX or the source, and no sm_NN" in found.err
+
+
+def by_options(file: str, *options: str) -> Instance:
+    (found,) = asking.main([file, *options], standalone_mode=False)
+    assert isinstance(found, Instance)
+    return found
+
+
+@click.command()
+@source_options
+def asking(**options: object) -> object:
+    return [named.instance for named in of_options(**options)]  # type: ignore[arg-type]
+
+
+def test_machine_code_has_one_instance_whoever_asks(cubin: Path, tmp_path: Path) -> None:
+    """In Python, on the command line and in a task file; on the machine of its architecture."""
+    question = KernelQuestion(cubin, launch=Launch((32, 1, 1), (1, 1, 1)), latencies=given_latencies(LATENCIES))
+    (tmp_path / "tasks.toml").write_text(
+        'partition = [{ name = "gpu", policy = "fifo" }]\n[[task]]\nname = "a"\nperiod = "1ms"\ndeadline = "1ms"\n'
+        f'kernel = "{cubin}"\nblock = 32\ngrid = 1\nlatency = {json.dumps(LATENCIES)}\n'
+    )
+    (task,) = files.read(tmp_path / "tasks.toml").tasks
+    assert isinstance(task.source, KernelLaunch)
+    options = [word for latency in LATENCIES for word in ("--latency", latency)]
+    asked = [question.instance(), by_options(str(cubin), "--block", "32", "--grid", "1", *options)]
+    asked += of_launch(task.source, sms=1)
+    assert asked == [asked[0]] * 3
+    assert asked[0].machine.name == "ampere-ga10x"
+
+
+def test_a_port_of_the_machine_of_the_architecture_can_be_narrowed(cubin: Path) -> None:
+    options = [word for latency in LATENCIES for word in ("--latency", latency)]
+    wide, narrow = (by_options(str(cubin), "--warps", "1", *options, *hold) for hold in ((), ("--hold", "memory=1")))
+    assert wide.machine != narrow.machine
+    assert any("memory for 1 cycle" in caveat for caveat in narrow.machine.caveats)
+
+
+def test_a_result_says_that_it_is_about_machine_code(
+    cubin: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """In its verdict, and with architecture and assembler in the bundle, which the checker accepts."""
+    options = [word for latency in LATENCIES for word in ("--latency", latency)]
+    bundle = tmp_path / "evidence.json"
+    found = Runner("solve", capsys)(cubin, "--block", 32, *options, "--quiet", "--bundle", bundle)
+    assert (found.code, found.err) == (0, "")
+    assert found.out.startswith("exact for the machine code on ampere-ga10x, ")
+    said = json.loads(bundle.read_text())["result"]["assumptions"]
+    assert f"{AS_COMPILED}, for sm_86" in said
+    assert any("ptxas V" in each for each in said)
+    assert Runner("verify", capsys)(bundle).code == 0
+
+
+def test_loops_and_branches_go_by_address(capsys: pytest.CaptureFixture[str]) -> None:
+    reduction = VECADD.with_name("reduction.ptx")
+    found = Runner("strings", capsys)(reduction, "--arch", "sm_86", "--format", "json")
+    told = json.loads(found.out)
+    assert told["arch"] == "sm_86"
+    (loop,) = told["loops"]
+    assert loop["label"] == hex(loop["line"])
+    template = Runner("bounds-template", capsys)(reduction, "--arch", "sm_86", "--loop-bound", f"{loop['label']}=9").out
+    assert f"\n{loop['label']},9\n" in template
+    assert "# Labels hold for this machine code only: compiled by ptxas V" in template
+    assert "line" not in Runner("strings", capsys)(reduction, "--arch", "sm_86").out
