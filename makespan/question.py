@@ -19,10 +19,11 @@ from typing import Any, Protocol, TypeAlias
 
 from makespan import kernel_file, ptx, sass
 from makespan.errors import InputError, ParseError
-from makespan.flow import BranchInfo, Flow, GivenBound, Launch, LoopInfo, Paths, Step
+from makespan.flow import WARP_LANES, BranchInfo, Flow, GivenBound, Launch, LoopInfo, Paths, Step
 from makespan.instance import Instance
 from makespan.kernel_file import Naming
 from makespan.machine import PAPER, GivenRange, Machine, of_architecture
+from makespan.machine.occupancy import Occupancy
 from makespan.program import Program
 
 Block: TypeAlias = tuple[tuple[Program, int], ...]
@@ -78,7 +79,9 @@ class KernelQuestion:
         source: a file (see `kernel_file.KINDS`), which is read whenever the question is asked, or what was read.
         entry: which kernel of the module, plain or mangled; None for the only one.
         warps: of a block, where `launch` does not tell; of a range, each number is an instance of its own.
-        blocks_per_sm: blocks that are on one SM at the same time; None where nobody says, which is 1.
+        blocks_per_sm: blocks that are on one SM at the same time and start together; None where nobody says, which is 1
+            for PTX, and for machine code as many as can be resident, see `sass.residency`.
+        dynamic_shared: bytes of shared memory that the launch gives each block of machine code, as `sass.residency`.
         loop_bounds: those that win over comments of the kernel; what fits only other kernels of the module is left out.
         classes: how opcodes of PTX become unit classes.
         take: `taken` or `fall` by label, or by `:LINE`, of the branch.
@@ -103,6 +106,7 @@ class KernelQuestion:
     launch: Launch = field(default_factory=Launch)
     warps: int | range | None = None
     blocks_per_sm: int | None = None
+    dynamic_shared: int | None = None
     loop_bounds: tuple[GivenBound, ...] = ()
     classes: ptx.Classes = field(default_factory=ptx.Classes)
     take: Mapping[str, str] = field(default_factory=dict)
@@ -160,6 +164,11 @@ class KernelQuestion:
             found = kernel_file.of_module(self.source, self.arch, self.keep_ptx, self.named)
         if isinstance(found, sass.Module):
             self._refuse_for_ptx(found.file)
+        elif self.dynamic_shared is not None:
+            raise InputError(
+                f"{found.file}: {self.named('dynamic_shared')} is for machine code: of PTX nobody knows what else a"
+                " block takes of an SM"
+            )
         return found
 
     def _refuse_for_ptx(self, file: str) -> None:
@@ -336,11 +345,37 @@ class LaunchedKernel:
 
     def instances(self, machine: Machine | None = None) -> tuple[Instance, ...]:
         """See `instances`."""
-        chosen, grid = machine or self.default_machine, self.launch.grid
-        blocks = 1 if self.question.blocks_per_sm is None else self.question.blocks_per_sm
-        if grid is not None and blocks > prod(grid):
-            raise InputError(f"{self.question.named('blocks_per_sm')} {blocks}: the grid has only {prod(grid)} blocks")
-        return tuple(resident(block, blocks, chosen) for block in self.blocks(chosen))
+        asked, grid, chosen = self.question.blocks_per_sm, self.launch.grid, machine or self.default_machine
+        if grid is not None and asked is not None and asked > prod(grid):
+            raise InputError(f"{self.question.named('blocks_per_sm')} {asked}: the grid has only {prod(grid)} blocks")
+        return tuple(self._resident(block, chosen) for block in self.blocks(chosen))
+
+    def _resident(self, block: Block, machine: Machine) -> Instance:
+        """The blocks on one SM that are asked for, or as many as can be resident."""
+        asked, grid = self.question.blocks_per_sm, self.launch.grid
+        if isinstance(self.kernel, ptx.Kernel):
+            return resident(block, asked or 1, machine)
+        room = self.residency(sum(warps for _, warps in block))
+        if asked is not None and asked > room.blocks_per_sm:
+            raise InputError(f"{self.question.named('blocks_per_sm')} {asked}: only {room}")
+        blocks = asked or min(room.blocks_per_sm, room.blocks_per_sm if grid is None else prod(grid))
+        told = f"{room}; {blocks} of them {'starts' if blocks == 1 else 'start'} together"
+        said = tuple((program.assuming((*program.assumptions, told)), warps) for program, warps in block)
+        return resident(said, blocks, machine)
+
+    def residency(self, warps: int) -> Occupancy:
+        """How many blocks of machine code, each of so many warps, an SM can hold.
+
+        Raises:
+            InputError: see `sass.residency`; where the number of blocks is given the least shared memory counts that
+                the launch can give.
+        """
+        if isinstance(self.kernel, ptx.Kernel):
+            raise InputError(f"{self.kernel.source}: how many blocks are resident is known of machine code alone")
+        given = self.question.dynamic_shared
+        if given is None and self.question.blocks_per_sm is not None:
+            given = 0
+        return sass.residency(self.kernel, self.launch.threads_per_block or _least_threads(warps), given)
 
     def blocks(self, machine: Machine | None = None) -> tuple[Block, ...]:
         """The programs of a block on a machine, for every number of warps that is asked for.
@@ -364,6 +399,11 @@ class LaunchedKernel:
             )
         programs = self.programs(machine)
         return tuple(tuple((program, most or count) for program, most in programs) for count in known or asked or ())
+
+
+def _least_threads(warps: int) -> int:
+    """Of a block of so many warps."""
+    return (warps - 1) * WARP_LANES + 1
 
 
 @contextmanager

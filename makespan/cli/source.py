@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 FORMATS = ("ptx", "toml", "jsonl")
 PROFILE = "paper"
+MAX_SHARED_BYTES = 1 << 20
 MAX_STDIN_BYTES = strings.MAX_FILE_BYTES
 
 
@@ -120,9 +121,14 @@ source_options = stack(
     click.option(
         "--blocks-per-sm",
         type=click.IntRange(1, MAX_WARPS),
-        default=1,
-        show_default=True,
-        help="thread blocks on the SM, each of so many warps; those of a block wait for each other at barriers",
+        help="thread blocks on the SM, each of so many warps; those of a block wait for each other at barriers"
+        " [default: 1; of machine code as many as can be resident]",
+    ),
+    click.option(
+        "--dynamic-shared",
+        type=click.IntRange(0, MAX_SHARED_BYTES),
+        metavar="BYTES",
+        help="shared memory that the launch gives each block of machine code, which decides how many can be resident",
     ),
     machine_options,
     kernel_options,
@@ -191,7 +197,7 @@ def instances(
         raise InputError("--string takes no options for kernels (--kernel, --profile, --loop-bound, --take, ...)")
     if warps is None:
         raise InputError("--warps is missing: how many warps run?")
-    program, blocks = strings.parse_string(letters, chosen), options.get("blocks_per_sm", 1)
+    program, blocks = strings.parse_string(letters, chosen), options.get("blocks_per_sm") or 1
     each = (Instance.of(program, count * blocks, chosen, blocks=blocks) for count in warps)
     return tuple(NamedInstance(instance, "--string") for instance in each)
 
@@ -206,7 +212,8 @@ def kernel_question(
     input_format: str | None = None,
     *,
     warps: range | None = None,
-    blocks_per_sm: int = 1,
+    blocks_per_sm: int | None = None,
+    dynamic_shared: int | None = None,
     kernel: str | None = None,
     profile: str = PROFILE,
     classes: Path | None = None,
@@ -240,6 +247,7 @@ def kernel_question(
         launch=flow.launch(block, grid, param),
         warps=warps,
         blocks_per_sm=blocks_per_sm,
+        dynamic_shared=dynamic_shared,
         loop_bounds=flow.loop_bounds(loop_bounds, trusted=trust_bounds),
         classes=ptx.Classes(profile, own, unknown),
         take=flow.takes(take),

@@ -36,7 +36,7 @@ def residency(kernel: Kernel, threads: int, dynamic_shared: int | None = None) -
     if dynamic_shared is None and _may_use_dynamic_shared(kernel):
         raise InputError(
             f"{where} may use shared memory that the launch gives, and decides with it how many blocks are resident:"
-            " how many bytes? (0 for none)"
+            " say with --dynamic-shared how many bytes (0 for none)"
         )
     try:
         limits = Limits.of_sm(kernel.sm)

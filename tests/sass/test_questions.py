@@ -192,7 +192,7 @@ def test_a_result_says_that_it_is_about_machine_code(
     """In its verdict, and with architecture and assembler in the bundle, which the checker accepts."""
     options = [word for latency in LATENCIES for word in ("--latency", latency)]
     bundle = tmp_path / "evidence.json"
-    found = Runner("solve", capsys)(cubin, "--block", 32, *options, "--quiet", "--bundle", bundle)
+    found = Runner("solve", capsys)(cubin, "--block", 32, "--blocks-per-sm", 1, *options, "--quiet", "--bundle", bundle)
     assert (found.code, found.err) == (0, "")
     assert found.out.startswith("exact for the machine code on ampere-ga10x, ")
     said = json.loads(bundle.read_text())["result"]["assumptions"]
