@@ -1,7 +1,7 @@
 """Everything that stands on a page, as plain data: each number is computed here, once, and only shown elsewhere."""
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -12,7 +12,8 @@ from makespan.report.html.chart import Rows, Traced, chart, occupancy, per_warp,
 from makespan.report.html.visible import visible
 from makespan.report.result import text
 from makespan.report.result.document import document
-from makespan.report.schedule.activity import bars, full, gaps, holds, split, waits
+from makespan.report.schedule.activity import Bar, Wait, bars, full, gaps, holds, split, waits
+from makespan.report.schedule.costs import Cost, costs
 from makespan.report.schedule.explanation import explain, explanation_document
 from makespan.report.schedule.explanation import words as sentence
 from makespan.report.schedule.timeline import timeline
@@ -87,7 +88,7 @@ def page_data(gap: PolicyGap, context: Context, evidence: str) -> dict[str, Any]
     """
     result = gap.result
     instance, witness = result.instance, result.witness
-    traced = _traced(instance, witness)
+    traced, between = _traced(instance, witness)
     explained, name = explain(instance, witness), pessimistic_name(instance.machine, runs_ahead=instance.runs_ahead)
     content: dict[str, Any] = {
         "schema": SCHEMA,
@@ -106,6 +107,7 @@ def page_data(gap: PolicyGap, context: Context, evidence: str) -> dict[str, Any]
         "machine": _machine(instance, context.machine),
         "occupancy": occupancy(instance, witness.makespan, traced.bars, holds(instance, witness, traced.bars)),
         "warps": _warps(instance, traced.rows),
+        "costs": _costs(instance, traced.bars, between),
         "curve": None if context.curve is None else list(map(_point, context.curve)),
         "curve_missing": list(context.missing),
         "letters": timeline(instance, witness, width=_COLUMNS_OF_LETTERS),
@@ -117,11 +119,11 @@ def page_data(gap: PolicyGap, context: Context, evidence: str) -> dict[str, Any]
     return {**content, "sha256": digest(content)}
 
 
-def _traced(instance: Instance, schedule: Schedule) -> Traced:
+def _traced(instance: Instance, schedule: Schedule) -> tuple[Traced, tuple[Wait, ...]]:
     issued = bars(instance, schedule)
     between = tuple(split(waits(instance, schedule, issued), full(instance, issued)))
     idle = gaps(instance, schedule, issued, between)
-    return Traced(issued, idle, stretches(instance.warps, issued, between))
+    return Traced(issued, idle, stretches(instance.warps, issued, between)), between
 
 
 def _ladder(gap: PolicyGap) -> Iterator[dict[str, Any]]:
@@ -207,6 +209,36 @@ def _warps(instance: Instance, rows: Rows) -> dict[str, Any]:
     listed = list(per_warp(instance, rows[:MOST_TABLE_ROWS]))
     more = bool(instance.features.keys() & MULTIPROCESSOR)
     return {"listed": listed, "left_out": instance.warps - len(listed), "more": more}
+
+
+def _costs(instance: Instance, bars: Sequence[Bar], waits: Sequence[Wait]) -> dict[str, Any] | None:
+    """By instruction in the order of the text, and by source line, most cycles first; None where nothing has a line."""
+    if not all(group.program.origins for group in instance.groups):
+        return None
+    by_instruction = costs(instance, bars, waits, lambda origin: origin)
+    by_source = costs(instance, bars, waits, lambda origin: origin.source)
+    lines = sorted(by_instruction, key=lambda origin: (origin.file, origin.line, origin.text))
+    sources = sorted(by_source, key=lambda source: (-by_source[source].cycles, source))
+    return {
+        "cycles": sum(cost.cycles for cost in by_instruction.values()),
+        "instructions": [
+            {
+                "line": str(origin.line),
+                "text": visible(origin.text),
+                "source": visible(origin.source),
+                **_cost(by_instruction[origin]),
+            }
+            for origin in lines[:MOST_TABLE_ROWS]
+        ],
+        "left_out": max(0, len(lines) - MOST_TABLE_ROWS),
+        "sources": [{"source": visible(source), **_cost(by_source[source])} for source in sources[:MOST_TABLE_ROWS]]
+        if any(sources)
+        else [],
+    }
+
+
+def _cost(cost: Cost) -> dict[str, int]:
+    return {**cost._asdict(), "cycles": cost.cycles}
 
 
 def _point(result: Result) -> dict[str, Any]:

@@ -221,7 +221,7 @@ def _hash(text: str) -> str:
 
 # ---- text from outside
 
-NASTY = st.text(max_size=30) | st.sampled_from(
+NASTY = st.text(min_size=1, max_size=30) | st.sampled_from(
     [
         "<script>alert(1)</script>", "</script><script>alert(1)</script>", "<!--<script>",
         "\"'><img src=x onerror=alert(1)>",
@@ -469,3 +469,24 @@ def test_points_of_the_curve_that_an_interrupt_left_out_are_named() -> None:
     page = page_data(known, context, EVIDENCE)
     assert page["curve_missing"] == [7, 8]
     assert render(page).count("not computed</td><td>interrupted") == 2
+
+
+def data_of(instance: Instance) -> dict[str, Any]:
+    runs = {policy: run(instance, policy) for policy in POLICIES}
+    return page_data(enclosing(solve(instance), runs), CONTEXT, EVIDENCE)
+
+
+def test_every_cycle_of_a_warp_is_in_the_costs_of_one_line() -> None:
+    places = (Place("C", (1,)), Place("L", (2,)), Place("C", (3,)))
+    origins = (Origin("k.ptx", 7, "add", "k.cu:3"), Origin("k.ptx", 9, "ld"), Origin("k.ptx", 10, "sub", "k.cu:3"))
+    content = data_of(Instance.of(Program(places, origins=origins), 2))
+    told = content["costs"]
+    assert [(row["line"], row["text"], row["issued"]) for row in told["instructions"]] == [
+        ("7", "add", 2), ("9", "ld", 2), ("10", "sub", 2)
+    ]  # fmt: skip
+    assert [(row["source"], row["issued"]) for row in told["sources"]] == [("k.cu:3", 4), ("", 2)]
+    assert sum(row["cycles"] for row in told["sources"]) == told["cycles"]
+    assert told["cycles"] == sum(row["finish_cycle"] for row in content["warps"]["listed"])
+    section = read(render(content)).one("costs").words
+    assert all(word in section for word in ("k.cu:3", "not known", "sub"))
+    assert data_of(Instance.of("CL", 2))["costs"] is None
