@@ -180,7 +180,11 @@ class Warps:
             yield f"launch: {said}"
         if parting:
             lines = sorted({self.flow.last(block).line for block in parting})
-            where = "immediate post-dominator" if self.flow.meetings is None else "end of the innermost BSSY, if any"
+            where = (
+                "immediate post-dominator"
+                if self.flow.meetings is None
+                else "end of the innermost BSSY, if any, whatever a side parts into before the other side"
+            )
             yield (
                 f"lanes part at {self._at(lines)}, run one side after the other in any order, and reconverge at the"
                 f" {where}: sides are not interleaved, as independent thread scheduling might"

@@ -175,7 +175,9 @@ def _learnt(instruction: Instruction, access: Access, known: Mapping[str, int]) 
 
 
 def _moved(instruction: Instruction, known: Mapping[str, int]) -> int | None:
-    """What a move puts into its register, if it is known."""
+    """What a move puts into its register, if it is known; -0 * 0 + 0 is how compilers write 0 for another pipe."""
+    if instruction.name == "HFMA2" and instruction.operands[1:] == ("-RZ", "RZ", "0", "0"):
+        return 0
     is_move = instruction.name == "MOV" and len(instruction.operands) == 2
     if not is_move and (instruction.opcode != "IMAD.MOV.U32" or instruction.operands[1:3] != ("RZ", "RZ")):
         return None

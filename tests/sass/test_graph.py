@@ -124,6 +124,11 @@ def test_each_call_has_a_copy_of_the_subroutine_behind_it() -> None:
     assert [found.effects[number].transfer for number in (1, 4, 6)] == [Transfer.INLINED] * 3
 
 
+@pytest.mark.parametrize("zero", ["IMAD.MOV.U32 R3, RZ, RZ, 0x0", "HFMA2.MMA R3, -RZ, RZ, 0, 0", "MOV R3, RZ"])
+def test_a_return_is_proven_however_a_zero_is_written(zero: str) -> None:
+    assert len(flow(kernel(*(zero if line.startswith("MOV R3") else line for line in CALLED))).blocks) == 5
+
+
 @pytest.mark.parametrize(
     ("line", "instead"),
     [
