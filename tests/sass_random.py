@@ -14,7 +14,7 @@ SLOTS = 8
 class _Writer:
     """Writes the body of a kernel; the counters of loops belong to nobody else."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, steps: int, iterations: int) -> None:
         self.choose = random.Random(seed)
         self.lines: list[str] = []
         self.labels = iter(range(10_000))
@@ -22,7 +22,8 @@ class _Writer:
         self.inside: list[tuple[str, str]] = []  # where continue and break lead, of the loops around
         self.together = True  # whether all lanes of all warps are here
         self.has_ended = False  # whether some may have ended
-        self.left = self.choose.randint(4, 40)
+        self.left = self.choose.randint(1 + steps // 10, steps)
+        self.iterations = iterations
         parts = ("store", "load", "switch", "divide", "call", "end", "exchange", "shuffle", "leave_loop", "guarded")
         self.parts = {part for part in parts if self.choose.random() < 0.5}
 
@@ -135,7 +136,7 @@ class _Writer:
         self.counters += 1
         head, again, behind = self.label(), self.label(), self.label()
         most = self.choose.choice(["3", "4", "n", "n", self.register()])
-        self.say(f"mov.u32 {counter}, 0;", f"mov.u32 {bound}, {most};", f"and.b32 {bound}, {bound}, 7;")
+        self.say(f"mov.u32 {counter}, 0;", f"mov.u32 {bound}, {most};", f"and.b32 {bound}, {bound}, {self.iterations};")
         tests_first = self.choose.random() < 0.5
         if tests_first:
             self.say(f"setp.ge.u32 p, {counter}, {bound};", f"@p bra {behind};")
@@ -173,12 +174,12 @@ class _Writer:
             self.say("vote.sync.any.pred p, p, -1;", f"@p add.u32 {self.register()}, {self.register()}, 1;")
 
 
-def random_kernel(seed: int) -> str:
-    """A module with the kernel `k(data, out, n)`.
+def random_kernel(seed: int, *, steps: int = 40, iterations: int = 7) -> str:
+    """A module with the kernel `k(data, out, n)`, of so many steps at most, whose loops make so many iterations.
 
-    It runs with blocks of 64 threads; `data` has a number for each thread, `out` SLOTS for each.
+    The latter is a power of two less one. It runs with blocks of 64 threads; `data` has a number for each thread, `out` SLOTS for each.
     """
-    writer = _Writer(seed)
+    writer = _Writer(seed, steps, iterations)
     writer.say(
         "ld.param.u64 d, [data]; ld.param.u64 o, [out]; ld.param.u32 n, [n_];",
         "mov.u32 r0, %tid.x; mul.wide.u32 w, r0, 4; add.u64 d, d, w; mul.wide.u32 w, r0, 32; add.u64 o, o, w;",

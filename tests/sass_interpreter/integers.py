@@ -421,6 +421,22 @@ def imnmx(d: Decoding) -> Action:
     return computes(d, value)
 
 
+@handles("VIMNMX3")
+def vimnmx3(d: Decoding) -> Action:
+    """The least of three where the predicate holds, else the largest."""
+    if d.count != 5 or set(d.modifiers) - {"U32", "S32"}:
+        raise d.unsupported()
+    sources, least = [d.read(k) for k in (1, 2, 3)], d.predicate(4)
+    kind = U32 if d.has("U32") else np.int32
+
+    def value(warp: Warp) -> Array:
+        values = [read(warp).view(kind) for read in sources]
+        found: Array = np.where(least(warp), np.minimum.reduce(values), np.maximum.reduce(values)).astype(kind)
+        return found.view(U32)
+
+    return computes(d, value)
+
+
 @handles("VIADDMNMX")
 def viaddmnmx(d: Decoding) -> Action:
     """The sum of two, then the least or largest of that and the third."""
