@@ -177,7 +177,8 @@ class _Writer:
 def random_kernel(seed: int, *, steps: int = 40, iterations: int = 7) -> str:
     """A module with the kernel `k(data, out, n)`, of so many steps at most, whose loops make so many iterations.
 
-    The latter is a power of two less one. It runs with blocks of 64 threads; `data` has a number for each thread, `out` SLOTS for each.
+    The latter is a power of two less one. The kernel runs with blocks of 64 threads; `data` has a number for each
+    thread, `out` SLOTS for each.
     """
     writer = _Writer(seed, steps, iterations)
     writer.say(

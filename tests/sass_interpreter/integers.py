@@ -431,8 +431,9 @@ def vimnmx3(d: Decoding) -> Action:
 
     def value(warp: Warp) -> Array:
         values = [read(warp).view(kind) for read in sources]
-        found: Array = np.where(least(warp), np.minimum.reduce(values), np.maximum.reduce(values)).astype(kind)
-        return found.view(U32)
+        lowest, highest = np.min(values, axis=0), np.max(values, axis=0)
+        found: Array = np.where(least(warp), lowest, highest).view(U32)
+        return found
 
     return computes(d, value)
 
