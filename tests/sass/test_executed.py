@@ -6,17 +6,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from makespan import tool
 from makespan.errors import UnsupportedError
 from makespan.flow import Launch, Warps
 from makespan.program import BARRIER, Program
 from makespan.sass import Kernel
+from makespan.sass.assembler import assembled
+from makespan.sass.disassembler import disassembled
 from makespan.sass.graph import flow
 from tests import sass_interpreter
 from tests.flow.simt import accepts
 from tests.ptx_interpreter.values import Array
-from tests.sass.test_interpreter import LISTINGS, inputs, kernel_in
+from tests.sass.test_interpreter import LISTINGS, inputs, kernel_in, stored, stored_by_ptx
 from tests.sass_interpreter.machine import Warp
-from tests.sass_random import SLOTS
+from tests.sass_random import SLOTS, random_kernel
 
 BLOCK = (64, 1, 1)
 REFUSED = {"breaks.86": "BREAK B1", "switch.100": "BSSY.RELIABLE"}
@@ -96,3 +99,14 @@ def _state(warp: Warp, lane: int) -> Mapping[str, int]:
     known = {f"c[0x0][{4 * at:#x}]": int(word) for at, word in enumerate(words.tolist()) if word}
     special = {"SR_TID.X": int(warp.threads()[lane]), "SR_TID.Y": 0, "SR_TID.Z": 0, "SR_LANEID": lane}
     return {**known, **special, **{name: int(held[lane]) for name, held in warp.registers.items()}}
+
+
+@pytest.mark.parametrize(("arch", "seed"), [("sm_75", 36), ("sm_90", 3), ("sm_120", 53)])
+def test_freshly_compiled_kernels_store_and_go_as_the_front_end_allows(arch: str, seed: int) -> None:
+    if tool.find("ptxas") is None or tool.find("nvdisasm") is None:
+        pytest.skip("ptxas and nvdisasm are not installed")
+    text = random_kernel(seed, steps=10, iterations=3)
+    kernel = disassembled(assembled(text, "k.ptx", arch), "k.cubin", "k.ptx").kernel("k")
+    assert np.array_equal(stored(kernel, 3), stored_by_ptx(text, 3))
+    for program, word in zip(programs_by_address(kernel, 3), executed(kernel, 3, seed), strict=True):
+        assert accepts(program, word)
