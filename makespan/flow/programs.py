@@ -31,6 +31,9 @@ Remarks: TypeAlias = Callable[[Sequence[int], bool], Iterator[str]]
 """What must hold for a program to stand for the kernel, whatever its paths; given the numbers of the instructions that
 may be executed, and whether there are branches among them."""
 
+_Known: TypeAlias = tuple[tuple[LoopInfo, ...], tuple[tuple[int, int], ...]]
+"""What tells warps apart: their loops, and the sides that they take."""
+
 
 @dataclass(frozen=True)
 class Warps:
@@ -64,6 +67,7 @@ class Warps:
     timings: tuple[Timing, ...] = ()
     results: frozenset[int] = frozenset()
     _nest: Nest = field(init=False, repr=False)
+    _made: dict[_Known, Program] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         kernel = self.flow.kernel
@@ -81,8 +85,14 @@ class Warps:
             UnsupportedError: control flow or a barrier that cannot be followed; the message names the remedy.
         """
         kind = self._kind
-        terrain = Terrain(self.flow, self._nest, loop_infos(self.flow, self._nest, self.given, self.launch, warp))
-        return self._automaton(terrain, warp) if kind == "automaton" else self._path(terrain)
+        infos = loop_infos(self.flow, self._nest, self.given, self.launch, warp)
+        if kind == "single":
+            return self._path(Terrain(self.flow, self._nest, infos))
+        sides = decided(self.flow, self.launch, warp) if self.flow.is_plain else {}
+        known = infos, tuple(sorted((sides | preferences(self.flow, self.take)).items()))
+        if known not in self._made:
+            self._made[known] = self._automaton(Terrain(self.flow, self._nest, infos), dict(known[1]))
+        return self._made[known]
 
     def programs(self) -> tuple[tuple[Program, int], ...]:
         """The programs of the warps of one block, each with the number of its warps.
@@ -131,10 +141,8 @@ class Warps:
         made = Automaton(places, (0,), tuple((at,) for at in served), timings=timings)
         return self._program(made, (*self._remarks(visited), *_about_path(terrain, visited, self.take, self.trace)))
 
-    def _automaton(self, terrain: Terrain, warp: int | None) -> Program:
-        """Everything that a warp may execute, but for the sides that `take` leaves out."""
-        sides = decided(self.flow, self.launch, warp) if self.flow.is_plain else {}
-        sides |= preferences(self.flow, self.take)
+    def _automaton(self, terrain: Terrain, sides: Mapping[int, int]) -> Program:
+        """Everything that a warp may execute that takes these sides."""
         visited = _reachable(self.flow, sides)
         parting = frozenset(block for block in visited - self._uniform - sides.keys() if self.flow.has_sides(block))
         refuse_inexpressible(self.flow, sorted(visited), self.launch)
