@@ -149,7 +149,19 @@ def test_what_is_unverified_is_what_the_page_says() -> None:
 # Real multiprocessors
 
 
-MEMORY = "L=1+path/2+memory/1..32 X=1+path/2+memory/1 K=1+path/2+memory/1 B=1+b-ports/1..4"
+MEMORY = "L=1+path/2+memory/1..32 X=1@1..32+path/2+memory/1 K=1@1..50+path/2+memory/1 B=1+b-ports/1..4"
+JUDGED = {
+    "special": 2 * 25,
+    "shuffle": 32,
+    "barrier": 53,
+    "shared": 33 + 31 + 3 * 2,
+    "constant": 29 + 31,
+    "parameter": 29,
+    "operands": 29 + 31,
+}
+"""Upper ends of operations within a multiprocessor, in cycles: as long as it does nothing else, and what an access adds
+to itself when its lanes are served one after another, or when it fills four registers."""
+
 TWO_PIPES = "I=1@2..15+fp32-int/2 S=1/8@4..29 D=1/16"
 
 
@@ -205,10 +217,11 @@ def test_a_partitioned_gpu_says_what_is_known_of_each_operation(file: MachineFil
     everywhere = {
         *("fp32", "int", "int-multiply", "predicate", "sfu", "convert", "bit-count", "fp64", "vote", "shuffle"),
         *("special", "branch", "barrier", "constant", "parameter", "shared", "global", "local", "atomic", "operands"),
+        "fence",
     }
     assert machine.name not in NEWER or everywhere <= set(operations)
-    # What other SMs, caches, and units that partitions share take part in has no upper end.
-    never = {"shuffle", "special", "constant", "parameter", "shared", "global", "local", "atomic", "fence", "operands"}
+    # What other SMs, caches of data, and units that partitions share take part in has no upper end.
+    never = {"global", "local", "atomic", "fence"}
     shared = {unit.name for unit in machine.units if unit.shared}
     for operation in machine.operations:
         if operation.name in never or operation.unit in shared:
@@ -216,6 +229,12 @@ def test_a_partitioned_gpu_says_what_is_known_of_each_operation(file: MachineFil
     fixed = ("fp32", "int", "int-multiply", "predicate", "sfu", "convert", "bit-count", "branch")
     assert all(operations[name].most is not None for name in fixed if name in operations)
     assert all(operation.most is None or operation.least <= operation.most for operation in machine.operations)
+    if machine.name in NEWER:
+        assert {name: operations[name].most for name in JUDGED} == JUDGED
+        assert {f"operations.{name}.latency" for name in JUDGED} <= {datum.key for datum in file.unverified}
+        assert any(
+            re.match(rf"upper ends of {', '.join([*JUDGED][:-1])} and operands are judged", c) for c in file.caveats
+        )
     assert {unit.name for unit in machine.units} == {operation.unit for operation in machine.operations}
     assert not any("schedulers" in caveat for caveat in file.caveats)
     assert file.machine.caveats == file.caveats
