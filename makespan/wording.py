@@ -18,6 +18,7 @@ TRUSTED_BOUNDS = "loop bounds trusted against the code"
 STALL_ON_USE = "a warp of the kernel waits for a result where it is needed"
 BLOCKING = "a warp of the kernel waits for every result at once"
 READ_LATE = "an instruction that counts its operands and its result apart has read them when that is there"
+READ_BEHIND = "operands that are counted apart from a result have been read some cycles after a later instruction"
 BY_OPERATION = "operations"
 GIVEN_LATENCY = "latency as given: "
 OWN_LATENCIES = "latencies of instructions that are not those of their class: "
@@ -27,6 +28,7 @@ _CAVEATS = {
     STALL_ON_USE: "with stall on use",
     BLOCKING: "with every result waited for",
     READ_LATE: "with operands read as late as results",
+    READ_BEHIND: "with operands read behind later instructions",
     PATH_ONLY: "for this path only",
     TRUSTED_BOUNDS: f"with {TRUSTED_BOUNDS}",
     UNPARTITIONED: "for a whole SM without its partitions",

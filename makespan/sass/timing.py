@@ -17,7 +17,7 @@ from makespan.sass.control import COUNTERS, Control
 from makespan.sass.graph import SassFlow
 from makespan.sass.module import Instruction
 from makespan.sass.opcodes import operation
-from makespan.wording import READ_LATE
+from makespan.wording import READ_BEHIND, READ_LATE
 
 _MEMORY = frozenset({"constant", "parameter", "shared", "global", "local", "atomic", "texture"})
 _FENCED = frozenset({"shared", "global", "local", "atomic", "texture"})
@@ -76,6 +76,7 @@ class TimedCode:
         results: the tokens that a warp waits for at its end.
         operations: by instruction; empty where the machine times none.
         late: the instructions whose operands are read when their result is there, and not before.
+        behind: the instructions from which on it is counted until operands of earlier ones have been read.
     """
 
     flow: SassFlow
@@ -87,6 +88,7 @@ class TimedCode:
     timings: tuple[Timing, ...] = ()
     results: frozenset[int] = frozenset()
     late: frozenset[int] = frozenset()
+    behind: frozenset[int] = frozenset()
 
     def remarks(self, numbers: Sequence[int]) -> Iterator[str]:
         """How these instructions are timed, and what they wait for."""
@@ -115,6 +117,11 @@ class TimedCode:
             yield f"stalls that nobody documents take a range of cycles: {', '.join(open_stalls)}"
         if self.late & set(numbers):
             yield f"{READ_LATE}, and not before"
+        if self.behind & set(numbers):
+            yield (
+                f"{READ_BEHIND}, less the stalls between the two: where other warps hold that one up, they may be read"
+                " as much later"
+            )
         if any(self.flow.effects[number].barrier for number in numbers):
             yield "a warp comes to a barrier of its block with results pending, and the barrier waits for none of them"
 
@@ -144,12 +151,14 @@ def timed_code(flow: SassFlow, machine: Machine, given: Mapping[str, GivenRange]
     timings = [_timing(flow, number, row, reading[number], found[number]) for number, row in enumerate(rows)]
     for number, carrier in carriers.items():
         timings[number] = timings[number]._replace(sets=tuple(sorted(found[number].results)))
-        most = max(timings[carrier].latency[1], reading[number])
+        ahead = sum(timing.stall for timing in timings[number:carrier])
+        most = max(timings[carrier].latency[1], reading[number] - ahead)
         timings[carrier] = timings[carrier]._replace(latency=(1, most), sets=tuple(found[number].reads))
     apart = {number for number, tokens in enumerate(found) if tokens.reads and tokens.results}
     results = frozenset().union(*(timing.sets for timing in timings)) - {_ACCESSES}
     late = frozenset(apart - carriers.keys())
-    return TimedCode(flow, machine, given, units, names, table, tuple(timings), results, late)
+    behind = frozenset(carrier for carrier in carriers.values() if timings[carrier].latency[1] > 1)
+    return TimedCode(flow, machine, given, units, names, table, tuple(timings), results, late, behind)
 
 
 def _reading(table: Mapping[str, Operation], row: Operation) -> int:
@@ -164,6 +173,7 @@ def _carriers(flow: SassFlow, found: Sequence[_Tokens]) -> dict[int, int]:
     A place has one latency for all that it sets. The later one is of the same block, sets nothing else, and nobody
     before it or in it awaits the counter, so that to be pending from there on is to be pending: if the operands are
     read x cycles after the issue of the first, then max(1, x less the cycles between the two) after that of the later.
+    Between the two are their stalls at least.
     """
     carriers, carried = dict[int, int](), dict[int, frozenset[int]]()
     for block in range(flow.exit):
