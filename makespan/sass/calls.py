@@ -125,6 +125,8 @@ class _Text:
             address = int(instruction.operands[-1], 16)
         except (ValueError, IndexError):
             raise _refused(self._kernel, instruction, "names no address") from None
+        if instruction.name == "CALL" and len(instruction.operands) > 1:
+            raise _refused(self._kernel, instruction, "calls what a register says")
         if address not in self.at:
             raise _refused(self._kernel, instruction, "goes to code outside of the kernel")
         return address

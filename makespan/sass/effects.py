@@ -11,8 +11,7 @@ END = "exit"
 """The target of a conditional branch that ends the warp."""
 
 ENDS = frozenset({"EXIT", "KILL"})
-CALLS = frozenset({"CALL", "RET"})
-_JUMPS = frozenset({"BRA", "BRX", "BSYNC", *ENDS, *CALLS})
+_JUMPS = frozenset({"BRA", "BRX", "BSYNC", "CALL", "RET", *ENDS})
 _KNOWN: dict[str, frozenset[str]] = {
     "BRA": frozenset({"U", "DIV", "INC", "DEC"}),
     "BRX": frozenset({"INC", "DEC"}),
@@ -97,8 +96,7 @@ def _guard(text: str) -> Guard:
 
 
 def _transfer(instruction: Instruction, conditions: int) -> Transfer:
-    if instruction.name in CALLS:
-        return Transfer.INLINED
+    """A call is a branch to its copy of the subroutine, a return, as it is proven, one to behind the call."""
     is_plain = instruction.name != "BRX" and "DIV" not in instruction.modifiers and conditions < 2
     return Transfer.DIRECT if is_plain else Transfer.INDIRECT
 

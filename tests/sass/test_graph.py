@@ -6,6 +6,7 @@ from makespan.errors import InputError, UnsupportedError
 from makespan.flow import Barrier, Launch, Transfer, Warps, reconvergences
 from makespan.flow.barriers import refuse_parted_barriers
 from makespan.program import Program
+from makespan.sass.analysis import loops
 from makespan.sass.graph import SassFlow, flow
 from makespan.sass.module import Address, Instruction, Kernel, Resources
 
@@ -121,7 +122,32 @@ def test_each_call_has_a_copy_of_the_subroutine_behind_it() -> None:
         ("0x60", 7, 10, (4,)),
         ("0x40", 10, 11, (5,)),
     ]
-    assert [found.effects[number].transfer for number in (1, 4, 6)] == [Transfer.INLINED] * 3
+    assert [found.effects[number].transfer for number in (1, 4, 6)] == [Transfer.DIRECT] * 3
+    assert found.is_plain
+
+
+def test_loops_around_and_within_calls_are_bounded_by_the_code() -> None:
+    code = (
+        "MOV R5, RZ",  # 0x0
+        "MOV R4, 0x30",  # 0x10
+        "CALL.REL.NOINC 0x70",  # 0x20
+        "IADD3 R5, R5, 0x1, RZ",  # 0x30
+        "ISETP.GE.U32.AND P0, PT, R5, 0x3, PT",  # 0x40
+        "@!P0 BRA 0x10",  # 0x50
+        "EXIT",  # 0x60
+        "MOV R6, RZ",  # 0x70
+        "IADD3 R6, R6, 0x1, RZ",  # 0x80
+        "ISETP.GE.U32.AND P0, PT, R6, 0x5, PT",  # 0x90
+        "@!P0 BRA 0x80",  # 0xa0
+        "MOV R7, RZ",  # 0xb0
+        "MOV R6, R4",  # 0xc0
+        "RET.REL.NODEC R6, 0x0",  # 0xd0
+    )
+    bounds = {info.label: info.bound for info in loops(kernel(*code))}
+    assert {label: bound and (bound.maximum, bound.exact) for label, bound in bounds.items()} == {
+        "0x10": (3, True),
+        "0x80": (5, True),
+    }
 
 
 @pytest.mark.parametrize("zero", ["IMAD.MOV.U32 R3, RZ, RZ, 0x0", "HFMA2.MMA R3, -RZ, RZ, 0, 0", "MOV R3, RZ"])
@@ -162,6 +188,7 @@ def test_recursion_is_refused() -> None:
         (("BRX.FOO R2, 0x0",), "in a way that is not known"),
         (("CALL.ABS.NOINC 0x0", "EXIT"), "in a way that is not known"),
         (("CALL.REL.NOINC 0x90", "EXIT"), "outside of the kernel"),
+        (("CALL.REL.NOINC R4, 0x10", "EXIT"), "calls what a register says"),
         (("RET.REL.NODEC R2, 0x0",), "returns from the kernel"),
         (("BRA !PT, 0x10", "EXIT"), "condition that never holds"),
         (("WARPSYNC.COLLECTIVE R5, 0x10", "EXIT"), "in a way that is not known"),
