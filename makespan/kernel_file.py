@@ -119,11 +119,15 @@ def _for_gpu(module: "Module", arch: str | None) -> "Module":
     words = sass.assembled(module.text, module.file, arch)
     found = sass.disassembled(words, f"machine code of {source}", source)
     told = {kernel.name: kernel for kernel in module.kernels}
-    return replace(found, kernels=tuple(_telling(kernel, told[kernel.name], arch) for kernel in found.kernels))
+    kernels = (_telling(kernel, told[kernel.name], module.text, arch) for kernel in found.kernels)
+    return replace(found, kernels=tuple(kernels))
 
 
-def _telling(kernel: "sass.Kernel", told: "ptx.Kernel", arch: str) -> "sass.Kernel":
-    """The kernel with what its PTX tells, names of parameters and how it was made, and with how to ask for it again."""
+def _telling(kernel: "sass.Kernel", told: "ptx.Kernel", text: str, arch: str) -> "sass.Kernel":
+    """The kernel with what its PTX tells, and with how to ask for it again.
+
+    These are names of parameters, how it was made, and the text with its comments, which assemblers leave out.
+    """
     from makespan import ptx
 
     parameters, names = kernel.parameters, ptx.parameter_names(told)
@@ -132,7 +136,13 @@ def _telling(kernel: "sass.Kernel", told: "ptx.Kernel", arch: str) -> "sass.Kern
         said = zip(parameters, names, floats, strict=True)
         parameters = tuple(each._replace(name=name, is_float=is_float) for each, name, is_float in said)
     made = "; ".join(str(each) for each in (kernel.compilation, told.compilation) if each is not None)
-    return replace(kernel, source=f"{kernel.source} --arch {arch}", parameters=parameters, compilation=made or None)
+    return replace(
+        kernel,
+        source=f"{kernel.source} --arch {arch}",
+        parameters=parameters,
+        ptx_text=text,
+        compilation=made or None,
+    )
 
 
 def _refuse_compiling(file: str, arch: str | None, keep_ptx: Path | None, named: Naming = str) -> None:

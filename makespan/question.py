@@ -25,6 +25,7 @@ from makespan.kernel_file import Naming
 from makespan.machine import PAPER, GivenRange, Machine, of_architecture
 from makespan.machine.occupancy import Occupancy
 from makespan.program import Program
+from makespan.transfer import transferred
 
 Block: TypeAlias = tuple[tuple[Program, int], ...]
 """The programs of the warps of a block, each with how many warps run it."""
@@ -51,7 +52,7 @@ class Language(Protocol):
     def branches(self, kernel: Any) -> tuple[BranchInfo, ...]:
         """Its conditional branches."""
 
-    def bounds_template(self, kernels: Any, loop_bounds: Any, launch: Launch) -> str:
+    def bounds_template(self, kernels: Any, *, loops: Any) -> str:
         """A bounds file to fill in."""
 
     @property
@@ -244,6 +245,19 @@ def instances(question: KernelQuestion, machine: Machine | None = None) -> tuple
     return launched(question).instances(machine)
 
 
+def bounds_template(question: KernelQuestion, module: Module, kernels: Sequence[Kernel]) -> str:
+    """A bounds file to fill in: a line for each loop of these kernels of a module, `LABEL,?` where no bound is known.
+
+    Raises:
+        InputError: a bound for no loop, or one that another bound or the code contradicts.
+    """
+
+    def loops(kernel: Kernel) -> tuple[LoopInfo, ...]:
+        return LaunchedKernel(question, module, kernel).loops
+
+    return language(module).bounds_template(kernels, loops=loops)
+
+
 def resident(block: Block, blocks: int, machine: Machine) -> Instance:
     """So many blocks on one SM of a machine."""
     return Instance.merged([(program, warps * blocks) for program, warps in block], machine, blocks=blocks)
@@ -283,15 +297,19 @@ class LaunchedKernel:
         return self.language.fitted(self.question.launch, self.kernel)
 
     @cached_property
-    def loop_bounds(self) -> tuple[GivenBound, ...]:
-        """The bounds that are given for this kernel."""
+    def _bounded(self) -> tuple[Flow, tuple[GivenBound, ...]]:
+        """Its control flow, with what PTX tells of the loops of machine code; and the bounds that are given for it."""
+        flow, given = self.flow, self.question.loop_bounds
         with _telling_how_to_keep(self.module):
-            return self.language.bounds_for(self.kernel, self.question.loop_bounds, self.module.kernels)
+            if isinstance(flow, sass.SassFlow) and isinstance(self.module, sass.Module):
+                flow, given = transferred(flow, given, self.launch, self.module.kernels)
+            return flow, self.language.bounds_for(self.kernel, given, self.module.kernels)
 
     @cached_property
     def loops(self) -> tuple[LoopInfo, ...]:
         """Its loops, with their bounds as far as they are known."""
-        return self.language.loops(self.flow, self.loop_bounds, self.launch)
+        flow, given = self._bounded
+        return self.language.loops(flow, given, self.launch)
 
     @property
     def branches(self) -> tuple[BranchInfo, ...]:
@@ -321,7 +339,7 @@ class LaunchedKernel:
         Raises:
             InputError, UnsupportedError: see `ptx.program`.
         """
-        asked = self.question
+        asked, (flow, given) = self.question, self._bounded
         known: dict[str, Any] = {
             "launch": self.launch,
             "take": asked.take,
@@ -329,7 +347,7 @@ class LaunchedKernel:
             "paths": asked.paths,
             "machine": machine or self.default_machine,
             "latencies": asked.latencies,
-            "loop_bounds": self.loop_bounds,
+            "loop_bounds": given,
         }
         if isinstance(self.kernel, ptx.Kernel):
             known |= {
@@ -340,8 +358,8 @@ class LaunchedKernel:
             }
         with _telling_how_to_keep(self.module):
             if self.launch.warps_per_block is None:
-                return ((self.language.program(self.flow, **known), None),)
-            return self.language.programs(self.flow, **known)
+                return ((self.language.program(flow, **known), None),)
+            return self.language.programs(flow, **known)
 
     def instances(self, machine: Machine | None = None) -> tuple[Instance, ...]:
         """See `instances`."""

@@ -135,6 +135,7 @@ def _loop(loop: "LoopInfo") -> dict[str, Any]:
         "bound_source": None if loop.bound is None else loop.bound.source,
         "hint": loop.hint,
         "against": loop.against,
+        **({"origin": loop.origin, "other_bounds": list(map(str, loop.others))} if loop.origin else {}),
     }
 
 
@@ -174,8 +175,10 @@ def _lines(kernel: dict[str, Any]) -> list[str]:
             if loop["bound"] is None
             else f"{'exactly' if loop['exact'] else 'at most'} {loop['bound']} iterations ({loop['bound_source']})"
         ) + (f", but it makes {loop['against']}" if loop["against"] else "")
+        bound += "".join(f", or {other}" for other in loop.get("other_bounds", ()))
         source = f", {loop['source_line']}" if loop["source_line"] else ""
         place = "" if "arch" in kernel else f" at line {loop['line']}"
+        place += f", {loop['origin']}" if "origin" in loop else ""
         lines.append(f"  loop {loop['label']}{place}{source}, depth {loop['depth']}: {bound}")
     for branch in kernel["branches"]:
         controls = f"controls loop {branch['loop']}" if branch["loop"] else "a choice"

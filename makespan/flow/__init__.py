@@ -25,10 +25,11 @@ from makespan.flow.instruction_set import (
     Routine,
     Semantics,
     SourceLine,
+    Told,
     Transfer,
 )
-from makespan.flow.loop_bound import Bound, GivenBound, given_bound, loop_bounds, read_bounds
-from makespan.flow.loop_info import LoopInfo, loop_infos
+from makespan.flow.loop_bound import MAX_ITERATIONS, Bound, GivenBound, given_bound, loop_bounds, read_bounds
+from makespan.flow.loop_info import LoopInfo, fitting, loop_infos
 from makespan.flow.loops import Loop, Nest, nest
 from makespan.flow.operations import about_operations, served
 from makespan.flow.paths import refuse_unbounded
@@ -39,6 +40,7 @@ from makespan.flow.uniformity import decided, said_uniform, uniform_branches
 from makespan.flow.walk import Terrain
 
 __all__ = [
+    "MAX_ITERATIONS",
     "SHARED_REGISTER",
     "SIDES",
     "UNIFORM",
@@ -80,6 +82,7 @@ __all__ = [
     "Terrain",
     "ThreadRegisters",
     "Threads",
+    "Told",
     "TooLongError",
     "Transfer",
     "Warps",
@@ -87,6 +90,7 @@ __all__ = [
     "branch_infos",
     "closure",
     "decided",
+    "fitting",
     "given_bound",
     "influential",
     "launch",

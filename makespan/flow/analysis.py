@@ -62,14 +62,26 @@ class Analysis(Generic[K, F]):
         return loop_info.bounds_for(kernel, given, kernels, self.flow)
 
     def bounds_template(
-        self, kernels: K | Sequence[K], loop_bounds: Sequence[GivenBound] = (), launch: Launch | None = None
+        self,
+        kernels: K | Sequence[K],
+        loop_bounds: Sequence[GivenBound] = (),
+        launch: Launch | None = None,
+        *,
+        loops: Callable[[K], Sequence[LoopInfo]] | None = None,
     ) -> str:
         """A bounds file to fill in: a line for each loop, `LABEL,?` where no bound is known.
+
+        Args:
+            loops: what tells those of a kernel; the default follows from the other arguments.
 
         Raises:
             InputError: see `loops`.
         """
         several = kernels if isinstance(kernels, Sequence) else [kernels]
+
+        def own(kernel: K) -> Sequence[LoopInfo]:
+            return self.loops(kernel, self.bounds_for(kernel, loop_bounds, several), launch)
+
         made = dict.fromkeys(kernel.compilation for kernel in several if kernel.compilation)
         remarks = [f"Labels hold for this {self.name} only: {compilation}" for compilation in made]
-        return loop_info.bounds_template(several, loop_bounds, launch or Launch(), self.flow, remarks)
+        return loop_info.bounds_template(several, loops or own, remarks)

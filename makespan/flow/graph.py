@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from makespan.flow.instruction_set import Effect, Instruction, Routine, Semantics, SourceLine, Transfer
+from makespan.flow.instruction_set import Effect, Instruction, Routine, Semantics, SourceLine, Told, Transfer
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -39,6 +39,7 @@ class Flow:
         effects: what each of them does.
         blocks: which hold every instruction, in text order.
         meetings: where the lanes that part at the end of a block meet, by number of that block, if the code says it.
+        told: what is known of loops from outside, by the block at their head.
         memo: what was found out of it before, such as `runs.Runs` by launch.
 
     Raises:
@@ -51,6 +52,7 @@ class Flow:
     blocks: tuple[Block, ...]
     semantics: Semantics = field(compare=False, repr=False)
     meetings: Mapping[int, int] | None = None
+    told: Mapping[int, Told] = field(default_factory=dict)
     memo: dict[str, object] = field(default_factory=dict, compare=False, repr=False)
 
     def __post_init__(self) -> None:

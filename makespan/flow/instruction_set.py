@@ -141,6 +141,20 @@ class Mark(NamedTuple):
     is_own: bool
 
 
+class Told(NamedTuple):
+    """What is known of a loop from outside of its kernel, such as from the text that was compiled.
+
+    Args:
+        maximum: iterations for each entry; None where no bound is known.
+        source: who says so, or why there is none.
+        origin: the place there, in words; None where it cannot be told.
+    """
+
+    maximum: int | None
+    source: str
+    origin: str | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class InstructionSet:
     """The words and registers that all kernels of a language share.

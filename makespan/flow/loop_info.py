@@ -1,8 +1,9 @@
 """Which bound holds for which loop, and what a report says about a loop.
 
 In this order: the command line, a bounds file, our own comments, the comments of the compiler, inference. A bound that
-is inferred and exact takes the place of one in a comment that it keeps. Whoever says it: a bound that the code
-contradicts is an error, unless the user insists.
+is inferred and exact takes the place of one in a comment that it keeps; one that is told from outside of the kernel
+holds where it is below what is inferred. Whoever says it: a bound that the code contradicts is an error, unless the
+user insists.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -13,7 +14,7 @@ from makespan.errors import InputError, UnsupportedError
 from makespan.flow.graph import Flow
 from makespan.flow.grid import Launch
 from makespan.flow.inference import Proven, inferred
-from makespan.flow.instruction_set import Routine
+from makespan.flow.instruction_set import Routine, Told
 from makespan.flow.loop_bound import Bound, GivenBound
 from makespan.flow.loops import Loop, Nest, nest
 from makespan.flow.notes import noted_bounds
@@ -25,7 +26,8 @@ class LoopInfo(NamedTuple):
     """A loop as a report shows it; `line` is in the kernel, `source_line` is FILE:LINE of what it was compiled from.
 
     `hint` says why the comments in a loop without a bound tell none. `against` says what the code makes of a loop whose
-    bound was trusted although it contradicts that.
+    bound was trusted although it contradicts that. `origin` is the place from which something is told of it, in words,
+    and `others` are the further bounds that are known then.
     """
 
     label: str
@@ -35,6 +37,8 @@ class LoopInfo(NamedTuple):
     depth: int
     hint: str | None = None
     against: str | None = None
+    origin: str | None = None
+    others: tuple[Bound, ...] = ()
 
 
 def loop_infos(
@@ -66,9 +70,26 @@ def loop_infos(
             loop.depth,
             None if n in bounds else hints.get(n),
             against.get(n),
+            *_told_besides(flow, loop, bounds.get(n), proven.get(n)),
         )
         for n, loop in enumerate(nest.loops)
     )
+
+
+def _told_besides(
+    flow: Flow, loop: Loop, bound: Bound | None, proven: Proven | None
+) -> tuple[str | None, tuple[Bound, ...]]:
+    """Where something is told of a loop, and the bounds that are known besides the one that holds."""
+    told = flow.told.get(loop.header)
+    if told is None:
+        return None, ()
+    known = (proven and proven.bound, _bound(told))
+    return told.origin, tuple(other for other in known if other is not None and other != bound)
+
+
+def _bound(told: Told) -> Bound | None:
+    """The bound that is told, if there is one."""
+    return None if told.maximum is None else Bound(told.maximum, exact=False, source=told.source)
 
 
 def _check(label: str, loop: Loop, bound: Bound, disproof: str | None) -> None:
@@ -81,7 +102,7 @@ def _check(label: str, loop: Loop, bound: Bound, disproof: str | None) -> None:
 
 
 def _told(flow: Flow, nest: Nest, proven: Mapping[int, Proven]) -> tuple[dict[int, Bound], dict[int, str]]:
-    """The bounds that comments and inference tell, and why comments do not.
+    """The bounds that comments, inference and what is told from outside tell, and why they do not.
 
     Raises:
         InputError: a comment that is ill-formed.
@@ -93,6 +114,13 @@ def _told(flow: Flow, nest: Nest, proven: Mapping[int, Proven]) -> tuple[dict[in
             hints[number] = noted
         elif number not in found or not found[number].exact or found[number].maximum > noted.maximum:
             found[number] = noted
+    for number, loop in enumerate(nest.loops):
+        told = flow.told.get(loop.header)
+        bound = _bound(told) if told is not None else None
+        if bound is not None and (number not in found or bound.maximum < found[number].maximum):
+            found[number] = bound
+        elif bound is None and told is not None:
+            hints[number] = told.source
     return found, hints
 
 
@@ -128,13 +156,17 @@ def _fitting(kernel: R, given: Iterable[GivenBound], flow: Callable[[R], Flow]) 
     return [g for g in given if names.matching(g)]
 
 
-def bounds_template(
-    kernels: Sequence[R],
-    loop_bounds: Sequence[GivenBound],
-    launch: Launch,
-    flow: Callable[[R], Flow],
-    remarks: Iterable[str] = (),
-) -> str:
+def fitting(flow: Flow, given: Iterable[GivenBound]) -> tuple[GivenBound, ...]:
+    """Those of the bounds that some loop is meant by.
+
+    Raises:
+        UnsupportedError: control flow that has no natural loops.
+    """
+    names = _Names.of(flow, nest(flow))
+    return tuple(one for one in given if names.matching(one))
+
+
+def bounds_template(kernels: Sequence[R], loops: Callable[[R], Sequence[LoopInfo]], remarks: Iterable[str] = ()) -> str:
     """A bounds file to fill in: a line for each loop, `LABEL,?` where no bound is known.
 
     Of several kernels, one whose control flow cannot be followed has a comment that says so.
@@ -149,8 +181,7 @@ def bounds_template(
     ]
     for kernel in kernels:
         try:
-            fitting = bounds_for(kernel, loop_bounds, kernels, flow)
-            infos = loop_infos(found := flow(kernel), nest(found), fitting, launch)
+            infos = loops(kernel)
         except UnsupportedError as refusal:
             if len(kernels) == 1:
                 raise
@@ -164,9 +195,11 @@ def bounds_template(
 
 def template_lines(info: LoopInfo, kernel: Routine, *, with_name: bool = False) -> tuple[str, str]:
     """The two lines of a bounds file for one loop: where it is, and its bound or `?`."""
-    source = f", source {info.source_line}" if info.source_line else ""
+    source = f", {info.origin}" if info.origin else ""
+    source += f", source {info.source_line}" if info.source_line else ""
     known = f", {info.bound}" if info.bound else ""
     known = known or (f"; {info.hint}" if info.hint else "")
+    known += "".join(f", or {other}" for other in info.others)
     count = "?" if info.bound is None else f"{'==' * info.bound.exact}{info.bound.maximum}"
     return (
         f"# {kernel.file}:{info.line}{source}, depth {info.depth}{known}",

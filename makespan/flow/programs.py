@@ -182,7 +182,7 @@ class Warps:
         for loop, info in zip(terrain.nest.loops, terrain.infos, strict=True):
             if loop.header in visited and info.bound is not None:
                 yield _about_loop(info)
-        if any(info.bound and info.bound.source.startswith("comment") for info in terrain.infos):
+        if any("(comment at " in str(info.bound) for info in terrain.infos):
             yield "a comment bounds the innermost loop around it: in a nest of loops, all are marked or none"
         if said := str(self.launch):
             yield f"launch: {said}"
