@@ -157,7 +157,10 @@ def _loop(loop: "LoopInfo") -> dict[str, Any]:
         "depth": loop.depth,
         "bound": None if bound is None else bound.maximum,
         "exact": None if bound is None else bound.exact,
-        "bound_source": None if bound is None else visible(bound.source),
+        "bound_source": None
+        if bound is None
+        else visible("".join([bound.source, *(f", or {b}" for b in loop.others)])),
+        "origin": None if loop.origin is None else visible(loop.origin),
     }
 
 
