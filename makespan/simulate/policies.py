@@ -22,7 +22,13 @@ from makespan.simulate.floor import Floor, Held
 
 
 class Policy:
-    """Picks who issues next; the cycles come in order, each begun once."""
+    """Picks who issues next; the cycles come in order, each begun once.
+
+    Args:
+        watches: whether it has to be told of cycles, too, in which none of its warps finds a port.
+    """
+
+    watches = False
 
     def begin(self, cycle: int, waiting: Iterable[int]) -> None:
         """A cycle begins in which these warps are ready, whether they find a port or not."""
@@ -95,6 +101,8 @@ class TwoLevel(Policy):
 
     Source: Narasiman et al., MICRO 2011.
     """
+
+    watches = True
 
     def __init__(self, group_size: int, warps: Sequence[int]) -> None:
         self._group = {warp: number // group_size for number, warp in enumerate(warps)}
@@ -215,18 +223,23 @@ class _Run:
 
     def picks(self, cycle: int) -> Iterator[int]:
         """The warps that issue in this cycle, in the order in which they are picked."""
-        ready, fits = self.floor.ready, self.floor.fits
-        kinds = defaultdict[int, list[int]](list)
-        for kind in ready:
-            kinds[kind % self._parts].append(kind)
-        for part, own in kinds.items():
-            self._policies[part].begin(cycle, chain.from_iterable(ready[kind] for kind in own))
-        line = [part for part in self._line if part in kinds]
+        ready, fits, parts = self.floor.ready, self.floor.fits, self._parts
+        fitting = defaultdict[int, list[int]](list)
+        if self.floor.fitting() is not None:  # most cycles end here, where a port is held for long
+            for kind in ready:
+                if fits(kind):
+                    fitting[kind % parts].append(kind)
+        for part, policy in enumerate(self._policies):
+            if part in fitting or policy.watches:
+                waiting = (ready[kind] for kind in ready if kind % parts == part)
+                policy.begin(cycle, chain.from_iterable(waiting))
+        line = [part for part in self._line if part in fitting]
         while line:
             served = []
             for part in line:
-                able = sorted(warp for kind in kinds[part] if kind in ready and fits(kind) for warp in ready[kind])
-                if able:
+                own = [kind for kind in fitting[part] if kind in ready and fits(kind)]
+                if own:
+                    able = sorted(chain.from_iterable(ready[kind] for kind in own))
                     yield self._issue(cycle, self._policies[part].pick(able))
                     served.append(part)
             line = served  # who is not able does not become so in this cycle
