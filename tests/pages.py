@@ -11,12 +11,13 @@ from typing import Any
 
 from makespan.bounds import least_possible, pessimistic
 from makespan.engines import solve
-from makespan.flow import Bound, LoopInfo
+from makespan.flow import Bound, LoopInfo, SourceLine
 from makespan.instance import Instance
 from makespan.machine import Latency, Machine, UnitClass
 from makespan.program import Origin, Program
 from makespan.report.html import Command, Context, Input, page_data, render
 from makespan.result import Bounds, Result, Upper
+from makespan.sass import Address, Instruction, Kernel, Resources
 from makespan.schedule import Schedule
 from makespan.simulate import POLICIES, Choices, run
 from makespan.study.policy_gap import PolicyGap, enclosing
@@ -138,15 +139,17 @@ def slow() -> PolicyGap:
 def page_about(text: str) -> dict[str, Any]:
     """A page in which everything that comes from outside is this text."""
     machine = Machine(text, (UnitClass("C", 1), UnitClass("L", 1)), caveats=(text,))
-    origins = (Origin(text, 1, text, text),) * 2
+    origins = (Origin(text, 1, text, f"{text}:1"),) * 2
     program = Program(Program.chain("CL").places, origins=origins, assumptions=(text,))
     instance = Instance.of(program, 2, machine)
     witness = Schedule.of_chains(instance, [(0,), (0, 1), (1,)])
     result = Result(instance, Bounds(3, 3), witness, Upper.SEARCH, 4, Bounds(3, 3), "auto", 0.5, (text,))
+    code = Instruction(Address(1), "NOP", ptx=SourceLine(text, 1))
     context = Context(
         text,
         Choices(),
-        inputs=(Input("source", text, b"x"),),
+        inputs=(Input("source", text, text.encode("utf-8", "surrogatepass")),),
+        kernel=Kernel(text, text, text, 86, (code,), Resources(1), ptx_text=text),
         commands=(Command("Again:", text),),
         loops=(LoopInfo(text, 3, text, Bound(2, exact=True, source=text), 1),),
     )

@@ -36,7 +36,7 @@ from makespan.study.policy_gap import enclosing, runs
 from makespan.text_file import read_bytes
 
 if TYPE_CHECKING:
-    from makespan.flow import LoopInfo
+    from makespan.question import LaunchedKernel
     from makespan.verify import Verdict
 
 _EVIDENCE = "evidence.json"
@@ -77,13 +77,15 @@ def command(
     inputs = tuple(_inputs(source))
     with within(time_limit) as reading:
         question, others = _questions(source, curve)
+        launched = _launched(source)
         known = Context(
             name=str(source["source"] or "an instruction string"),
             choices=Choices(),
             inputs=inputs,
             commands=tuple(_commands(context, bundle or Path(_EVIDENCE))),
             machine=_machine_file(source, question.instance),
-            loops=_loops(source),
+            kernel=None if launched is None else launched.kernel,
+            loops=None if launched is None else launched.loops,
         )
     if tuple(_inputs(source)) != inputs:
         raise InputError("a file changed while it was read: run this again")
@@ -158,14 +160,14 @@ def _read(what: str, path: Path) -> Input:
     return Input(what, str(path), read_bytes(path, what, MAX_FILE_BYTES))
 
 
-def _loops(source: dict[str, Any]) -> "tuple[LoopInfo, ...] | None":
-    """The loops of the kernel with their bounds; None where the source is no kernel."""
+def _launched(source: dict[str, Any]) -> "LaunchedKernel | None":
+    """The kernel that is asked about; None where the source is none."""
     if source["source"] is None or not is_kernel(source["source"]):
         return None
     from makespan.question import launched
 
     about = {name: value for name, value in source.items() if name not in _NOT_OF_KERNELS}
-    return launched(kernel_question(**about)).loops
+    return launched(kernel_question(**about))
 
 
 def _machine_file(source: dict[str, Any], instance: Instance) -> MachineFile | None:

@@ -12,8 +12,9 @@ from makespan.report.html.chart import Rows, Traced, chart, occupancy, per_warp,
 from makespan.report.html.visible import visible
 from makespan.report.result import text
 from makespan.report.result.document import document
-from makespan.report.schedule.activity import Bar, Wait, bars, full, gaps, holds, split, waits
-from makespan.report.schedule.costs import Cost, costs
+from makespan.report.schedule.activity import Wait, bars, full, gaps, holds, split, waits
+from makespan.report.schedule.cost_table import CostRow, CostTable, cost_table
+from makespan.report.schedule.costs import Cost
 from makespan.report.schedule.explanation import explain, explanation_document
 from makespan.report.schedule.explanation import words as sentence
 from makespan.report.schedule.timeline import timeline
@@ -27,11 +28,14 @@ from makespan.verify import digest
 from makespan.wording import pessimistic_name, pessimistic_words
 
 if TYPE_CHECKING:
+    from makespan import ptx, sass
     from makespan.flow import LoopInfo
     from makespan.verify import Verdict
 
 SCHEMA = "makespan.page/1"
 MOST_TABLE_ROWS = 256
+MOST_INSTRUCTIONS = 1000
+_MOST_OF_A_LINE = 200
 _COLUMNS_OF_LETTERS = 120
 
 
@@ -60,7 +64,8 @@ class Context:
         inputs: everything that was read.
         commands: how to do all this again.
         machine: the file of the machine; None where its numbers come from elsewhere.
-        loops: the loops of the kernel; None where the source is no kernel.
+        kernel: None where the source is no kernel.
+        loops: those of the kernel; None where there is none.
         curve: results for several numbers of warps, in increasing order; None where not asked for.
         missing: numbers of warps that were asked for, too, but whose results were not computed.
         verdict: of the independent checker; None where not asked for.
@@ -71,6 +76,7 @@ class Context:
     inputs: tuple[Input, ...] = ()
     commands: tuple[Command, ...] = ()
     machine: MachineFile | None = None
+    kernel: "ptx.Kernel | sass.Kernel | None" = None
     loops: "tuple[LoopInfo, ...] | None" = None
     curve: tuple[Result, ...] | None = None
     missing: tuple[int, ...] = ()
@@ -90,6 +96,7 @@ def page_data(gap: PolicyGap, context: Context, evidence: str) -> dict[str, Any]
     instance, witness = result.instance, result.witness
     traced, between = _traced(instance, witness)
     explained, name = explain(instance, witness), pessimistic_name(instance.machine, runs_ahead=instance.runs_ahead)
+    costs = cost_table(instance, traced.bars, between, context.kernel, _texts(context.inputs))
     content: dict[str, Any] = {
         "schema": SCHEMA,
         "name": visible(context.name),
@@ -107,7 +114,7 @@ def page_data(gap: PolicyGap, context: Context, evidence: str) -> dict[str, Any]
         "machine": _machine(instance, context.machine),
         "occupancy": occupancy(instance, witness.makespan, traced.bars, holds(instance, witness, traced.bars)),
         "warps": _warps(instance, traced.rows),
-        "costs": _costs(instance, traced.bars, between),
+        "costs": None if costs is None else _costs(costs),
         "curve": None if context.curve is None else list(map(_point, context.curve)),
         "curve_missing": list(context.missing),
         "letters": timeline(instance, witness, width=_COLUMNS_OF_LETTERS),
@@ -214,34 +221,49 @@ def _warps(instance: Instance, rows: Rows) -> dict[str, Any]:
     return {"listed": listed, "left_out": instance.warps - len(listed), "more": more}
 
 
-def _costs(instance: Instance, bars: Sequence[Bar], waits: Sequence[Wait]) -> dict[str, Any] | None:
-    """By instruction in the order of the text, and by source line, most cycles first; None where nothing has a line."""
-    if not all(group.program.origins for group in instance.groups):
-        return None
-    by_instruction = costs(instance, bars, waits, lambda origin: origin)
-    by_source = costs(instance, bars, waits, lambda origin: origin.source)
-    lines = sorted(by_instruction, key=lambda origin: (origin.file, origin.line, origin.text))
-    sources = sorted(by_source, key=lambda source: (-by_source[source].cycles, source))
+def _costs(table: CostTable) -> dict[str, Any]:
+    """Of instructions that cost least, some may be left out; `file` is that of all lines of the source."""
+    hot = sorted(range(len(table.instructions)), key=lambda at: -table.instructions[at].cost.cycles)
+    listed = sorted(hot[:MOST_INSTRUCTIONS])
+    numbered = {at: number for number, at in enumerate(listed)}
+    files = {row.source.place.rpartition(":")[0] for row in table.sources if row.source.place}
     return {
-        "cycles": sum(cost.cycles for cost in by_instruction.values()),
-        "instructions": [
+        "total": _cost(table.total),
+        "file": visible(files.pop()) if len(files) == 1 else None,
+        "instructions": [_instruction(table.instructions[at]) for at in listed],
+        "left_out": len(table.instructions) - len(listed),
+        "sources": [
             {
-                "line": str(origin.line),
-                "text": visible(origin.text),
-                "source": visible(origin.source),
-                **_cost(by_instruction[origin]),
+                "source": visible(row.source.place),
+                "text": visible(row.source.text, _MOST_OF_A_LINE),
+                "instructions": [numbered[at] for at in row.instructions if at in numbered],
+                **_cost(row.cost),
             }
-            for origin in lines[:MOST_TABLE_ROWS]
+            for row in table.sources[:MOST_INSTRUCTIONS]
         ],
-        "left_out": max(0, len(lines) - MOST_TABLE_ROWS),
-        "sources": [{"source": visible(source), **_cost(by_source[source])} for source in sources[:MOST_TABLE_ROWS]]
-        if any(sources)
-        else [],
+    }
+
+
+def _instruction(row: CostRow) -> dict[str, Any]:
+    return {
+        "line": visible(row.instruction.place),
+        "text": visible(row.instruction.text, _MOST_OF_A_LINE),
+        "control": row.control,
+        "ptx": row.ptx.place,
+        "ptx_text": visible(row.ptx.text, _MOST_OF_A_LINE),
+        "source": visible(row.source.place),
+        "source_text": visible(row.source.text, _MOST_OF_A_LINE),
+        **_cost(row.cost),
     }
 
 
 def _cost(cost: Cost) -> dict[str, int]:
     return {**cost._asdict(), "cycles": cost.cycles}
+
+
+def _texts(inputs: Sequence[Input]) -> dict[str, list[str]]:
+    """The lines of what was read."""
+    return {each.name: each.content.decode("utf-8", "replace").split("\n") for each in inputs}
 
 
 def _point(result: Result) -> dict[str, Any]:

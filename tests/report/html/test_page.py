@@ -20,15 +20,17 @@ from makespan import cli
 from makespan.bounds import any_units
 from makespan.cli.source import instances
 from makespan.engines import solve
+from makespan.flow import SourceLine
 from makespan.instance import Instance
 from makespan.machine import Machine
 from makespan.program import Origin, Place, Program
-from makespan.report.html import marks, page_data, render
+from makespan.report.html import Context, Input, marks, page_data, render
 from makespan.report.html.chart import Traced, chart, occupancy, per_warp, stretches
 from makespan.report.html.columns import column
 from makespan.report.html.visible import visible
 from makespan.report.result.document import document
 from makespan.report.schedule.activity import bars, full, gaps, holds, split, waits
+from makespan.sass import Address, Instruction, Kernel, Resources
 from makespan.schedule import Schedule
 from makespan.simulate import POLICIES, run
 from makespan.simulate.statistics import statistics
@@ -438,7 +440,7 @@ def test_a_file_that_changes_meanwhile_is_refused(shell: Shell, monkeypatch: pyt
         return found
 
     monkeypatch.setattr("makespan.cli.report.instances", changing)
-    monkeypatch.setattr("makespan.cli.report._loops", lambda source: None)
+    monkeypatch.setattr("makespan.cli.report._launched", lambda source: None)
     code, _, err = shell("makespan report divergent.ptx --warps 2 -o p.html")
     assert (code, err) == (2, "makespan: a file changed while it was read: run this again\n")
 
@@ -471,22 +473,57 @@ def test_points_of_the_curve_that_an_interrupt_left_out_are_named() -> None:
     assert render(page).count("not computed</td><td>interrupted") == 2
 
 
-def data_of(instance: Instance) -> dict[str, Any]:
+def data_of(instance: Instance, context: Context = CONTEXT) -> dict[str, Any]:
     runs = {policy: run(instance, policy) for policy in POLICIES}
-    return page_data(enclosing(solve(instance), runs), CONTEXT, EVIDENCE)
+    return page_data(enclosing(solve(instance), runs), context, EVIDENCE)
 
 
 def test_every_cycle_of_a_warp_is_in_the_costs_of_one_line() -> None:
     places = (Place("C", (1,)), Place("L", (2,)), Place("C", (3,)))
-    origins = (Origin("k.ptx", 7, "add", "k.cu:3"), Origin("k.ptx", 9, "ld"), Origin("k.ptx", 10, "sub", "k.cu:3"))
-    content = data_of(Instance.of(Program(places, origins=origins), 2))
+    origins = (Origin("k.ptx", 7, "add", "k.cu:2"), Origin("k.ptx", 9, "ld"), Origin("k.ptx", 10, "sub", "k.cu:2"))
+    source = Input("source", "k.cu", b"\nx = y;\r\n")
+    content = data_of(Instance.of(Program(places, origins=origins), 2), replace(CONTEXT, inputs=(source,)))
     told = content["costs"]
     assert [(row["line"], row["text"], row["issued"]) for row in told["instructions"]] == [
         ("7", "add", 2), ("9", "ld", 2), ("10", "sub", 2)
     ]  # fmt: skip
-    assert [(row["source"], row["issued"]) for row in told["sources"]] == [("k.cu:3", 4), ("", 2)]
-    assert sum(row["cycles"] for row in told["sources"]) == told["cycles"]
-    assert told["cycles"] == sum(row["finish_cycle"] for row in content["warps"]["listed"])
-    section = read(render(content)).one("costs").words
-    assert all(word in section for word in ("k.cu:3", "not known", "sub"))
+    assert [(row["source"], row["text"], row["issued"], row["instructions"]) for row in told["sources"]] == [
+        ("k.cu:2", "x = y;", 4, [0, 2]), ("", "", 2, [1])
+    ]  # fmt: skip
+    assert sum(row["cycles"] for row in told["sources"]) == told["total"]["cycles"]
+    assert told["total"]["cycles"] == sum(row["finish_cycle"] for row in content["warps"]["listed"])
+    section = read(render(content)).one("costs")
+    by_line, by_instruction = section.all("table")
+    assert [row.inside[0].words for row in by_line.all("tr")] == ["Line", "2", "7", "10", "not known", "9"]
+    assert [[cell.words for cell in row.inside[:5]] for row in by_instruction.all("tr")][1:] == [
+        ["7", "3", "42.9 %", "add", "2 x = y;"],
+        ["9", "2", "28.6 %", "ld", ""],
+        ["10", "2", "28.6 %", "sub", "2 x = y;"],
+    ]
+    assert "For a port" in by_line.words
+    assert not any(left_out in section.words for left_out in ("At a barrier", "Control bits", "PTX"))
     assert data_of(Instance.of("CL", 2))["costs"] is None
+
+
+def test_machine_code_stands_beside_its_ptx_and_control_bits() -> None:
+    ptx = SourceLine("PTX of k.cubin", 2)
+    code = Instruction(Address(0), "MOV", word=5 << 105, ptx=ptx), Instruction(Address(16), "EXIT", ptx=ptx)
+    kernel = Kernel("k", "k.cubin", "k.cubin", 86, code, Resources(1), ptx_text="\n\tmov\t%r1;\n")
+    origins = [Origin("k.cubin", each.address, str(each)) for each in code]
+    told = data_of(Instance.of(Program.chain("CL", origins=origins), 2), replace(CONTEXT, kernel=kernel))
+    rows = read(render(told)).one("costs").all("tr")[1:]
+    assert [[cell.words for cell in (row.inside[0], *row.inside[3:6])] for row in rows] == [
+        ["0x0", "MOV;", "2 mov %r1;", "B------:R0:W0:Y:S05"], ["0x10", "EXIT;", "", "B------:R0:W0:Y:S00"]
+    ]  # fmt: skip
+
+
+def test_instructions_that_cost_least_are_left_out_of_a_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("makespan.report.html.data.MOST_INSTRUCTIONS", 2)
+    origins = [Origin("k.ptx", line, "op", f"k.cu:{line}") for line in range(4)]
+    told = data_of(Instance.of(Program.chain("CLCL", origins=origins), 3))["costs"]
+    kept = [row["line"] for row in told["instructions"]]
+    assert (told["left_out"], kept) == (2, sorted(kept))
+    assert [row["source"] for row in told["sources"]] == [
+        f"k.cu:{told['instructions'][at]['line']}" for row in told["sources"] for at in row["instructions"]
+    ]
+    assert sum(row["cycles"] for row in told["instructions"]) * 2 >= told["total"]["cycles"]

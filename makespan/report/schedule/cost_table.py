@@ -1,0 +1,130 @@
+"""What a kernel costs in a schedule as tables: by line of its source, and by instruction beside PTX and source."""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from makespan.instance import Instance
+from makespan.program import Origin
+from makespan.report.schedule.activity import Bar, Wait
+from makespan.report.schedule.costs import Cost, costs
+
+if TYPE_CHECKING:
+    from makespan import ptx, sass
+
+_NUMBER = re.compile("[0-9]{1,9}")
+
+Texts = Mapping[str, Sequence[str]]
+"""The lines of files of source by their names."""
+
+
+class Line(NamedTuple):
+    """A line of a text, such as `k.cu:7`, and what stands there; nothing where nobody tells."""
+
+    place: str = ""
+    text: str = ""
+
+
+class CostRow(NamedTuple):
+    """An instruction.
+
+    Args:
+        instruction: at its line of PTX, or its address in machine code.
+        control: its control bits; nothing for PTX.
+        ptx: where in the PTX machine code comes from.
+        source: where in the source.
+    """
+
+    instruction: Line
+    control: str
+    ptx: Line
+    source: Line
+    cost: Cost
+
+
+class SourceRow(NamedTuple):
+    """A line of the source, `Line()` for all that comes from none, and which rows of instructions come from it."""
+
+    source: Line
+    cost: Cost
+    instructions: tuple[int, ...]
+
+
+class CostTable(NamedTuple):
+    """Every instruction that warps may execute, in the order of the text, and every line, most cycles first."""
+
+    instructions: tuple[CostRow, ...]
+    sources: tuple[SourceRow, ...]
+    total: Cost
+
+
+def cost_table(
+    instance: Instance,
+    bars: Iterable[Bar],
+    waits: Iterable[Wait],
+    kernel: "ptx.Kernel | sass.Kernel | None" = None,
+    texts: Texts | None = None,
+) -> CostTable | None:
+    """The cost of every instruction beside what it was compiled from; None where nothing has a line.
+
+    Args:
+        bars, waits: as of `costs`.
+        kernel: of which the programs are; of machine code it tells control bits and PTX.
+        texts: what is known of the source.
+    """
+    if not all(group.program.origins for group in instance.groups):
+        return None
+    known, beside = texts or {}, _beside(kernel)
+    by_origin = costs(instance, bars, waits, lambda origin: origin)
+    origins = sorted({origin for group in instance.groups for origin in group.program.origins})
+    rows = tuple(
+        CostRow(
+            Line(str(origin.line), origin.text),
+            *beside.get(origin.line, ("", Line())),
+            _source(origin, known),
+            by_origin.get(origin, Cost()),
+        )
+        for origin in origins
+    )
+    return CostTable(rows, tuple(_by_source(rows)), _sum(row.cost for row in rows))
+
+
+def _by_source(rows: Sequence[CostRow]) -> list[SourceRow]:
+    """None where no instruction has a line of the source."""
+    of_source: defaultdict[Line, list[int]] = defaultdict(list)
+    for number, row in enumerate(rows):
+        of_source[row.source].append(number)
+    if of_source.keys() == {Line()}:
+        return []
+    found = (SourceRow(line, _sum(rows[at].cost for at in those), tuple(those)) for line, those in of_source.items())
+    return sorted(found, key=lambda row: -row.cost.cycles)
+
+
+def _beside(kernel: "ptx.Kernel | sass.Kernel | None") -> Mapping[int, tuple[str, Line]]:
+    """Control bits and PTX of machine code, by address."""
+    from makespan import sass
+
+    if not isinstance(kernel, sass.Kernel):
+        return {}
+    lines = (kernel.ptx_text or "").split("\n")
+    return {
+        each.address: (
+            str(each.control),
+            Line() if each.ptx is None else Line(str(each.ptx.line), _at(lines, each.ptx.line)),
+        )
+        for each in kernel.code
+    }
+
+
+def _source(origin: Origin, texts: Texts) -> Line:
+    file, _, line = origin.source.rpartition(":")
+    return Line(origin.source, _at(texts.get(file, ()), int(line)) if _NUMBER.fullmatch(line) else "")
+
+
+def _at(lines: Sequence[str], number: int) -> str:
+    return " ".join(lines[number - 1].split()) if 0 < number <= len(lines) else ""
+
+
+def _sum(of: Iterable[Cost]) -> Cost:
+    return Cost(*map(sum, zip(*of, strict=True)))
