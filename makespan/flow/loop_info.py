@@ -98,6 +98,8 @@ def _check(label: str, loop: Loop, bound: Bound, disproof: str | None) -> None:
         raise InputError(f"{bound.source}: loop {label} runs its body before it tests, so its bound is at least 1")
     if disproof is not None:
         leave = "" if bound.source.startswith("comment") else " or leave it out (solve --trust-bounds would believe it)"
+        if bound.source.startswith("transferred"):
+            leave = f", or give --loop-bound '{label}=N' for this copy"
         raise InputError(f"loop {label}: {bound}, but it makes {disproof}; correct the bound{leave}")
 
 
