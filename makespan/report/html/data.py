@@ -156,10 +156,11 @@ def _verification(verdict: "Verdict") -> dict[str, Any]:
 
 
 def _loop(loop: "LoopInfo") -> dict[str, Any]:
+    """A loop of machine code has no line: its label is its address."""
     bound = loop.bound
     return {
         "label": visible(loop.label),
-        "line": loop.line,
+        "line": None if str(loop.line) == loop.label else loop.line,
         "source_line": None if loop.source_line is None else visible(str(loop.source_line)),
         "depth": loop.depth,
         "bound": None if bound is None else bound.maximum,

@@ -217,6 +217,7 @@
     paper.font = "11px system-ui, sans-serif";
     left = Math.ceil(Math.max(...rows.map((each) => paper.measureText(each.name).width), 20)) + 14;
     const area = width - left - 1, perPixel = (shown.to - shown.from) / area;
+    if (area < 1) return;  // nobody sees it
     const colours = palette();
     drawLines(area, height);
     for (const place of laidOut) {
@@ -370,7 +371,7 @@
       const warp = each.who[at], origin = origins[group[warp]].get(each.place[at]);
       lines[0] += `, place ${each.place[at]}`;
       if (page.instance.blocks > 1) lines[0] += `, block ${block[warp]}`;
-      if (origin) lines.push(`PTX ${origin.at}  ${origin.text}`);
+      if (origin) lines.push(`${origin.at}  ${origin.text}`);
       if (origin && origin.source) lines.push(`source ${origin.source}`);
     }
     return lines.join("\n");

@@ -106,8 +106,35 @@ def test_a_browser_shows_the_numbers_and_the_words_of_every_cycle(
             if at is not None and at[1] > 1:
                 assert said.endswith(f" (cycles {at[0]} to {at[0] + at[1] - 1})")
             if at is not None and at[2] == "issues":
-                assert f"place {at[4]}\nPTX k.ptx:{5 + (at[4] or 0)}  op{at[4]}\nsource k.cu:{at[4]}" in said
+                assert f"place {at[4]}\nk.ptx:{5 + (at[4] or 0)}  op{at[4]}\nsource k.cu:{at[4]}" in said
             tab.key("ArrowDown")
+    assert tab.complaints() == []
+
+
+def test_a_chart_that_is_hidden_does_not_keep_the_browser_busy(tab: browser.Tab, opened: Callable[[str], None]) -> None:
+    opened(render(page_data(slow(), CONTEXT, EVIDENCE)))
+    tab.run("(e => e.style.display = 'none')(document.getElementById('schedule'))")
+    tab.run("document.getElementById('controls').dispatchEvent(new Event('change', {bubbles: true}))")
+    tab.resize(700, 500)
+    assert tab.complaints() == []
+    tab.run("(e => e.style.display = '')(document.getElementById('schedule'))")
+    assert _box(tab)[2] > 0
+
+
+def test_a_browser_unfolds_the_instructions_of_a_line(tab: browser.Tab, opened: Callable[[str], None]) -> None:
+    opened(render(page_data(slow(), CONTEXT, EVIDENCE)))
+
+    def shown() -> list[str]:
+        return list(
+            tab.run(
+                "[...document.querySelectorAll('.of')].filter(e => e.offsetHeight).map(e => e.cells[0].textContent)"
+            )
+        )
+
+    assert shown() == []
+    tab.run("document.querySelectorAll('.folds label')[1].click()")
+    at = page_data(slow(), CONTEXT, EVIDENCE)["costs"]
+    assert shown() == [at["instructions"][number]["line"] for number in at["sources"][1]["instructions"]]
     assert tab.complaints() == []
 
 
