@@ -76,13 +76,15 @@ def test_a_free_port_and_a_ready_warp_mean_that_an_issue_slot_is_missing() -> No
 @settings(deadline=None)
 def test_every_warp_does_in_every_cycle_what_the_definition_says(case: Case) -> None:
     issued, between = everything(case)
-    told: dict[tuple[int, int], tuple[str, str]] = {(bar.first_cycle, bar.warp): (ISSUES, bar.unit) for bar in issued}
+    told: dict[tuple[int, int], tuple[str, str, int]] = {
+        (bar.first_cycle, bar.warp): (ISSUES, bar.unit, bar.place) for bar in issued
+    }
     for wait in between:
         for cycle in range(wait.first_cycle, wait.first_cycle + wait.cycles):
             assert (cycle, wait.warp) not in told
-            told[cycle, wait.warp] = wait.why, wait.unit
+            told[cycle, wait.warp] = wait.why, wait.unit, wait.place
     happens = list(enumerate(cycle_by_cycle(*case)))
-    assert told == {(at, warp): what for at, cycle in happens for warp, what in cycle.doing.items()}
+    assert told == {(at, warp): (*what, cycle.at[warp]) for at, cycle in happens for warp, what in cycle.doing.items()}
     causes = {
         (wait.first_cycle + n, wait.warp): wait.cause
         for wait in between

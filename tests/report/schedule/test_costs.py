@@ -1,18 +1,17 @@
 """What instructions cost, and the lines that they come from."""
 
 from collections import Counter
-from dataclasses import replace
 
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from makespan.instance import Group, Instance
+from makespan.instance import Instance
 from makespan.machine import Machine, UnitClass
 from makespan.program import Origin, Place, Program, Timing
-from makespan.report.schedule.activity import Why, bars, full, split, waits
+from makespan.report.schedule.activity import Bar, Wait, Why, bars, full, split, waits
 from makespan.report.schedule.costs import Cost, costs
 from makespan.schedule import Schedule
 from makespan.simulate import replay
-from tests.report.schedule.cases import ISSUES, Case, cases, cycle_by_cycle
 
 
 def by_line(instance: Instance, schedule: Schedule) -> dict[int, Cost]:
@@ -21,36 +20,40 @@ def by_line(instance: Instance, schedule: Schedule) -> dict[int, Cost]:
     return costs(instance, issued, between, lambda origin: origin.line)
 
 
-def with_lines(instance: Instance) -> Instance:
-    """Every place of every program on a line of its own: 1000 for each program, and its number."""
-    return replace(
-        instance,
-        groups=tuple(
-            Group(replace(program, origins=tuple(Origin("k", 1000 * at + n) for n in range(program.end))), warps)
-            for at, (program, warps) in enumerate((group.program, group.warps) for group in instance.groups)
-        ),
-    )
+TWO = Instance.merged(
+    [
+        (Program.chain("CLC", origins=[Origin("k", 10), Origin("k", 11), Origin("k", 11)]), 2),
+        (Program.chain("CC", origins=[Origin("k", 20), Origin("k", 10)]), 1),
+    ]
+)
+"""Warps 0 and 1 of three instructions, and warp 2 of two."""
+WARPS_AND_PLACES = st.sampled_from([(warp, place) for warp, end in ((0, 3), (1, 3), (2, 2)) for place in range(end)])
+BARS = st.builds(lambda where: Bar(0, 1, where[0], where[1], "C", 0, 1), WARPS_AND_PLACES)
+WAITS = st.builds(
+    lambda cycles, where, why, cause: Wait(
+        0, cycles, where[0], "C", why, where[1], {Why.RESULT: cause, Why.RESOURCE: "r"}.get(why)
+    ),
+    st.integers(1, 9),
+    WARPS_AND_PLACES,
+    st.sampled_from([why for why in Why if why is not Why.NOBODY]),
+    st.sampled_from([None, 0, 1]),
+)
 
 
-@given(cases())
+@given(st.lists(BARS, max_size=9), st.lists(WAITS, max_size=9))
 @settings(deadline=None)
-def test_every_cycle_of_a_warp_is_a_cost_of_one_instruction_as_the_definition_says(case: Case) -> None:
-    instance, schedule = with_lines(case[0]), case[1]
-    names = {ISSUES: "issued"} | {why: str(why) for why in Why}
-    happens: Counter[tuple[int, str]] = Counter()
-    group = instance.group_of_warp()
-    for cycle in cycle_by_cycle(instance, schedule):
-        for warp, (what, _) in cycle.doing.items():
-            line = 1000 * group[warp]
-            happens[line + cycle.at[warp], names[what]] += 1
-            if what == Why.RESULT:
-                happens[line + int(cycle.causes[warp]), "awaited"] += 1
-    found = by_line(instance, schedule)
+def test_every_cycle_of_a_warp_is_a_cost_of_one_instruction(issued: list[Bar], between: list[Wait]) -> None:
+    """Which bars and waits there are, and at which places, is tested where they are made."""
+    lines = (10, 11, 11), (10, 11, 11), (20, 10)
+    happens = Counter((lines[bar.warp][bar.place], "issued") for bar in issued)
+    for wait in between:
+        happens[lines[wait.warp][wait.place], str(wait.why)] += wait.cycles
+        if isinstance(wait.cause, int):
+            happens[lines[wait.warp][wait.cause], "awaited"] += wait.cycles
+    found = costs(TWO, issued, between, lambda origin: origin.line)
     told = {(line, name): cycles for line, cost in found.items() for name, cycles in cost._asdict().items() if cycles}
     assert told == happens
-    assert sum(cost.cycles for cost in found.values()) == sum(
-        len(cycle.doing) for cycle in cycle_by_cycle(instance, schedule)
-    )
+    assert sum(cost.cycles for cost in found.values()) == len(issued) + sum(wait.cycles for wait in between)
 
 
 def test_a_load_is_awaited_by_the_instruction_that_uses_it() -> None:
