@@ -5,7 +5,7 @@ from itertools import accumulate
 
 from makespan.errors import UnsupportedError
 from makespan.flow.automaton import Automaton
-from makespan.flow.divergence import Reconvergence, parted
+from makespan.flow.divergence import Reconvergence, closure
 from makespan.flow.graph import Flow
 from makespan.flow.grid import Launch
 from makespan.flow.instruction_set import Barrier
@@ -64,24 +64,32 @@ def refuse_inexpressible(flow: Flow, blocks: Iterable[int], launch: Launch) -> N
 def refuse_parted_barriers(flow: Flow, parting: Set[int], rules: Iterable[Reconvergence]) -> None:
     """Refuse barriers that lanes may come to one by one, given the branches at which they may part.
 
-    Where the code itself says where lanes meet, this holds for instructions at which the lanes of a warp wait, too.
+    Where the code itself says where lanes meet, this holds for instructions at which the lanes of a warp wait, too, and
+    for aligned barriers, to which lanes may have been promised to come together: one side of a branch at most may lead
+    to any before the lanes meet.
 
     Raises:
-        UnsupportedError: a barrier that is not aligned between a branch and its point of reconvergence.
+        UnsupportedError: a barrier that is not aligned between a branch and its point of reconvergence, or such a one.
     """
     is_told = flow.meetings is not None
-    loose = {
-        block: flow.code[number]
+    found = {
+        (flow.effects[number].barrier is Barrier.ALIGNED, block): flow.code[number]
         for block in range(flow.exit)
         for number in flow.numbers(block)
-        if flow.effects[number].barrier is Barrier.BY_LANE or (is_told and flow.effects[number].joins_lanes)
+        if flow.effects[number].barrier is Barrier.BY_LANE
+        or (is_told and (flow.effects[number].joins_lanes or flow.effects[number].barrier))
     }
     together = f"use {flow.semantics.instruction_set.aligned_barrier}, which all lanes execute together, or "
-    for rule in rules if loose else ():
+    for rule in rules if found else ():
         for branch in sorted(parting & rule.points.keys()):
-            for block in sorted(loose.keys() & parted(flow, branch, rule.points[branch])):
+            afters = sorted(set(flow.blocks[branch].successors))
+            sides = [closure(flow, [after], rule.points[branch]) for after in afters]
+            parted = frozenset[int]().union(*sides)
+            leading = sum(any(is_aligned and block in side for is_aligned, block in found) for side in sides)
+            loose = (place for place in found if place[1] in parted and (not place[0] or leading > 1))
+            for instruction in (found[place] for place in sorted(loose)):
                 raise UnsupportedError(
-                    f"{flow.kernel.file}:{loose[block].line}: lanes that part at {flow.at(flow.last(branch).line)} may"
-                    f" come to `{loose[block]}` one after another, and then run interleaved;"
+                    f"{flow.kernel.file}:{instruction.line}: lanes that part at {flow.at(flow.last(branch).line)} may"
+                    f" come to `{instruction}` one after another, and then run interleaved;"
                     f" {'' if is_told else together}say with --param, --block and --grid what makes the branch uniform"
                 )

@@ -1,9 +1,32 @@
-"""Barriers of a block in machine code: which of them a program can express, and which it cannot."""
+"""Barriers of a block in machine code: which a program can express, and to which the lanes of a warp come together."""
+
+import re
+from collections.abc import Sequence
 
 from makespan.sass.module import Instruction
 from makespan.sass.operands import Value
 
 _WAITING = frozenset({"SYNC", "RED"})
+_OF_PTX = re.compile(r"(?<![\w.%$])(bar(?:rier)?)((?:\.\w+)+)")
+
+
+def is_aligned(instruction: Instruction, ptx: Sequence[str]) -> bool:
+    """Whether the line of the PTX from which a barrier comes says that all lanes of a warp execute it together.
+
+    Args:
+        ptx: the lines of the PTX.
+
+    Source: PTX ISA, "bar, barrier": `bar{.cta}` is `barrier{.cta}` with `.aligned`, for which all threads of the warp
+        must execute the same instruction; both become BAR.SYNC.
+    """
+    if instruction.ptx is None or not 0 < instruction.ptx.line <= len(ptx):
+        return False
+    found = _OF_PTX.findall(ptx[instruction.ptx.line - 1].partition("//")[0])
+    parts = [(name, {*modifiers.split(".")}) for name, modifiers in found]
+    return bool(parts) and all(
+        (name == "bar" or "aligned" in modifiers) and modifiers.isdisjoint({"warp", "cluster"})
+        for name, modifiers in parts
+    )
 
 
 def obstacle(instruction: Instruction, threads: int | None) -> str | None:

@@ -1,9 +1,11 @@
 """What machine instructions do to the way of a warp and to registers, as effects that control flow understands."""
 
 import re
+from collections.abc import Sequence
 
 from makespan.errors import UnsupportedError
 from makespan.flow import Barrier, Effect, Guard, Transfer
+from makespan.sass.barriers import is_aligned
 from makespan.sass.module import Instruction
 from makespan.sass.registers import Access
 
@@ -70,12 +72,14 @@ def refuse(instruction: Instruction, file: str) -> None:
         )
 
 
-def effect(instruction: Instruction, access: Access) -> Effect:
+def effect(instruction: Instruction, access: Access, ptx: Sequence[str] = ()) -> Effect:
     """What one instruction does.
 
     Args:
         access: what `registers.access` says of it.
+        ptx: the lines of the PTX from which it comes, if they are known.
     """
+    aligned = Barrier.ALIGNED if is_aligned(instruction, ptx) else Barrier.BY_LANE
     holding = conditions(instruction)
     never = instruction.guard in ("!PT", "!UPT")
     return Effect(
@@ -85,7 +89,7 @@ def effect(instruction: Instruction, access: Access) -> Effect:
         transfer=_transfer(instruction, len(holding)) if ends_block(instruction) else None,
         target=_target(instruction) if ends_block(instruction) else "",
         is_uniform=instruction.name == "BRA" and not {"U", "DIV"}.isdisjoint(instruction.modifiers),
-        barrier=Barrier.BY_LANE if instruction.name == "BAR" else None,
+        barrier=aligned if instruction.name == "BAR" else None,
         joins_lanes=instruction.name == "WARPSYNC",
         source=instruction.source,
     )

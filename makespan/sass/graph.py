@@ -53,10 +53,11 @@ def flow(kernel: Kernel | SassFlow) -> SassFlow:
     code = tuple(item.instruction for item in placed)
     found = accesses(replace(kernel, code=code))
     blocks = tuple(_blocks(placed))
+    ptx = (kernel.ptx_text or "").split("\n")
     return SassFlow(
         kernel,
         code,
-        tuple(map(effect, code, found)),
+        tuple(effect(instruction, access, ptx) for instruction, access in zip(code, found, strict=True)),
         blocks,
         SassSemantics(kernel, code, found),
         meetings=_meetings(kernel, placed, blocks),

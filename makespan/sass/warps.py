@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from makespan.flow import GivenBound, Launch, Paths, Step, Warps
+from makespan.flow import Barrier, GivenBound, Launch, Paths, Step, Warps
 from makespan.machine import PAPER, GivenRange, Machine
 from makespan.program import Program
 from makespan.sass.graph import SassFlow, flow
@@ -99,6 +99,9 @@ def _remarks(timed: TimedCode, numbers: Sequence[int], *, branches: bool) -> Ite
     yield f"{AS_COMPILED}, for sm_{found.kernel.sm}"
     if branches:
         yield "no data race makes lanes that load one address see two values"
+        aligned = sorted({found.code[n].line for n in numbers if found.effects[n].barrier is Barrier.ALIGNED})
+        if aligned:
+            yield f"the lanes of a warp come together to the barriers at {found.at(*aligned)}, as their PTX promises"
     effects = [found.effects[number] for number in numbers]
     if guarded := sum(effect.guard is not None and effect.transfer is None for effect in effects):
         nothing = ", and may be done after one cycle, as where they do nothing" if timed.timings else ""

@@ -1,9 +1,12 @@
 """The control flow of machine code: blocks, subroutines, where lanes meet; and refusals by name."""
 
+from contextlib import nullcontext
+from dataclasses import replace
+
 import pytest
 
 from makespan.errors import InputError, UnsupportedError
-from makespan.flow import Barrier, Launch, Transfer, Warps, reconvergences
+from makespan.flow import Barrier, Launch, SourceLine, Transfer, Warps, reconvergences
 from makespan.flow.barriers import refuse_parted_barriers
 from makespan.program import Program
 from makespan.sass.analysis import loops
@@ -223,8 +226,53 @@ def test_what_parted_lanes_may_wait_at_one_by_one_is_refused(waits: str) -> None
         refuse_parted_barriers(found, {0}, reconvergences(found))
 
 
-def test_a_barrier_is_one_for_each_lane() -> None:
-    assert flow(kernel("BAR.SYNC 0x0", "EXIT")).effects[0].barrier is Barrier.BY_LANE
+@pytest.mark.parametrize(
+    ("line", "kind"),
+    [
+        ("bar.sync 0;", Barrier.ALIGNED),
+        ("@p bar.cta.red.popc.u32 a, 0, q; // barrier.sync", Barrier.ALIGNED),
+        ("barrier.sync.aligned 0;", Barrier.ALIGNED),
+        ("bar.sync 0; barrier.sync 0;", Barrier.BY_LANE),
+        ("barrier.cta.sync 0;", Barrier.BY_LANE),
+        ("bar.warp.sync -1;", Barrier.BY_LANE),
+        ("// bar.sync 0;", Barrier.BY_LANE),
+        ("call %bar.sync;", Barrier.BY_LANE),
+    ],
+)
+def test_a_barrier_is_aligned_if_the_line_of_its_ptx_says_so(line: str, kind: Barrier) -> None:
+    assert flow(with_ptx(kernel("BAR.SYNC 0x0", "EXIT"), f"first\n{line}")).effects[0].barrier is kind
+
+
+def test_a_barrier_is_one_for_each_lane_where_nobody_says_more() -> None:
+    found = with_ptx(kernel("BAR.SYNC 0x0", "EXIT"), "first\nbar.sync 0;")
+    for other in (
+        replace(found, ptx_text=None),
+        replace(found, ptx_text="bar.sync 0;"),
+        kernel("BAR.SYNC 0x0", "EXIT"),
+    ):
+        assert flow(other).effects[0].barrier is Barrier.BY_LANE
+
+
+EARLY = ("@P0 EXIT", "BAR.SYNC 0x0", "EXIT")
+LATE = ("IADD3 R0, R0, 0x1, RZ", "@P0 BRA 0x0", "BAR.SYNC 0x0", "EXIT")
+TWICE = ("@P0 BRA 0x30", "BAR.SYNC 0x0", "EXIT", "BAR.SYNC 0x0", "EXIT")
+
+
+@pytest.mark.parametrize(("lines", "is_fine"), [(EARLY, True), (LATE, False), (TWICE, False)])
+def test_lanes_are_together_at_an_aligned_barrier_if_one_side_alone_leads_to_any(
+    lines: tuple[str, ...], is_fine: bool
+) -> None:
+    for found, fine in ((with_ptx(kernel(*lines), "first\nbar.sync 0;"), is_fine), (kernel(*lines), False)):
+        code = flow(found)
+        parting = {block for block in range(code.exit) if code.has_sides(block)}
+        with nullcontext() if fine else pytest.raises(UnsupportedError, match="one after another"):
+            refuse_parted_barriers(code, parting, reconvergences(code))
+
+
+def with_ptx(found: Kernel, text: str) -> Kernel:
+    """All of whose instructions come from line 2 of a text."""
+    code = tuple(replace(instruction, ptx=SourceLine("k.ptx", 2)) for instruction in found.code)
+    return replace(found, code=code, ptx_text=text)
 
 
 def test_lanes_that_part_issue_both_sides_and_each_its_bsync() -> None:
