@@ -8,7 +8,12 @@ from hypothesis import HealthCheck, settings
 from tests.cpu_report import Meter
 
 settings.register_profile(
-    "makespan", deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow]
+    "makespan",
+    max_examples=60,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("makespan")
 os.environ.pop("COLUMNS", None)  # commands print as into a pipe, whatever the workers of pytest-xdist set
