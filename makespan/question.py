@@ -305,6 +305,11 @@ class LaunchedKernel:
                 flow, given = transferred(flow, given, self.launch, self.module.kernels)
             return flow, self.language.bounds_for(self.kernel, given, self.module.kernels)
 
+    @property
+    def loop_bounds(self) -> tuple[GivenBound, ...]:
+        """The bounds that are given for this kernel."""
+        return self._bounded[1]
+
     @cached_property
     def loops(self) -> tuple[LoopInfo, ...]:
         """Its loops, with their bounds as far as they are known."""
