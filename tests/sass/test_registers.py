@@ -94,6 +94,8 @@ def _is_noticed(row: tuple[Instruction, Kernel, frozenset[str], frozenset[str]])
         ("BSSY B0, 0x90", "B0", ""),
         ("BREAK P1, B3", "B3", "P1 B3"),
         ("FADD RZ, R1, -|R2|", "", "R1 R2"),
+        ("ATOMS.POPC.INC.32 R4, [R9]", "R4", "R9"),
+        ("BRA.DIV 0x90", "", ""),
     ],
 )
 def test_names(text: str, writes: str, reads: str) -> None:
