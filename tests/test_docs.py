@@ -181,7 +181,7 @@ def test_the_readme_has_commands_and_among_them_those_that_search() -> None:
 METHOD_PAGES = ["hong_kim", "kleimenov_popova", "opencl_cost_table", "dual_issue"]
 EXAMPLES = [
     (page, text)
-    for page in ("../README", "cli", "schedulability", "estimators", *METHOD_PAGES)
+    for page in ("../README", "cli", "machine_code", "schedulability", "estimators", *METHOD_PAGES)
     for text in blocks(ROOT / "docs" / f"{page}.md", "console")
 ]
 FILES = {"kleimenov_popova": {"figure3.ptx": "ptx", "example.toml": "toml"}}
@@ -197,6 +197,8 @@ def test_every_page_of_a_method_has_commands_and_is_linked() -> None:
 @pytest.mark.usefixtures("endless")
 @pytest.mark.parametrize(("page", "example"), EXAMPLES)
 def test_the_commands_of_a_page_print_what_stands_below_them(page: str, example: str, shell: Shell) -> None:
+    if ".cu " in example and not has_cuda_compiler():
+        pytest.skip("no CUDA compiler")
     for name, language in FILES.get(page, {}).items():
         (text,) = blocks(ROOT / "docs" / f"{page}.md", language)
         Path(name).write_text(text)
