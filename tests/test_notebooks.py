@@ -51,7 +51,7 @@ def test_a_claim_that_is_false_stops_a_notebook(tmp_path: Path, monkeypatch: pyt
 
 
 def test_there_are_notebooks() -> None:
-    known = "certificates cost_table dual_issue kernel_to_verdict paper schedulability"
+    known = "certificates cost_table dual_issue kernel_to_verdict machine_code paper schedulability"
     assert [path.stem for path in NOTEBOOKS] == known.split()
 
 

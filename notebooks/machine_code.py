@@ -1,0 +1,78 @@
+# ---
+# jupyter:
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # What the compiler makes of a kernel
+#
+# A GPU does not execute PTX. `ptxas` orders instructions anew and writes into each how long its warp waits: that is
+# what this notebook analyses, beside the PTX, on one machine. It needs a disassembler (`pip install 'makespan[sass]'`),
+# no GPU.
+
+# %%
+# %load_ext makespan
+from dataclasses import replace
+from pathlib import Path
+
+from makespan import Launch, Limits, Status, read_kernel, replay, solve
+from makespan.machine import find, given_latencies
+from makespan.report.jupyter import gantt
+
+# %% [markdown]
+# ## The code
+#
+# `polynomial`, compiled for sm_86: its loads, and the first instruction that needs one. B: the counters that an
+# instruction awaits; R and W: those that it sets until its operands have been read, and until its result is there; then
+# whether it yields, and its stall in cycles.
+
+# %%
+FOLDER = Path("../ptx")
+GLOBAL = given_latencies(["global=..600"])
+WARP = Launch(block=(32, 1, 1))
+asked = replace(read_kernel(FOLDER / "polynomial.sm_86.cubin", WARP), blocks_per_sm=1, latencies=GLOBAL)
+kernel = asked.module().kernel("polynomial")
+loads = [each for each in kernel.code if each.name == "LDG"]
+needs = next(each for each in kernel.code if loads[0].control.write_counter in each.control.awaited)
+assert len(loads) == 9
+assert loads[-1].address < needs.address
+for each in (*loads, needs):
+    print(each.line, each.control, each)
+
+# %% [markdown]
+# ## Its worst case
+#
+# One warp takes at most 951 cycles if an access to global memory takes at most 600, and a schedule takes so long.
+
+# %%
+result = solve(asked.instance())
+assert result.status is Status.EXACT
+assert replay(result.instance, result.witness) == result.bounds.upper == 951
+result
+
+# %%
+gantt(result)
+
+# %% [markdown]
+# ## The same kernel as PTX
+#
+# The PTX loads, multiplies and loads again, and a warp that executes it as it stands waits for seven loads, one
+# after the other. The compiler has moved the loads up: their latencies overlap.
+
+# %%
+written = replace(read_kernel(FOLDER / "polynomial.ptx", WARP), latencies=GLOBAL)
+as_ptx = solve(written.instance(find("ampere-ga10x").machine), limits=Limits(1))
+assert as_ptx.bounds.lower > 7 * 600 > 4 * result.bounds.upper
+as_ptx
+
+# %% [markdown]
+# Neither is a bound for the other: the larger number is not the safe one, because it is about another program. The
+# conditions of the first result say which code it is about.
+
+# %%
+assert any("compiled by ptxas" in assumption for assumption in result.assumptions)
+for assumption in result.assumptions:
+    print("-", assumption)
