@@ -187,7 +187,10 @@ class Instance:
                 f" ({', '.join(shared) or 'nothing'}); warps belong to them {spread}",
             )
         if self.runs_ahead:
-            model += ("a warp issues in order and waits for a result where it needs it; operands are read at issue",)
+            model += (
+                "a warp issues in order and waits for a result where it needs it; operands are read at issue, or when a"
+                " counter says so",
+            )
         if own := self._own_latencies():
             model += (f"{OWN_LATENCIES}{own}; each takes any of its range, all others any of the range of their class",)
         elif not machine.fixed_latencies and not self.by_operation:

@@ -22,7 +22,7 @@ from makespan.errors import InputError, ParseError
 from makespan.flow import WARP_LANES, BranchInfo, Flow, GivenBound, Launch, LoopInfo, Paths, Step
 from makespan.instance import Instance
 from makespan.kernel_file import Naming
-from makespan.machine import PAPER, GivenRange, Machine, of_architecture
+from makespan.machine import PAPER, GivenRange, Machine, executes, of_architecture
 from makespan.machine.occupancy import Occupancy
 from makespan.program import Program
 from makespan.transfer import transferred
@@ -345,12 +345,18 @@ class LaunchedKernel:
             InputError, UnsupportedError: see `ptx.program`.
         """
         asked, (flow, given) = self.question, self._bounded
+        chosen = machine or self.default_machine
+        if isinstance(self.kernel, sass.Kernel) and not executes(chosen, self.kernel.sm):
+            raise InputError(
+                f"{self.kernel.source}: GPUs of machine {chosen.name!r} do not execute machine code for"
+                f" sm_{self.kernel.sm}: leave {asked.named('machine')} out, or name the one of your GPU"
+            )
         known: dict[str, Any] = {
             "launch": self.launch,
             "take": asked.take,
             "trace": asked.trace,
             "paths": asked.paths,
-            "machine": machine or self.default_machine,
+            "machine": chosen,
             "latencies": asked.latencies,
             "loop_bounds": given,
         }

@@ -66,9 +66,9 @@ def test_a_table_of_capacities_is_no_machine() -> None:
     [
         ("L()C(1)", "paper", "if every instruction takes one cycle"),
         ("L()@900C(1)", "paper", "if every latency that the program does not state is one cycle"),
-        ("LC", "turing", "if the unknown latencies of turing (D, L, X, K, B) were one cycle"),
+        ("LC", "turing", "if the unknown latencies of turing (D, L, B) were one cycle"),
         ("L()C(1)", "turing", "if the unknown latencies of turing (L) were one cycle"),
-        ("L()@9C(1)L()@1..2X()", "turing", "if the unknown latencies of turing (X) were one cycle"),
+        ("L()@9C(1)L()@1..2D()", "turing", "if the unknown latencies of turing (D) were one cycle"),
         ("L()@400..900C(1)|(2)", "turing", ""),
     ],
 )

@@ -146,6 +146,19 @@ def of_architecture(sm: int) -> tuple[Machine, ...]:
     return tuple(machine for machine in fitting if machine.partitions > 1)
 
 
+def executes(machine: Machine, sm: int) -> bool:
+    """Whether GPUs of this machine execute machine code for sm_86, say; any machine of the user's own may.
+
+    Source: CUDA C++ Programming Guide, "Binary Compatibility": code for X.y runs on X.z, where z is no less than y.
+
+    >>> [executes(file.machine, 86) for name, file in shipped().items() if name in ("ada", "hopper", "paper")]
+    [True, False, True]
+    """
+    file = shipped().get(machine.name)
+    known = [tuple(map(int, each.split("."))) for each in file.compute_capability] if file else []
+    return not known or any(major == sm // 10 and minor >= sm % 10 for major, minor in known)
+
+
 def read(path: Path) -> MachineFile:
     """Read a machine file.
 

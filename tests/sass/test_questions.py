@@ -212,3 +212,12 @@ def test_loops_and_branches_go_by_address(capsys: pytest.CaptureFixture[str]) ->
     assert f"\n{loop['label']},9\n" in template
     assert "# Labels hold for this machine code only: compiled by ptxas V" in template
     assert "line" not in Runner("strings", capsys)(reduction, "--arch", "sm_86").out
+
+
+def test_a_gpu_of_another_architecture_does_not_execute_machine_code(capsys: pytest.CaptureFixture[str]) -> None:
+    """Code for sm_86 runs on 8.9, not on 8.0 or 9.0 (binary compatibility); and on whatever a user describes."""
+    cubin = VECADD.with_name("polynomial.sm_86.cubin")
+    options = cubin, "--block", 32, "--blocks-per-sm", 1, "--latency", "global=..600", "--quiet"
+    found = {machine: Runner("solve", capsys)(*options, "--machine", machine) for machine in ("ada", "ampere-ga100")}
+    assert (found["ada"].code, found["ampere-ga100"].code) == (0, 2)
+    assert "'ampere-ga100' do not execute machine code for sm_86" in found["ampere-ga100"].err
