@@ -2,27 +2,39 @@
 
 from collections.abc import Iterator, Sequence
 from itertools import product
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from makespan import kernel_file, tool
 from makespan.bounds.theorem_1s import bound
 from makespan.errors import InputError, UnsupportedError
 from makespan.flow import Launch
 from makespan.instance import Instance
 from makespan.machine import OPERATIONS, Machine, Operation, UnitClass, given_latencies
 from makespan.program import BARRIER, Timing
-from makespan.sass import Instruction, Kernel, program, programs
+from makespan.sass import Instruction, Kernel, Module, program, programs
 from makespan.wording import caveats
 from tests.oracle import brute_force
 from tests.sass.coded import coded
 
 BRIEF = {"global": 3, "shared": 2, "special": 2, "branch": 1, "barrier": 2, "fence": 4, "operands": 2}
 CYCLES = {"global": 90, "shared": 33, "special": 50, "branch": 8, "barrier": 40, "fence": 60, "operands": 12}
+CYCLES |= {"atomic": 80, "sfu": 29, "shuffle": 41, "convert": 14}
 LATE = "with operands read as late as results"
 BEHIND = "with operands read behind later instructions"
 OPERATION = {"LDG": "global", "LDS": "shared", "STS": "shared", "S2R": "special", "EXIT": "branch", "MEMBAR": "fence"}
+OPERATION |= {
+    "S2UR": "special",
+    "STG": "global",
+    "RED": "atomic",
+    "MUFU": "sfu",
+    "SHFL": "shuffle",
+    "I2F": "convert",
+    "I2FP": "convert",
+}
 
 
 def machine(most: dict[str, int], least: int = 1) -> Machine:
@@ -84,6 +96,28 @@ def test_a_warp_alone_takes_what_control_bits_and_latencies_add_up_to() -> None:
     made = program(kernel, machine=machine(CYCLES))
     by_hand = 2 + 4 + 50 + 5 + 13 + 8 + 1 + 4 + 2 + 4 + 90 + 5 + 1 + 8
     assert alone(kernel, CYCLES) == by_hand == bound(Instance.of(made, 1, machine(CYCLES)))
+
+
+@pytest.mark.skipif(tool.find("ptxas") is None or tool.find("nvdisasm") is None, reason="ptxas is not installed")
+@pytest.mark.parametrize(
+    "name",
+    [
+        "fft_butterfly",
+        "histogram",
+        "polynomial",
+        "saxpy_unrolled",
+        "sha256_round",
+        "stencil",
+        "vecadd",
+        "warp_reduction",
+    ],
+)
+def test_a_warp_alone_takes_the_critical_path_of_a_sample_kernel(name: str) -> None:
+    """Of those without a branch."""
+    module = kernel_file.read(Path(__file__).parents[2] / "ptx" / f"{name}.ptx", arch="sm_86")
+    assert isinstance(module, Module)
+    timed = machine(CYCLES)
+    assert bound(Instance.of(program(module.kernel(), machine=timed), 1, timed)) == alone(module.kernel(), CYCLES)
 
 
 def test_what_goes_without_a_counter_needs_no_latency() -> None:
