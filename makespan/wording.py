@@ -21,6 +21,7 @@ READ_LATE = "an instruction that counts its operands and its result apart has re
 READ_BEHIND = "operands that are counted apart from a result have been read some cycles after a later instruction"
 BY_OPERATION = "operations"
 GIVEN_LATENCY = "latency as given: "
+UNVERIFIED_LATENCIES = "latencies that nobody has confirmed: "
 OWN_LATENCIES = "latencies of instructions that are not those of their class: "
 
 _CAVEATS = {
@@ -51,6 +52,9 @@ def caveats(machine: Machine, assumptions: Iterable[str]) -> tuple[str, ...]:
     compiled = (
         (f"for the machine code on {machine.name}",) if any(note.startswith(AS_COMPILED) for note in notes) else ()
     )
+    doubted = [note.removeprefix(UNVERIFIED_LATENCIES) for note in notes if note.startswith(UNVERIFIED_LATENCIES)]
+    listed = dict.fromkeys(each.split()[0] for note in doubted for each in note.partition(";")[0].split(", "))
+    said += [f"with unverified latencies ({', '.join(listed)})"] if listed else []
     promise = () if machine.scheduler is Scheduler.ANY else (f"for a {machine.scheduler} scheduler",)
     return (*compiled, *said, *promise, *_about_latencies(machine, notes))
 

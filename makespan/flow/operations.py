@@ -5,7 +5,7 @@ from collections.abc import Container, Iterator, Mapping, Sequence, Set
 from makespan.errors import InputError
 from makespan.flow.graph import Flow
 from makespan.machine import GivenRange, Machine, Operation
-from makespan.wording import BY_OPERATION, GIVEN_LATENCY
+from makespan.wording import BY_OPERATION, GIVEN_LATENCY, UNVERIFIED_LATENCIES
 
 
 def served(
@@ -38,6 +38,10 @@ def about_operations(
     rows = [operation for name, operation in table.items() if name in used]
     shown = (f"{row.name} {row.unit}{f' {_cycles(row)}' * (row.name in awaited)}" for row in rows)
     yield f"{BY_OPERATION} of machine {machine.name!r}, with class and any of the cycles: {', '.join(shown)}"
+    doubtful = [row for row in rows if row.name in awaited and row.name not in given and not row.is_verified]
+    if doubtful:
+        listed = ", ".join(f"{row.name} {_cycles(row)}" for row in doubtful)
+        yield f"{UNVERIFIED_LATENCIES}{listed}; the file of the machine has a source or reason for each"
     own = {operation.name: operation for operation in machine.operations}
     for row in rows:
         if row.name in given and row.name in awaited:

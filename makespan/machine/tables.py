@@ -119,7 +119,8 @@ def operation(name: str, given: object) -> tuple[Operation, Datum]:
     form = '{ class = "C", latency = N, [least, most] or { least = N } }'
     table = _table(given, where, {"class", "latency"}, form, {"class", "latency"})
     datum = _range(f"{where}.latency", table["latency"], _origin(table, where))
-    return _at(where, Operation, name, printable(table["class"], f"{where}.class"), *_ends(datum)), datum
+    unit = printable(table["class"], f"{where}.class")
+    return _at(where, Operation, name, unit, *_ends(datum), datum.verified), datum
 
 
 def served(class_: str, operations: Collection[Operation]) -> Latency | None:

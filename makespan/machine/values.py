@@ -231,12 +231,14 @@ class Operation:
         unit: their class on this machine.
         least: cycles from issue after which their result is there at the earliest.
         most: the same at the latest; None where nobody knows, so that no proof can rest on it.
+        is_verified: whether somebody has confirmed them; a verdict that rests on others says so.
     """
 
     name: str
     unit: str
     least: int
     most: int | None
+    is_verified: bool = True
 
     def __post_init__(self) -> None:
         if self.name not in OPERATIONS:

@@ -330,8 +330,8 @@ def test_a_file_has_partitions_resources_and_operations(tmp_path: Path) -> None:
     assert file.machine == Machine("halves", units, partitions=2, assignment=Assignment.MODULO, resources=ports)
     assert file.machine.operations == (
         Operation("fp32", "C", 4, 6),
-        Operation("int", "C", 5, 5),
-        Operation("global", "L", 279, None),
+        Operation("int", "C", 5, 5, is_verified=False),
+        Operation("global", "L", 279, None, is_verified=False),
         Operation("shared", "L", 30, None),
     )
     assert file.machine.caveats == file.caveats == ("nothing fetches instructions",)

@@ -225,6 +225,15 @@ def test_a_verdict_says_what_was_given() -> None:
     )  # fmt: skip
 
 
+def test_a_verdict_names_latencies_that_nobody_has_confirmed_where_it_rests_on_them() -> None:
+    rows = (replace(row, is_verified=row.name not in ("fp32", "sfu")) for row in TIMED.operations)
+    doubtful, body = replace(TIMED, operations=tuple(rows)), "ld.u32 %r1, [%rd1];\nadd.f32 %f1, %f2, %f3;\nret;"
+    said = "with unverified latencies (fp32)"
+    assert said in caveats(doubtful, program(body, machine=doubtful).assumptions)
+    for plain in program(body), program(body, machine=doubtful, latencies=given_latencies(["global=9", "fp32=4"])):
+        assert said not in caveats(doubtful, plain.assumptions)
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
