@@ -113,4 +113,5 @@ def test_damaged_cubins_are_refused_or_read(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_an_undamaged_cubin_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(disassembler, "_nvdisasm", nops)
-    assert [outcome(data) for data in SAMPLES] == ["read"] * 6
+    assert len(SAMPLES) > 5
+    assert {outcome(data) for data in SAMPLES} == {"read"}
