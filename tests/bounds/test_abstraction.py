@@ -264,7 +264,7 @@ def value(decrease: Decrease, least: Minima) -> int:
 
 
 @given(everything, st.integers(0, 2), randoms)
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=120, deadline=None)
 def test_the_conditions_imply_a_decrease_in_every_cycle_of_a_schedule(
     instance: Instance, extra: int, random: Random
 ) -> None:

@@ -123,7 +123,7 @@ def test_no_anomaly_is_longer_than_the_pessimistic_bound(data: st.DataObject, in
 
 
 @given(st.one_of(general_instances(most_warps=5, most=6), general_barrier_instances(most_warps=5)))
-@settings(max_examples=300)
+@settings(max_examples=150)
 def test_the_checker_counts_the_same(instance: Instance) -> None:
     assert checked.pessimistic(instance) == pessimistic(instance)
 

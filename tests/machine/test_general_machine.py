@@ -70,7 +70,7 @@ def test_the_definition_agrees_with_an_enumeration_of_its_own(instance: Instance
 
 
 @given(st.data(), general_instances())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=120, deadline=None)
 def test_replay_accepts_what_the_definition_allows(data: st.DataObject, instance: Instance) -> None:
     schedule = data.draw(runs(instance))
     assert obeys(instance, schedule)
@@ -78,7 +78,7 @@ def test_replay_accepts_what_the_definition_allows(data: st.DataObject, instance
 
 
 @given(st.data(), general_instances())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 def test_replay_refuses_what_the_definition_forbids(data: st.DataObject, instance: Instance) -> None:
     """One random change of a schedule: both opinions say the same about it."""
     schedule = data.draw(runs(instance))

@@ -62,7 +62,7 @@ def test_latencies_of_more_places_than_an_instance_may_have_are_refused() -> Non
 
 
 @given(ANY)
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 def test_its_bounds_are_those_of_the_engines(instance: Instance) -> None:
     assert bounds.pessimistic(instance) == pessimistic(instance)
     assert bounds.best_case_floor(instance) == least_possible(instance)
@@ -71,7 +71,7 @@ def test_its_bounds_are_those_of_the_engines(instance: Instance) -> None:
 
 
 @given(st.one_of(general_instances(), general_barrier_instances()))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=120, deadline=None)
 def test_its_enumeration_finds_both_extremes(instance: Instance) -> None:
     truth = brute_force(instance)
     assert states.shortest_and_longest(instance, 10**6) == (truth.lower, truth.upper)
