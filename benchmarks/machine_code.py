@@ -27,11 +27,6 @@ PARAMETERS = {
 }
 """What decides how often loops run."""
 
-GIVEN = {
-    "spmv_csr": ("0x170=32",),
-}
-"""Bounds of loops of machine code that run as often as data says; those of PTX are comments in it."""
-
 LATENCIES = ("global=300..600", "atomic=..600")
 
 
@@ -63,7 +58,7 @@ def rows(arch: str, seconds: float) -> Iterator[str]:
             "latencies": LATENCIES,
         }
         ptx = kernel_question(**asked)  # type: ignore[arg-type]
-        code = kernel_question(**asked, arch=arch, loop_bounds=GIVEN.get(kernel, ()))  # type: ignore[arg-type]
+        code = kernel_question(**asked, arch=arch)  # type: ignore[arg-type]
         machine = launched(code).default_machine
         answers = [answer(each, machine, seconds) for each in (ptx, replace(code, blocks_per_sm=1), code)]
         yield f"| {kernel} | {' | '.join(map(str, answers))} |"

@@ -388,7 +388,7 @@ class LaunchedKernel:
         if asked is not None and asked > room.blocks_per_sm:
             raise InputError(f"{self.question.named('blocks_per_sm')} {asked}: only {room}")
         blocks = asked or min(room.blocks_per_sm, room.blocks_per_sm if grid is None else prod(grid))
-        told = f"{room}; {blocks} of them {'starts' if blocks == 1 else 'start'} together"
+        told = f"{room}; {'one of them runs alone' if blocks == 1 else f'{blocks} of them start together'}"
         said = tuple((program.assuming((*program.assumptions, told)), warps) for program, warps in block)
         return resident(said, blocks, machine)
 

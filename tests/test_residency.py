@@ -37,9 +37,9 @@ def asked(*opcodes: str, registers: int = 96, **known: Any) -> KernelQuestion:
     ("made", "blocks", "told"),
     [
         (asked(), 2, "2 blocks of 8 warps can be resident: registers limit; 2 of them start together"),
-        (asked(launch=Launch((250, 1, 1), (1, 1, 1))), 1, "registers limit; 1 of them starts together"),
+        (asked(launch=Launch((250, 1, 1), (1, 1, 1))), 1, "registers limit; one of them runs alone"),
         (asked(launch=Launch((250, 1, 1), (9, 1, 1))), 2, "registers limit; 2 of them start together"),
-        (asked(blocks_per_sm=1), 1, "registers limit; 1 of them starts together"),
+        (asked(blocks_per_sm=1), 1, "registers limit; one of them runs alone"),
         (asked(registers=32), 6, "6 blocks of 8 warps can be resident: warps limit; 6 of them start together"),
         (asked(launch=Launch(), warps=1), 16, "16 blocks of 1 warp can be resident: blocks limit"),
         (asked("LDS", dynamic_shared=40 << 10), 2, "2 blocks of 8 warps can be resident: registers and shared memory"),
