@@ -14,7 +14,7 @@ of each other, it may have become of all of them, and the products of their exec
 do away with is refused: a PTX loop that can go around without a test that leaves or repeats it may have merged with the
 one around it. Every copy may run as often as the whole loop.
 
-All this believes the line table, so the bound says where it comes from.
+All this believes the line table, so the bound says where it comes from, and the verdict that there is such a one.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
@@ -25,6 +25,7 @@ from typing import NamedTuple
 from makespan import ptx, sass
 from makespan.errors import InputError, ParseError, UnsupportedError
 from makespan.flow import MAX_ITERATIONS, Flow, GivenBound, Launch, LoopInfo, Nest, Told, fitting, nest
+from makespan.wording import TRANSFERRED
 
 
 class Transferred(NamedTuple):
@@ -278,7 +279,7 @@ class _Code:
         if maximum > MAX_ITERATIONS:
             raise _No(f"the PTX tells a bound above {MAX_ITERATIONS}, that of {_listed(keys)}")
         bounds = (f"{key.label} {self._bound(key).info.bound}" for key in keys)
-        return Told(maximum, f"transferred by the compiler's line table from {where}: {', '.join(bounds)}", where)
+        return Told(maximum, f"{TRANSFERRED} from {where}: {', '.join(bounds)}", where)
 
     def _bound(self, key: _Key) -> _Most:
         most = self.source.most[key]

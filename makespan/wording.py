@@ -15,6 +15,8 @@ AS_WRITTEN = "the hardware executes the PTX as it is written"
 AS_COMPILED = "the hardware executes the machine code as it is"
 PATH_ONLY = "this path only, not a worst case over inputs"
 TRUSTED_BOUNDS = "loop bounds trusted against the code"
+TRANSFERRED = "transferred by the compiler's line table"
+TRANSFERRED_BOUNDS = "loop bounds transferred from PTX"
 STALL_ON_USE = "a warp of the kernel waits for a result where it is needed"
 BLOCKING = "a warp of the kernel waits for every result at once"
 READ_LATE = "an instruction that counts its operands and its result apart has read them when that is there"
@@ -32,6 +34,7 @@ _CAVEATS = {
     READ_BEHIND: "with operands read behind later instructions",
     PATH_ONLY: "for this path only",
     TRUSTED_BOUNDS: f"with {TRUSTED_BOUNDS}",
+    TRANSFERRED_BOUNDS: f"with {TRANSFERRED_BOUNDS}",
     UNPARTITIONED: "for a whole SM without its partitions",
 }
 """The caveat that goes with an assumption, by how the assumption begins; in the order of a verdict."""

@@ -18,6 +18,7 @@ from makespan.flow.instruction_set import Routine, Told
 from makespan.flow.loop_bound import Bound, GivenBound
 from makespan.flow.loops import Loop, Nest, nest
 from makespan.flow.notes import noted_bounds
+from makespan.wording import TRANSFERRED
 
 R = TypeVar("R", bound=Routine)
 
@@ -98,7 +99,7 @@ def _check(label: str, loop: Loop, bound: Bound, disproof: str | None) -> None:
         raise InputError(f"{bound.source}: loop {label} runs its body before it tests, so its bound is at least 1")
     if disproof is not None:
         leave = "" if bound.source.startswith("comment") else " or leave it out (solve --trust-bounds would believe it)"
-        if bound.source.startswith("transferred"):
+        if bound.source.startswith(TRANSFERRED):
             leave = f", or give --loop-bound '{label}=N' for this copy"
         raise InputError(f"loop {label}: {bound}, but it makes {disproof}; correct the bound{leave}")
 

@@ -20,7 +20,7 @@ from makespan.flow.tokens import lean
 from makespan.flow.uniformity import decided, said_uniform, uniform_branches
 from makespan.flow.walk import Terrain
 from makespan.program import Origin, Place, Program, Timing, merged
-from makespan.wording import PATH_ONLY, TRUSTED_BOUNDS
+from makespan.wording import PATH_ONLY, TRANSFERRED, TRANSFERRED_BOUNDS, TRUSTED_BOUNDS
 
 Paths: TypeAlias = Literal["automaton", "single"]
 
@@ -236,7 +236,8 @@ def _about_path(
 def _about_loop(info: LoopInfo) -> str:
     """How often a loop runs, who says so, and whether the code says otherwise."""
     if info.against is None:
-        return f"loop {info.label}: {info.bound}"
+        is_transferred = info.bound is not None and info.bound.source.startswith(TRANSFERRED)
+        return f"{TRANSFERRED_BOUNDS}: " * is_transferred + f"loop {info.label}: {info.bound}"
     return f"{TRUSTED_BOUNDS}: loop {info.label}: {info.bound}, but it makes {info.against}"
 
 
