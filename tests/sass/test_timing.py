@@ -1,6 +1,7 @@
 """What control bits say of a kernel, against recurrences and runs of their own that know nothing of tokens."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from makespan.flow import Launch
 from makespan.instance import Instance
 from makespan.machine import OPERATIONS, Machine, Operation, UnitClass, given_latencies
 from makespan.program import BARRIER, Timing
-from makespan.sass import Instruction, Kernel, Module, program, programs
+from makespan.sass import Address, Instruction, Kernel, Module, program, programs
 from makespan.wording import caveats
 from tests.oracle import brute_force
 from tests.sass.coded import coded
@@ -23,6 +24,7 @@ from tests.sass.coded import coded
 BRIEF = {"global": 3, "shared": 2, "special": 2, "branch": 1, "barrier": 2, "fence": 4, "operands": 2}
 CYCLES = {"global": 90, "shared": 33, "special": 50, "branch": 8, "barrier": 40, "fence": 60, "operands": 12}
 CYCLES |= {"atomic": 80, "sfu": 29, "shuffle": 41, "convert": 14}
+STEERS = {"EXIT", "BRA", "BAR"}
 LATE = "with operands read as late as results"
 BEHIND = "with operands read behind later instructions"
 OPERATION = {"LDG": "global", "LDS": "shared", "STS": "shared", "S2R": "special", "EXIT": "branch", "MEMBAR": "fence"}
@@ -67,7 +69,7 @@ def alone(kernel: Kernel, cycles: dict[str, int]) -> int:
         now = max([now, goes_on, *(down[counter] for counter in range(6) if mask >> counter & 1)])
         for what, counter in ups.items():
             down[counter] = max(down[counter], now + most(instruction, what, cycles))
-        goes_on = now + (cycles["branch"] if instruction.name == "EXIT" else 0)
+        goes_on = now + cycles[{"BAR": "barrier"}.get(instruction.name, "branch")] * (instruction.name in STEERS)
         now += stall
     return max(now, goes_on, *down)
 
@@ -98,26 +100,40 @@ def test_a_warp_alone_takes_what_control_bits_and_latencies_add_up_to() -> None:
     assert alone(kernel, CYCLES) == by_hand == bound(Instance.of(made, 1, machine(CYCLES)))
 
 
-@pytest.mark.skipif(tool.find("ptxas") is None or tool.find("nvdisasm") is None, reason="ptxas is not installed")
-@pytest.mark.parametrize(
-    "name",
-    [
-        "fft_butterfly",
-        "histogram",
-        "polynomial",
-        "saxpy_unrolled",
-        "sha256_round",
-        "stencil",
-        "vecadd",
-        "warp_reduction",
-    ],
+SAMPLES = "fft_butterfly histogram polynomial saxpy_unrolled sha256_round stencil vecadd warp_reduction"
+LOOPS = {"bitonic": {}, "fir": {}, "matmul_tiled": {"3": 64}, "nearest_point": {"5": 9}}
+"""With the parameters that decide how often they run."""
+
+needs_tools = pytest.mark.skipif(
+    tool.find("ptxas") is None or tool.find("nvdisasm") is None, reason="the tools for machine code are not installed"
 )
-def test_a_warp_alone_takes_the_critical_path_of_a_sample_kernel(name: str) -> None:
-    """Of those without a branch."""
+
+
+def sample(name: str) -> Kernel:
     module = kernel_file.read(Path(__file__).parents[2] / "ptx" / f"{name}.ptx", arch="sm_86")
     assert isinstance(module, Module)
-    timed = machine(CYCLES)
-    assert bound(Instance.of(program(module.kernel(), machine=timed), 1, timed)) == alone(module.kernel(), CYCLES)
+    return module.kernel()
+
+
+@needs_tools
+@pytest.mark.parametrize("name", SAMPLES.split())
+def test_a_warp_alone_takes_the_critical_path_of_a_sample_kernel(name: str) -> None:
+    kernel, timed = sample(name), machine(CYCLES)
+    assert bound(Instance.of(program(kernel, machine=timed), 1, timed)) == alone(kernel, CYCLES)
+
+
+@needs_tools
+@pytest.mark.parametrize("name", LOOPS)
+def test_a_warp_alone_takes_the_critical_path_of_a_sample_with_loops(name: str) -> None:
+    kernel, timed = sample(name), machine(CYCLES)
+    launch = Launch((16, 16, 1) if name == "matmul_tiled" else (256, 1, 1), None, LOOPS[name])
+    ((made, _),) = programs(kernel, launch=launch, machine=timed)
+    assert all(len(place.successors) == 1 for place in made.places)
+    issued = [origin.line for origin, place in zip(made.origins, made.places, strict=True) if place.unit != BARRIER]
+    at = {instruction.address: instruction for instruction in kernel.code}
+    unrolled = replace(kernel, code=tuple(at[Address(address)] for address in issued))
+    assert len(issued) > len(kernel.code)
+    assert bound(Instance.of(made, 1, timed)) == alone(unrolled, CYCLES)
 
 
 def test_what_goes_without_a_counter_needs_no_latency() -> None:
