@@ -190,7 +190,7 @@ def covers(abstract: Cycle, real: Counted) -> bool:
 
 
 @given(everything, st.sampled_from([0, 1, 2, (1, 0, 0), (0, 1, 2)]), st.data())
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_every_cycle_of_the_definition_is_an_abstract_one(
     instance: Instance, extra: int | tuple[int, ...], data: st.DataObject
 ) -> None:

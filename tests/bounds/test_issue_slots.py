@@ -49,7 +49,7 @@ def upper(instance: Instance) -> int:
 
 
 @given(st.one_of(general_instances(), general_barrier_instances()))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_it_is_never_below_brute_force_and_the_checker_agrees(instance: Instance) -> None:
     found = issue_slots(instance)
     assert (found and found.upper) == checker.bound(instance)

@@ -55,7 +55,7 @@ def test_it_is_never_below_the_exact_value(kind: str) -> None:
 
 
 @given(st.one_of(instances(), barrier_instances(), general_instances(), general_barrier_instances()))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 def test_it_is_never_below_brute_force(instance: Instance) -> None:
     found = theorem_e(instance)
     assert found is not None or instance.issue_width is not None

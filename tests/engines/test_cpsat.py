@@ -67,7 +67,7 @@ def test_equal_strings(capacities: dict[str, int], string: str, warps: int) -> N
     assert found.upper == replay(instance, found.witness) == truth(instance)
 
 
-@settings(max_examples=150)
+@settings(max_examples=80)
 @given(instance=instances())
 def test_groups_automata_and_up_to_three_classes(instance: Instance) -> None:
     found = solved(instance)
@@ -84,7 +84,7 @@ def test_any_schedule_may_be_the_hint(instance: Instance, policy: str) -> None:
 
 
 @given(instance=general())
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_latencies_intervals_and_an_issue_width(instance: Instance) -> None:
     found = solved(instance)
     assert found.witness is not None

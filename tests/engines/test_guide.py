@@ -28,7 +28,7 @@ def value(potential: Potential, groups: Sequence[int], places: Sequence[int], la
     return max(sums)
 
 
-@settings(max_examples=150)
+@settings(max_examples=80)
 @given(st.data())
 def test_the_potential_falls_by_a_cycle_in_every_cycle(data: st.DataObject) -> None:
     machine = Machine.of({"C": data.draw(st.integers(1, 3)), "L": data.draw(st.integers(1, 3))})

@@ -100,7 +100,7 @@ def automaton(ground: Terrain, letters: Sequence[str], most_places: int = 2000) 
     return made
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(flows(), st.integers(1, 5), st.booleans(), st.randoms(use_true_random=False))
 def test_whatever_lanes_do_is_accepted(found: Flow, lanes: int, exact: bool, chance: random.Random) -> None:
     try:

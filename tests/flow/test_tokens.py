@@ -53,7 +53,7 @@ def walk(made: Automaton, chance: random.Random) -> list[int]:
     return path
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(automata(), st.sets(st.sampled_from(sorted(ALL))).map(frozenset), st.randoms(use_true_random=False))
 def test_every_warp_issues_and_ends_when_it_did(
     made: Automaton, results: frozenset[int], chance: random.Random

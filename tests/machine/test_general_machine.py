@@ -61,7 +61,7 @@ def test_a_range_of_latencies_is_a_choice() -> None:
 
 
 @given(general_instances())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_the_definition_agrees_with_an_enumeration_of_its_own(instance: Instance) -> None:
     strings = [program.letters for program in instance.programs()]
     if None in strings:
@@ -108,7 +108,7 @@ def test_replay_refuses_what_the_definition_forbids(data: st.DataObject, instanc
 
 
 @given(general_instances())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_every_bound_encloses_the_extremes(instance: Instance) -> None:
     truth = brute_force(instance)
     assert least_possible(instance) <= truth.lower
@@ -118,7 +118,7 @@ def test_every_bound_encloses_the_extremes(instance: Instance) -> None:
 
 
 @given(general_instances())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_the_plain_search_finds_both_extremes(instance: Instance) -> None:
     truth = brute_force(instance)
     found = search.solve(instance, Limits(60))

@@ -106,7 +106,7 @@ def test_so_does_it_on_a_multiprocessor(policy: str, instance: Instance, choices
     assert extremes.lower <= replay(instance, schedule) <= extremes.upper
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(st.one_of(general_instances(most_warps=6, most=6), whole_instances()), all_choices(), st.randoms())
 def test_compiled_runs_are_the_plain_ones(instance: Instance, choices: Choices, chance: random.Random) -> None:
     chosen = routes(instance, choices)
@@ -370,7 +370,7 @@ def test_statistics_of_partitions_by_hand(string: str, makespan: int, latency: i
     assert (ways.issue_slot, ways.barrier, ways.finished, ways.total) == (0, 0, 2, 2 * makespan)
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(st.data(), st.one_of(general_instances(most_warps=4, most=4), whole_instances()))
 def test_statistics_are_what_a_look_at_every_state_counts(data: st.DataObject, instance: Instance) -> None:
     schedule = data.draw(runs(instance))

@@ -49,7 +49,7 @@ def stopping(draw: random.Random, shape: Shape) -> Looking:
 
 
 @given(st.data())
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=120, deadline=None)
 def test_no_real_cycle_falls_by_less_than_the_computed_least_decrease(data: st.DataObject) -> None:
     """Random tables, random schedules: the abstraction covers every cycle that occurs, whoever finishes last."""
     instance = data.draw(st.one_of(instances(most_warps=5), general_instances(most_warps=4)))
@@ -102,7 +102,7 @@ def least_bound(instance: Instance, seed: int) -> int | None:
 
 
 @given(st.one_of(instances(), general_instances()), st.integers(0, 2**32))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_no_potential_that_passes_proves_less_than_the_truth(instance: Instance, seed: int) -> None:
     bound = least_bound(instance, seed)
     assert bound is None or bound >= brute_force(instance).upper
@@ -244,7 +244,7 @@ def test_every_condition_is_needed(
 
 
 @given(ANY, st.integers(0, 1), st.integers(0, 2**32))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_a_certificate_by_hand_holds_on_every_machine(instance: Instance, extra: int, seed: int) -> None:
     made = by_hand(instance, extra, stopping(random.Random(seed), Shape(instance, extra)))
     assert brute_force(instance).upper <= potential.bound(instance, made) <= made.upper
