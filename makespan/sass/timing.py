@@ -29,9 +29,6 @@ _WAY, _ACCESSES, _FIRST_RECONVERGENCE = COUNTERS, COUNTERS + 1, COUNTERS + 2
 _OPERANDS = "operands"
 """The operation whose latency is that of reading operands."""
 
-_HOLD_UP = frozenset({"BSYNC", "WARPSYNC", "YIELD"})
-"""They let a warp go on elsewhere, or its lanes together, without being branches."""
-
 _DEPBAR = re.compile(r"(?:SB([0-5]),0x([0-9a-f]{1,2}))?,?(?:\{([0-5](?:,[0-5])*)\})?")
 _RECONVERGENCE = re.compile(r"B([0-9]{1,2})")
 
@@ -97,10 +94,7 @@ class TimedCode:
             return
         used = {self.operations[number] for number in numbers}
         awaited = {self.operations[number] for number in numbers if self.timings[number].sets}
-        if (
-            any(self.flow.code[number].control.read_counter is not None for number in numbers)
-            and _OPERANDS in self.given
-        ):
+        if any(self.flow.code[number].control.read_counter is not None for number in numbers):
             used, awaited = used | {_OPERANDS}, awaited | {_OPERANDS}
         yield from about_operations(self.machine, self.table, self.given, used, awaited)
         yield (
@@ -207,7 +201,7 @@ def _tokens(flow: SassFlow, number: int, operation: str, *, is_fenced: bool) -> 
     if instruction.name == "LDGDEPBAR":
         raise _unsupported(flow, instruction, "its counter is up until the copies before it are done")
     return _Tokens(
-        frozenset({_WAY}) if _holds_up(instruction, effect, operation) else frozenset(),
+        frozenset({_WAY}) if _holds_up(effect, operation) else frozenset(),
         frozenset(results),
         frozenset(_counters(bits.read_counter) - results),
         frozenset(awaits),
@@ -218,10 +212,9 @@ def _counters(counter: int | None) -> set[int]:
     return set() if counter is None else {counter}
 
 
-def _holds_up(instruction: Instruction, effect: Effect, operation: str) -> bool:
+def _holds_up(effect: Effect, operation: str) -> bool:
     """Whether nobody knows, once it is issued, when its warp goes on."""
-    is_sync = effect.transfer is not None or effect.barrier is not None or operation == "fence"
-    return is_sync or instruction.name in _HOLD_UP
+    return effect.transfer is not None or effect.barrier is not None or effect.joins_lanes or operation == "fence"
 
 
 def _timing(flow: SassFlow, number: int, row: Operation, reading: int, tokens: _Tokens) -> Timing:

@@ -257,7 +257,7 @@ def test_what_must_hold_is_said() -> None:
     operations, latency, bits, held, late, compiled, _, guarded, constants, *_ = made.assumptions
     assert operations == (
         "operations of machine 'timed', with class and any of the cycles: fp32 C, int C, int-multiply C, predicate C,"
-        " special C 1..50, branch C 1..8, global C 1..80"
+        " special C 1..50, branch C 1..8, global C 1..80, operands C 1..12"
     )
     assert latency == "latency as given: global takes at most 80 cycles; the machine says 1..90"
     assert bits.startswith("control bits: a warp goes on when the stall of its last instruction has passed")
@@ -268,6 +268,15 @@ def test_what_must_hold_is_said() -> None:
     assert constants
     assert LATE in caveats(machine(CYCLES), made.assumptions)
     assert LATE not in caveats(machine(CYCLES), program(coded(VECTOR_ADD), machine=machine(CYCLES)).assumptions)
+
+
+def test_a_verdict_doubts_the_reading_of_operands_where_a_counter_waits_for_it() -> None:
+    rows = (replace(row, is_verified=row.name != "operands") for row in machine(CYCLES).operations)
+    doubtful = replace(machine(CYCLES), operations=tuple(rows))
+    counted = f"B------:R1:W-:-:S04 STS [R2], R0\nB-1----:R-:W-:-:S02 MOV R0, R4\n{EXIT}"
+    said = "with unverified latencies (operands)"
+    assert said in caveats(doubtful, program(coded(counted), machine=doubtful).assumptions)
+    assert said not in caveats(doubtful, program(coded(VECTOR_ADD), machine=doubtful).assumptions)
 
 
 @pytest.mark.parametrize(
