@@ -1,0 +1,166 @@
+"""One question for a whole GPU: grids of blocks, and SMs on which a dispatcher puts them as soon as there is room."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from makespan.errors import InputError
+from makespan.instance import MAX_WARPS, Instance
+from makespan.machine import Machine
+from makespan.machine.values import check_whole
+from makespan.program import Program
+
+MAX_SMS = 4096
+MAX_BLOCKS = 2**62
+"""More than the largest grid of CUDA, (2^31 - 1) x 65535 x 65535, on purpose: numbers are exact whatever their size."""
+MAX_DISPATCH = 100_000
+MAX_GRIDS = 16
+MAX_ROOM = 2**40
+
+Block: TypeAlias = tuple[tuple[Program, int], ...]
+"""The programs of the warps of a block, each with how many warps run it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """The equal blocks of one launch.
+
+    Args:
+        block: what the warps of a block may execute. Warps of a block are numbered from 0 in this order.
+        blocks: how many there are.
+        takes: what a block takes of each resource of an SM, for as long as it is there; `GpuInstance.room` says what
+            these are.
+    """
+
+    block: Block
+    blocks: int
+    takes: tuple[int, ...] = (1,)
+
+    def __post_init__(self) -> None:
+        check_whole(self.blocks, "the number of blocks of a grid", MAX_BLOCKS)
+        Instance.merged(self.block)  # refuses what is no block
+        if any(isinstance(one, bool) or not isinstance(one, int) or not 0 <= one <= MAX_ROOM for one in self.takes):
+            raise InputError(f"a block takes a whole number 0..{MAX_ROOM} of each resource, not {self.takes!r:.80}")
+
+    @property
+    def warps(self) -> int:
+        """Of a block."""
+        return sum(warps for _, warps in self.block)
+
+
+@dataclass(frozen=True, slots=True)
+class GpuInstance:
+    """Grids that are launched together on SMs that are all alike; docs/model.md, "The whole GPU", has the rules.
+
+    Args:
+        grids: all blocks are there from cycle 0 on, and may be dispatched in any order.
+        machine: each of the SMs.
+        sms: how many take part.
+        room: what an SM has of each resource that blocks take; of one grid of which R blocks can be resident it is
+            `(R,)`, and each of its blocks takes `(1,)`.
+        dispatch: cycles from when a block gets its room until its warps begin, at most; at least none.
+
+    >>> from makespan import Machine, Program
+    >>> block = ((Program.chain("CLL"), 8),)
+    >>> gpu = GpuInstance.of(block, 4096, Machine.of({"C": 1, "L": 1}), sms=46, resident=6)
+    >>> gpu.resident, gpu.slots, gpu.is_one_wave
+    (6, 276, False)
+
+    Raises:
+        InputError: nothing to do, a block that fits on no SM, or sizes past the limits.
+    """
+
+    grids: tuple[Grid, ...]
+    machine: Machine
+    sms: int
+    room: tuple[int, ...]
+    dispatch: int = 0
+
+    def __post_init__(self) -> None:
+        check_whole(self.sms, "the number of SMs", MAX_SMS)
+        if not 1 <= len(self.grids) <= MAX_GRIDS:
+            raise InputError(f"a GPU executes 1..{MAX_GRIDS} grids here, not {len(self.grids)}")
+        if isinstance(self.dispatch, bool) or not 0 <= self.dispatch <= MAX_DISPATCH:
+            raise InputError(f"the cycles of dispatch must be 0..{MAX_DISPATCH}, not {self.dispatch!r:.40}")
+        for room in self.room:
+            check_whole(room, "what an SM has of a resource", MAX_ROOM)
+        for grid in self.grids:
+            if len(grid.takes) != len(self.room) or not any(grid.takes):
+                raise InputError("a block takes something of an SM, and says of each resource how much")
+            if any(one > room for one, room in zip(grid.takes, self.room, strict=True)):
+                raise InputError(f"a block that takes {grid.takes} fits on no SM, which has {self.room}")
+        if sum(self.most_resident(grid) * grid.warps for grid in self.grids) > MAX_WARPS:
+            raise InputError(f"more than {MAX_WARPS} warps could be resident on an SM")
+
+    @classmethod
+    def of(
+        cls,
+        block: Iterable[tuple[Program, int]],
+        blocks: int,
+        machine: Machine,
+        *,
+        sms: int,
+        resident: int,
+        dispatch: int = 0,
+    ) -> "GpuInstance":
+        """One grid, of which so many blocks can be resident on an SM."""
+        return cls((Grid(tuple(block), blocks),), machine, sms, (resident,), dispatch)
+
+    def most_resident(self, grid: Grid) -> int:
+        """How many blocks of a grid can be on one SM at the same time, if no other is."""
+        rooms = (room // takes for takes, room in zip(grid.takes, self.room, strict=True) if takes)
+        return min(grid.blocks, *rooms)
+
+    @property
+    def blocks(self) -> int:
+        """Of all grids."""
+        return sum(grid.blocks for grid in self.grids)
+
+    @property
+    def grid(self) -> Grid:
+        """The only grid.
+
+        Raises:
+            ValueError: there are several.
+        """
+        (grid,) = self.grids
+        return grid
+
+    @property
+    def resident(self) -> int:
+        """How many blocks of the only grid can be on one SM at the same time."""
+        return self.most_resident(self.grid)
+
+    @property
+    def slots(self) -> int:
+        """Blocks of the only grid that can be on the GPU at the same time."""
+        return self.sms * self.resident
+
+    @property
+    def is_one_wave(self) -> bool:
+        """Whether all blocks of the only grid are on the GPU from the beginning, so that every SM is on its own."""
+        return len(self.grids) == 1 and self.blocks <= self.slots
+
+    def sm(self, blocks: int) -> Instance:
+        """An SM with so many blocks of the only grid, which start together."""
+        return Instance.merged(
+            [(program, warps * blocks) for program, warps in self.grid.block], self.machine, blocks=blocks
+        )
+
+    def slots_of_warps(self, blocks: int) -> tuple[tuple[int, int], ...]:
+        """For every warp of `sm(blocks)`, in its order, which block it belongs to and which of its warps it is.
+
+        A block that comes later to the slot of one that has ended takes its warps' places, one by one.
+
+        >>> from makespan import Machine, Program
+        >>> block = (Program.chain("CL"), 2), (Program.chain("C"), 1)
+        >>> gpu = GpuInstance.of(block, 9, Machine.of({"C": 1, "L": 1}), sms=1, resident=2)
+        >>> gpu.slots_of_warps(2)  # warps of an instance are numbered by program, then by block
+        ((0, 0), (0, 1), (1, 0), (1, 1), (0, 2), (1, 2))
+        """
+        merged: dict[Program, list[int]] = {}
+        first = 0
+        for program, warps in self.grid.block:
+            merged.setdefault(program, []).extend(range(first, first + warps))
+            first += warps
+        return tuple((slot, warp) for numbers in merged.values() for slot in range(blocks) for warp in numbers)

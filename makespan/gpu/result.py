@@ -1,0 +1,92 @@
+"""What is proven of a whole GPU."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from makespan.certificate import Weights
+from makespan.errors import BrokenPromiseError
+from makespan.gpu.instance import GpuInstance
+from makespan.gpu.schedule import GpuSchedule
+from makespan.result import Bounds, Result, Status
+from makespan.wording import caveats, cycles, scope
+
+
+class LastDispatch(NamedTuple):
+    """The parts of theorem G: `upper = dispatched + tail`, in cycles.
+
+    Args:
+        counting: which of the ways to count waits was the best, see `bounds.theorem_g`.
+        block: what a block costs before the last one is dispatched, in units of `1 / scale` cycles of the whole GPU.
+        charged: how many blocks are charged so.
+        scale: so that `dispatched = floor(block * charged / scale)`, but for what is `spared`.
+        spared: what of that need not be counted, in the same units.
+        dispatched: the cycle in which the last block gets its room, at most.
+        tail: the cycles from then on, at most.
+        weights: of theorem E, where it counts the waits.
+    """
+
+    counting: str
+    block: int
+    charged: int
+    scale: int
+    spared: int
+    dispatched: int
+    tail: int
+    weights: tuple[Weights, ...] = ()
+
+    @property
+    def upper(self) -> int:
+        """The bound."""
+        return self.dispatched + self.tail
+
+
+@dataclass(frozen=True, slots=True)
+class GpuResult:
+    """The worst-case makespan of grids on a whole GPU, in cycles.
+
+    Args:
+        bounds: proven interval of the worst case.
+        witness: a schedule of `bounds.lower` cycles; replayed before it got here.
+        upper_evidence: `theorem-g`; or `one-wave`, where all blocks are on the GPU from the beginning: the largest of
+            `sms`.
+        last_dispatch: the parts of theorem G, where it is the evidence.
+        sms: in one wave, the result of an SM with each number of blocks that there may be, largest first.
+        best_case: proven interval of the shortest schedule; None when not asked for.
+        seconds: wall-clock time.
+        assumptions: what must hold for the number to be a worst case of the source.
+        interrupted: whether the user stopped the solve; the interval is proven all the same.
+    """
+
+    instance: GpuInstance
+    bounds: Bounds
+    witness: GpuSchedule
+    upper_evidence: str
+    last_dispatch: LastDispatch | None
+    sms: tuple[Result, ...]
+    best_case: Bounds | None
+    seconds: float
+    assumptions: tuple[str, ...]
+    interrupted: bool = False
+
+    def __post_init__(self) -> None:
+        if self.witness.makespan != self.bounds.lower:
+            raise BrokenPromiseError(
+                f"the witness takes {self.witness.makespan} cycles, the lower bound says {self.bounds.lower}"
+            )
+
+    def __str__(self) -> str:
+        """The verdict, one line: the number, whether it is exact, and under which conditions."""
+        worst = cycles(self.bounds.upper)
+        if self.status is Status.BOUNDED:
+            worst = f"at least {self.bounds.lower} and at most {worst}"
+        return f"{self.status}{scope(self.caveats)}: the worst case is {worst}" + " (interrupted)" * self.interrupted
+
+    @property
+    def status(self) -> Status:
+        """Whether worst case and proof meet."""
+        return self.bounds.status
+
+    @property
+    def caveats(self) -> tuple[str, ...]:
+        """The conditions without which the verdict would claim too much."""
+        return caveats(self.instance.machine, self.assumptions)
