@@ -31,7 +31,7 @@ from makespan.flow.instruction_set import (
 from makespan.flow.loop_bound import MAX_ITERATIONS, Bound, GivenBound, given_bound, loop_bounds, read_bounds
 from makespan.flow.loop_info import LoopInfo, fitting, loop_infos
 from makespan.flow.loops import Loop, Nest, nest
-from makespan.flow.operations import about_operations, served
+from makespan.flow.operations import TimedCode, served
 from makespan.flow.paths import refuse_unbounded
 from makespan.flow.programs import Paths, Warps
 from makespan.flow.spread import UNIFORM, Spread, Spreads, Surroundings
@@ -82,11 +82,11 @@ __all__ = [
     "Terrain",
     "ThreadRegisters",
     "Threads",
+    "TimedCode",
     "Told",
     "TooLongError",
     "Transfer",
     "Warps",
-    "about_operations",
     "branch_infos",
     "closure",
     "decided",

@@ -1,11 +1,53 @@
-"""How a machine that times operations serves the instructions of a kernel, whatever the language."""
+"""How a machine serves the instructions of a kernel, whatever the language."""
 
 from collections.abc import Container, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field
 
 from makespan.errors import InputError
 from makespan.flow.graph import Flow
 from makespan.machine import GivenRange, Machine, Operation
+from makespan.program import Timing
 from makespan.wording import BY_OPERATION, GIVEN_LATENCY, UNVERIFIED_LATENCIES
+
+
+@dataclass(frozen=True)
+class TimedCode:
+    """The instructions of a kernel on a machine.
+
+    Args:
+        units: by instruction, the letter of the unit class that serves it; None if it needs none. Of a barrier of
+            warps that run ahead, the letter and `BARRIER` if it is served before its warp has come to it.
+        given: latencies of operations, instead of those of the machine.
+        operations: by instruction; empty where the machine times none.
+        table: the operations of the machine by name, with the latencies that are given.
+        timings: by instruction, of warps that run ahead; none for warps that block. Tokens are any numbers from 0.
+        results: the tokens that a warp waits for at its end.
+    """
+
+    flow: Flow
+    machine: Machine
+    given: Mapping[str, GivenRange]
+    units: tuple[str | None, ...]
+    operations: tuple[str, ...] = ()
+    table: Mapping[str, Operation] = field(default_factory=dict)
+    timings: tuple[Timing, ...] = ()
+    results: frozenset[int] = frozenset()
+
+    def about_operations(self, used: Set[str], awaited: Set[str]) -> Iterator[str]:
+        """The operations that a kernel uses, the latencies of those that are awaited, and which of them are given."""
+        rows = [operation for name, operation in self.table.items() if name in used]
+        shown = (f"{row.name} {row.unit}{f' {_cycles(row)}' * (row.name in awaited)}" for row in rows)
+        yield f"{BY_OPERATION} of machine {self.machine.name!r}, with class and any of the cycles: {', '.join(shown)}"
+        doubtful = [row for row in rows if row.name in awaited and row.name not in self.given and not row.is_verified]
+        if doubtful:
+            listed = ", ".join(f"{row.name} {_cycles(row)}" for row in doubtful)
+            yield f"{UNVERIFIED_LATENCIES}{listed}; the file of the machine has a source or reason for each"
+        own = {operation.name: operation for operation in self.machine.operations}
+        for row in rows:
+            if row.name in self.given and row.name in awaited:
+                below = ", less than the machine says" if row.least < own[row.name].least else ""
+                says = f"{self.given[row.name]}{below}; the machine says {_cycles(own[row.name])}"
+                yield f"{GIVEN_LATENCY}{row.name} takes {says}"
 
 
 def served(
@@ -29,26 +71,6 @@ def served(
     rows = tuple(None if name is None else table[name] for name in needed)
     _refuse_open_ends(flow, machine, [row if number in awaited else None for number, row in enumerate(rows)])
     return rows
-
-
-def about_operations(
-    machine: Machine, table: Mapping[str, Operation], given: Mapping[str, GivenRange], used: Set[str], awaited: Set[str]
-) -> Iterator[str]:
-    """The operations that a kernel uses, with the latencies of those that are awaited, and which of them are given."""
-    rows = [operation for name, operation in table.items() if name in used]
-    shown = (f"{row.name} {row.unit}{f' {_cycles(row)}' * (row.name in awaited)}" for row in rows)
-    yield f"{BY_OPERATION} of machine {machine.name!r}, with class and any of the cycles: {', '.join(shown)}"
-    doubtful = [row for row in rows if row.name in awaited and row.name not in given and not row.is_verified]
-    if doubtful:
-        listed = ", ".join(f"{row.name} {_cycles(row)}" for row in doubtful)
-        yield f"{UNVERIFIED_LATENCIES}{listed}; the file of the machine has a source or reason for each"
-    own = {operation.name: operation for operation in machine.operations}
-    for row in rows:
-        if row.name in given and row.name in awaited:
-            below = ", less than the machine says" if row.least < own[row.name].least else ""
-            yield (
-                f"{GIVEN_LATENCY}{row.name} takes {given[row.name]}{below}; the machine says {_cycles(own[row.name])}"
-            )
 
 
 def _cycles(operation: Operation) -> str:

@@ -15,11 +15,12 @@ from makespan.flow.grid import Launch
 from makespan.flow.loop_bound import GivenBound
 from makespan.flow.loop_info import LoopInfo, loop_infos
 from makespan.flow.loops import Nest, nest
+from makespan.flow.operations import TimedCode
 from makespan.flow.paths import by_take, by_trace, refuse_unbounded
 from makespan.flow.tokens import lean
 from makespan.flow.uniformity import decided, said_uniform, uniform_branches
 from makespan.flow.walk import Terrain
-from makespan.program import Origin, Place, Program, Timing, merged
+from makespan.program import Origin, Place, Program, merged
 from makespan.wording import PATH_ONLY, TRANSFERRED, TRANSFERRED_BOUNDS, TRUSTED_BOUNDS
 
 Paths: TypeAlias = Literal["automaton", "single"]
@@ -37,13 +38,9 @@ _Known: TypeAlias = tuple[tuple[LoopInfo, ...], tuple[tuple[int, int], ...]]
 
 @dataclass(frozen=True)
 class Warps:
-    """The warps of a launched kernel, whose instructions have unit classes.
+    """The warps of a launched kernel.
 
     Args:
-        units: by instruction, the letter of the unit class that serves it; None if it needs none. Of a barrier of
-            warps that run ahead, the letter and `BARRIER` if it is served before its warp has come to it.
-        timings: by instruction, of warps that run ahead; none for warps that block. Tokens are any numbers from 0.
-        results: the tokens that a warp waits for at its end.
         given: bounds that win over those that the kernel tells.
         remarks: what the language has to say of the programs.
         take: `taken` or `fall` by label, or by `:LINE`, of the branch.
@@ -56,25 +53,25 @@ class Warps:
         UnsupportedError: control flow that has no natural loops.
     """
 
-    flow: Flow
-    units: tuple[str | None, ...]
+    code: TimedCode
     launch: Launch
     given: Sequence[GivenBound]
     remarks: Remarks
     take: Mapping[str, str] = field(default_factory=dict)
     trace: Sequence[Step] | None = None
     paths: Paths | None = None
-    timings: tuple[Timing, ...] = ()
-    results: frozenset[int] = frozenset()
+    flow: Flow = field(init=False, repr=False)
+    _units: tuple[str | None, ...] = field(init=False, repr=False)
     _nest: Nest = field(init=False, repr=False)
     _made: dict[_Known, Program] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "flow", self.code.flow)
         kernel = self.flow.kernel
         if not self.flow.code:
             raise InputError(f"{kernel.file}:{kernel.line}: {kernel.name} has no instruction")
         object.__setattr__(self, "launch", self.flow.semantics.fitted(self.launch))
-        object.__setattr__(self, "units", with_barriers(self.flow, self.units, self.launch))
+        object.__setattr__(self, "_units", with_barriers(self.flow, self.code.units, self.launch))
         object.__setattr__(self, "_nest", nest(self.flow))
 
     def program(self, warp: int | None = None) -> Program:
@@ -133,11 +130,11 @@ class Warps:
         path = by_take(terrain, self.take) if self.trace is None else by_trace(terrain, self.trace)
         visited = frozenset(path)
         refuse_inexpressible(self.flow, sorted(visited), self.launch)
-        served = [at for block in path for at in self.flow.numbers(block) if self.units[at] is not None]
+        served = [at for block in path for at in self.flow.numbers(block) if self._units[at] is not None]
         if not served:
             raise self._nothing(always=True)
-        places = tuple(Place(self.units[at] or "", (number,)) for number, at in enumerate(served, start=1))
-        timings = tuple(self.timings[at] for at in served) if self.timings else ()
+        places = tuple(Place(self._units[at] or "", (number,)) for number, at in enumerate(served, start=1))
+        timings = tuple(self.code.timings[at] for at in served) if self.code.timings else ()
         made = Automaton(places, (0,), tuple((at,) for at in served), timings=timings)
         return self._program(made, (*self._remarks(visited), *_about_path(terrain, visited, self.take, self.trace)))
 
@@ -149,7 +146,7 @@ class Warps:
         refuse_unbounded(terrain, visited)
         rules = self._rules if parting else (Reconvergence({}, drops=False),)
         refuse_parted_barriers(self.flow, parting, rules)
-        builder = Builder(terrain, self.units, self.timings)
+        builder = Builder(terrain, self._units, self.code.timings)
         made = builder.automaton(Branching(terrain, rule, self._uniform, sides) for rule in rules)
         if made is None:
             raise self._no_way(terrain)
@@ -159,8 +156,8 @@ class Warps:
 
     def _program(self, made: Automaton, assumptions: tuple[str, ...]) -> Program:
         """The places with where they come from, and no token that makes no difference."""
-        if self.timings:
-            made = lean(with_arrivals(made), self.results)
+        if self.code.timings:
+            made = lean(with_arrivals(made), self.code.results)
         origins = tuple(self._origin(behind) for behind in made.instructions)
         return Program(made.places, made.starts, origins, assumptions, made.timings)
 

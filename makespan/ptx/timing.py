@@ -4,13 +4,13 @@ A machine that times operations decides by the operation of an instruction, any 
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from enum import StrEnum
 from typing import TypeAlias
 
 from makespan.errors import InputError, UnsupportedError
-from makespan.flow import about_operations, served
-from makespan.machine import GivenRange, Machine, Operation, timed
+from makespan.flow import TimedCode, served
+from makespan.machine import GivenRange, Machine, timed
 from makespan.program import Timing
 from makespan.ptx.barriers import is_barrier
 from makespan.ptx.dependences import UNREAD, WAY, Needs, needs
@@ -33,26 +33,13 @@ class Dependences(StrEnum):
 
 
 @dataclass(frozen=True)
-class TimedCode:
-    """The instructions of a kernel on a machine.
-
-    Args:
-        units: by instruction, the letter of its class; None if it needs no unit.
-        timings: by instruction, of warps that run ahead; empty where the latency of a class says how long they wait.
-        results: the tokens that a warp waits for at its end.
-        operations: by instruction; empty where the machine times none.
-    """
+class PtxCode(TimedCode):
+    """The instructions of PTX on a machine: by which classes of opcodes, and what they wait for."""
 
     flow: PtxFlow
+    _: KW_ONLY
     classes: Classes
-    machine: Machine
     dependences: Dependences
-    given: Mapping[str, GivenRange]
-    units: tuple[str | None, ...]
-    operations: tuple[str, ...] = ()
-    table: Mapping[str, Operation] = field(default_factory=dict)
-    timings: tuple[Timing, ...] = ()
-    results: frozenset[int] = frozenset()
 
     def remarks(self, numbers: Sequence[int]) -> Iterator[str]:
         """How these instructions are timed, and what they wait for."""
@@ -74,7 +61,7 @@ class TimedCode:
 
     def _about_operations(self, numbers: Sequence[int]) -> Iterator[str]:
         used = {self.operations[number] for number in numbers if not is_barrier(self.flow.code[number])}
-        yield from about_operations(self.machine, self.table, self.given, used, used)
+        yield from self.about_operations(used, used)
         if several := sorted({self.flow.code[number].opcode for number in numbers if expands(self.flow.code[number])}):
             yield f"one instruction each, although the assembler makes many of it: {', '.join(several)}"
 
@@ -85,7 +72,7 @@ def timed_code(
     machine: Machine,
     dependences: Dependences | None = None,
     given: Mapping[str, GivenRange] = _NO_LATENCIES,
-) -> TimedCode:
+) -> PtxCode:
     """The instructions of a kernel on a machine; by default they wait for registers where it times operations.
 
     Raises:
@@ -97,7 +84,7 @@ def timed_code(
     if not table:
         units = units_of(flow.kernel, classes)
         chosen = dependences or Dependences.BLOCKING
-        plain = TimedCode(flow, classes, machine, chosen, given, units)
+        plain = PtxCode(flow, machine, given, units, classes=classes, dependences=chosen)
         if chosen is Dependences.BLOCKING:
             return plain
         of_class = {unit.name: (unit.latency.least, unit.latency.most) for unit in machine.units}
@@ -114,10 +101,11 @@ def timed_code(
     units = tuple(None if row is None else row.unit for row in rows)
     latencies = [(1, 1) if row is None else (row.least, row.most or row.least) for row in rows]
     chosen = dependences or Dependences.REGISTERS
-    return _running_ahead(TimedCode(flow, classes, machine, chosen, given, units, found, table), latencies)
+    code = PtxCode(flow, machine, given, units, found, table, classes=classes, dependences=chosen)
+    return _running_ahead(code, latencies)
 
 
-def _running_ahead(code: TimedCode, latencies: Sequence[tuple[int, int]]) -> TimedCode:
+def _running_ahead(code: PtxCode, latencies: Sequence[tuple[int, int]]) -> PtxCode:
     """The same code with timings."""
     instructions = code.flow.code
     if code.dependences is Dependences.BLOCKING:
@@ -162,7 +150,7 @@ def _tokens(found: Sequence[Needs]) -> tuple[list[_Tokens], frozenset[int]]:
     return tokens, frozenset(number for name, number in token.items() if name not in UNREAD)
 
 
-def _refuse_without_unit(code: TimedCode, found: Sequence[Needs]) -> None:
+def _refuse_without_unit(code: PtxCode, found: Sequence[Needs]) -> None:
     """Refuse instructions that would break a chain of dependences: nobody waits where nothing is issued."""
     known = frozenset().union(*(need.sets for need in found)) - {WAY}
     for unit, instruction, need in zip(code.units, code.flow.code, found, strict=True):

@@ -1,6 +1,7 @@
 """From a PTX kernel to the programs of its warps."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 
 from makespan.flow import GivenBound, Launch, Paths, Step, Warps
 from makespan.machine import PAPER, GivenRange, Machine
@@ -10,7 +11,7 @@ from makespan.ptx.effects import JUMPS
 from makespan.ptx.graph import PtxFlow, flow
 from makespan.ptx.isa import Classes
 from makespan.ptx.module import Kernel
-from makespan.ptx.timing import Dependences, TimedCode, timed_code
+from makespan.ptx.timing import Dependences, PtxCode, timed_code
 from makespan.wording import AS_WRITTEN
 
 
@@ -63,7 +64,7 @@ def program(
     found = flow(kernel)
     fitted = found.semantics.fitted(launch or Launch())  # what does not fit is told before unknown opcodes
     code = timed_code(found, Classes(profile, classes or {}, unknown), machine, dependences, latencies or {})
-    return _warps(code, fitted, loop_bounds, take, trace, paths).program(warp)
+    return Warps(code, fitted, tuple(loop_bounds), partial(_remarks, code), take or {}, trace, paths).program(warp)
 
 
 def programs(
@@ -92,25 +93,10 @@ def programs(
     found = flow(kernel)
     fitted = found.semantics.fitted(launch or Launch())  # what does not fit is told before unknown opcodes
     code = timed_code(found, Classes(profile, classes or {}, unknown), machine, dependences, latencies or {})
-    return _warps(code, fitted, loop_bounds, take, trace, paths).programs()
+    return Warps(code, fitted, tuple(loop_bounds), partial(_remarks, code), take or {}, trace, paths).programs()
 
 
-def _warps(
-    code: TimedCode,
-    launch: Launch,
-    loop_bounds: Sequence[GivenBound],
-    take: Mapping[str, str] | None,
-    trace: Sequence[Step] | None,
-    paths: Paths | None,
-) -> Warps:
-    def remarks(numbers: Sequence[int], branches: bool) -> Iterator[str]:
-        return _remarks(code, numbers, branches=branches)
-
-    bounds = tuple(loop_bounds)
-    return Warps(code.flow, code.units, launch, bounds, remarks, take or {}, trace, paths, code.timings, code.results)
-
-
-def _remarks(timed: TimedCode, numbers: Sequence[int], *, branches: bool) -> Iterator[str]:
+def _remarks(timed: PtxCode, numbers: Sequence[int], branches: bool) -> Iterator[str]:
     """What must hold for a program to stand for the kernel, whatever its paths."""
     found, classes = timed.flow, timed.classes
     code = [found.code[number] for number in numbers]

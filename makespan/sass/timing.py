@@ -6,11 +6,11 @@ bits leave open is a range, of which the adversary chooses (docs/machine_code.md
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from makespan.errors import UnsupportedError
-from makespan.flow import Effect, about_operations, served
+from makespan.flow import Effect, TimedCode, served
 from makespan.machine import GivenRange, Machine, Operation, timed
 from makespan.program import BARRIER, Timing
 from makespan.sass.control import COUNTERS, Control
@@ -64,26 +64,15 @@ class _Tokens(NamedTuple):
 
 
 @dataclass(frozen=True)
-class TimedCode:
-    """The instructions of a kernel on a machine.
+class SassCode(TimedCode):
+    """The instructions of machine code on a machine, and what control bits leave open of their operands.
 
     Args:
-        units: by instruction, the letter of its class; None if it needs no unit.
-        timings: by instruction; empty where the latency of a class says how long a warp waits.
-        results: the tokens that a warp waits for at its end.
-        operations: by instruction; empty where the machine times none.
         late: the instructions whose operands are read when their result is there, and not before.
         behind: the instructions from which on it is counted until operands of earlier ones have been read.
     """
 
     flow: SassFlow
-    machine: Machine
-    given: Mapping[str, GivenRange]
-    units: tuple[str | None, ...]
-    operations: tuple[str, ...] = ()
-    table: Mapping[str, Operation] = field(default_factory=dict)
-    timings: tuple[Timing, ...] = ()
-    results: frozenset[int] = frozenset()
     late: frozenset[int] = frozenset()
     behind: frozenset[int] = frozenset()
 
@@ -96,7 +85,7 @@ class TimedCode:
         awaited = {self.operations[number] for number in numbers if self.timings[number].sets}
         if any(self.flow.code[number].control.read_counter is not None for number in numbers):
             used, awaited = used | {_OPERANDS}, awaited | {_OPERANDS}
-        yield from about_operations(self.machine, self.table, self.given, used, awaited)
+        yield from self.about_operations(used, awaited)
         yield (
             "control bits: a warp goes on when the stall of its last instruction has passed and the counters that the"
             " next one awaits are down; at its end it waits for all counters, but for no access without one"
@@ -120,7 +109,7 @@ class TimedCode:
             yield "a warp comes to a barrier of its block with results pending, and the barrier waits for none of them"
 
 
-def timed_code(flow: SassFlow, machine: Machine, given: Mapping[str, GivenRange]) -> TimedCode:
+def timed_code(flow: SassFlow, machine: Machine, given: Mapping[str, GivenRange]) -> SassCode:
     """The instructions of a kernel on a machine: by control bits where it times operations, else blocking.
 
     Raises:
@@ -132,7 +121,7 @@ def timed_code(flow: SassFlow, machine: Machine, given: Mapping[str, GivenRange]
     if not table:
         letters = ["L" if name in _MEMORY else "C" for name in names]
         plain = tuple(None if effect.barrier else name for effect, name in zip(flow.effects, letters, strict=True))
-        return TimedCode(flow, machine, given, plain)
+        return SassCode(flow, machine, given, plain)
     is_fenced = "fence" in names
     found = [_tokens(flow, number, name, is_fenced=is_fenced and name in _FENCED) for number, name in enumerate(names)]
     awaited = {number for number, tokens in enumerate(found) if tokens.sets}
@@ -152,7 +141,7 @@ def timed_code(flow: SassFlow, machine: Machine, given: Mapping[str, GivenRange]
     results = frozenset().union(*(timing.sets for timing in timings)) - {_ACCESSES}
     late = frozenset(apart - carriers.keys())
     behind = frozenset(carrier for carrier in carriers.values() if timings[carrier].latency[1] > 1)
-    return TimedCode(flow, machine, given, units, names, table, tuple(timings), results, late, behind)
+    return SassCode(flow, machine, given, units, names, table, tuple(timings), results, late, behind)
 
 
 def _reading(table: Mapping[str, Operation], row: Operation) -> int:

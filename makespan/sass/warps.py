@@ -1,13 +1,14 @@
 """From a kernel of machine code to the programs of its warps."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 
 from makespan.flow import Barrier, GivenBound, Launch, Paths, Step, Warps
 from makespan.machine import PAPER, GivenRange, Machine
 from makespan.program import Program
 from makespan.sass.graph import SassFlow, flow
 from makespan.sass.module import Kernel
-from makespan.sass.timing import TimedCode, timed_code
+from makespan.sass.timing import SassCode, timed_code
 from makespan.wording import AS_COMPILED
 
 
@@ -42,7 +43,7 @@ def program(
         UnsupportedError: control flow, an opcode, or waiting that cannot be followed; the message names the remedy.
     """
     code, fitted = _timed(kernel, machine, latencies, launch)
-    return _warps(code, fitted, loop_bounds, take, trace, paths).program(warp)
+    return Warps(code, fitted, tuple(loop_bounds), partial(_remarks, code), take or {}, trace, paths).program(warp)
 
 
 def programs(
@@ -63,33 +64,18 @@ def programs(
         UnsupportedError: see `program`.
     """
     code, fitted = _timed(kernel, machine, latencies, launch)
-    return _warps(code, fitted, loop_bounds, take, trace, paths).programs()
+    return Warps(code, fitted, tuple(loop_bounds), partial(_remarks, code), take or {}, trace, paths).programs()
 
 
 def _timed(
     kernel: Kernel | SassFlow, machine: Machine, latencies: Mapping[str, GivenRange] | None, launch: Launch | None
-) -> tuple[TimedCode, Launch]:
+) -> tuple[SassCode, Launch]:
     found = flow(kernel)
     fitted = found.semantics.fitted(launch or Launch())  # what does not fit is told before unknown opcodes
     return timed_code(found, machine, latencies or {}), fitted
 
 
-def _warps(
-    code: TimedCode,
-    launch: Launch,
-    loop_bounds: Sequence[GivenBound],
-    take: Mapping[str, str] | None,
-    trace: Sequence[Step] | None,
-    paths: Paths | None,
-) -> Warps:
-    def remarks(numbers: Sequence[int], branches: bool) -> Iterator[str]:
-        return _remarks(code, numbers, branches=branches)
-
-    bounds = tuple(loop_bounds)
-    return Warps(code.flow, code.units, launch, bounds, remarks, take or {}, trace, paths, code.timings, code.results)
-
-
-def _remarks(timed: TimedCode, numbers: Sequence[int], *, branches: bool) -> Iterator[str]:
+def _remarks(timed: SassCode, numbers: Sequence[int], branches: bool) -> Iterator[str]:
     """What must hold for a program to stand for the kernel, whatever its paths."""
     found = timed.flow
     code = [found.code[number] for number in numbers]

@@ -23,10 +23,11 @@ def timed(meeting: Timing, side: str = "") -> Program:
     """The program of the text, where the barrier needs a unit of class C and is timed so; everything awaits token 1."""
     found = warps(TEXT, Launch((64, 1, 1)))
     is_barrier = [effect.barrier is not None for effect in found.flow.effects]
-    units = tuple(f"C{BARRIER}" if here else unit for here, unit in zip(is_barrier, found.units, strict=True))
+    units = tuple(f"C{BARRIER}" if here else unit for here, unit in zip(is_barrier, found.code.units, strict=True))
     timings = tuple(meeting if here else PLAIN for here in is_barrier)
     take = {"skip": side} if side else {}
-    return replace(found, units=units, timings=timings, results=frozenset({1}), take=take).program()
+    code = replace(found.code, units=units, timings=timings, results=frozenset({1}))
+    return replace(found, code=code, take=take).program()
 
 
 def test_an_instruction_of_its_own_stands_before_the_barrier() -> None:

@@ -29,10 +29,12 @@ from makespan.flow import (
     Spreads,
     Surroundings,
     ThreadRegisters,
+    TimedCode,
     Transfer,
     Warps,
 )
 from makespan.flow.arithmetic import truth_bit
+from makespan.machine import PAPER
 
 TOY = InstructionSet(
     ThreadRegisters(
@@ -172,4 +174,4 @@ def warps(text: str, launch: Launch | None = None, *bounds: GivenBound) -> Warps
     """The warps of a kernel, with nothing to remark."""
     found = flow(text)
     units = tuple(UNITS.get(instruction.opcode) for instruction in found.code)
-    return Warps(found, units, launch or Launch(), bounds, lambda numbers, branches: iter(()))
+    return Warps(TimedCode(found, PAPER, {}, units), launch or Launch(), bounds, lambda numbers, branches: iter(()))

@@ -8,7 +8,8 @@ import pytest
 
 from makespan import tool
 from makespan.errors import UnsupportedError
-from makespan.flow import Launch, Warps
+from makespan.flow import Launch, TimedCode, Warps
+from makespan.machine import PAPER
 from makespan.program import BARRIER, Program
 from makespan.sass import Kernel
 from makespan.sass.assembler import assembled
@@ -30,7 +31,7 @@ def programs_by_address(kernel: Kernel, n: int) -> list[Program]:
     code = flow(kernel)
     units = tuple(str(instruction.address) for instruction in code.code)
     launch = Launch(block=BLOCK, parameters={"2": n})
-    warps = Warps(code, units, launch, (), lambda numbers, branches: iter(()))
+    warps = Warps(TimedCode(code, PAPER, {}, units), launch, (), lambda numbers, branches: iter(()))
     return [warps.program(warp) for warp in (0, 1)]
 
 

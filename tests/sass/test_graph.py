@@ -6,8 +6,9 @@ from dataclasses import replace
 import pytest
 
 from makespan.errors import InputError, UnsupportedError
-from makespan.flow import Barrier, Launch, SourceLine, Transfer, Warps, reconvergences
+from makespan.flow import Barrier, Launch, SourceLine, TimedCode, Transfer, Warps, reconvergences
 from makespan.flow.barriers import refuse_parted_barriers
+from makespan.machine import PAPER
 from makespan.program import Program
 from makespan.sass.analysis import loops
 from makespan.sass.graph import SassFlow, flow
@@ -276,7 +277,8 @@ def with_ptx(found: Kernel, text: str) -> Kernel:
 
 
 def test_lanes_that_part_issue_both_sides_and_each_its_bsync() -> None:
-    warps = Warps(flow(kernel(*IF)), tuple("CSCCYC"), Launch(), (), lambda numbers, several: iter(()))
+    code = TimedCode(flow(kernel(*IF)), PAPER, {}, tuple("CSCCYC"))
+    warps = Warps(code, Launch(), (), lambda numbers, several: iter(()))
     assert words(warps.program()) == {"CSCYC", "CSCCYC", "CSCYCYC", "CSCCYYC"}
 
 
