@@ -7,8 +7,9 @@ alike, whose sums and products wrap around.
 Glossary: w width in bits, m mask of w ones, s the sign bit alone.
 """
 
+import operator
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
@@ -20,6 +21,10 @@ if TYPE_CHECKING:
     Value: TypeAlias = int | Array | None
 
 ALL = 2**64 - 1
+TESTS: Mapping[str, Callable[[Any, Any], Any]] = {
+    test.__name__: test for test in (operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge)
+}
+"""The comparisons, by the names that languages have for them in lower case: `eq`, `ne`, `lt`, `le`, `gt`, `ge`."""
 
 
 def select(condition: "Known", a: "Known", b: "Known") -> "Known":

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 from makespan.flow import SHARED_REGISTER, Computation, Parameter, Source
 from makespan.flow.arithmetic import (
+    TESTS,
     capped,
     conjunction,
     disjunction,
@@ -277,14 +278,6 @@ def _multiplication(key: str, kind: str) -> _Form | None:
             return None
 
 
-_INTEGER_TESTS: Mapping[str, Callable[[Any, Any], Any]] = {
-    "eq": lambda a, b: a == b,
-    "ne": lambda a, b: a != b,
-    "lt": lambda a, b: a < b,
-    "le": lambda a, b: a <= b,
-    "gt": lambda a, b: a > b,
-    "ge": lambda a, b: a >= b,
-}
 _UNSIGNED_TESTS = {"lo": "lt", "ls": "le", "hi": "gt", "hs": "ge"}
 _COMBINED = ("and", "or", "xor")
 
@@ -318,9 +311,9 @@ def _integer_test(test: str, kind: str) -> Callable[[Any, Any], Any] | None:
         if not kind.startswith("u"):
             return None
         test = _UNSIGNED_TESTS[test]
-    if test not in _INTEGER_TESTS or (kind.startswith("b") and test not in ("eq", "ne")):
+    if test not in TESTS or (kind.startswith("b") and test not in ("eq", "ne")):
         return None
-    compare = _INTEGER_TESTS[test]
+    compare = TESTS[test]
     bias = 2 ** (width(kind) - 1) if kind.startswith("s") else 0
     return lambda a, b: truth_bit(compare(a ^ bias, b ^ bias))
 
@@ -328,7 +321,7 @@ def _integer_test(test: str, kind: str) -> Callable[[Any, Any], Any] | None:
 def _float_test(test: str, w: int) -> Callable[[Any, Any], Any] | None:
     """A comparison of floats to 0 or 1; unknown for subnormal ones, which some targets take for zero."""
     ordered = test.removesuffix("u") if test != "u" else test
-    if w < 32 or not (ordered in _INTEGER_TESTS or test in ("num", "nan")):
+    if w < 32 or not (ordered in TESTS or test in ("num", "nan")):
         return None
 
     def compare(a: int, b: int) -> int | None:
@@ -338,7 +331,7 @@ def _float_test(test: str, w: int) -> Callable[[Any, Any], Any] | None:
         unordered = math.isnan(x) or math.isnan(y)
         if test in ("num", "nan"):
             return int(unordered == (test == "nan"))
-        return int(test != ordered if unordered else _INTEGER_TESTS[ordered](x, y))
+        return int(test != ordered if unordered else TESTS[ordered](x, y))
 
     lifted = each(compare)
     return lambda a, b: lifted(a, b)[0]

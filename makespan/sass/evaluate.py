@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 from makespan.flow import Computation, Source
 from makespan.flow.arithmetic import (
     ALL,
+    TESTS,
     as_signed,
     capped,
     conjunction,
@@ -40,14 +41,7 @@ from makespan.sass.operands import Operands, Value, names, predicate, predicate_
 
 _M = ones(32)
 _NOTHING: Mapping[tuple[int, int], int] = MappingProxyType({})
-_TESTS: Mapping[str, Callable[[Any, Any], Any]] = {
-    "EQ": lambda a, b: a == b,
-    "NE": lambda a, b: a != b,
-    "LT": lambda a, b: a < b,
-    "LE": lambda a, b: a <= b,
-    "GT": lambda a, b: a > b,
-    "GE": lambda a, b: a >= b,
-}
+_TESTS = {name.upper(): compare for name, compare in TESTS.items()}
 
 
 class _Meaning(NamedTuple):
