@@ -5,34 +5,45 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from makespan import limited
 from makespan.errors import InputError
 
 MAX_MEMORY_BYTES = 4 * 2**30
+MAX_LOG_BYTES = 2**20
 SECONDS = 60.0
+_LOG = "log.txt"
+
+
+@contextmanager
+def folder_with(name: str, data: bytes) -> Iterator[Path]:
+    """A temporary folder that has one file, under a name that no input chooses."""
+    with TemporaryDirectory(prefix="makespan-") as temporary:
+        folder = Path(temporary).resolve()
+        (folder / name).write_bytes(data)
+        yield folder
 
 
 def run(
     command: Sequence[str],
     folder: Path,
     *,
-    log: str,
     output: str | None = None,
     most_bytes: int,
     seconds: float = SECONDS,
     late: str,
-) -> int:
-    """Run a command in `folder` and return its exit code, negative for the signal that ended it.
+) -> tuple[int, str]:
+    """Run a command in `folder`: its exit code, negative for the signal that ended it, and the first of its words.
 
     Nothing of its process group outlives a time limit or a Ctrl-C.
 
     Args:
-        log: the file in `folder` that takes its words, `output` the one that takes its standard output if that is
-            something else.
+        output: the file in `folder` that takes its standard output, where that is no words.
         most_bytes: of any file that it writes.
         late: the message of a time limit that is exceeded.
 
@@ -42,7 +53,7 @@ def run(
     limits = (MAX_MEMORY_BYTES, most_bytes, int(seconds) + 1)
     limited_to = (sys.executable, "-I", limited.__file__, *map(str, limits))
     environment = {**os.environ, "TMPDIR": str(folder), "LC_ALL": "C"}
-    with (folder / log).open("wb") as words, (folder / (output or os.devnull)).open("wb") as out:
+    with (folder / _LOG).open("wb") as words, (folder / (output or os.devnull)).open("wb") as out:
         try:
             process = subprocess.Popen(  # noqa: S603 - no shell, and no word of the command comes from the input
                 (*limited_to, *command),
@@ -56,13 +67,14 @@ def run(
         except OSError as error:
             raise InputError(f"{sys.executable}: cannot start {command[0]}: {error.strerror or error}") from None
         try:
-            return process.wait(seconds)
+            code = process.wait(seconds)
         except subprocess.TimeoutExpired:
             raise InputError(late) from None
         finally:
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
+    return code, (head(folder / _LOG, MAX_LOG_BYTES) or b"").decode("utf-8", "replace")
 
 
 def find(name: str) -> Path | None:

@@ -11,7 +11,6 @@ import re
 import shutil
 import signal
 import sys
-import tempfile
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -29,9 +28,8 @@ DEFAULT_ARCH = "compute_75"
 """The oldest architecture that the compilers of CUDA 10 to 13 all know."""
 
 MAX_SOURCE_BYTES = 16 * 2**20
-MAX_LOG_BYTES = 2**20
 
-_SOURCE, _OUTPUT, _LOG, _INCLUDE = "source.cu", "output.ptx", "log.txt", "include"
+_SOURCE, _OUTPUT, _INCLUDE = "source.cu", "output.ptx", "include"
 _ARCH = re.compile(r"compute_[1-9][0-9]{1,2}[af]?")
 _RELEASE = re.compile(r"^// Cuda compilation tools, release [^\n]{1,40}?, V([0-9.]{1,40})\s*$", re.MULTILINE)
 _FILE = re.compile(r'^(\s*\.file\s+\d+\s+")([^"\n]+)(?=")', re.MULTILINE)
@@ -123,14 +121,11 @@ def compiled(path: Path, source: bytes, compiler: Compiler, seconds: float = SEC
     Raises:
         InputError: the first error of the compiler, or the limit that it exceeded.
     """
-    with tempfile.TemporaryDirectory(prefix="makespan-") as temporary:
-        folder = Path(temporary).resolve()
-        (folder / _SOURCE).write_bytes(source)
+    with tool.folder_with(_SOURCE, source) as folder:
         (folder / _INCLUDE).symlink_to(path.absolute().parent, target_is_directory=True)
-        code = _run(path, compiler, folder, seconds)
+        code, log = _run(path, compiler, folder, seconds)
         output = head(folder / _OUTPUT, MAX_BYTES + 1) if code == 0 else None
         if output is None:
-            log = (head(folder / _LOG, MAX_LOG_BYTES) or b"").decode("utf-8", "replace")
             raise InputError(_complaint(path, compiler, code, log, folder))
         text = decode(output, f"PTX of {printable(str(path))}")
         return _FILE.sub(lambda match: match[1] + _users_name(match[2], path, folder).replace('"', "?"), text)
@@ -160,12 +155,12 @@ def _has_host_compiler() -> bool:
     return told or shutil.which("gcc") is not None
 
 
-def _run(path: Path, compiler: Compiler, folder: Path, seconds: float) -> int:
+def _run(path: Path, compiler: Compiler, folder: Path, seconds: float) -> tuple[int, str]:
     late = (
         f"{printable(str(path))}: {compiler.name} was stopped at its time limit of {seconds:g} s; compile the"
         " file yourself and give the PTX"
     )
-    return tool.run(compiler.command, folder, log=_LOG, most_bytes=MAX_BYTES + 1, seconds=seconds, late=late)
+    return tool.run(compiler.command, folder, most_bytes=MAX_BYTES + 1, seconds=seconds, late=late)
 
 
 def _complaint(path: Path, compiler: Compiler, code: int, log: str, folder: Path) -> str:

@@ -5,17 +5,15 @@ what it says is shown only in part and without control characters.
 """
 
 import re
-import tempfile
-from pathlib import Path
 
 from makespan import tool
 from makespan.errors import InputError
 from makespan.sass.elf import INSTALL, MAX_BYTES
 
-_SOURCE, _OUTPUT, _LOG = "source.ptx", "output.cubin", "log.txt"
+_SOURCE, _OUTPUT = "source.ptx", "output.cubin"
 _ARCH = re.compile(r"sm_[1-9][0-9]{1,2}[af]?")
 _ERROR = re.compile(r"ptxas (?:(?P<file>[^,;]{1,80}), line (?P<line>\d{1,9}); )?(?:error|fatal)\s*: (?P<what>.+)")
-_MOST_LOG_BYTES, _MESSAGE_WIDTH = 2**16, 300
+_MESSAGE_WIDTH = 300
 
 
 def assembled(ptx: str, file: str, arch: str) -> bytes:
@@ -35,26 +33,22 @@ def assembled(ptx: str, file: str, arch: str) -> bytes:
     shown, program = tool.printable(file), tool.find("ptxas")
     if program is None:
         raise InputError(f"{shown}: no ptxas to make machine code with: {INSTALL} (no GPU needed)")
-    with tempfile.TemporaryDirectory(prefix="makespan-") as temporary:
-        folder = Path(temporary).resolve()
-        (folder / _SOURCE).write_text(ptx, encoding="utf-8")
-        code = tool.run(
+    with tool.folder_with(_SOURCE, ptx.encode()) as folder:
+        code, said = tool.run(
             (str(program), "-lineinfo", f"-arch={arch}", "-o", _OUTPUT, _SOURCE),
             folder,
-            log=_LOG,
             most_bytes=MAX_BYTES,
             late=f"{shown}: ptxas was stopped at its time limit of {tool.SECONDS:g} s; give the cubin",
         )
         cubin = tool.head(folder / _OUTPUT, MAX_BYTES) if code == 0 else None
         if cubin is None:
-            log = (tool.head(folder / _LOG, _MOST_LOG_BYTES) or b"").decode("utf-8", "replace")
-            raise InputError(_complaint(shown, code, log))
+            raise InputError(_complaint(shown, code, said))
         return cubin
 
 
-def _complaint(file: str, code: int, log: str) -> str:
+def _complaint(file: str, code: int, said: str) -> str:
     """One line about PTX that ptxas does not accept: where, and what it says first."""
-    found = next(filter(None, map(_ERROR.match, log.splitlines())), None)
+    found = next(filter(None, map(_ERROR.match, said.splitlines())), None)
     what = tool.printable(found["what"] if found else "")[:_MESSAGE_WIDTH]
     place = f":{found['line']}" if found and found["file"] == _SOURCE else ""
     return f"{file}{place}: ptxas says: {what or f'nothing, but it ended with code {code} and left no cubin'}"

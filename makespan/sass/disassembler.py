@@ -11,7 +11,6 @@ attributes hold. Kernels with more than 4 KiB of parameters have other records o
 import json
 import re
 import struct
-import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -34,7 +33,7 @@ Source: CUDA C++ Programming Guide, technical specifications of compute capabili
 out, beside the sizes of sections.
 """
 
-_IMAGE, _OUTPUT, _LOG = "image.cubin", "output.json", "log.txt"
+_IMAGE, _OUTPUT = "image.cubin", "output.json"
 _GUARD = re.compile(r"@(!?U?P(?:[0-9]|T))")
 _OPCODE = re.compile(r"[A-Z][A-Z0-9_]*(?:\.[\w.&|?]+)?", re.ASCII)
 _RELEASE = re.compile(r"V[0-9][0-9.]{0,20}")
@@ -150,20 +149,16 @@ def _nvdisasm(data: bytes, file: str) -> Any:
     program = tool.find("nvdisasm")
     if program is None:
         raise InputError(f"{file}: no nvdisasm to read machine code with: {elf.INSTALL} (no GPU needed)")
-    with tempfile.TemporaryDirectory(prefix="makespan-") as temporary:
-        folder = Path(temporary).resolve()
-        (folder / _IMAGE).write_bytes(data)
-        code = tool.run(
+    with tool.folder_with(_IMAGE, data) as folder:
+        code, said = tool.run(
             (str(program), "-json", _IMAGE),
             folder,
-            log=_LOG,
             output=_OUTPUT,
             most_bytes=MAX_OUTPUT_BYTES,
             late=f"{file}: nvdisasm was stopped at its time limit of {tool.SECONDS:g} s",
         )
         if code:
-            words = (tool.head(folder / _LOG, 4096) or b"").decode("utf-8", "replace").split("\n")[0]
-            what = tool.printable(words.replace(_IMAGE, file).strip())[:_MESSAGE_WIDTH]
+            what = tool.printable(said.split("\n")[0].replace(_IMAGE, file).strip())[:_MESSAGE_WIDTH]
             raise InputError(f"{file}: nvdisasm says: {what or f'nothing, but it ended with code {code}'}")
         output = tool.head(folder / _OUTPUT, MAX_OUTPUT_BYTES) or b""
     try:

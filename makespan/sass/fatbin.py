@@ -5,7 +5,6 @@ limits, and names, number and sizes of what is in it are checked before anything
 """
 
 import re
-import tempfile
 from collections import Counter
 from pathlib import Path
 
@@ -13,11 +12,11 @@ from makespan import tool
 from makespan.errors import InputError
 from makespan.sass.elf import INSTALL, MAX_BYTES
 
-_IMAGE, _LOG = "image", "log.txt"
+_IMAGE = "image"
 _LISTED = re.compile(r"ELF file +\d{1,9}: (?P<name>.+)")
 _NAME = re.compile(r"image\.(?:\d{1,9}\.)?(?P<arch>sm_\d{2,3}[af]?)\.cubin", re.ASCII)
 _PREFIX = re.compile(r"cuobjdump (?:info|error|fatal) *: *")
-_MOST_CUBINS, _MOST_TOTAL_BYTES, _MOST_LOG_BYTES, _MESSAGE_WIDTH = 64, 256 * 2**20, 2**20, 200
+_MOST_CUBINS, _MOST_TOTAL_BYTES, _MESSAGE_WIDTH = 64, 256 * 2**20, 200
 
 
 def cubins(data: bytes, file: str, arch: str | None = None) -> tuple[bytes, ...]:
@@ -33,10 +32,8 @@ def cubins(data: bytes, file: str, arch: str | None = None) -> tuple[bytes, ...]
     program = tool.find("cuobjdump")
     if program is None:
         raise InputError(f"{file}: no cuobjdump to take machine code out with: {INSTALL} (no GPU needed)")
-    with tempfile.TemporaryDirectory(prefix="makespan-") as temporary:
-        folder = Path(temporary).resolve()
-        (folder / _IMAGE).write_bytes(data)
-        listed = _LISTED.findall(_cuobjdump(program, folder, file, "-lelf", _MOST_LOG_BYTES))
+    with tool.folder_with(_IMAGE, data) as folder:
+        listed = _LISTED.findall(_cuobjdump(program, folder, file, "-lelf", tool.MAX_LOG_BYTES))
         chosen, count = _chosen(listed, file, arch)
         if count > _MOST_CUBINS:
             raise InputError(f"{file}: {count} cubins for {chosen}; take out the one that matters with cuobjdump")
@@ -71,10 +68,9 @@ def _chosen(listed: list[str], file: str, arch: str | None) -> tuple[str, int]:
 def _cuobjdump(program: Path, folder: Path, file: str, options: str, most_bytes: int) -> str:
     late = f"{file}: cuobjdump was stopped at its time limit of {tool.SECONDS:g} s; give a cubin"
     command = (str(program), *options.split(), _IMAGE)
-    code = tool.run(command, folder, log=_LOG, most_bytes=most_bytes, late=late)
-    log = (tool.head(folder / _LOG, _MOST_LOG_BYTES) or b"").decode("utf-8", "replace")
+    code, said = tool.run(command, folder, most_bytes=most_bytes, late=late)
     if code:
-        what = _PREFIX.sub("", log.split("\n")[0]).replace(f"{folder}/{_IMAGE}", file).replace(_IMAGE, file)
+        what = _PREFIX.sub("", said.split("\n")[0]).replace(f"{folder}/{_IMAGE}", file).replace(_IMAGE, file)
         what = tool.printable(what)[:_MESSAGE_WIDTH]
         raise InputError(f"{file}: cuobjdump says: {what or f'nothing, but it ended with code {code}'}")
-    return log
+    return said
