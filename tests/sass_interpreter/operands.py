@@ -130,15 +130,7 @@ class Decoding:
         found = _PREDICATE.fullmatch(self.operands[position])
         if found is None or found[1]:
             raise self.unsupported("this is no predicate")
-        name = found[2] + found[3]
-        if found[3] == "T":
-            return lambda warp, lanes, value: None
-
-        def one(warp: Warp, lanes: Array, value: Array) -> None:
-            held = warp.predicate(name)
-            held[:] = _seen(value, lanes) if name.startswith("U") else np.where(lanes, value, held)
-
-        return one
+        return _writer(found[2] + found[3], Warp.predicate)
 
     def following(self, position: int, count: int) -> list[str]:
         """The names of so many registers from this one on."""
@@ -203,12 +195,16 @@ def register_writer(text: str, d: Decoding) -> Writer:
     found = _GENERAL.fullmatch(text)
     if found is None or found[3]:
         raise d.unsupported(f"{text} is no destination")
-    name = found[1] + found[2]
-    if found[2] == "Z":
+    return _writer(found[1] + found[2], Warp.register)
+
+
+def _writer(name: str, held_by: Callable[[Warp, str], Array]) -> Writer:
+    """Writes a register or predicate, unless it keeps nothing."""
+    if name.endswith(("T", "Z")):
         return lambda warp, lanes, value: None
 
     def one(warp: Warp, lanes: Array, value: Array) -> None:
-        held = warp.register(name)
+        held = held_by(warp, name)
         held[:] = _seen(value, lanes) if name.startswith("U") else np.where(lanes, value, held)
 
     return one
