@@ -18,6 +18,7 @@ from makespan.flow.arithmetic import as_signed
 from makespan.sass.barriers import obstacle
 from makespan.sass.evaluate import computation, twin
 from makespan.sass.instruction_set import machine_code
+from makespan.sass.meaning import Bytes
 from makespan.sass.module import Instruction, Kernel
 from makespan.sass.operands import split
 from makespan.sass.parameters import fitted, known_bytes, known_parameters
@@ -32,7 +33,7 @@ class SassSemantics:
     kernel: Kernel
     code: tuple[Instruction, ...]
     accesses: Sequence[Access]
-    _memo: dict[tuple[tuple[str, Parameter], ...], Mapping[tuple[int, int], int]] = field(
+    _memo: dict[tuple[tuple[str, Parameter], ...], Bytes] = field(
         default_factory=dict, init=False, compare=False, repr=False
     )
 
@@ -81,7 +82,7 @@ class SassSemantics:
         """There are none in machine code."""
         return iter(())
 
-    def _known(self, parameters: Mapping[str, Parameter]) -> Mapping[tuple[int, int], int]:
+    def _known(self, parameters: Mapping[str, Parameter]) -> Bytes:
         key = tuple(parameters.items())
         if key not in self._memo:
             self._memo[key] = known_bytes(self.kernel, parameters)

@@ -5,8 +5,9 @@ from collections.abc import Callable, Mapping
 from makespan.flow import UNIFORM, Spread, Spreads, Surroundings
 from makespan.flow.arithmetic import looked_up, ones
 from makespan.flow.spread import added, constant, multiplied, shifted_left, shifted_right
-from makespan.sass.evaluate import known_word, twin
+from makespan.sass.evaluate import twin
 from makespan.sass.instruction_set import place, word
+from makespan.sass.meaning import Bytes, known_word
 from makespan.sass.module import Instruction
 from makespan.sass.operands import Operands, Value, predicate_name, split
 from makespan.sass.registers import Access
@@ -25,8 +26,6 @@ _RACING = frozenset({"STRONG", "MMIO"})
 _M = ones(32)
 _MIRRORED = {"LT": "GT", "GE": "LE", "LE": "GE", "GT": "LT"}
 
-Bytes = Mapping[tuple[int, int], int]
-
 
 def spread(
     instruction: Instruction, access: Access, spreads: Spreads, around: Surroundings, known: Bytes
@@ -36,9 +35,6 @@ def spread(
     A warp has each uniform register once. A plain load from a uniform address gives every active lane the same value,
     for it is one access of the warp; loads that may race (STRONG), from local memory, or through a generic address
     that may lead there, do not.
-
-    Args:
-        known: what is known of constants, by bank and offset in bytes.
     """
     if access.writes and all(name.startswith("U") for name in access.writes):
         return _ruled(instruction, access, spreads, around, known) or UNIFORM
