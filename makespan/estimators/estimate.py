@@ -5,6 +5,7 @@ from enum import StrEnum
 from math import isfinite
 
 from makespan.errors import InputError
+from makespan.machine.gpus import Gpu, Status
 
 
 class Origin(StrEnum):
@@ -33,6 +34,16 @@ class Quantity:
     unit: str
     origin: Origin
     note: str = ""
+
+
+_ORIGINS = {Status.GIVEN: Origin.GIVEN, Status.MEASURED: Origin.MEASURED}
+
+
+def from_gpu(gpu: Gpu, key: str, name: str) -> Quantity:
+    """A number of a GPU as an input of an estimate, with its source as the note; raises as `Gpu.number` does."""
+    found = gpu.datum(key)
+    origin = _ORIGINS.get(found.status, Origin.GPU)
+    return Quantity(name, found.value, found.unit, origin, f"{found.status}: {found.source}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,7 +62,7 @@ class Limits:
 
         Source: `data/residency.tsv`.
         """
-        known = _known()
+        known = residency()
         if sm not in known:
             listed = ", ".join(map(str, known))
             raise InputError(f"what an SM of compute capability sm_{sm} holds is not known; known: {listed}")
@@ -218,7 +218,8 @@ def _rounded(demand: int, unit: int | None) -> int:
 
 
 @cache
-def _known() -> dict[int, Limits]:
+def residency() -> Mapping[int, Limits]:
+    """What an SM holds, by compute capability: `data/residency.tsv`."""
     text = (resources.files("makespan") / "data" / "residency.tsv").read_text("utf-8")
     columns, *rows = (line.split("\t") for line in text.splitlines() if not line.startswith("#"))
     numbers = ({name: int(cell) for name, cell in zip(columns, row, strict=True) if cell != "-"} for row in rows)

@@ -2,7 +2,6 @@
 
 import json
 import math
-import re
 from pathlib import Path
 
 import jsonschema
@@ -10,7 +9,7 @@ import pytest
 
 from makespan.cli.running import BAD_INPUT
 from makespan.errors import InputError
-from makespan.estimators import Estimate, Origin, Quantity, Term, gpu
+from makespan.estimators import Estimate, Origin, Quantity, Term
 from makespan.report.estimates import estimate as report
 from tests.command import Runner
 
@@ -114,11 +113,3 @@ def test_a_method_comes_first_with_or_without_the_option(name: str, estimate: Ru
     by_option, first = estimate("--method", name, "--help"), estimate(name, "--help")
     assert by_option == first == estimate(f"--method={name}", "--help")
     assert (by_option.code, by_option.err) == (0, "")
-
-
-PAGE = Path(__file__).parents[2] / "docs" / "estimators.md"
-
-
-def test_the_page_lists_every_shipped_gpu() -> None:
-    table = PAGE.read_text().split("| shipped | what it is")[1].split("\n\n")[0]
-    assert set(re.findall(r"`([a-z0-9-]+)`", table)) == set(gpu.shipped())

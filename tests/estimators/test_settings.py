@@ -3,8 +3,8 @@
 import pytest
 
 from makespan.errors import InputError
-from makespan.estimators import gpu as gpus
-from makespan.estimators.gpu import with_settings
+from makespan.machine import gpus
+from makespan.machine.gpus import with_settings
 
 GPU = gpus.Gpu("test", {"kleimenov_popova.delay.f64": gpus.datum("kleimenov_popova.delay.f64", 2, source="test")})
 

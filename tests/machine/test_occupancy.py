@@ -7,13 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from makespan.errors import InputError
-from makespan.estimators import gpu
-from makespan.machine import shipped
+from makespan.machine import gpus, shipped
 from makespan.machine.occupancy import Limits, occupancy
 
-FX5600 = gpu.find("quadro-fx5600").limits
-GTX280 = gpu.find("gtx280").limits
-GTX1050 = gpu.find("gtx1050").limits
+FX5600 = gpus.find("quadro-fx5600").limits
+GTX280 = gpus.find("gtx280").limits
+GTX1050 = gpus.find("gtx1050").limits
 
 
 @pytest.mark.parametrize(
@@ -59,7 +58,7 @@ def test_registers_are_allocated_by_block_or_by_warp() -> None:
 def test_what_is_not_known_limits_nothing_and_is_named() -> None:
     found = occupancy(FX5600, warps_per_block=4)
     assert (found.blocks_per_sm, found.unknown) == (6, ("registers", "shared memory"))
-    example = gpu.find("isca09-example").limits
+    example = gpus.find("isca09-example").limits
     found = occupancy(example, warps_per_block=4, registers=10, shared_bytes=0)
     assert (found.blocks_per_sm, found.unknown) == (8, ("warps", "registers"))
     with pytest.raises(InputError, match="the occupancy is not known: no limit is, for blocks, warps"):

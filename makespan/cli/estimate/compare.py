@@ -20,8 +20,8 @@ from makespan.stopwatch import within
 
 if TYPE_CHECKING:
     from makespan.estimators import Estimate
-    from makespan.estimators.gpu import Gpu
     from makespan.instance import Instance
+    from makespan.machine.gpus import Gpu
     from makespan.study.policy_gap import PolicyGap
 
 _RESOURCES = ("regs", "ptxas", "smem")

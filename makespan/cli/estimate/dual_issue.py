@@ -9,7 +9,7 @@ from makespan.cli.issue_device import device_options, measured
 from makespan.errors import InputError
 
 if TYPE_CHECKING:
-    from makespan.estimators.gpu import Gpu
+    from makespan.machine.gpus import Gpu
 
 _K20_SMS, _K20_CLOCK = 13, 0.706
 
@@ -36,8 +36,8 @@ def command(
 
     An estimate is not a bound. SOURCE is a kernel (.ptx, .cu) whose fma.rn.f32 are counted; without one, --ffma.
     """
-    from makespan.estimators import gpu as gpus
     from makespan.estimators.dual_issue import Work, estimate
+    from makespan.machine import gpus
 
     asked = Asked.taken(options)
     if (asked.source is None) == (ffma is None):

@@ -20,7 +20,7 @@ from makespan.errors import InputError
 
 if TYPE_CHECKING:
     from makespan.estimators import Estimate
-    from makespan.estimators.gpu import Gpu
+    from makespan.machine.gpus import Gpu
 
 active_blocks_option = click.option(
     "--active-blocks", type=click.IntRange(1, 4096), help="resident blocks of an SM, whatever fits (hong-kim)"

@@ -21,8 +21,8 @@ from makespan.errors import InputError
 
 if TYPE_CHECKING:
     from makespan.estimators import Estimate
-    from makespan.estimators.gpu import Gpu
     from makespan.estimators.kleimenov_popova import HitRates, PtxModel, StaticFixpointResult
+    from makespan.machine.gpus import Gpu
 
 NOT_CONVERGED = 3
 

@@ -14,9 +14,9 @@ from makespan.text_file import claim_input
 
 if TYPE_CHECKING:
     from makespan.estimators import Estimate
-    from makespan.estimators.gpu import Gpu
     from makespan.estimators.profile import Coalescing, KernelProfile, Resources
     from makespan.flow import GivenBound, Launch
+    from makespan.machine.gpus import Gpu
     from makespan.ptx import Kernel
 
 kernel_options = stack(
@@ -139,8 +139,8 @@ class Question:
 
 def described(name: str, settings: tuple[str, ...], model: str | None = None) -> "Gpu":
     """The GPU of the options; keys of `model` may leave out its name."""
-    from makespan.estimators import gpu as gpus
-    from makespan.estimators.gpu import with_settings
+    from makespan.machine import gpus
+    from makespan.machine.gpus import with_settings
 
     return with_settings(gpus.find(name), settings, "--set", model=model)
 

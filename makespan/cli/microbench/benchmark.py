@@ -15,10 +15,10 @@ from makespan.errors import InputError
 from makespan.machine.values import shown
 
 if TYPE_CHECKING:
-    from makespan.estimators.gpu import Gpu
     from makespan.estimators.microbench.parameter import Parameter
     from makespan.estimators.microbench.samples import Sample, Table
     from makespan.estimators.opencl import Opened
+    from makespan.machine.gpus import Gpu
 
 _PATH = click.Path(path_type=Path)
 
@@ -109,8 +109,8 @@ def benchmark(
 
 
 def _fit(asked: Asked, path: Path, table: "Table", fit: Any) -> None:
-    from makespan.estimators.gpu import Gpu, find, write
     from makespan.estimators.microbench import samples
+    from makespan.machine.gpus import Gpu, find, write
     from makespan.report.files import check_writable
 
     if asked.gpu_out is not None:

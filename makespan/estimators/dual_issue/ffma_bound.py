@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 from makespan.errors import InputError
 from makespan.estimators.dual_issue.arbiter import spell
 from makespan.estimators.dual_issue.method import Characteristics
-from makespan.estimators.estimate import Estimate, Origin, Quantity, Term
+from makespan.estimators.estimate import Estimate, Origin, Quantity, Term, from_gpu
 
 if TYPE_CHECKING:
-    from makespan.estimators.gpu import Gpu
     from makespan.estimators.profile import KernelProfile
+    from makespan.machine.gpus import Gpu
 
 METHOD = "dual-issue"
 _FLOPS = 2
@@ -86,7 +86,7 @@ def estimate(
     measured = found.origin
     quantities = [
         Quantity("ffma", work.operations, "lane-operations", work.origin, work.note),
-        Quantity("sms", sms, "", Origin.GIVEN) if gpu is None else gpu.quantity("sms", "sms"),
+        Quantity("sms", sms, "", Origin.GIVEN) if gpu is None else from_gpu(gpu, "sms", "sms"),
         Quantity("lanes", found.sm.lanes, "per SM", Origin.GIVEN),
         Quantity("sustained", found.sustained, "lane-operations per cycle and SM", Origin.MEASURED, measured),
         Quantity("efficiency", 100 * found.sustained / found.sm.lanes, "% of the lanes", Origin.MEASURED, measured),
@@ -95,7 +95,7 @@ def estimate(
     if clock_ghz is not None:
         peak = peak_gflops(found.sm.lanes, sms, clock_ghz)
         quantities += [
-            Quantity("clock", clock_ghz, "GHz", Origin.GIVEN) if gpu is None else gpu.quantity("clock_ghz", "clock"),
+            Quantity("clock", clock_ghz, "GHz", Origin.GIVEN) if gpu is None else from_gpu(gpu, "clock_ghz", "clock"),
             Quantity("peak", peak, "Gflop/s", Origin.DERIVED, "2 * lanes * sms * clock"),
             Quantity("reached", peak * found.sustained / found.sm.lanes, "Gflop/s", Origin.DERIVED),
         ]

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from types import MappingProxyType
 
-from makespan.estimators.gpu import Gpu
-from makespan.estimators.gpu_keys import Kind
 from makespan.estimators.hong_kim.inputs import HongKimKernel
 from makespan.estimators.profile import Coalescing, InstructionCount, KernelProfile, MemoryOperation, Rule
+from makespan.machine.gpu_keys import Kind
+from makespan.machine.gpus import Gpu
 
 _DENOMINATOR = 10**9
 """Means over warps are ratios of whole numbers, which a float has rounded."""

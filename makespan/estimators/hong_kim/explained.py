@@ -3,13 +3,13 @@
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
 
-from makespan.estimators.estimate import Estimate, Origin, Quantity, Term
-from makespan.estimators.gpu import Gpu, Status
+from makespan.estimators.estimate import Estimate, Origin, Quantity, Term, from_gpu
 from makespan.estimators.hong_kim.computation import CompModel, needed
 from makespan.estimators.hong_kim.counts import coalescing
 from makespan.estimators.hong_kim.inputs import DEVICE, KEYS, HongKimKernel, of_gpu, throughput_of
 from makespan.estimators.hong_kim.model import Bound, HongKimResult, Rep, Variant, estimate
 from makespan.estimators.profile import Rule
+from makespan.machine.gpus import Gpu, Status
 
 METHOD = "hong-kim"
 _LIMITING = {
@@ -95,7 +95,7 @@ def _of_gpu(gpu: Gpu) -> Iterator[Quantity]:
     names = {"sms": "sms", "freq_ghz": "clock_ghz", "mem_bw_gbs": "mem_bw_gbs", "warp_size": "warp_size", **KEYS}
     for name, key in names.items():
         if key in gpu.data:
-            yield gpu.quantity(key, name)
+            yield from_gpu(gpu, key, name)
 
 
 def _of_result(result: HongKimResult, variant: Variant) -> Iterator[Quantity]:

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import TypeAlias
 
 from makespan.errors import InputError
-from makespan.estimators.gpu import Gpu, number
+from makespan.machine.gpus import Gpu, number
 from makespan.machine.occupancy import Limits
 from makespan.machine.values import shown
 

@@ -6,7 +6,7 @@ from math import isfinite
 from typing import NamedTuple
 
 from makespan.errors import InputError
-from makespan.estimators.gpu import Gpu
+from makespan.machine.gpus import Gpu
 from makespan.machine.occupancy import Limits
 
 

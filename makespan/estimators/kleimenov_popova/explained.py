@@ -2,8 +2,7 @@
 
 from collections.abc import Iterator
 
-from makespan.estimators.estimate import Estimate, Origin, Quantity, Term
-from makespan.estimators.gpu import Gpu
+from makespan.estimators.estimate import Estimate, Origin, Quantity, Term, from_gpu
 from makespan.estimators.kleimenov_popova import gpu_timing
 from makespan.estimators.kleimenov_popova.demand import HitRates
 from makespan.estimators.kleimenov_popova.device import NAMES, PREFIX, Device
@@ -11,6 +10,7 @@ from makespan.estimators.kleimenov_popova.from_ptx import PtxModel, ThreadModel
 from makespan.estimators.kleimenov_popova.prediction import StaticFixpointResult, WaveResult
 from makespan.estimators.kleimenov_popova.recurrence import LoopRule
 from makespan.estimators.profile import Coalescing
+from makespan.machine.gpus import Gpu
 
 METHOD = "kleimenov-popova"
 MAX_TERMS = 20
@@ -65,17 +65,17 @@ def _given(model: PtxModel, hits: HitRates) -> Iterator[Quantity]:
 
 
 def _of_gpu(gpu: Gpu, device: Device) -> Iterator[Quantity]:
-    yield gpu.quantity("sms", "SMs")
-    yield gpu.quantity(f"{PREFIX}.pb_per_sm", "processing blocks")
-    yield gpu.quantity("clock_ghz", "clock")
+    yield from_gpu(gpu, "sms", "SMs")
+    yield from_gpu(gpu, f"{PREFIX}.pb_per_sm", "processing blocks")
+    yield from_gpu(gpu, "clock_ghz", "clock")
     for name in NAMES.values():
-        yield gpu.quantity(f"{PREFIX}.lat_{name}", f"lat_{name}")
+        yield from_gpu(gpu, f"{PREFIX}.lat_{name}", f"lat_{name}")
     for name in NAMES.values():
         if gpu.missing(f"{PREFIX}.band_{name}"):
             note = "mem_bw_gbs over clock_ghz"
             yield Quantity(f"band_{name}", device.bandwidth.dram, "B/cycle", Origin.DERIVED, note)
         else:
-            yield gpu.quantity(f"{PREFIX}.band_{name}", f"band_{name}")
+            yield from_gpu(gpu, f"{PREFIX}.band_{name}", f"band_{name}")
 
 
 def _of_kernel(model: PtxModel) -> Iterator[Quantity]:

@@ -5,8 +5,6 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from makespan.errors import InputError
-from makespan.estimators.gpu import Gpu
-from makespan.estimators.gpu_keys import Kind
 from makespan.estimators.kleimenov_popova import gpu_timing
 from makespan.estimators.kleimenov_popova.control_flow import ControlFlow
 from makespan.estimators.kleimenov_popova.demand import HitRates, KernelModel, Thread, Warp
@@ -20,6 +18,8 @@ from makespan.estimators.profile import KernelProfile, MemoryOperation, Resource
 from makespan.estimators.profile.launched import Launched
 from makespan.estimators.profile.opcodes import DEVICE, kind, memory_access
 from makespan.flow import WARP_LANES, GivenBound, Launch
+from makespan.machine.gpu_keys import Kind
+from makespan.machine.gpus import Gpu
 from makespan.ptx import Instruction, Kernel, PtxFlow
 
 Length: TypeAlias = Callable[[Steps], float]

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from math import isfinite
 
 from makespan.errors import InputError
-from makespan.estimators.estimate import Origin, Quantity
-from makespan.estimators.gpu import Gpu
-from makespan.estimators.gpu_keys import Kind
+from makespan.estimators.estimate import Origin, Quantity, from_gpu
 from makespan.estimators.kleimenov_popova.device import PREFIX
 from makespan.estimators.kleimenov_popova.piecewise import Number, exact
 from makespan.estimators.kleimenov_popova.recurrence import Single
+from makespan.machine.gpu_keys import Kind
+from makespan.machine.gpus import Gpu
 
 WARP_SIZE = 32
 
@@ -175,10 +175,10 @@ def delay(gpu: Gpu, kind: str) -> float:
 def quantities(gpu: Gpu, timing: Timing) -> Iterator[Quantity]:
     """The numbers that were used, each with its source."""
     for kind in sorted(timing.latencies):
-        yield gpu.quantity(f"{PREFIX}.latency.{kind}", f"lat_{kind}")
+        yield from_gpu(gpu, f"{PREFIX}.latency.{kind}", f"lat_{kind}")
     for kind in sorted(timing.delays):
         (way,) = _told(gpu, kind)
-        given = gpu.quantity(f"{PREFIX}.{way}.{kind}", f"del_{kind}")
+        given = from_gpu(gpu, f"{PREFIX}.{way}.{kind}", f"del_{kind}")
         if way == "delay":
             yield given
         else:

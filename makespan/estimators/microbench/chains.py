@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from makespan.estimators.gpu_keys import Kind
 from makespan.estimators.microbench.samples import DELAY, LATENCY
+from makespan.machine.gpu_keys import Kind
 
 STREAMS = 32
 """Registers of a stream: so many instructions lie between two on the same register."""

@@ -11,8 +11,6 @@ from statistics import median
 from typing import Literal
 
 from makespan.errors import InputError, MeasurementError
-from makespan.estimators.gpu import Gpu
-from makespan.estimators.gpu_keys import KEYS
 from makespan.estimators.hong_kim.computation import operations_per_cycle
 from makespan.estimators.hong_kim.inputs import exact
 from makespan.estimators.line import Line, fit_line
@@ -25,6 +23,8 @@ from makespan.estimators.microbench.samples import (
     PATTERNS,
     Sample,
 )
+from makespan.machine.gpu_keys import KEYS
+from makespan.machine.gpus import Gpu
 from makespan.machine.values import shown
 
 Method = Literal["slope", "single", "whole-gpu"]

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from makespan.errors import MeasurementError
-from makespan.estimators.gpu import Datum, Status, datum
+from makespan.machine.gpus import Datum, Status, datum
 
 LEAST_R_SQUARED = Fraction(98, 100)
 TOO_FEW = "two times only: nothing says how well they fit"

@@ -13,8 +13,8 @@ from types import MappingProxyType
 from typing import Literal
 
 from makespan.errors import InputError
-from makespan.estimators.gpu_keys import MAX_BLOCK_WARPS
 from makespan.estimators.microbench.chains import body, kernels
+from makespan.machine.gpu_keys import MAX_BLOCK_WARPS
 
 Language = Literal["cuda", "opencl"]
 Chase = Literal["chase", "sum"]

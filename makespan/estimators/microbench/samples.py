@@ -8,8 +8,8 @@ from math import isfinite, prod
 from pathlib import Path
 
 from makespan.errors import InputError
-from makespan.estimators.gpu import number
-from makespan.estimators.gpu_keys import LEVELS, MAX_BLOCK_WARPS, Kind
+from makespan.machine.gpu_keys import LEVELS, MAX_BLOCK_WARPS, Kind
+from makespan.machine.gpus import number
 from makespan.machine.values import shown
 from makespan.text_file import read_text
 

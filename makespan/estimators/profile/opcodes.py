@@ -5,7 +5,7 @@ from functools import cache
 from typing import NamedTuple
 
 from makespan.errors import InputError
-from makespan.estimators.gpu_keys import Kind
+from makespan.machine.gpu_keys import Kind
 from makespan.ptx import Classes, Instruction
 
 DEVICE = frozenset({"global", "local", "generic"})

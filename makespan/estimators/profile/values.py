@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from makespan.estimators.gpu_keys import Kind
 from makespan.estimators.profile.opcodes import DEVICE
+from makespan.machine.gpu_keys import Kind
 
 
 class Rule(StrEnum):

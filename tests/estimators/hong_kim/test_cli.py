@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from makespan.errors import InputError
-from makespan.estimators import gpu as gpus
 from makespan.estimators.hong_kim import HongKimKernel
 from makespan.estimators.hong_kim.explained import estimate_launch
+from makespan.machine import gpus
 from tests.command import Outcome, Runner
 
 EXAMPLE = ("--gpu", "isca09-example", "--grid", 80, "--block", 128, "--active-blocks", 5)

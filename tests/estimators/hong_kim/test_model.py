@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from makespan.errors import InputError
-from makespan.estimators import gpu as gpus
 from makespan.estimators.estimate import Origin
 from makespan.estimators.hong_kim import (
     Bound,
@@ -25,6 +24,7 @@ from makespan.estimators.hong_kim import (
 from makespan.estimators.hong_kim.computation import comp_cycles, norms, operations_per_cycle
 from makespan.estimators.hong_kim.explained import estimate_launch
 from makespan.estimators.hong_kim.inputs import of_gpu
+from makespan.machine import gpus
 from makespan.machine.occupancy import Limits
 from tests.estimators.hong_kim.cross_check import cross_check
 

@@ -3,10 +3,10 @@
 from collections.abc import Callable
 
 from makespan import ptx
-from makespan.estimators.gpu import Gpu, datum
-from makespan.estimators.gpu_keys import Kind
 from makespan.estimators.kleimenov_popova import Device, HitRates, KernelModel, Levels, Thread, Warp
 from makespan.estimators.kleimenov_popova.recurrence import Sequence, Single
+from makespan.machine.gpu_keys import Kind
+from makespan.machine.gpus import Gpu, datum
 from makespan.machine.occupancy import Limits
 from makespan.ptx import Kernel
 

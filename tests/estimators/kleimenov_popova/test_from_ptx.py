@@ -8,16 +8,16 @@ import pytest
 
 from makespan import ptx
 from makespan.errors import InputError, UnsupportedError
-from makespan.estimators import gpu as gpus
 from makespan.estimators import kleimenov_popova as model
-from makespan.estimators.gpu import with_settings
-from makespan.estimators.gpu_keys import Kind
 from makespan.estimators.kleimenov_popova import Device, HitRates, LoopRule, PtxModel, Rules, estimate, from_ptx
 from makespan.estimators.kleimenov_popova.device import PREFIX
 from makespan.estimators.kleimenov_popova.from_ptx import singles
 from makespan.estimators.kleimenov_popova.recurrence import Repeat, Sequence
 from makespan.estimators.profile.launched import Launched
 from makespan.flow import given_bound, launch
+from makespan.machine import gpus
+from makespan.machine.gpu_keys import Kind
+from makespan.machine.gpus import with_settings
 from tests.command import Outcome, Runner
 from tests.estimators.kleimenov_popova.inputs import FIGURE_3, gpu, kernel
 from tests.test_docs import ROOT
@@ -392,7 +392,7 @@ def test_all_that_a_gpu_lacks_is_one_list(estimated: Runner) -> None:
 
 
 def test_every_class_of_instructions_has_keys() -> None:
-    from makespan.estimators.gpu_keys import KEYS
+    from makespan.machine.gpu_keys import KEYS
 
     assert {
         f"kleimenov_popova.{way}.{kind}" for way in ("latency", "delay", "throughput", "units") for kind in Kind

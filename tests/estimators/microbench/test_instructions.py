@@ -14,8 +14,6 @@ import pytest
 
 from makespan import ptx
 from makespan.errors import InputError, MeasurementError
-from makespan.estimators import gpu as gpus
-from makespan.estimators.gpu_keys import Kind
 from makespan.estimators.kleimenov_popova import LaunchLine, Levels, Timing
 from makespan.estimators.microbench import samples
 from makespan.estimators.microbench.chains import LENGTHS, LINKS, body, kernels
@@ -23,6 +21,8 @@ from makespan.estimators.microbench.fit import fit_instructions, fit_launch
 from makespan.estimators.microbench.programs import instructions_source, launch_source
 from makespan.estimators.microbench.samples import INSTRUCTIONS, LAUNCH, Sample
 from makespan.estimators.profile.opcodes import kind
+from makespan.machine import gpus
+from makespan.machine.gpu_keys import Kind
 from tests.command import Runner
 from tests.estimators.kleimenov_popova.inputs import gpu
 from tests.estimators.microbench.virtual_gpu import VirtualGpu

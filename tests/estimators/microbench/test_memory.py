@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from makespan.errors import InputError, MeasurementError
-from makespan.estimators import gpu as gpus
 from makespan.estimators.microbench import programs, samples
 from makespan.estimators.microbench.fit import Method, bandwidth_departure, fit_memory
 from makespan.estimators.microbench.on_opencl import measure_memory
@@ -18,6 +17,7 @@ from makespan.estimators.microbench.parameter import Parameter
 from makespan.estimators.microbench.programs import Chase, Language, MemoryPlan
 from makespan.estimators.microbench.samples import MEMORY, Sample
 from makespan.estimators.opencl import Opened
+from makespan.machine import gpus
 from tests.command import Runner
 from tests.estimators.microbench.virtual_memory import DepartureQueue
 

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from makespan.errors import InputError, MeasurementError
-from makespan.estimators import gpu as gpus
 from makespan.estimators.microbench import samples
 from makespan.estimators.microbench.fit import fit_throughput
 from makespan.estimators.microbench.on_opencl import measure_throughput
 from makespan.estimators.microbench.programs import UNROLLED, operations, throughput_source
 from makespan.estimators.microbench.samples import THROUGHPUT, Sample
 from makespan.estimators.opencl import Opened
+from makespan.machine import gpus
 from tests.command import Runner
 
 HD6970 = gpus.find("hd6970")

@@ -11,7 +11,6 @@ import pytest
 
 from makespan import ptx
 from makespan.errors import InputError, UnsupportedError
-from makespan.estimators.gpu_keys import Kind
 from makespan.estimators.profile import (
     Coalescing,
     KernelProfile,
@@ -23,6 +22,7 @@ from makespan.estimators.profile import (
 from makespan.estimators.profile.exact import UndecidedError
 from makespan.estimators.profile.opcodes import kind
 from makespan.flow import GivenBound, Launch
+from makespan.machine.gpu_keys import Kind
 from makespan.ptx import Instruction
 from tests.command import Runner
 from tests.estimators.kleimenov_popova.inputs import PASCAL

@@ -4,9 +4,11 @@ A number that is not in the file is not known: whoever asks for it is told how t
 """
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from fractions import Fraction
 from importlib.resources.abc import Traversable
 from math import isfinite
 from pathlib import Path
@@ -14,10 +16,10 @@ from types import MappingProxyType
 from typing import Literal, TypeAlias
 
 from makespan.errors import InputError
-from makespan.estimators.estimate import Origin, Quantity
-from makespan.estimators.gpu_keys import KEYS, Key, Range, alternatives
-from makespan.machine.occupancy import Limits
-from makespan.machine.values import printable, shown
+from makespan.machine.files import of_architecture
+from makespan.machine.gpu_keys import KEYS, Key, Range, alternatives
+from makespan.machine.occupancy import Limits, residency
+from makespan.machine.values import Machine, printable, shown
 from makespan.text_file import claim_output, named_file, parse_toml, read_text, shipped_files
 
 _DIGITS = 40  # longer numbers are refused
@@ -57,7 +59,8 @@ class Status(StrEnum):
 
 
 _SCOPES: Mapping[str | None, Literal["block", "warp"]] = {"block": "block", "warp": "warp"}
-_ORIGINS = {Status.GIVEN: Origin.GIVEN, Status.MEASURED: Origin.MEASURED}
+_CAPABILITY = re.compile(r"([1-9][0-9]?)\.([0-9])")
+_MIG = "mig."
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,12 +124,6 @@ class Gpu:
             raise InputError(f"GPU {self.name}: {key}{unit} is not known ({known.meaning}); {known.how}, or give it")
         return self.data[key]
 
-    def quantity(self, key: str, name: str) -> Quantity:
-        """The number as an input of an estimate, with its source as the note; raises as `number` does."""
-        found = self.datum(key)
-        origin = _ORIGINS.get(found.status, Origin.GPU)
-        return Quantity(name, found.value, found.unit, origin, f"{found.status}: {found.source}")
-
     def missing(self, *keys: str) -> tuple[str, ...]:
         """Those of the keys that are not known."""
         return tuple(key for key in keys if _key(key) and key not in self.data)
@@ -153,13 +150,65 @@ class Gpu:
         count = "1 number is" if len(missing) == 1 else f"{len(missing)} numbers are"
         raise InputError(f"GPU {self.name}: {count} not known; {hows}; or give each with --set KEY=N")
 
+    def hertz(self, key: str) -> Fraction:
+        """A clock, exactly the decimal number of GHz that is written; raises as `number` does."""
+        return Fraction(str(self.datum(key).value)) * 10**9
+
+    @property
+    def sm(self) -> int | None:
+        """The compute capability as code names it, 86 for 8.6; None if it is not known."""
+        found = None if self.compute_capability is None else _CAPABILITY.fullmatch(self.compute_capability)
+        return None if found is None else int("".join(found.groups()))
+
+    @property
+    def machine(self) -> Machine:
+        """Each of its SMs: the machine that comes with the package for its compute capability.
+
+        Raises:
+            InputError: there is none, or several.
+        """
+        found = () if self.sm is None else of_architecture(self.sm)
+        if len(found) != 1:
+            raise InputError(
+                f"GPU {self.name}: {len(found) or 'no'} machines for compute capability"
+                f" {self.compute_capability or '(not known)'} come with the package: say which one with --machine"
+            )
+        return found[0]
+
+    @property
+    def mig(self) -> dict[str, int]:
+        """How many SMs an instance of Multi-Instance GPU has, by its name, such as `1g.10gb`."""
+        return {key.removeprefix(_MIG): self.whole(key) for key in self.data if key.startswith(_MIG)}
+
+    def count_sms(self, asked: str | None = None) -> int:
+        """How many SMs take part: all of them, so many, or those of the MIG instance of a name.
+
+        >>> card = find("a100-sxm")
+        >>> card.count_sms(), card.count_sms("10"), card.count_sms("3g.40gb")
+        (108, 10, 42)
+
+        Raises:
+            InputError: more than there are, or an instance that the file of the GPU does not have.
+        """
+        most = self.whole("sms")
+        if asked is None or asked in self.mig:
+            return most if asked is None else self.mig[asked]
+        count = number(asked)
+        if count is None or not 1 <= count <= most or not asked.isdecimal():
+            named = f", or one of {', '.join(self.mig)}" if self.mig else ""
+            raise InputError(f"GPU {self.name}: the number of SMs must be 1..{most}{named}, not {shown(asked)}")
+        return int(count)
+
     @property
     def limits(self) -> Limits:
-        """What an SM of this GPU can hold.
+        """What an SM of this GPU can hold: what its file says, or else all SMs of its compute capability.
 
         Raises:
             InputError: its warp size is not known.
         """
+        of_all = None if self.sm is None else residency().get(self.sm)
+        if of_all is not None and not any(key.startswith("limits.") for key in self.data):
+            return of_all
         named = (name for name in Limits.__slots__ if f"limits.{name}" in KEYS and name != "register_scope")
         known = {name: self.whole(key) for name in named if not self.missing(key := f"limits.{name}")}
         scope = _SCOPES.get(self.text("limits.register_scope"))
@@ -307,6 +356,7 @@ def _check(known: Key, key: str, value: object) -> None:
         Range.WHOLE: isinstance(value, int) and value >= 1,
         Range.POSITIVE: value > 0,
         Range.NOT_NEGATIVE: value >= 0,
+        Range.COUNT: isinstance(value, int) and value >= 0,
     }[known.range]
     if not (is_right and value <= MAX_VALUE):
         raise InputError(f"{key} must be {known.range}, at most {MAX_VALUE:g}, not {shown(value)}")

@@ -1,13 +1,16 @@
 """Descriptions of GPUs: what the shipped ones say, what a file may say, and how it fails."""
 
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
 
 from makespan.errors import InputError
-from makespan.estimators import Origin, gpu
-from makespan.estimators.gpu import Gpu, Status, datum
-from makespan.estimators.gpu_keys import KEYS
+from makespan.estimators.estimate import Origin, from_gpu
+from makespan.machine import gpus
+from makespan.machine.gpu_keys import KEYS
+from makespan.machine.gpus import Gpu, Status, datum
+from makespan.machine.occupancy import Limits
 
 FX5600 = {
     "sms": 16,
@@ -96,7 +99,7 @@ coalescing_rule = { value = "cc10", source = "guide", status = "data sheet" }
     ],
 )
 def test_shipped_gpus_have_the_published_numbers(name: str, expected: dict[str, float]) -> None:
-    found = gpu.find(name)
+    found = gpus.find(name)
     assert {key: found.number(key) for key in expected} == expected
     assert all(one.source for one in found.data.values())
 
@@ -111,7 +114,7 @@ def test_shipped_gpus_have_the_published_numbers(name: str, expected: dict[str, 
     ],
 )
 def test_what_nobody_measured_is_not_there(name: str, missing: tuple[str, ...]) -> None:
-    found = gpu.find(name)
+    found = gpus.find(name)
     assert found.missing(*missing, "sms") == missing
     for key in missing:
         assert found.get(key) is None
@@ -121,40 +124,40 @@ def test_what_nobody_measured_is_not_there(name: str, missing: tuple[str, ...]) 
 
 def test_parameters_of_a_sister_card_say_that_they_are_assumed() -> None:
     for name in ("8800gtx", "8800gt"):
-        copied = gpu.find(name).data["hong_kim.mem_ld"]
+        copied = gpus.find(name).data["hong_kim.mem_ld"]
         assert copied.status is Status.ASSUMED
         assert "quadro-fx5600" in copied.source
-    assert gpu.find("gtx1050").data["kleimenov_popova.lat_L1"].status is Status.LITERATURE
+    assert gpus.find("gtx1050").data["kleimenov_popova.lat_L1"].status is Status.LITERATURE
 
 
 def test_a_missing_number_says_what_measures_it() -> None:
     says = r"mem_ld \[cycles\] is not known \(latency of the device memory without load\);"
     with pytest.raises(InputError, match=f"{says} measure it with `makespan microbench memory`"):
-        gpu.find("hd6970").number("hong_kim.mem_ld")
+        gpus.find("hd6970").number("hong_kim.mem_ld")
 
 
 def test_a_file_is_read_and_written_without_loss(tmp_path: Path) -> None:
     file = tmp_path / "mine.toml"
     file.write_text(FILE)
-    found = gpu.find(str(file))
+    found = gpus.find(str(file))
     assert (found.name, found.whole("sms"), found.number("hong_kim.mem_ld")) == ("mine", 2, 400.5)
     assert found.text("hong_kim.coalescing_rule") == "cc10"
     assert found.text("limits.register_scope") is None
     again = tmp_path / "again.toml"
-    gpu.write(found, again)
-    assert gpu.read(again) == found
-    for name, one in gpu.shipped().items():
-        gpu.write(one, again)
-        assert gpu.read(again) == one, name
+    gpus.write(found, again)
+    assert gpus.read(again) == found
+    for name, one in gpus.shipped().items():
+        gpus.write(one, again)
+        assert gpus.read(again) == one, name
 
 
 def test_figures_of_a_caller_win() -> None:
-    found = gpu.find("isca09-example")
+    found = gpus.find("isca09-example")
     changed = found.with_data({"mem_bw_gbs": datum("mem_bw_gbs", 160, source="--set")})
     assert changed.number("mem_bw_gbs") == 160
     assert found.number("mem_bw_gbs") == 80
-    assert changed.quantity("mem_bw_gbs", "Mem_Bandwidth").origin is Origin.GIVEN
-    quantity = changed.quantity("sms", "SMs")
+    assert from_gpu(changed, "mem_bw_gbs", "Mem_Bandwidth").origin is Origin.GIVEN
+    quantity = from_gpu(changed, "sms", "SMs")
     assert (quantity.value, quantity.unit, quantity.origin) == (16, "", Origin.GPU)
     assert quantity.note.startswith("literature, unverified: S. Hong and H. Kim")
 
@@ -195,28 +198,109 @@ def test_bad_files_are_refused_in_one_line(text: str, message: str, tmp_path: Pa
     file = tmp_path / "bad.toml"
     file.write_text(text)
     with pytest.raises(InputError, match=message) as caught:
-        gpu.read(file)
+        gpus.read(file)
     assert str(caught.value).startswith(str(file))
     assert "\n" not in str(caught.value)
 
 
 def test_names_that_are_nowhere_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="unknown GPU 'gtx9'; shipped: 8800gt, 8800gtx, gtx1050, gtx280"):
-        gpu.find("gtx9")
+    with pytest.raises(InputError, match="unknown GPU 'gtx9'; shipped: 8800gt, 8800gtx, a100-pcie, a100-sxm, gtx1050"):
+        gpus.find("gtx9")
     with pytest.raises(InputError, match="cannot read the GPU file: No such file"):
-        gpu.find(str(tmp_path / "missing.toml"))
+        gpus.find(str(tmp_path / "missing.toml"))
     (tmp_path / "bytes.toml").write_bytes(b"\xff\x80")
     with pytest.raises(InputError, match="not UTF-8 text"):
-        gpu.find(str(tmp_path / "bytes.toml"))
+        gpus.find(str(tmp_path / "bytes.toml"))
     with pytest.raises(InputError, match="cannot write the GPU file"):
-        gpu.write(gpu.find("gtx280"), tmp_path / "no" / "folder.toml")
+        gpus.write(gpus.find("gtx280"), tmp_path / "no" / "folder.toml")
     with pytest.raises(InputError, match="unknown key 'mem_ld'"):
         Gpu("x", {"mem_ld": datum("hong_kim.mem_ld", 3, source="x")})
     with pytest.raises(InputError, match="unknown key 'nonsense'"):
-        gpu.find("gtx280").get("nonsense")
+        gpus.find("gtx280").get("nonsense")
 
 
 def test_every_key_says_how_to_get_its_number() -> None:
     for name, key in KEYS.items():
         assert key.meaning, name
         assert key.how, name
+
+
+# What the exact core asks
+
+
+WHOLE = {
+    # SMs, base clock in MHz, machine, resident blocks
+    "rtx-2080-ti": (68, 1350, "turing", 16),
+    "rtx-3070": (46, 1500, "ampere-ga10x", 16),
+    "rtx-3090": (82, 1395, "ampere-ga10x", 16),
+    "rtx-4090": (128, 2235, "ada", 24),
+    "rtx-5090": (170, 2017, "blackwell-gb20x", 24),
+    "t4": (40, 585, "turing", 16),
+    "v100-sxm": (80, 1290, "volta", 32),
+    "v100-pcie": (80, 1230, "volta", 32),
+    "a100-sxm": (108, 1095, "ampere-ga100", 32),
+    "a100-pcie": (108, 765, "ampere-ga100", 32),
+    "h100-pcie": (114, 1095, "hopper", 32),
+}
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_a_shipped_gpu_has_sms_a_clock_and_a_machine(name: str) -> None:
+    card, (sms, megahertz, machine, blocks) = gpus.find(name), WHOLE[name]
+    assert (card.count_sms(), card.machine.name, card.limits.blocks) == (sms, machine, blocks)
+    assert card.hertz("base_clock_ghz") == megahertz * 10**6 < card.hertz("clock_ghz")
+
+
+def test_what_nobody_promises_is_no_clock_and_no_machine() -> None:
+    for name in ("h100-sxm", "h200", "jetson-agx-orin", "jetson-agx-xavier"):
+        with pytest.raises(InputError, match=rf"GPU {name}: base_clock_ghz \[GHz\] is not known"):
+            gpus.find(name).hertz("base_clock_ghz")
+    with pytest.raises(InputError, match=r"no machines for compute capability 7\.2 come with the package: say which"):
+        _ = gpus.find("jetson-agx-xavier").machine
+    with pytest.raises(InputError, match=r"capability \(not known\) come"):
+        _ = gpus.find("hd6970").machine
+    assert all(card.missing("dispatch_cycles") for card in gpus.shipped().values())
+
+
+def test_a_clock_is_the_decimal_number_that_is_written(tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    for text, hertz in [("1.1", 1_100_000_000), ("0.1", 10**8), ("2", 2 * 10**9), ("1e-10", Fraction(1, 10))]:
+        file.write_text(f'clock_ghz = {{ value = {text}, source = "locked", status = "measured" }}')
+        assert gpus.read(file).hertz("clock_ghz") == hertz
+
+
+def test_instances_of_a_gpu_have_a_part_of_its_sms() -> None:
+    for card in gpus.shipped().values():
+        assert all(1 <= sms <= card.count_sms() for sms in card.mig.values())
+    h100 = gpus.find("h100-sxm")
+    assert (h100.count_sms("1g.10gb"), h100.count_sms("1g.20gb"), h100.count_sms("7g.80gb")) == (16, 26, 132)
+
+
+@pytest.mark.parametrize("asked", ["0", "109", "-1", "1.0", "1e2", "", " 5", "٣", "1g.99gb", "9" * 50])
+def test_sms_that_a_gpu_does_not_have_are_refused(asked: str) -> None:
+    with pytest.raises(
+        InputError, match=r"GPU a100-sxm: the number of SMs must be 1\.\.108, or one of 1g\.5gb, "
+    ) as caught:
+        gpus.find("a100-sxm").count_sms(asked)
+    assert len(str(caught.value)) < 250
+
+
+def test_limits_of_the_file_win_over_those_of_the_capability() -> None:
+    card = gpus.find("rtx-3070")
+    assert card.limits == Limits.of_sm(86)
+    assert card.with_data({"limits.blocks": datum("limits.blocks", 3, source="x")}).limits.blocks == 3
+
+
+def test_the_page_has_every_shipped_gpu_with_its_numbers() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "gpus.md").read_text().split("## Those that come with the package")[1]
+    rows = [[cell.strip(" `") for cell in line.split("|")[1:-1]] for line in page.splitlines()[4:]]
+    assert {name: cells for name, *cells in rows} == {
+        name: [
+            card.architecture or "",
+            card.compute_capability or "",
+            str(card.whole("sms")),
+            *("" if card.missing(key) else f"{card.number(key):g}" for key in ("base_clock_ghz", "clock_ghz")),
+            str(len(card.mig) or ""),
+        ]
+        for name, card in gpus.shipped().items()
+    }

@@ -59,6 +59,7 @@ class Range(StrEnum):
     WHOLE = "a whole number of at least 1"
     POSITIVE = "a number above 0"
     NOT_NEGATIVE = "a number of at least 0"
+    COUNT = "a whole number of at least 0"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,14 +84,26 @@ _GUIDE = "take it from the vendor's table of compute capabilities"
 _MEMORY = "measure it with `makespan microbench memory`"
 _THROUGHPUT = "measure it with `makespan microbench throughput`"
 _LATENCY = "measure it with `makespan microbench latency`"
+_PROFILES = "take it from `nvidia-smi mig -lgip`"
 _LAUNCH = "measure it with `makespan microbench launch`"
 
 _DEVICE = {
     "sms": Key("", "streaming multiprocessors (compute units)", _DATA_SHEET, Range.WHOLE),
     "clock_ghz": Key("GHz", "clock of the SM, in whose cycles times are counted", _DATA_SHEET),
+    "base_clock_ghz": Key("GHz", "clock of the SM that the vendor promises, the boost clock aside", _DATA_SHEET),
     "warp_size": Key("threads", "threads of a warp (wavefront)", _DATA_SHEET, Range.WHOLE),
     "mem_bw_gbs": Key("GB/s", "bandwidth of the device memory, 1 GB = 10^9 B", _DATA_SHEET),
     "l2_bytes": Key("B", "size of the last cache before the device memory", _DATA_SHEET, Range.WHOLE),
+    "dispatch_cycles": Key(
+        "cycles", "from when a block gets its room until its warps begin, at most", "measure it", Range.COUNT
+    ),
+}
+
+MAX_MIG_GIB = 300
+_MIG = {
+    f"mig.{slices}g.{memory}gb": Key("", f"SMs of a MIG instance {slices}g.{memory}gb", _PROFILES, Range.WHOLE)
+    for slices in (1, 2, 3, 4, 7)
+    for memory in range(1, MAX_MIG_GIB + 1)
 }
 
 _LIMITS = {
@@ -155,7 +168,7 @@ _KLEIMENOV_POPOVA = {
     },
 }
 
-KEYS: Mapping[str, Key] = {**_DEVICE, **_LIMITS, **_HONG_KIM, **_KLEIMENOV_POPOVA}
+KEYS: Mapping[str, Key] = {**_DEVICE, **_MIG, **_LIMITS, **_HONG_KIM, **_KLEIMENOV_POPOVA}
 
 _DELAYS = tuple(f"kleimenov_popova.{way}." for way in ("delay", "throughput", "units"))
 
