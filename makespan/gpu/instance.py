@@ -7,10 +7,9 @@ from typing import TypeAlias
 from makespan.errors import InputError
 from makespan.instance import MAX_WARPS, Instance
 from makespan.machine import Machine
-from makespan.machine.values import check_whole
+from makespan.machine.values import MAX_SMS, check_whole
 from makespan.program import Program
 
-MAX_SMS = 4096
 MAX_BLOCKS = 2**62
 """More than the largest grid of CUDA, (2^31 - 1) x 65535 x 65535, on purpose: numbers are exact whatever their size."""
 MAX_DISPATCH = 100_000

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from itertools import pairwise
 from typing import NamedTuple
 
 from makespan.errors import InputError
@@ -10,39 +11,91 @@ from makespan.machine.values import (
     INTERVAL_AS_GIVEN,
     MAX_INTERVAL,
     MAX_LATENCY,
+    MAX_SMS,
     OPERATIONS,
     Latency,
     Machine,
     Operation,
+    check_whole,
     shown,
 )
 
-_FORM = re.compile(r"([a-z0-9-]{1,32})=(?:([0-9]{1,9})\.\.|(\.\.))?([0-9]{1,9})")
+_RANGE = r"(?P<name>[a-z0-9-]{1,32})=(?:(?P<least>[0-9]{1,9})\.\.|(?P<open>\.\.))?(?P<most>[0-9]{1,9})"
+_INTERVAL = re.compile(_RANGE)
+_GROWTH = r"(?:\+(?P<per_sm>[0-9]{1,9})n|(?P<table>:[0-9]{1,4}(?:,[0-9]{1,9}:[0-9]{1,4}){0,63}))?"
+_LATENCY = re.compile(_RANGE + _GROWTH)
 
 
 class GivenRange(NamedTuple):
-    """Cycles; `least` None leaves the lower end as the machine has it."""
+    """Cycles; `least` None leaves the lower end as the machine has it.
+
+    Args:
+        most: where it grows with the number of active SMs, that of one.
+        per_sm: more for every further active SM.
+        steps: (SMs, cycles): so many cycles with up to so many active SMs, rising in both.
+        sms: how many are active, where it grew with them.
+    """
 
     least: int | None
     most: int
+    per_sm: int = 0
+    steps: tuple[tuple[int, int], ...] = ()
+    sms: int | None = None
 
     def __str__(self) -> str:
         unit = "cycle" if self.most == 1 else "cycles"
+        if self.steps:
+            return f"{self.least or ''}..{','.join(f'{cycles}:{sms}' for sms, cycles in self.steps)}"
+        if self.per_sm:
+            return f"{self.least or ''}..{self.most - self.per_sm}+{self.per_sm}n"
+        active = "" if self.sms is None else f" with {self.sms} active SM{'s' * (self.sms > 1)}"
         if self.least is None:
-            return f"at most {self.most} {unit}"
-        return f"{Latency(self.least, self.most)} {unit}"
+            return f"at most {self.most} {unit}{active}"
+        return f"{Latency(self.least, self.most)} {unit}{active}"
+
+    @property
+    def grows(self) -> bool:
+        """Whether it depends on how many SMs are active, which share caches and memory."""
+        return bool(self.per_sm or self.steps)
+
+    def for_sms(self, active: int) -> "GivenRange":
+        """The range while at most so many SMs are active; its upper end falls with no number of them.
+
+        >>> print(given_latencies(["global=..400+10n"])["global"].for_sms(46))
+        at most 860 cycles with 46 active SMs
+        >>> print(given_latencies(["global=300..400:1,600:16,900:46"])["global"].for_sms(12))
+        300..600 cycles with 12 active SMs
+
+        Raises:
+            InputError: nobody says what it is with so many, or it is past the longest latency.
+        """
+        check_whole(active, "the number of active SMs", MAX_SMS)
+        if not self.grows:
+            return self
+        known = self.steps or ((active, self.most + self.per_sm * (active - 1)),)
+        most = next((cycles for sms, cycles in known if active <= sms), None)
+        if most is None:
+            last, _ = self.steps[-1]
+            raise InputError(f"latency {self}: says what it is with up to {last} active SMs, and {active} are active")
+        if most > MAX_LATENCY:
+            raise InputError(f"latency {self}: 1..{MAX_LATENCY} cycles, not {most} with {active} active SMs")
+        return GivenRange(self.least, most, sms=active)
 
 
 def given_latencies(texts: Iterable[str]) -> dict[str, GivenRange]:
     """What such texts say, by operation.
 
-    >>> given_latencies(["global=..900", "sfu=20"])
-    {'global': GivenRange(least=None, most=900), 'sfu': GivenRange(least=20, most=20)}
+    The upper end may grow with the number n of active SMs, as 400+10n, or as a table: 400:1,600:16 is 400 cycles with
+    one, and 600 with up to 16.
+
+    >>> print(*given_latencies(["global=..900", "sfu=20", "local=..400+10n"]).values(), sep=", ")
+    at most 900 cycles, 20 cycles, ..400+10n
 
     Raises:
         InputError: a text of another form, no such operation, cycles out of range, or an operation given twice.
     """
-    found = _given(texts, "latency", "global=400, global=300..900 or global=..900", MAX_LATENCY)
+    form = "global=400, global=300..900 or global=..900, on a GPU also global=..400+10n or global=..400:1,900:46"
+    found = _given(texts, _LATENCY, "latency", form, MAX_LATENCY)
     if unknown := [name for name in found if name not in OPERATIONS]:
         raise InputError(f"unknown operation {unknown[0]!r}; known: {', '.join(OPERATIONS)}")
     return found
@@ -51,32 +104,52 @@ def given_latencies(texts: Iterable[str]) -> dict[str, GivenRange]:
 def given_intervals(texts: Iterable[str]) -> dict[str, GivenRange]:
     """For how long instructions hold a port, as such texts say, by resource.
 
-    >>> given_intervals(["memory=..4"])
-    {'memory': GivenRange(least=None, most=4)}
+    >>> print(*given_intervals(["memory=..4"]).values())
+    at most 4 cycles
 
     Raises:
         InputError: a text of another form, cycles out of range, or a resource given twice.
     """
-    return _given(texts, "interval", "memory=1, memory=1..4 or memory=..4", MAX_INTERVAL)
+    return _given(texts, _INTERVAL, "interval", "memory=1, memory=1..4 or memory=..4", MAX_INTERVAL)
 
 
-def _given(texts: Iterable[str], what: str, form: str, limit: int) -> dict[str, GivenRange]:
+def _given(texts: Iterable[str], pattern: re.Pattern[str], what: str, form: str, limit: int) -> dict[str, GivenRange]:
     found: dict[str, GivenRange] = {}
     for text in texts:
-        match = _FORM.fullmatch(text)
+        match = pattern.fullmatch(text)
         if match is None:
             raise InputError(f"{'an' if what[0] == 'i' else 'a'} {what} is given as {form}, not {shown(text)}")
-        name, least, is_open, most = match.groups()
+        said = match.groupdict()
+        name, most, is_fixed = said["name"], said["most"], not (said["least"] or said["open"])
         if name in found:
             raise InputError(f"the {what} of {name} is given twice")
-        given = GivenRange(None if is_open else int(least or most), int(most))
-        for cycles in given:
+        steps = _steps(most + said["table"], f"{what} of {name}") if said.get("table") else ()
+        per_sm = int(said.get("per_sm") or 0)
+        least = None if said["open"] else int(said["least"] or most)
+        given = GivenRange(least, int(most) + per_sm, per_sm, steps)
+        if is_fixed and given.grows:
+            raise InputError(f"{what} of {name}: what grows with the number of active SMs is an upper end: ..{most}")
+        for cycles in (given.least, given.most, *(cycles for _, cycles in steps)):
             if cycles is not None and not 1 <= cycles <= limit:
                 raise InputError(f"{what} of {name}: 1..{limit} cycles, not {cycles}")
         if given.least is not None and given.least > given.most:
             raise InputError(f"{what} of {name}: {given.least}..{given.most} is no range")
         found[name] = given
     return found
+
+
+def _steps(table: str, what: str) -> tuple[tuple[int, int], ...]:
+    """The rows of `400:1,600:16`: up to 16 active SMs 600 cycles."""
+    rows = [tuple(map(int, row.split(":"))) for row in table.split(",")]
+    steps = tuple((sms, cycles) for cycles, sms in rows)
+    for (fewer, shorter), (sms, cycles) in pairwise(((0, 0), *steps)):
+        if sms <= fewer:
+            raise InputError(f"{what}: {cycles}:{sms} follows {shorter}:{fewer}; numbers of SMs rise, from 1 on")
+        if cycles < shorter:
+            raise InputError(
+                f"{what}: {cycles} cycles with {sms} active SMs, and {shorter} with {fewer}: it must not fall"
+            )
+    return steps
 
 
 def timed(machine: Machine, given: Mapping[str, GivenRange]) -> dict[str, Operation]:
@@ -87,6 +160,10 @@ def timed(machine: Machine, given: Mapping[str, GivenRange]) -> dict[str, Operat
     """
     found = {operation.name: operation for operation in machine.operations}
     for name, latency in given.items():
+        if latency.grows:
+            raise InputError(
+                f"latency of {name}: {latency} depends on how many SMs are active; say on which GPU, with --gpu"
+            )
         if name not in found:
             has = f"it times {', '.join(found)}" if found else "it times classes, with latencies in its file"
             raise InputError(f"machine {machine.name!r} does not time the operation {name}; {has}")

@@ -1,13 +1,28 @@
-"""What a user says of intervals: `memory=1`."""
+"""What a user says of latencies and intervals: `global=..400+10n`, `memory=1`."""
+
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from makespan import solve
+from makespan import KernelQuestion, Launch, solve
 from makespan.errors import InputError
 from makespan.instance import Instance
-from makespan.machine import GivenRange, Machine, Resource, UnitClass, Use, find, given_intervals, narrowed
+from makespan.machine import (
+    GivenRange,
+    Machine,
+    Resource,
+    UnitClass,
+    Use,
+    find,
+    given_intervals,
+    given_latencies,
+    narrowed,
+    timed,
+)
+from makespan.machine.values import MAX_LATENCY, MAX_SMS
 from makespan.strings import parse_string
 from makespan.wording import caveats
 from tests.oracle import brute_force
@@ -52,6 +67,8 @@ def test_ranges_become_narrower_and_fixed_intervals_stay(texts: list[str], meant
         (["memory=0"], "interval of memory: 1..1024 cycles, not 0"),
         (["memory=5..4"], "interval of memory: 5..4 is no range"),
         (["memory=4", "memory=4"], "the interval of memory is given twice"),
+        (["memory=..4+1n"], "an interval is given as memory=1, "),
+        (["memory=..4:1,5:2"], "an interval is given as memory=1, "),
     ],
 )
 def test_what_is_no_narrower_range_is_refused(texts: list[str], message: str) -> None:
@@ -84,3 +101,110 @@ def test_a_verdict_says_for_how_long_ports_are_held_and_a_file_cannot_say_more()
     assert held in caveats(turing, said)
     lie = "interval as given: class L holds memory for 1 cycle: the worst case is 1 cycle; "
     assert not any("worst case" in caveat for caveat in caveats(turing, [lie]))
+
+
+# Latencies that grow with the number of active SMs
+
+
+def grown(text: str, active: int) -> GivenRange:
+    (found,) = given_latencies([f"global={text}"]).values()
+    return found.for_sms(active)
+
+
+@pytest.mark.parametrize(
+    ("text", "active", "meant", "said"),
+    [
+        ("..900", 46, (None, 900), "at most 900 cycles"),
+        ("..400+10n", 1, (None, 410), "at most 410 cycles with 1 active SM"),
+        ("..400+10n", 46, (None, 860), "at most 860 cycles with 46 active SMs"),
+        ("..0+7n", 3, (None, 21), "at most 21 cycles with 3 active SMs"),
+        ("300..400+0n", 46, (300, 400), "300..400 cycles"),
+        ("300..400:1,600:16,900:46", 1, (300, 400), "300..400 cycles with 1 active SM"),
+        ("300..400:1,600:16,900:46", 2, (300, 600), "300..600 cycles with 2 active SMs"),
+        ("300..400:1,600:16,900:46", 16, (300, 600), "300..600 cycles with 16 active SMs"),
+        ("300..400:1,600:16,900:46", 17, (300, 900), "300..900 cycles with 17 active SMs"),
+        ("..5:8", 8, (None, 5), "at most 5 cycles with 8 active SMs"),
+    ],
+)
+def test_a_latency_grows_with_the_active_sms(text: str, active: int, meant: tuple[int | None, int], said: str) -> None:
+    found = grown(text, active)
+    assert (found[:2], str(found), found.grows) == (meant, said, False)
+    assert found.for_sms(MAX_SMS) == found
+
+
+@given(st.lists(st.tuples(st.integers(1, 9), st.integers(0, 9)), min_size=1, max_size=6), st.integers(1, 60))
+def test_a_table_says_the_least_of_the_rows_that_reach(further: list[tuple[int, int]], active: int) -> None:
+    sms, cycles, rows = 0, 1, []
+    for more_sms, more_cycles in further:
+        sms, cycles = sms + more_sms, cycles + more_cycles
+        rows.append((cycles, sms))
+    text = f"..{','.join(f'{cycles}:{sms}' for cycles, sms in rows)}"
+    assert str(given_latencies([f"global={text}"])["global"]) == text
+    if active > sms:
+        with pytest.raises(InputError, match=f"up to {sms} active SMs, and {active} are active"):
+            grown(text, active)
+        return
+    assert grown(text, active).most == min(cycles for cycles, reached in rows if active <= reached)
+    assert grown(text, 1).most <= grown(text, active).most
+
+
+@given(st.integers(0, 999), st.integers(1, 99), st.integers(1, 99))
+def test_a_line_is_its_formula_and_says_itself(base: int, per_sm: int, active: int) -> None:
+    text = f"..{base}+{per_sm}n"
+    assert str(given_latencies([f"global={text}"])["global"]) == text
+    assert grown(text, active).most == base + per_sm * active
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("400+10n", "latency of global: what grows with the number of active SMs is an upper end: ..400"),
+        ("400:1,500:2", "what grows with the number of active SMs is an upper end: ..400"),
+        ("..400-1n", "a latency is given as global=400, "),
+        ("..400+n", "a latency is given as global=400, "),
+        ("..400:1,", "a latency is given as global=400, "),
+        ("..400:1;500:2", "a latency is given as global=400, "),
+        ("..400:1" + ",500:2" * 64, "a latency is given as global=400, "),
+        ("..400:1,399:2", "399 cycles with 2 active SMs, and 400 with 1: it must not fall"),
+        ("..400:2,500:2", "500:2 follows 400:2; numbers of SMs rise, from 1 on"),
+        ("..400:0", "400:0 follows 0:0; numbers of SMs rise, from 1 on"),
+        ("..400:1,100001:2", "latency of global: 1..100000 cycles, not 100001"),
+        ("..0:1", "latency of global: 1..100000 cycles, not 0"),
+        ("..400+100000n", "latency of global: 1..100000 cycles, not 100400"),
+        ("500..400:1,600:2", "500..400 is no range"),
+        ("500..400+10n", "500..410 is no range"),
+    ],
+)
+def test_growth_that_is_none_is_refused(text: str, message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        given_latencies([f"global={text}"])
+    assert message in str(caught.value)
+
+
+def test_growth_past_the_longest_latency_is_refused_for_the_sms_that_reach_it() -> None:
+    assert grown("..99000+10n", 100).most == MAX_LATENCY
+    with pytest.raises(InputError, match=r"latency \.\.99000\+10n: 1\.\.100000 cycles, not 100010 with 101 active SMs"):
+        grown("..99000+10n", 101)
+    for active in (0, -1, MAX_SMS + 1, True):
+        with pytest.raises(InputError, match="the number of active SMs must be"):
+            grown("..400+10n", active)
+
+
+def test_where_nobody_counts_sms_growth_is_refused_and_nowhere_else() -> None:
+    turing = find("turing").machine
+    growing = given_latencies(["global=..400+10n"])
+    with pytest.raises(InputError, match=r"latency of global: \.\.400\+10n depends on how many SMs are active; say on"):
+        timed(turing, growing)
+    resolved = timed(turing, {name: latency.for_sms(50) for name, latency in growing.items()})
+    assert resolved == timed(turing, given_latencies(["global=..900"]))
+
+
+def test_a_verdict_says_with_how_many_active_sms() -> None:
+    asked = KernelQuestion(
+        Path("ptx/vecadd.ptx"), launch=Launch(block=(32, 1, 1)), latencies=given_latencies(["global=..400+10n"])
+    )
+    turing = find("turing").machine
+    with pytest.raises(InputError, match="say on which GPU, with --gpu"):
+        asked.instance(turing)
+    instance = replace(asked, latencies={"global": grown("..400+10n", 46)}).instance(turing)
+    assert "if global takes at most 860 cycles with 46 active SMs" in caveats(turing, instance.assumptions)
