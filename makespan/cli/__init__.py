@@ -37,6 +37,7 @@ COMMANDS = {
     "strings": "what a kernel becomes: letters, loops, choices",
     "bounds-template": "a loop-bounds file to fill in",
     "machines": "shipped machines, with their sources",
+    "gpus": "shipped GPUs, with their sources",
     "export": "an optimisation model of the worst case, as a file",
     "verify": "check a bundle without the code that computed it",
     "doctor": "versions, and one-time compilation of inner loops",

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import cache
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -142,8 +143,12 @@ def of_architecture(sm: int) -> tuple[Machine, ...]:
     ['ampere-ga10x']
     """
     capability = f"{sm // 10}.{sm % 10}"
-    fitting = (file.machine for file in shipped().values() if capability in file.compute_capability)
-    return tuple(machine for machine in fitting if machine.partitions > 1)
+    return tuple(file.machine for file in _partitioned() if capability in file.compute_capability)
+
+
+@cache
+def _partitioned() -> tuple[MachineFile, ...]:
+    return tuple(file for file in shipped().values() if file.machine.partitions > 1)
 
 
 def executes(machine: Machine, sm: int) -> bool:

@@ -1,10 +1,12 @@
 """Descriptions of GPUs: what the shipped ones say, what a file may say, and how it fails."""
 
+import json
 from fractions import Fraction
 from pathlib import Path
 
 import pytest
 
+from makespan import cli
 from makespan.errors import InputError
 from makespan.estimators.estimate import Origin, from_gpu
 from makespan.machine import gpus
@@ -291,16 +293,55 @@ def test_limits_of_the_file_win_over_those_of_the_capability() -> None:
     assert card.with_data({"limits.blocks": datum("limits.blocks", 3, source="x")}).limits.blocks == 3
 
 
-def test_the_page_has_every_shipped_gpu_with_its_numbers() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "gpus.md").read_text().split("## Those that come with the package")[1]
-    rows = [[cell.strip(" `") for cell in line.split("|")[1:-1]] for line in page.splitlines()[4:]]
-    assert {name: cells for name, *cells in rows} == {
-        name: [
-            card.architecture or "",
-            card.compute_capability or "",
-            str(card.whole("sms")),
-            *("" if card.missing(key) else f"{card.number(key):g}" for key in ("base_clock_ghz", "clock_ghz")),
-            str(len(card.mig) or ""),
-        ]
-        for name, card in gpus.shipped().items()
+# makespan gpus
+
+
+def test_the_list_has_every_shipped_gpu(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run(["gpus"]) == 0
+    _, *lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines] == list(gpus.shipped())
+    rows = {line.split()[0]: line.split()[-6:] for line in lines}
+    assert rows["a100-sxm"] == ["8.0", "ampere-ga100", "108", "1.095", "1.41", "11"]
+    assert rows["jetson-agx-xavier"] == ["7.2", "-", "8", "-", "1.377", "-"]
+
+
+def test_a_page_has_every_number_with_its_source(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text(f'{FILE}[mig.1g]\n10gb = {{ value = 1, source = "asked", status = "measured" }}\n')
+    assert cli.run(["gpus", str(file)]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "GPU mine",
+        "architecture -",
+        "capability   -",
+        "machine      -",
+        "notes",
+        "  - measured by me",
+        "numbers",
+        "  sms                                  2  data sheet  counted",
+        "  hong_kim.mem_ld           400.5 cycles  measured    microbenchmark",
+        "  hong_kim.coalescing_rule          cc10  data sheet  guide",
+        "  mig.1g.10gb                          1  measured    asked",
+    ]
+
+
+def test_json_has_one_object_a_gpu(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run(["gpus", "--format", "json"]) == 0
+    documents = {each["name"]: each for each in map(json.loads, capsys.readouterr().out.splitlines())}
+    assert list(documents) == list(gpus.shipped())
+    card = documents["rtx-3070"]
+    assert (card["schema"], card["machine"], card["mig"]) == ("makespan.gpu/1", "ampere-ga10x", {})
+    assert card["figures"][0] == {
+        "key": "sms",
+        "value": 46,
+        "unit": "",
+        "status": "data sheet",
+        "source": gpus.find("rtx-3070").datum("sms").source,
     }
+    assert documents["jetson-agx-xavier"]["machine"] is None
+
+
+def test_a_gpu_that_nobody_knows_is_one_line_and_exit_2(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run(["gpus", "magic"]) == 2
+    said = capsys.readouterr()
+    assert (said.out, said.err.count("\n")) == ("", 1)
+    assert said.err.startswith("makespan: unknown GPU 'magic'; shipped: 8800gt, ")

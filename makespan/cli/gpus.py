@@ -1,0 +1,80 @@
+"""`makespan gpus`: the GPUs that come with the package, and where their numbers come from."""
+
+from collections.abc import Iterator, Sequence
+
+import click
+
+from makespan.cli.output import format_option, rendered
+from makespan.errors import InputError
+from makespan.machine.gpus import Gpu, find, shipped
+from makespan.report.lines import columns
+
+_HEADER = ("name", "architecture", "capability", "machine", "SMs", "base GHz", "boost GHz", "MIG")
+
+
+@click.command("gpus")
+@click.argument("gpu", metavar="[NAME|FILE.toml]", required=False)
+@format_option()
+def command(gpu: str | None, output: str) -> None:
+    """List the GPUs that come with the package, or show one, or a GPU file, with the source of every number."""
+    files = list(shipped().values()) if gpu is None else [find(gpu)]
+    said = rendered(
+        output,
+        text=lambda: "\n".join(_table(files) if gpu is None else _page(files[0])),
+        data=lambda: map(_document, files),
+    )
+    click.echo(said)
+
+
+def _table(files: Sequence[Gpu]) -> Iterator[str]:
+    yield from columns([_HEADER, *map(_row, files)])
+
+
+def _row(gpu: Gpu) -> tuple[str, ...]:
+    named = gpu.name, gpu.architecture, gpu.compute_capability, _machine(gpu)
+    counted = (_number(gpu, key) for key in ("sms", "base_clock_ghz", "clock_ghz"))
+    return *(text or "-" for text in (*named, *counted)), str(len(gpu.mig) or "-")
+
+
+def _number(gpu: Gpu, key: str) -> str | None:
+    return None if gpu.missing(key) else f"{gpu.datum(key).value}"
+
+
+def _machine(gpu: Gpu) -> str | None:
+    """The name of the machine of its SMs; None where none comes with the package."""
+    try:
+        return gpu.machine.name
+    except InputError:
+        return None
+
+
+def _page(gpu: Gpu) -> Iterator[str]:
+    yield f"GPU {gpu.name}"
+    about = {"architecture": gpu.architecture, "capability": gpu.compute_capability, "machine": _machine(gpu)}
+    for name, text in about.items():
+        yield f"{name:<12} {text or '-'}"
+    if gpu.notes:
+        yield "notes"
+        yield from (f"  - {note}" for note in gpu.notes)
+    yield "numbers"
+    rows = [
+        (f"  {key}", f"{datum.value} {datum.unit}".strip(), datum.status, datum.source)
+        for key, datum in gpu.data.items()
+    ]
+    yield from columns(rows, right=[1])
+
+
+def _document(gpu: Gpu) -> dict[str, object]:
+    return {
+        "schema": "makespan.gpu/1",
+        "name": gpu.name,
+        "architecture": gpu.architecture,
+        "compute_capability": gpu.compute_capability,
+        "machine": _machine(gpu),
+        "mig": gpu.mig,
+        "notes": list(gpu.notes),
+        "figures": [
+            {"key": key, "value": each.value, "unit": each.unit, "status": str(each.status), "source": each.source}
+            for key, each in gpu.data.items()
+        ],
+    }
