@@ -170,8 +170,8 @@ class Gpu:
         found = () if self.sm is None else of_architecture(self.sm)
         if len(found) != 1:
             raise InputError(
-                f"GPU {self.name}: {len(found) or 'no'} machines for compute capability"
-                f" {self.compute_capability or '(not known)'} come with the package: say which one with --machine"
+                f"GPU {self.name}: {len(found) or 'no'} machines with partitions come with the package for compute"
+                f" capability {self.compute_capability or '(not known)'}: say which machine it is with --machine"
             )
         return found[0]
 

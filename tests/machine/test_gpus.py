@@ -257,9 +257,9 @@ def test_what_nobody_promises_is_no_clock_and_no_machine() -> None:
     for name in ("h100-sxm", "h200", "jetson-agx-orin", "jetson-agx-xavier"):
         with pytest.raises(InputError, match=rf"GPU {name}: base_clock_ghz \[GHz\] is not known"):
             gpus.find(name).hertz("base_clock_ghz")
-    with pytest.raises(InputError, match=r"no machines for compute capability 7\.2 come with the package: say which"):
+    with pytest.raises(InputError, match=r"no machines with partitions come .* capability 7\.2: say"):
         _ = gpus.find("jetson-agx-xavier").machine
-    with pytest.raises(InputError, match=r"capability \(not known\) come"):
+    with pytest.raises(InputError, match=r"capability \(not known\): say"):
         _ = gpus.find("hd6970").machine
     assert all(card.missing("dispatch_cycles") for card in gpus.shipped().values())
 
@@ -275,6 +275,7 @@ def test_instances_of_a_gpu_have_a_part_of_its_sms() -> None:
     for card in gpus.shipped().values():
         assert all(1 <= sms <= card.count_sms() for sms in card.mig.values())
     h100 = gpus.find("h100-sxm")
+    assert [h100.count_sms(asked) for asked in (None, "1", "132")] == [132, 1, 132]
     assert (h100.count_sms("1g.10gb"), h100.count_sms("1g.20gb"), h100.count_sms("7g.80gb")) == (16, 26, 132)
 
 
