@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from makespan.errors import InputError
-from makespan.instance import MAX_WARPS, Instance
+from makespan.instance import MAX_WARPS, Group, Instance
 from makespan.machine import Machine
 from makespan.machine.values import MAX_SMS, check_whole
 from makespan.program import Program
@@ -37,7 +37,8 @@ class Grid:
 
     def __post_init__(self) -> None:
         check_whole(self.blocks, "the number of blocks of a grid", MAX_BLOCKS)
-        Instance.merged(self.block)  # refuses what is no block
+        if not [Group(program, warps) for program, warps in self.block]:  # which refuses what is no group
+            raise InputError("a block needs at least one warp")
         if any(isinstance(one, bool) or not isinstance(one, int) or not 0 <= one <= MAX_ROOM for one in self.takes):
             raise InputError(f"a block takes a whole number 0..{MAX_ROOM} of each resource, not {self.takes!r:.80}")
 
@@ -90,6 +91,8 @@ class GpuInstance:
                 raise InputError(f"a block that takes {grid.takes} fits on no SM, which has {self.room}")
         if sum(self.most_resident(grid) * grid.warps for grid in self.grids) > MAX_WARPS:
             raise InputError(f"more than {MAX_WARPS} warps could be resident on an SM")
+        for grid in self.grids:
+            _resident(grid, self.most_resident(grid), self.machine)  # refuses what does not fit the machine
 
     @classmethod
     def of(
@@ -142,9 +145,7 @@ class GpuInstance:
 
     def sm(self, blocks: int) -> Instance:
         """An SM with so many blocks of the only grid, which start together."""
-        return Instance.merged(
-            [(program, warps * blocks) for program, warps in self.grid.block], self.machine, blocks=blocks
-        )
+        return _resident(self.grid, blocks, self.machine)
 
     def slots_of_warps(self, blocks: int) -> tuple[tuple[int, int], ...]:
         """For every warp of `sm(blocks)`, in its order, which block it belongs to and which of its warps it is.
@@ -163,3 +164,8 @@ class GpuInstance:
             merged.setdefault(program, []).extend(range(first, first + warps))
             first += warps
         return tuple((slot, warp) for numbers in merged.values() for slot in range(blocks) for warp in numbers)
+
+
+def _resident(grid: Grid, blocks: int, machine: Machine) -> Instance:
+    """An SM with so many blocks of a grid, which start together."""
+    return Instance.merged([(program, warps * blocks) for program, warps in grid.block], machine, blocks=blocks)

@@ -1,0 +1,44 @@
+"""Questions for a whole GPU: what is one, and what is refused."""
+
+from typing import Any
+
+import pytest
+
+from makespan import InputError, Machine, Program
+from makespan.gpu import GpuInstance, Grid
+
+MACHINE = Machine.of({"M": 1, "D": 2})
+BLOCK = ((Program.chain("MD"), 2), (Program.chain("D"), 1))
+
+
+def test_classes_are_those_of_the_machine() -> None:
+    gpu = GpuInstance.of(BLOCK, 9, MACHINE, sms=2, resident=3)
+    assert gpu.grid.warps == 3
+    assert gpu.sm(3).warps == 9
+    with pytest.raises(InputError, match="has no units of class D, M"):
+        GpuInstance.of(BLOCK, 9, Machine.of({"C": 1}), sms=2, resident=3)
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"block": ()}, "a block needs at least one warp"),
+        ({"block": ((Program.chain("M"), 0),)}, "the number of warps must be a whole number from 1"),
+        ({"blocks": 0}, "the number of blocks of a grid"),
+        ({"sms": 0}, "the number of SMs"),
+        ({"sms": 5000}, "the number of SMs"),
+        ({"resident": 40_000}, "warps could be resident"),
+        ({"dispatch": -1}, "the cycles of dispatch"),
+    ],
+)
+def test_what_is_no_question_is_refused(changed: dict[str, Any], message: str) -> None:
+    asked = {"block": BLOCK, "blocks": 10**9, "machine": MACHINE, "sms": 2, "resident": 3, **changed}
+    with pytest.raises(InputError, match=message):
+        GpuInstance.of(**asked)
+
+
+def test_room_bounds_the_blocks_of_an_sm() -> None:
+    grid = Grid(BLOCK, 100, takes=(2, 5))
+    assert GpuInstance((grid,), MACHINE, 4, (7, 11)).resident == 2
+    with pytest.raises(InputError, match="fits on no SM"):
+        GpuInstance((grid,), MACHINE, 4, (7, 4))
