@@ -2,10 +2,12 @@
 
 from math import comb, prod
 
+from makespan.gpu import GpuInstance
 from makespan.instance import Instance
 from makespan.machine import Scheduler
 from makespan.result import Bounds
 from makespan.schedule import Schedule
+from makespan.simulate import gpu_semantics
 from makespan.simulate.semantics import (
     Issue,
     State,
@@ -34,6 +36,19 @@ def brute_force(instance: Instance) -> Bounds:
         cycles += 1
         frontier = {after for state in frontier for after in steps(instance, state)}
         ended = {state for state in frontier if finished(instance, state)}
+        if ended:
+            frontier -= ended
+            lengths.append(cycles)
+    return Bounds(lengths[0], lengths[-1])
+
+
+def brute_force_gpu(gpu: GpuInstance) -> Bounds:
+    """The shortest and the longest schedule of a whole GPU, in cycles."""
+    frontier, cycles, lengths = set(gpu_semantics.starts(gpu)), 0, []
+    while frontier:
+        cycles += 1
+        frontier = {after for state in frontier for after in gpu_semantics.steps(gpu, state)}
+        ended = {state for state in frontier if gpu_semantics.finished(state)}
         if ended:
             frontier -= ended
             lengths.append(cycles)

@@ -3,6 +3,7 @@
 from hypothesis import strategies as st
 
 from makespan.errors import InputError
+from makespan.gpu import GpuInstance
 from makespan.instance import Instance
 from makespan.machine import PAPER, Assignment, Latency, Machine, Resource, Scheduler, UnitClass, Use
 from makespan.program import BARRIER, Place, Program, Timing
@@ -231,3 +232,21 @@ def runs(draw: st.DrawFn, instance: Instance) -> Schedule:
 def paper_instances(most_warps: int = 4, most: int = 5, *, choices: bool = True) -> st.SearchStrategy[Instance]:
     """Instances on one C unit and one L unit."""
     return instances(machine=PAPER, choices=choices, most_warps=most_warps, most=most)
+
+
+@st.composite
+def gpus(
+    draw: st.DrawFn, *, most_sms: int = 2, most_slots: int = 3, most_blocks: int = 5, most: int = 3
+) -> GpuInstance:
+    """One grid of small blocks on a few SMs of any kind: barriers, partitions, resources, warps that run ahead."""
+    machine = draw(
+        st.one_of(machines(most_classes=2, most_units=2), general_machines(most_classes=2), multiprocessors())
+    )
+    one = draw(barrier_instances(machine=machine, most_warps=2, most=most, most_blocks=1))
+    is_ahead = draw(st.booleans())
+    block = [(draw(running_ahead(group.program)) if is_ahead else group.program, group.warps) for group in one.groups]
+    sms = draw(st.integers(1, most_sms))
+    resident = draw(st.integers(1, most_slots // sms))
+    dispatch = draw(st.sampled_from((0, 0, 1)))
+    blocks = draw(st.integers(1, most_blocks))
+    return GpuInstance.of(block, blocks, machine, sms=sms, resident=resident, dispatch=dispatch)

@@ -1,0 +1,103 @@
+"""The definition of a whole GPU, against cases worked out by hand and SMs that are on their own."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from makespan.errors import UnsupportedError
+from makespan.gpu import GpuInstance, Grid
+from makespan.instance import Instance
+from makespan.machine import PAPER, Assignment, Latency, Machine, Scheduler, UnitClass
+from makespan.program import Program
+from makespan.result import Bounds
+from makespan.simulate.gpu_semantics import GpuState, finished, starts, steps
+from tests.oracle import brute_force, brute_force_gpu, standing
+from tests.strategies import barrier_instances, gpus, instances
+
+HALVES = Machine("halves", (UnitClass("C", 1), UnitClass("L", 1)), partitions=2, assignment=Assignment.MODULO)
+
+
+def gpu_of(
+    string: str, blocks: int, sms: int, resident: int, *, warps: int = 1, machine: Machine = PAPER, dispatch: int = 0
+) -> GpuInstance:
+    block = ((Program.chain(string), warps),)
+    return GpuInstance.of(block, blocks, machine, sms=sms, resident=resident, dispatch=dispatch)
+
+
+@pytest.mark.parametrize(
+    ("gpu", "shortest", "longest"),
+    [
+        (gpu_of("C", 3, 2, 1), 2, 2),
+        (gpu_of("CL", 3, 1, 2), 4, 4),  # the third block comes in cycle 2, beside the L of the second one
+        (gpu_of("CCL", 3, 1, 2), 7, 7),  # six of C, and an L at the end
+        (gpu_of("C", 3, 2, 2), 2, 2),  # two on one SM, one on the other
+        (gpu_of("C", 3, 2, 2, machine=Machine.of({"C": 2})), 1, 1),
+        (gpu_of("C", 2, 1, 1, dispatch=2), 2, 6),
+        (gpu_of("C|L", 2, 1, 1, warps=2), 8, 8),  # C C, then L L, in each of them
+        (gpu_of("C", 4, 1, 2, machine=HALVES), 2, 2),  # blocks 0 and 1 in partitions 0 and 1, and who comes later, too
+        (gpu_of("L|", 2, 1, 1), 2, 2),  # a barrier at the end takes no time
+    ],
+)
+def test_shortest_and_longest_schedule_by_hand(gpu: GpuInstance, shortest: int, longest: int) -> None:
+    assert brute_force_gpu(gpu) == Bounds(shortest, longest)
+
+
+def test_a_block_that_comes_takes_the_partition_of_the_slot() -> None:
+    gpu = gpu_of("CC", 3, 1, 2, machine=HALVES)  # the third follows one of two that share nothing
+    (start,) = starts(gpu)
+    walk = [start]
+    while not finished(walk[-1]):
+        walk += [next(steps(gpu, walk[-1]))]
+    assert len(walk) - 1 == 4
+    assert {sm.partitions for state in walk for sm in state.sms} == {(0, 1)}
+
+
+def test_blocks_that_are_left_come_as_soon_as_there_is_room() -> None:
+    gpu = gpu_of("C", 5, 2, 2)
+    sm = gpu.sm(2)
+    both, one = standing(sm, 0, 0), standing(sm, 0, 1)
+    assert list(starts(gpu)) == [GpuState((both, both), 1)]
+    (after,) = starts(gpu)
+    assert set(steps(gpu, after)) == {
+        GpuState((both, standing(sm, 0, 1)), 0),
+        GpuState((both, standing(sm, 1, 0)), 0),
+    } | {GpuState(tuple(sorted((both, one))), 0)}
+    assert list(steps(gpu, GpuState((), 0))) == []
+
+
+@given(st.one_of(instances(most_warps=2), barrier_instances(most_warps=2)), st.integers(1, 2))
+@settings(max_examples=25)
+def test_blocks_that_all_fit_are_on_sms_of_their_own(instance: Instance, blocks: int) -> None:
+    block = tuple((group.program, group.warps) for group in instance.groups)
+    gpu = GpuInstance.of(block, blocks, instance.machine, sms=1, resident=blocks + 1)
+    assert brute_force_gpu(gpu) == brute_force(gpu.sm(blocks))
+
+
+@given(instances(most_warps=2), st.integers(1, 3), st.integers(0, 2))
+@settings(max_examples=25)
+def test_one_slot_executes_block_after_block(instance: Instance, blocks: int, dispatch: int) -> None:
+    block = tuple((group.program, group.warps) for group in instance.groups)
+    gpu = GpuInstance.of(block, blocks, instance.machine, sms=1, resident=1, dispatch=dispatch)
+    alone = brute_force(gpu.sm(1))
+    assert brute_force_gpu(gpu) == Bounds(blocks * alone.lower, blocks * (alone.upper + dispatch))
+
+
+@given(gpus(most_blocks=4, most=2))
+@settings(max_examples=25)
+def test_any_walk_dispatches_every_block_once_and_leaves_no_room_before_the_last_one(gpu: GpuInstance) -> None:
+    for state in starts(gpu):
+        while not finished(state):
+            after = min(steps(gpu, state))
+            assert 0 <= after.left <= state.left
+            assert not after.left or len(after.sms) == gpu.sms
+            state = after
+        assert state == GpuState((), 0)
+
+
+def test_what_the_definition_does_not_know_is_named() -> None:
+    grid = Grid(((Program.chain("C"), 1),), 1)
+    with pytest.raises(UnsupportedError, match="knows one grid, not 2"):
+        list(starts(GpuInstance((grid, grid), PAPER, 1, (2,))))
+    fair = Machine("fair", (UnitClass("C", 1, latency=Latency(1, 1)),), scheduler=Scheduler.FAIR)
+    with pytest.raises(UnsupportedError, match="a scheduler that promises something"):
+        list(starts(gpu_of("C", 2, 1, 1, machine=fair)))
