@@ -66,25 +66,38 @@ def bound(instance: Instance) -> int:
     """
     instance.require(KNOWS, "theorem 1S")
     ports = Ports.of(instance.machine)
+    families = families_of(instance, ports)
+    found = paths_of(instance, ports, sum(map(len, families.values())))
+    if found is None:
+        return one_after_another(instance, ports)
+    paths, tries = found
+    gates = list(dict.fromkeys(chain.from_iterable(families)))
+    scale = scale_of(ports, gates)
+    return min(
+        _bound(instance, ports, paths, families, prices, scale)
+        for prices in islice(ways_to_price(ports, gates, scale), tries)
+    )
+
+
+def paths_of(instance: Instance, ports: Ports, views: int) -> "tuple[list[Paths], int] | None":
+    """The phases of every group, and how many prices may be tried if each has to be looked at in so many views.
+
+    None if there are more phases than can be told apart.
+    """
     segments = [segments_of(group.program) for group in instance.groups]
     cut = [found for found in segments if found is not None]
     if len(cut) < len(segments):
-        return _one_after_another(instance, ports)
-    families = _families(instance, ports)
+        return None
     automata = (own for group, own in zip(instance.groups, cut, strict=True) if not group.program.is_chain)
     work = max(map(len, cut)) * len(cut) + sum(len(segment.places) for own in automata for segment in own)
-    tries = MOST_WORK // (work * sum(map(len, families.values())))
+    tries = min(MOST_WORK // (work * views), MOST_PRICES)
     if not tries:
-        return _one_after_another(instance, ports)
-    occupied = _occupied(instance, ports, cut)
-    paths = [_Paths.of(instance, ports, group, own, occupied) for group, own in zip(instance.groups, cut, strict=True)]
-    gates = list(dict.fromkeys(chain.from_iterable(families)))
-    scale = lcm(1, *(ports.capacity(gate) for gate in gates), *(ports.capacities[r] for gate in gates for r in gate))
-    priced = islice(_prices(ports, gates, scale), min(tries, MOST_PRICES))
-    return min(_bound(instance, ports, paths, families, prices, scale) for prices in priced)
+        return None
+    held = _occupied(instance, ports, cut)
+    return [Paths.of(instance, ports, group, own, held) for group, own in zip(instance.groups, cut, strict=True)], tries
 
 
-def _one_after_another(instance: Instance, ports: Ports) -> int:
+def one_after_another(instance: Instance, ports: Ports) -> int:
     """For more phases than can be told apart: in each cycle a stall, a latency or a hold of some instruction passes."""
     most = {unit.name: unit.latency.most for unit in instance.machine.units}
     longest = {name: max(most[name], *(hold.most for hold in held)) for name, held in ports.holds.items()}
@@ -124,7 +137,7 @@ class _Phase(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class _Paths:
+class Paths:
     """The phases of a program."""
 
     program: Program
@@ -134,7 +147,8 @@ class _Paths:
     @classmethod
     def of(
         cls, instance: Instance, ports: Ports, group: Group, segments: tuple[Segment, ...], occupied: Sequence[Due]
-    ) -> "_Paths":
+    ) -> "Paths":
+        """Of a group, cut into segments; `occupied` is what older instructions of the block hold in each phase."""
         program, units = group.program, {unit.name: unit for unit in instance.machine.units}
         todo = steps(program, ports, units, longest=True)
         kinds = {at: Kind(place.unit, todo[at].stall) for at, place in enumerate(program.places)}
@@ -241,7 +255,7 @@ Families: TypeAlias = dict[tuple[Gate, ...], list[tuple[_Crowd, list[int]]]]
 """By the gates that can keep z out: where z may be, and of which groups."""
 
 
-def _families(instance: Instance, ports: Ports) -> Families:
+def families_of(instance: Instance, ports: Ports) -> Families:
     """Gates count that others, and z itself, can fill."""
     units = [group.program.units for group in instance.groups]
     kinds, gates = list(dict.fromkeys(units)), ports.gates(frozenset().union(*units))
@@ -268,7 +282,12 @@ def _families(instance: Instance, ports: Ports) -> Families:
     return families
 
 
-def _prices(ports: Ports, gates: Iterable[Gate], scale: int) -> Iterator[Prices]:
+def scale_of(ports: Ports, gates: Iterable[Gate]) -> int:
+    """Prices are in units of 1 / this."""
+    return lcm(*(count for gate in gates for count in (ports.capacity(gate), *(ports.capacities[r] for r in gate))))
+
+
+def ways_to_price(ports: Ports, gates: Iterable[Gate], scale: int) -> Iterator[Prices]:
     """All pools of each gate alike; then, for one gate after another, one pool alone."""
     alike = {gate: dict.fromkeys(gate, scale // ports.capacity(gate)) for gate in gates}
     yield alike
@@ -281,7 +300,7 @@ def _prices(ports: Ports, gates: Iterable[Gate], scale: int) -> Iterator[Prices]
 def _bound(
     instance: Instance,
     ports: Ports,
-    paths: Sequence[_Paths],
+    paths: Sequence[Paths],
     families: Families,
     prices: Prices,
     scale: int,

@@ -15,10 +15,11 @@ then z pays a price whenever it turns to that class. It needs a machine without 
 and the chain that stands for z where there are barriers: docs/theory.md, 3 and 7.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import zip_longest
 from math import lcm
+from typing import TypeVar
 
 from makespan.bounds.pairing import Pairing
 from makespan.bounds.pessimistic import Chain, Rivals, can_hold_all, rivals_by_group, waiting
@@ -41,6 +42,7 @@ MOST_VISITS = 100_000
 """Places that are scanned to try caps; a program in which more would be has those that are free."""
 
 _Rivals = Mapping[str, Rivals]
+T = TypeVar("T")
 
 
 def theorem_e(instance: Instance) -> UpperBound | None:
@@ -62,9 +64,13 @@ def theorem_e(instance: Instance) -> UpperBound | None:
         sets = [tuple(name for name in instance.machine.capacities if any(name in classes for classes in sets))]
     if chain is not None:
         sets = list(dict.fromkeys((*sets, _used(instance))))
-    proofs = [proof for classes in sets for proof in _proofs(instance, classes, chain, every)]
+
+    def proven(pairs: Pairs) -> _Proof:
+        return _Proof(instance, pairs, chain, every)
+
+    proofs = [proof for classes in sets for proof in tried(instance, classes, proven, lambda proof: proof.upper)]
     upper = max(map(min, zip(*(proof.uppers for proof in proofs), strict=True)))
-    ranked = sorted(proofs, key=lambda proof: max(proof.uppers))
+    ranked = sorted(proofs, key=lambda proof: proof.upper)
     needed = dict.fromkeys(next(one for one in ranked if one.uppers[at] <= upper) for at in range(len(every)))
     return UpperBound(upper, Upper.THEOREM_E, weights=tuple(proof.weights for proof in needed))
 
@@ -88,71 +94,96 @@ def _is_simple(unit: UnitClass) -> bool:
     return unit.name != DELAY and (unit.capacity == 1 or unit.interval == 1)
 
 
-def _proofs(
-    instance: Instance, classes: tuple[str, ...], chain: Chain | None, every: Sequence[_Rivals]
-) -> Iterator["_Proof"]:
-    """With the caps that cost nothing, and with others that are tried, one class after another."""
-    best = _Proof(instance, classes, chain, every)
+def tried(
+    instance: Instance, classes: tuple[str, ...], proven: Callable[["Pairs"], T], upper: Callable[[T], int]
+) -> Iterator[T]:
+    """What is proven with the caps that cost nothing, and with others that are tried, one class after another.
+
+    Args:
+        instance: of which programs.
+        classes: that are counted.
+        proven: by pairs.
+        upper: of what is proven the bound, of which the smallest is looked for.
+    """
+    pairs = Pairs(instance, classes)
+    best, caps = proven(pairs), pairs.caps
     yield best
     most = min(MOST_CAPS, MOST_VISITS // sum(group.program.end for group in instance.groups))
-    for name in best.priced if most else ():
-        values = range(best.masses[name] + 1, best.largest + 1)
+    for name in pairs.priced if most else ():
+        values = range(pairs.masses[name] + 1, pairs.largest + 1)
         step = -(-len(values) // most)
-        chosen = values[(len(values) - 1) % step :: step]
-        tried = [_Proof(instance, classes, chain, every, {**best.caps, name: cap}) for cap in chosen]
-        yield from tried
-        best = min((best, *tried), key=lambda proof: max(proof.uppers))
+        for chosen in [{**caps, name: cap} for cap in values[(len(values) - 1) % step :: step]]:
+            found = proven(Pairs(instance, classes, chosen))
+            yield found
+            if upper(found) < upper(best):
+                best, caps = found, chosen
 
 
-class _Proof:
-    """What a set of classes and their caps prove; masses are integers, in units of 1 / `scale`.
+class Pairs:
+    """The pairs of all programs for a set of classes and their caps; masses are integers, in units of 1 / `scale`.
 
     Attributes:
-        uppers: for z in each group or, with barriers, for the chain.
         priced: the classes with a price for a cap above their mass, where some other class has a larger mass.
+        entering: by class, what z pays when it turns to it.
+        costs: by class, what an instruction of z counts.
+        last: by class, what its last one counts more.
+        left: for every group the most mass, less weights, on a path.
     """
 
-    def __init__(
-        self,
-        instance: Instance,
-        classes: tuple[str, ...],
-        chain: Chain | None,
-        every: Sequence[_Rivals],
-        caps: Mapping[str, int] | None = None,
-    ) -> None:
-        self._instance, self._classes = instance, classes
+    def __init__(self, instance: Instance, classes: tuple[str, ...], caps: Mapping[str, int] | None = None) -> None:
+        self.classes = classes
         units = {unit.name: unit for unit in instance.machine.units if unit.name in classes}
-        self._scale = lcm(*(unit.capacity for unit in units.values()))
-        self.masses = {name: unit.interval * self._scale // unit.capacity for name, unit in units.items()}
+        self.scale = lcm(*(unit.capacity for unit in units.values()))
+        self.masses = {name: unit.interval * self.scale // unit.capacity for name, unit in units.items()}
         self.largest = max(self.masses.values(), default=0)
         late = {name: _late(unit, instance.warps - 1) for name, unit in units.items()}
         self.priced = [name for name, mass in self.masses.items() if late[name] and mass < self.largest]
         free = {name: mass if name in self.priced else self.largest for name, mass in self.masses.items()}
         self.caps = caps or free
-        self._entering = {name: late[name] * (self.caps[name] - mass) for name, mass in self.masses.items()}
-        self._costs, self._last = {}, {}
+        self.entering = {name: late[name] * (self.caps[name] - mass) for name, mass in self.masses.items()}
+        self.costs, self.last = {}, {}
         for unit in instance.machine.units:
             cycles = max(unit.latency.most, unit.interval) if unit.name in classes else unit.latency.most
-            self._costs[unit.name] = cycles * self._scale
-            self._last[unit.name] = (unit.latency.most - cycles) * self._scale
-        self._pairings = [Pairing.scan(group.program, self.masses, self.caps) for group in instance.groups]
-        # the most mass, less weights, on a path
-        self._left = [pairing.heaviest(self.masses, -1) for pairing in self._pairings]
-        self._total = sum(group.warps * left for group, left in zip(instance.groups, self._left, strict=True))
-        self.uppers = self._by_group(every) if chain is None else [self._along(chain, every[0])]
+            self.costs[unit.name] = cycles * self.scale
+            self.last[unit.name] = (unit.latency.most - cycles) * self.scale
+        self.pairings = [Pairing.scan(group.program, self.masses, self.caps) for group in instance.groups]
+        self.left = [pairing.heaviest(self.masses, -1) for pairing in self.pairings]
+
+    @property
+    def more(self) -> dict[str, int]:
+        """By class, what an instruction of z counts more than its mass."""
+        return {name: cost - self.masses.get(name, 0) for name, cost in self.costs.items()}
 
     @property
     def weights(self) -> Weights:
-        caps = tuple(self.caps[name] for name in self._classes)
-        return Weights(self._classes, caps, tuple(pairing.reserves for pairing in self._pairings))
+        """The evidence."""
+        caps = tuple(self.caps[name] for name in self.classes)
+        return Weights(self.classes, caps, tuple(pairing.reserves for pairing in self.pairings))
+
+
+class _Proof:
+    """What pairs prove: `uppers` for z in each group or, with barriers, for the chain."""
+
+    def __init__(self, instance: Instance, pairs: Pairs, chain: Chain | None, every: Sequence[_Rivals]) -> None:
+        self._instance, self._pairs = instance, pairs
+        self._total = sum(group.warps * left for group, left in zip(instance.groups, pairs.left, strict=True))
+        self.uppers = self._by_group(every) if chain is None else [self._along(chain, every[0])]
+
+    @property
+    def upper(self) -> int:
+        return max(self.uppers)
+
+    @property
+    def weights(self) -> Weights:
+        return self._pairs.weights
 
     def _by_group(self, every: Sequence[_Rivals]) -> list[int]:
         """The bound for z in each group."""
+        own = self._pairs
         return [
-            (pairing.heaviest(self._costs, 0, entering=self._entering, last=self._last) + self._total - left)
-            // self._scale
+            (pairing.heaviest(own.costs, 0, entering=own.entering, last=own.last) + self._total - left) // own.scale
             + self._outside(rivals)
-            for pairing, left, rivals in zip(self._pairings, self._left, every, strict=True)
+            for pairing, left, rivals in zip(own.pairings, own.left, every, strict=True)
         ]
 
     def _along(self, chain: Chain, rivals: _Rivals) -> int:
@@ -160,27 +191,29 @@ class _Proof:
 
         The last instruction of the chain may be in any phase; what comes before counts in full.
         """
-        more = {name: cost - self.masses.get(name, 0) for name, cost in self._costs.items()}
+        own, more = self._pairs, self._pairs.more
         before = most = 0
         rows = [
             [
                 [
-                    pairing.heaviest(more, 1, entering=self._entering, last=last, segment=segment, first=not number)
-                    for last in (self._last, {})
+                    pairing.heaviest(more, 1, entering=own.entering, last=last, segment=segment, first=not number)
+                    for last in (own.last, {})
                 ]
                 for number, segment in enumerate(segments)
             ]
-            for pairing, (_, segments) in zip(self._pairings, chain.cut, strict=True)
+            for pairing, (_, segments) in zip(own.pairings, chain.cut, strict=True)
         ]
         for shares in zip_longest(*rows, fillvalue=(0, 0)):
             ending, passing = map(max, zip(*shares, strict=True))
             most = max(most, before + ending)
             before += passing
-        return (self._total + most) // self._scale + self._outside(rivals)
+        return (self._total + most) // own.scale + self._outside(rivals)
 
     def _outside(self, rivals: _Rivals) -> int:
         """The most cycles in which z waits for a class that is not counted; no issue width can bind here."""
-        rest = {name: one._replace(matters=one.matters and name not in self._classes) for name, one in rivals.items()}
+        rest = {
+            name: one._replace(matters=one.matters and name not in self._pairs.classes) for name, one in rivals.items()
+        }
         return waiting(replace(self._instance.machine, issue_width=None), rest, self._instance.warps - 1)
 
 
