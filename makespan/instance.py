@@ -8,7 +8,7 @@ from makespan.feature import Feature, Features
 from makespan.machine import DELAY, PAPER, UNTIMED, Assignment, Machine, Scheduler, UnitClass
 from makespan.machine.values import shown
 from makespan.program import BARRIER, Program, merged
-from makespan.wording import BY_OPERATION, OWN_LATENCIES
+from makespan.wording import BY_OPERATION, IN_ONE_BLOCK, OWN_LATENCIES, TOGETHER
 
 MAX_WARPS = 65_536
 MAX_WARP_INSTRUCTIONS = 5_000_000
@@ -165,7 +165,7 @@ class Instance:
         )
         model: tuple[str, ...] = (
             f"machine {machine.name!r}: units {units}{width}; {holds}",
-            "all warps start in cycle 0; a warp executes at most one instruction per cycle, in program order",
+            f"{TOGETHER}a warp executes at most one instruction per cycle, in program order",
             "the scheduler is work-conserving"
             + _PROMISES[machine.scheduler]
             + (
@@ -196,9 +196,9 @@ class Instance:
         elif not machine.fixed_latencies and not self.by_operation:
             model += ("each instruction takes any latency of the range of its class",)
         if self.has_barriers:
-            where = "all warps are in one block" if self.blocks == 1 else f"the warps are in {self.blocks} blocks"
+            where = IN_ONE_BLOCK if self.blocks == 1 else f"the warps are in {self.blocks} blocks; "
             waits = "at a barrier a warp waits for the others of its block, those that have ended aside"
-            model += (f"{where}; {waits}, and to pass it takes no time",)
+            model += (f"{where}{waits}, and to pass it takes no time",)
         return model + tuple(dict.fromkeys(note for group in self.groups for note in group.program.assumptions))
 
     def _caveats(self) -> Iterator[str]:

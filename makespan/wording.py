@@ -24,6 +24,8 @@ READ_BEHIND = "operands that are counted apart from a result have been read some
 BY_OPERATION = "operations"
 GIVEN_LATENCY = "latency as given: "
 UNVERIFIED_LATENCIES = "latencies that nobody has confirmed: "
+TOGETHER = "all warps start in cycle 0; "
+IN_ONE_BLOCK = "all warps are in one block; "
 OWN_LATENCIES = "latencies of instructions that are not those of their class: "
 
 _CAVEATS = {
@@ -83,7 +85,12 @@ def scope(said: Iterable[str]) -> str:
 
 def cycles(count: int) -> str:
     """`1 cycle`, `2 cycles`."""
-    return f"{count} cycle" if count == 1 else f"{count} cycles"
+    return counted(count, "cycle")
+
+
+def counted(count: int, noun: str) -> str:
+    """How many there are, such as `1 block` or `2 blocks`."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def pessimistic_name(machine: Machine, *, runs_ahead: bool = False) -> str:

@@ -1,6 +1,6 @@
 """One question for a whole GPU: grids of blocks, and SMs on which a dispatcher puts them as soon as there is room."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -9,12 +9,14 @@ from makespan.instance import MAX_WARPS, Group, Instance
 from makespan.machine import Machine
 from makespan.machine.values import MAX_SMS, check_whole
 from makespan.program import Program
+from makespan.wording import IN_ONE_BLOCK, TOGETHER, counted, cycles
 
 MAX_BLOCKS = 2**62
 """More than the largest grid of CUDA, (2^31 - 1) x 65535 x 65535, on purpose: numbers are exact whatever their size."""
 MAX_DISPATCH = 100_000
 MAX_GRIDS = 16
 MAX_ROOM = 2**40
+_MOST_SHOWN = 4
 
 Block: TypeAlias = tuple[tuple[Program, int], ...]
 """The programs of the warps of a block, each with how many warps run it."""
@@ -114,6 +116,35 @@ class GpuInstance:
         return min(grid.blocks, *rooms)
 
     @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What must hold for the worst case to be one of its source: that of an SM, and what a GPU is."""
+        return tuple(dict.fromkeys([*self._of_gpu(), *(note for grid in self.grids for note in self._of_sm(grid))]))
+
+    def _of_gpu(self) -> Iterator[str]:
+        yield "all blocks are there in cycle 0, and nothing else is on these SMs"
+        if len(self.grids) == 1:
+            blocks, warps = counted(self.resident, "block"), counted(self.grid.warps, "warp")
+            yield f"{blocks} of {warps} can be resident on an SM, no more and no less, as long as so many are left"
+        yield (
+            "the dispatcher is work-conserving: as long as blocks are left there is one that fits on no SM; which of"
+            " them goes where is free"
+        )
+        begin = f"at most {cycles(self.dispatch)} after" if self.dispatch else "in the cycle in which"
+        yield f"the warps of a block begin {begin} it gets its room, which it keeps until its last warp has finished"
+        yield "SMs share nothing but the dispatcher: what else they share, caches and memory, is in the latencies"
+        if self.machine.partitions > 1 and not self.is_one_wave:
+            yield "a warp of a later block belongs to the partition of the warp whose place it takes"
+
+    def _of_sm(self, grid: Grid) -> Iterator[str]:
+        for note in _resident(grid, 1, self.machine).assumptions:
+            yield note.removeprefix(TOGETHER).removeprefix(IN_ONE_BLOCK)
+
+    def __str__(self) -> str:
+        """Which blocks on which SMs, on one line."""
+        grids = " + ".join(f"{counted(grid.blocks, 'block')} of {_of_block(grid)}" for grid in self.grids)
+        return f"{grids} on {counted(self.sms, 'SM')} of machine {self.machine}"
+
+    @property
     def blocks(self) -> int:
         """Of all grids."""
         return sum(grid.blocks for grid in self.grids)
@@ -169,3 +200,10 @@ class GpuInstance:
 def _resident(grid: Grid, blocks: int, machine: Machine) -> Instance:
     """An SM with so many blocks of a grid, which start together."""
     return Instance.merged([(program, warps * blocks) for program, warps in grid.block], machine, blocks=blocks)
+
+
+def _of_block(grid: Grid) -> str:
+    shown = [f"{warps} x {program}" for program, warps in grid.block[:_MOST_SHOWN]]
+    if others := sum(warps for _, warps in grid.block[_MOST_SHOWN:]):
+        shown.append(f"{others} x others")
+    return " + ".join(shown)

@@ -42,3 +42,13 @@ def test_room_bounds_the_blocks_of_an_sm() -> None:
     assert GpuInstance((grid,), MACHINE, 4, (7, 11)).resident == 2
     with pytest.raises(InputError, match="fits on no SM"):
         GpuInstance((grid,), MACHINE, 4, (7, 4))
+
+
+def test_assumptions_are_those_of_a_gpu() -> None:
+    gpu = GpuInstance.of(((Program.chain("MD|M"), 2),), 9, MACHINE, sms=2, resident=3, dispatch=40)
+    told = "\n".join(gpu.assumptions)
+    assert "3 blocks of 2 warps can be resident on an SM" in told
+    assert "at most 40 cycles after it gets its room" in told
+    assert "at a barrier a warp waits for the others of its block" in told
+    assert "all warps" not in told
+    assert str(gpu) == "9 blocks of 2 x MD|M on 2 SMs of machine custom (M=1, D=2)"
