@@ -23,7 +23,7 @@ from makespan.flow import WARP_LANES, BranchInfo, Flow, GivenBound, Launch, Loop
 from makespan.instance import Instance
 from makespan.kernel_file import Naming
 from makespan.machine import PAPER, GivenRange, Machine, executes, of_architecture
-from makespan.machine.occupancy import Occupancy
+from makespan.machine.occupancy import Limits, Occupancy
 from makespan.program import Program
 from makespan.transfer import transferred
 
@@ -392,8 +392,11 @@ class LaunchedKernel:
         said = tuple((program.assuming((*program.assumptions, told)), warps) for program, warps in block)
         return resident(said, blocks, machine)
 
-    def residency(self, warps: int) -> Occupancy:
+    def residency(self, warps: int, limits: Limits | None = None) -> Occupancy:
         """How many blocks of machine code, each of so many warps, an SM can hold.
+
+        Args:
+            limits: of the SM; None for those of the architecture of the code.
 
         Raises:
             InputError: see `sass.residency`; where the number of blocks is given the least shared memory counts that
@@ -404,7 +407,7 @@ class LaunchedKernel:
         given = self.question.dynamic_shared
         if given is None and self.question.blocks_per_sm is not None:
             given = 0
-        return sass.residency(self.kernel, self.launch.threads_per_block or _least_threads(warps), given)
+        return sass.residency(self.kernel, self.launch.threads_per_block or _least_threads(warps), given, limits)
 
     def blocks(self, machine: Machine | None = None) -> tuple[Block, ...]:
         """The programs of a block on a machine, for every number of warps that is asked for.

@@ -1,6 +1,6 @@
 """The machine: classes of execution units on one streaming multiprocessor, and machine files."""
 
-from makespan.machine.files import MachineFile, executes, find, of_architecture, read, shipped
+from makespan.machine.files import MachineFile, compatible, executes, find, of_architecture, read, shipped
 from makespan.machine.given import GivenRange, given_intervals, given_latencies, narrowed, timed
 from makespan.machine.tables import Datum, Span
 from makespan.machine.values import (
@@ -53,6 +53,7 @@ __all__ = [
     "UnitClass",
     "Use",
     "class_name",
+    "compatible",
     "executes",
     "find",
     "given_intervals",

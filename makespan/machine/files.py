@@ -154,14 +154,23 @@ def _partitioned() -> tuple[MachineFile, ...]:
 def executes(machine: Machine, sm: int) -> bool:
     """Whether GPUs of this machine execute machine code for sm_86, say; any machine of the user's own may.
 
-    Source: CUDA C++ Programming Guide, "Binary Compatibility": code for X.y runs on X.z, where z is no less than y.
-
     >>> [executes(file.machine, 86) for name, file in shipped().items() if name in ("ada", "hopper", "paper")]
     [True, False, True]
     """
     file = shipped().get(machine.name)
-    known = [tuple(map(int, each.split("."))) for each in file.compute_capability] if file else []
-    return not known or any(major == sm // 10 and minor >= sm % 10 for major, minor in known)
+    known = [int(each.replace(".", "")) for each in file.compute_capability] if file else []
+    return not known or any(compatible(sm, each) for each in known)
+
+
+def compatible(code: int, sm: int) -> bool:
+    """Whether machine code for sm_80, say, runs on GPUs of sm_86.
+
+    Source: CUDA C++ Programming Guide, "Binary Compatibility": code for X.y runs on X.z, where z is no less than y.
+
+    >>> compatible(80, 86), compatible(86, 80), compatible(75, 86)
+    (True, False, False)
+    """
+    return code // 10 == sm // 10 and code % 10 <= sm % 10
 
 
 def read(path: Path) -> MachineFile:

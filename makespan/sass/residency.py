@@ -11,8 +11,10 @@ _SHARING = re.compile(r"(LDS|LDSM|STS|STSM|ATOMS|LDGSTS|LD|ST|ATOM|SYNCS|UBLK.*|
 _EXTERN = re.compile(r"\.extern\s+\.shared\b")
 
 
-def residency(kernel: Kernel, threads: int, dynamic_shared: int | None = None) -> Occupancy:
-    """The blocks of a launch that an SM of the architecture of the kernel can hold, if nothing else is on it.
+def residency(
+    kernel: Kernel, threads: int, dynamic_shared: int | None = None, limits: Limits | None = None
+) -> Occupancy:
+    """The blocks of a launch that an SM can hold, if nothing else is on it.
 
     It is the most there can be: a driver may leave an SM less shared memory, and other kernels may take their share.
 
@@ -20,6 +22,7 @@ def residency(kernel: Kernel, threads: int, dynamic_shared: int | None = None) -
         threads: of a block.
         dynamic_shared: bytes of shared memory that the launch gives each block, besides those that the kernel declares;
             None is not known, which counts as none where the kernel has no use for any.
+        limits: of the SM, which may be of a later architecture than the code; None for those of the code.
 
     >>> from makespan.sass.module import Resources
     >>> saxpy = Kernel("saxpy", "saxpy.cubin", "saxpy.cubin", 86, (), Resources(registers=96))
@@ -39,10 +42,10 @@ def residency(kernel: Kernel, threads: int, dynamic_shared: int | None = None) -
             " say with --dynamic-shared how many bytes (0 for none)"
         )
     try:
-        limits = Limits.of_sm(kernel.sm)
+        room = limits or Limits.of_sm(kernel.sm)
         return occupancy(
-            limits,
-            warps_per_block=limits.warps_of(threads),
+            room,
+            warps_per_block=room.warps_of(threads),
             registers=takes.registers,
             shared_bytes=takes.shared_bytes + (dynamic_shared or 0),
             barriers=takes.barriers,

@@ -1,0 +1,65 @@
+"""From a question about a kernel to blocks on the SMs of a GPU."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from makespan import InputError, KernelQuestion, Launch
+from makespan.gpu import GpuInstance
+from makespan.gpu_question import gpu_instance
+from makespan.machine import GivenRange, find, given_latencies, gpus
+from makespan.question import launched
+
+ROOT = Path(__file__).parents[1]
+CARD = gpus.find("rtx-3070")
+CUBIN = KernelQuestion(
+    ROOT / "ptx" / "reduction.sm_86.cubin",
+    launch=Launch(block=(256, 1, 1), grid=(100, 1, 1)),
+    latencies=given_latencies(["global=..400+10n"]),
+)
+PTX = KernelQuestion(ROOT / "ptx" / "vecadd.ptx", launch=CUBIN.launch)
+
+
+def asked(question: KernelQuestion, card: gpus.Gpu | None = CARD, *, sms: int = 46) -> GpuInstance:
+    return gpu_instance(launched(question), sms=sms, card=card)
+
+
+def test_machine_code_tells_how_many_blocks_are_resident() -> None:
+    gpu = asked(CUBIN)
+    assert (gpu.blocks, gpu.resident, gpu.sms, gpu.machine.name) == (100, 6, 46, "ampere-ga10x")
+    assert any(note == "6 blocks of 8 warps can be resident: warps limit" for note in gpu.assumptions)
+    assert asked(replace(CUBIN, blocks_per_sm=2)).resident == 2
+
+
+def test_latencies_are_those_of_the_active_sms() -> None:
+    told = {sms: "\n".join(asked(CUBIN, sms=sms).assumptions) for sms in (4, 46)}
+    assert "at most 440 cycles with 4 active SMs" in told[4]
+    assert "at most 860 cycles with 46 active SMs" in told[46]
+    few = replace(CUBIN, launch=replace(CUBIN.launch, grid=(2, 1, 1)))
+    assert "at most 420 cycles with 2 active SMs" in "\n".join(asked(few).assumptions)
+
+
+def test_code_for_an_older_sm_finds_the_room_of_the_gpu() -> None:
+    """An SM of sm_80 holds 64 warps, one of sm_86 only 48."""
+    older = replace(CUBIN, source=ROOT / "ptx" / "reduction.sm_80.cubin")
+    machine = find("ampere-ga10x").machine
+    assert gpu_instance(launched(older), machine, sms=4, card=CARD).resident == 6
+    alone = replace(older, latencies={"global": GivenRange(None, 900)}, blocks_per_sm=8)
+    assert launched(alone).instances()[0].blocks == 8
+
+
+@pytest.mark.parametrize(
+    ("question", "message"),
+    [
+        (replace(PTX, launch=Launch(block=(256, 1, 1))), "grid is missing"),
+        (PTX, "blocks_per_sm is missing"),
+        (replace(PTX, blocks_per_sm=7), "blocks_per_sm 7: only 6 blocks of 8 warps can be resident: warps limit"),
+        (replace(CUBIN, blocks_per_sm=7), "blocks_per_sm 7: only 6 blocks"),
+        (replace(CUBIN, source=ROOT / "ptx" / "reduction.sm_75.cubin"), "does not execute machine code for sm_75"),
+    ],
+)
+def test_what_is_missing_or_cannot_be_is_refused(question: KernelQuestion, message: str) -> None:
+    latencies = {"global": GivenRange(None, 900)}
+    with pytest.raises(InputError, match=message):
+        asked(replace(question, latencies=latencies))
