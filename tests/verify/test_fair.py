@@ -18,7 +18,7 @@ from makespan.report.result.bundle import bundle
 from makespan.result import Bounds, Result, Upper
 from makespan.schedule import Schedule
 from makespan.simulate import replay
-from makespan.verify import Outcome, verify, witness
+from makespan.verify import Outcome, floor, verify, witness
 from makespan.verify.refusal import Refused
 from tests.forgery import Document, forged, set_bounds
 from tests.oracle import brute_force, obeys
@@ -206,6 +206,6 @@ def test_a_forged_promise_is_rejected(change: Callable[[Document], None], why: s
 
 def test_too_many_warps_that_wait_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """Who goes is compared with those that were ready before it."""
-    monkeypatch.setattr(witness, "MOST_COMPARISONS", 0)
+    monkeypatch.setattr(floor, "MOST_COMPARISONS", 0)
     with pytest.raises(Refused, match="too many warps wait"):
         witness.replay(MIXED, LEAST_RECENT_FIRST)
