@@ -1,5 +1,6 @@
 """Truth, slowly: written with nothing but the definition of a work-conserving cycle."""
 
+from collections.abc import Sequence
 from math import comb, prod
 
 from makespan.gpu import GpuInstance
@@ -21,6 +22,9 @@ from makespan.simulate.semantics import (
     steps,
 )
 
+_OF_WARPS = ("places", "waits", "past", "partitions", "pending")
+"""The fields of a state that say something of every warp."""
+
 
 def standing(instance: Instance, *places: int, partitions: tuple[int, ...] = ()) -> State:
     """The state in which the warps stand at these places, with nothing to wait for and no port held."""
@@ -30,11 +34,15 @@ def standing(instance: Instance, *places: int, partitions: tuple[int, ...] = ())
 
 
 def brute_force(instance: Instance) -> Bounds:
-    """The shortest and the longest work-conserving schedule, in cycles; equal states are walked once."""
-    frontier, cycles, lengths = set(starts(instance)), 0, []
+    """The shortest and the longest work-conserving schedule, in cycles.
+
+    States that are equal, but for the names of warps of the same program and block, are walked once.
+    """
+    kinds = kinds_of_warps(instance)
+    frontier, cycles, lengths = {unnamed(kinds, state) for state in starts(instance)}, 0, []
     while frontier:
         cycles += 1
-        frontier = {after for state in frontier for after in steps(instance, state)}
+        frontier = {unnamed(kinds, after) for state in frontier for after in steps(instance, state)}
         ended = {state for state in frontier if finished(instance, state)}
         if ended:
             frontier -= ended
@@ -53,6 +61,18 @@ def brute_force_gpu(gpu: GpuInstance) -> Bounds:
             frontier -= ended
             lengths.append(cycles)
     return Bounds(lengths[0], lengths[-1])
+
+
+def kinds_of_warps(instance: Instance) -> list[tuple[int, int]]:
+    """For every warp its group and block, in order."""
+    return list(zip(instance.group_of_warp(), instance.block_of_warp(), strict=True))
+
+
+def unnamed(kinds: Sequence[tuple[int, int]], state: State) -> State:
+    """The same state, with warps of one kind in the order of what it says of them: the definition knows no names."""
+    rows = {name: row for name in _OF_WARPS if (row := getattr(state, name))}
+    _, *told = zip(*sorted(zip(kinds, *rows.values(), strict=True)), strict=True)
+    return state._replace(**dict(zip(rows, told, strict=True)))
 
 
 def obeys(instance: Instance, schedule: Schedule) -> bool:

@@ -1,16 +1,16 @@
 """The definition itself, against cases worked out by hand."""
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from makespan.instance import Instance
 from makespan.machine import Assignment, Machine, UnitClass
 from makespan.program import Place, Program
 from makespan.result import Bounds
-from makespan.simulate.semantics import pools, ready, selections, starts, steps
-from tests.oracle import brute_force, obeys, standing
-from tests.strategies import instances, runs
+from makespan.simulate.semantics import finished, pools, ready, selections, starts, steps
+from tests.oracle import brute_force, kinds_of_warps, obeys, standing, unnamed
+from tests.strategies import general_barrier_instances, instances, multiprocessor_instances, runs
 
 
 def test_every_unit_that_has_a_ready_warp_is_used() -> None:
@@ -72,3 +72,23 @@ def test_a_private_port_is_that_of_the_warps_own_partition() -> None:
     assert brute_force(Instance.of("CC", 2, halves)) == Bounds(2, 2)
     assert brute_force(Instance.of("CC", 3, halves)) == Bounds(4, 4)
     assert brute_force(Instance.of("LL", 2, halves)) == Bounds(4, 4)
+
+
+@given(
+    instances(most=3)
+    | general_barrier_instances(most_warps=4, most=3)
+    | multiprocessor_instances(most_warps=3, most=2, promises=True)
+)
+@example(Instance.of("C|L", 4, blocks=2))
+def test_brute_force_finds_what_a_walk_finds_that_tells_all_warps_apart(instance: Instance) -> None:
+    kinds = kinds_of_warps(instance)
+    frontier, cycles, lengths = set(starts(instance)), 0, set[int]()
+    while frontier:
+        lengths |= {cycles} if any(finished(instance, state) for state in frontier) else set()
+        reached = {state: set(steps(instance, state)) for state in frontier}
+        for state, after in reached.items():
+            of_unnamed = steps(instance, unnamed(kinds, state))
+            assert {unnamed(kinds, each) for each in of_unnamed} == {unnamed(kinds, each) for each in after}
+        frontier = set().union(*reached.values())
+        cycles += 1
+    assert brute_force(instance) == Bounds(min(lengths), max(lengths))
