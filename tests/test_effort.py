@@ -39,8 +39,8 @@ def test_the_cpu_report_counts_what_a_test_and_its_children_spend(tmp_path: Path
     (tmp_path / "test_three.py").write_text(
         "import subprocess, sys, time\n"
         "def test_light(): time.sleep(0.3)\n"
-        "def test_heavy(): sum(range(20_000_000))\n"
-        "def test_child(): subprocess.run([sys.executable, '-c', 'sum(range(20_000_000))'], check=True)\n"
+        "def test_heavy(): sum(range(5_000_000))\n"
+        "def test_child(): subprocess.run([sys.executable, '-c', 'sum(range(5_000_000))'], check=True)\n"
     )
     command = [sys.executable, "-m", "pytest", "-n2", "-p", "no:cacheprovider", "--cpu-report", "2", str(tmp_path)]
     run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
