@@ -201,18 +201,17 @@ class Gpu:
 
     @property
     def limits(self) -> Limits:
-        """What an SM of this GPU can hold: what its file says, or else all SMs of its compute capability.
+        """What an SM of this GPU can hold: what its file says, and else what all SMs of its compute capability hold.
 
         Raises:
-            InputError: its warp size is not known.
+            InputError: neither has its warp size.
         """
-        of_all = None if self.sm is None else residency().get(self.sm)
-        if of_all is not None and not any(key.startswith("limits.") for key in self.data):
-            return of_all
         named = (name for name in Limits.__slots__ if f"limits.{name}" in KEYS and name != "register_scope")
         known = {name: self.whole(key) for name in named if not self.missing(key := f"limits.{name}")}
-        scope = _SCOPES.get(self.text("limits.register_scope"))
-        return Limits(warp_size=self.whole("warp_size"), register_scope=scope, **known)
+        of_all = None if self.sm is None else residency().get(self.sm)
+        found = of_all or Limits(warp_size=self.whole("warp_size"))
+        scope = _SCOPES.get(self.text("limits.register_scope")) or found.register_scope
+        return replace(found, **known, register_scope=scope)
 
     def with_data(self, data: Mapping[str, Datum]) -> "Gpu":
         """The same GPU with these data besides its own, and in place of those that tell the same."""

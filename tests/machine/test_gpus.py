@@ -1,6 +1,7 @@
 """Descriptions of GPUs: what the shipped ones say, what a file may say, and how it fails."""
 
 import json
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -291,7 +292,10 @@ def test_sms_that_a_gpu_does_not_have_are_refused(asked: str) -> None:
 def test_limits_of_the_file_win_over_those_of_the_capability() -> None:
     card = gpus.find("rtx-3070")
     assert card.limits == Limits.of_sm(86)
-    assert card.with_data({"limits.blocks": datum("limits.blocks", 3, source="x")}).limits.blocks == 3
+    fewer = card.with_data({"limits.blocks": datum("limits.blocks", 3, source="x")})
+    assert fewer.limits == replace(Limits.of_sm(86), blocks=3)
+    unknown = Gpu("x", {"warp_size": datum("warp_size", 64, source="x")}, compute_capability="7.2")
+    assert unknown.limits == Limits(warp_size=64)
 
 
 # makespan gpus
