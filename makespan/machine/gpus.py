@@ -190,12 +190,12 @@ class Gpu:
         Raises:
             InputError: more than there are, or an instance that the file of the GPU does not have.
         """
-        most = self.whole("sms")
-        if asked is None or asked in self.mig:
-            return most if asked is None else self.mig[asked]
-        count = number(asked)
-        if count is None or not 1 <= count <= most or not asked.isdecimal():
-            named = f", or one of {', '.join(self.mig)}" if self.mig else ""
+        most, mig = self.whole("sms"), self.mig
+        if asked is None:
+            return most
+        count = mig.get(asked, number(asked) if asked.isdecimal() else None)
+        if count is None or not 1 <= count <= most:
+            named = f", or one of {', '.join(mig)}" if mig else ""
             raise InputError(f"GPU {self.name}: the number of SMs must be 1..{most}{named}, not {shown(asked)}")
         return int(count)
 

@@ -289,6 +289,13 @@ def test_sms_that_a_gpu_does_not_have_are_refused(asked: str) -> None:
     assert len(str(caught.value)) < 250
 
 
+def test_an_instance_with_more_sms_than_its_gpu_is_refused() -> None:
+    fewer = gpus.with_settings(gpus.find("a100-sxm"), ["sms=40"], "--set")
+    assert fewer.count_sms("2g.10gb") == 28
+    with pytest.raises(InputError, match=r"GPU a100-sxm: the number of SMs must be 1\.\.40"):
+        fewer.count_sms("3g.40gb")
+
+
 def test_limits_of_the_file_win_over_those_of_the_capability() -> None:
     card = gpus.find("rtx-3070")
     assert card.limits == Limits.of_sm(86)
