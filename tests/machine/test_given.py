@@ -8,10 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from makespan import KernelQuestion, Launch, solve
+from makespan.bounds.theorem_g import theorem_g
 from makespan.errors import InputError
+from makespan.gpu import GpuInstance
 from makespan.instance import Instance
 from makespan.machine import (
     GivenRange,
+    Latency,
     Machine,
     Resource,
     UnitClass,
@@ -208,3 +211,21 @@ def test_a_verdict_says_with_how_many_active_sms() -> None:
         asked.instance(turing)
     instance = replace(asked, latencies={"global": grown("..400+10n", 46)}).instance(turing)
     assert "if global takes at most 860 cycles with 46 active SMs" in caveats(turing, instance.assumptions)
+
+
+@given(st.data())
+@settings(max_examples=20)
+def test_a_bound_of_a_whole_gpu_does_not_fall_with_the_active_sms(data: st.DataObject) -> None:
+    growing = given_latencies([f"global=..{data.draw(st.integers(0, 5))}+{data.draw(st.integers(1, 3))}n"])["global"]
+    letters = data.draw(st.sampled_from(["LC", "CLLC", "L()C(1)", "L()L()+2C(2)C(1)"]))
+    block, blocks, sms, resident = (data.draw(st.integers(1, most)) for most in (4, 40, 6, 3))
+    interval, width = data.draw(st.integers(1, 3)), data.draw(st.none() | st.integers(1, 2))
+
+    def upper(active: int) -> int:
+        loads = UnitClass("L", 1, interval, Latency(1, growing.for_sms(active).most))
+        each = Machine("m", (UnitClass("C", 1), loads), issue_width=width)
+        warps = [(parse_string(letters, each), block)]
+        return theorem_g(GpuInstance.of(warps, blocks, each, sms=sms, resident=resident)).upper
+
+    bounds = [upper(active) for active in (1, 2, 5)]
+    assert bounds == sorted(bounds)
