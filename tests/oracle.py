@@ -1,9 +1,10 @@
 """Truth, slowly: written with nothing but the definition of a work-conserving cycle."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from math import comb, prod
 
-from makespan.gpu import GpuInstance
+from makespan.errors import InputError
+from makespan.gpu import Begin, GpuInstance, GpuSchedule, History
 from makespan.instance import Instance
 from makespan.machine import Scheduler
 from makespan.result import Bounds
@@ -73,6 +74,133 @@ def unnamed(kinds: Sequence[tuple[int, int]], state: State) -> State:
     rows = {name: row for name in _OF_WARPS if (row := getattr(state, name))}
     _, *told = zip(*sorted(zip(kinds, *rows.values(), strict=True)), strict=True)
     return state._replace(**dict(zip(rows, told, strict=True)))
+
+
+def nobody(instance: Instance) -> Iterator[State]:
+    """An SM on which all warps have finished, with every way to spread them over the partitions."""
+    for partitions in instance.assignments():
+        walked = partitions if instance.machine.partitions > 1 else ()
+        yield standing(instance, *(program.end for program in instance.programs()), partitions=walked)
+
+
+def unfinished_slots(gpu: GpuInstance, sm: State) -> set[int]:
+    """The slots in which there is a block."""
+    slots = len(sm.places) // gpu.grid.warps
+    rows = zip(gpu.slots_of_warps(slots), gpu.sm(slots).programs(), sm.places, sm.waits, strict=True)
+    pending = sm.pending or ((),) * len(sm.places)
+    return {
+        slot
+        for ((slot, _), program, at, wait), tokens in zip(rows, pending, strict=True)
+        if at != program.end or wait or tokens
+    }
+
+
+def obeys_gpu(gpu: GpuInstance, schedule: GpuSchedule) -> bool:
+    """Whether a schedule of a whole GPU is one of the runs that the definition allows, all repeats unfolded."""
+    try:
+        sms = [_WalkedSm(gpu, schedule, history) for history in schedule.histories for _ in range(history.sms)]
+        if len(sms) > gpu.sms:
+            return False
+        left, allowed = gpu.blocks, set(gpu_semantics.starts(gpu))
+        for cycle in range(schedule.makespan + 1):
+            left -= sum(sm.begin(cycle) for sm in sms)
+            if not all(sm.still == bool(unfinished_slots(gpu, sm.state)) for sm in sms):
+                return False
+            state = gpu_semantics.GpuState(tuple(sorted(sm.state for sm in sms if sm.still)), left)
+            if state not in allowed:
+                return False
+            for sm in sms:
+                sm.step(cycle)
+            allowed = set(gpu_semantics.steps(gpu, state))
+        return gpu_semantics.finished(state)
+    except (IndexError, KeyError, ValueError, InputError):
+        return False
+
+
+class _WalkedSm:
+    """An SM that does what its history says; what that does not allow is some exception."""
+
+    def __init__(self, gpu: GpuInstance, schedule: GpuSchedule, history: History) -> None:
+        self.gpu, self.courses = gpu, schedule.courses
+        cycles = [stretch.cycles for stretch in history.stretches for _ in range(stretch.repeat)]
+        self.cycles = [executing for some in cycles for executing in some]
+        self.begins: dict[int, list[Begin]] = {}
+        for cycle, begin in history.begins():
+            self.begins.setdefault(cycle, []).append(begin)
+        slots = len(self.begins.get(0, ()))
+        self.instance, self.numbers = gpu.sm(slots), gpu.slots_of_warps(slots)
+        self.programs = tuple(self.instance.programs())
+        parts = self.instance.partition_of_warp
+        if parts is None:
+            if [len(row) for row in history.partitions] != [gpu.grid.warps] * slots:
+                raise ValueError
+            parts = tuple(history.partitions[slot][warp] for slot, warp in self.numbers)
+        elif history.partitions not in ((), _by_slot(self.numbers, parts)):
+            raise ValueError
+        if not all(0 <= part < gpu.machine.partitions for part in parts):
+            raise ValueError
+        (self.state,) = (sm for sm in nobody(self.instance) if sm.partitions in ((), _renamed(parts)))
+        warps = range(self.instance.warps)
+        self.left: list[list[int]] = [[] for _ in warps]
+        self.latencies: list[list[int]] = [[] for _ in warps if any(course.latencies for course in self.courses)]
+        self.uses: list[list[tuple[tuple[int, int], ...]]] = [
+            [] for _ in warps if any(course.uses for course in self.courses)
+        ]
+        self.still = True
+
+    def begin(self, cycle: int) -> int:
+        """Blocks begin; how many."""
+        begins = self.begins.pop(cycle, [])
+        places, waits = list(self.state.places), list(self.state.waits)
+        for begin in begins:
+            if begin.slot in unfinished_slots(self.gpu, self.state._replace(places=tuple(places))):
+                raise ValueError
+            if not 0 <= begin.slot < len(places) // self.gpu.grid.warps or begin.course < 0:
+                raise ValueError
+            course = self.courses[begin.course]
+            if course.grid or any(len(rows) != self.gpu.grid.warps for rows in course[1:] if rows):
+                raise ValueError
+            for number, (slot, warp) in enumerate(self.numbers):
+                if slot == begin.slot:
+                    path = [*course.paths[warp], self.programs[number].end]
+                    places[number], waits[number], self.left[number] = path[0], begin.delay, path[1:]
+                    if self.latencies:
+                        self.latencies[number] = list(course.latencies[warp])
+                    if self.uses:
+                        self.uses[number] = list(course.uses[warp])
+        self.state = self.state._replace(places=tuple(places), waits=tuple(waits))
+        self._pass_barriers()
+        self.still = cycle < len(self.cycles)
+        return len(begins)
+
+    def _pass_barriers(self) -> None:
+        while passing := released(self.instance, self.state):
+            targets = {warp: self.left[warp].pop(0) for warp in passing}
+            if any(to not in self.programs[w].places[self.state.places[w]].successors for w, to in targets.items()):
+                raise ValueError
+            places = (targets.get(warp, place) for warp, place in enumerate(self.state.places))
+            self.state = self.state._replace(places=tuple(places))
+
+    def step(self, cycle: int) -> None:
+        if cycle >= len(self.cycles):
+            return
+        executing = tuple(sorted(map(self.numbers.index, self.cycles[cycle])))
+        moves = _moves(self.instance, self.state, executing, self.left, self.latencies, self.uses)
+        if moves is None:
+            raise ValueError
+        self.state = moved(self.instance, self.state, moves)
+        self._pass_barriers()
+        still = unfinished_slots(self.gpu, self.state)
+        done = [number for number, (slot, _) in enumerate(self.numbers) if slot not in still]
+        if any(rows[number] for rows in (self.left, self.latencies, self.uses) if rows for number in done):
+            raise ValueError
+
+
+def _by_slot(numbers: tuple[tuple[int, int], ...], parts: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
+    found: dict[int, dict[int, int]] = {}
+    for (slot, warp), part in zip(numbers, parts, strict=True):
+        found.setdefault(slot, {})[warp] = part
+    return tuple(tuple(row[warp] for warp in sorted(row)) for _, row in sorted(found.items()))
 
 
 def obeys(instance: Instance, schedule: Schedule) -> bool:

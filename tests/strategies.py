@@ -1,14 +1,17 @@
 """Random machines, programs and instances, small enough for brute force."""
 
+from collections.abc import Callable
+
 from hypothesis import strategies as st
 
 from makespan.errors import InputError
-from makespan.gpu import GpuInstance
+from makespan.gpu import Begin, Course, GpuInstance, GpuSchedule, History, Stretch
 from makespan.instance import Instance
 from makespan.machine import PAPER, Assignment, Latency, Machine, Resource, Scheduler, UnitClass, Use
 from makespan.program import BARRIER, Place, Program, Timing
 from makespan.schedule import Schedule
 from makespan.simulate.semantics import State, finished, issues, moved, outcomes, released, starts
+from tests.oracle import nobody, unfinished_slots
 
 CLASSES = "CLS"
 
@@ -250,3 +253,97 @@ def gpus(
     dispatch = draw(st.sampled_from((0, 0, 1)))
     blocks = draw(st.integers(1, most_blocks))
     return GpuInstance.of(block, blocks, machine, sms=sms, resident=resident, dispatch=dispatch)
+
+
+@st.composite
+def gpu_runs(draw: st.DrawFn, gpu: GpuInstance) -> GpuSchedule:
+    """A random schedule of a whole GPU, made with the definition of an SM only, cycle by cycle and without repeats."""
+    blocks = draw(st.lists(st.integers(0, gpu.sms - 1), min_size=gpu.blocks * 4, max_size=gpu.blocks * 4))
+    counts = [0] * gpu.sms
+    while sum(counts) < min(gpu.blocks, gpu.slots):
+        number = blocks.pop() if blocks else counts.index(min(counts))
+        counts[number] += counts[number] < gpu.resident
+    sms = [_SmRun(gpu, count, draw) for count in counts if count]
+    left = gpu.blocks
+    while left or any(sm.taken for sm in sms):
+        room = draw(st.permutations([(sm, slot) for sm in sms for slot in range(sm.slots) if slot not in sm.taken]))
+        for sm, slot in room[:left]:
+            sm.begin(slot)
+        left -= min(left, len(room))
+        for sm in sms:
+            if sm.taken:
+                sm.step()
+    courses = tuple(dict.fromkeys(course for sm in sms for course in sm.courses()))
+    return GpuSchedule(courses, tuple(sm.history(courses.index) for sm in sms))
+
+
+class _SmRun:
+    """One SM of a random schedule, and what its blocks have done."""
+
+    def __init__(self, gpu: GpuInstance, slots: int, draw: st.DrawFn) -> None:
+        self.gpu, self.slots, self.draw = gpu, slots, draw
+        self.instance, self.numbers = gpu.sm(slots), gpu.slots_of_warps(slots)
+        self.programs = tuple(self.instance.programs())
+        self.state = draw(st.sampled_from(list(nobody(self.instance))))
+        self.partitions = self.state.partitions
+        self.taken: dict[int, dict[int, tuple[list[int], list[int], list[tuple[tuple[int, int], ...]]]]] = {}
+        self.begins: list[tuple[Begin, dict[int, tuple[list[int], list[int], list[tuple[tuple[int, int], ...]]]]]] = []
+        self.cycles: list[tuple[tuple[int, int], ...]] = []
+
+    def begin(self, slot: int) -> None:
+        delay = self.draw(st.integers(0, self.gpu.dispatch))
+        self.taken[slot] = {warp: ([], [], []) for warp in range(self.gpu.grid.warps)}
+        self.begins.append((Begin(len(self.cycles), slot, 0, delay), self.taken[slot]))
+        places, waits = list(self.state.places), list(self.state.waits)
+        for number, (other, _) in enumerate(self.numbers):
+            if other == slot:
+                places[number], waits[number] = self.draw(st.sampled_from(self.programs[number].starts)), delay
+        self.state = self.state._replace(places=tuple(places), waits=tuple(waits))
+
+    def _pass_barriers(self) -> None:
+        while passing := released(self.instance, self.state):
+            places = list(self.state.places)
+            for warp in passing:
+                self._row(warp)[0].append(places[warp])
+                places[warp] = self.draw(st.sampled_from(self.programs[warp].places[places[warp]].successors))
+            self.state = self.state._replace(places=tuple(places))
+
+    def _row(self, number: int) -> tuple[list[int], list[int], list[tuple[tuple[int, int], ...]]]:
+        slot, warp = self.numbers[number]
+        return self.taken[slot][warp]
+
+    def step(self) -> None:
+        self._pass_barriers()
+        moves = []
+        for warp, chosen in self.draw(st.sampled_from(list(issues(self.instance, self.state)))).items():
+            move = self.draw(st.sampled_from(list(outcomes(self.instance, self.state, warp, chosen))))
+            path, latencies, uses = self._row(warp)
+            path.append(self.state.places[warp])
+            latencies.append(move.latency)
+            uses.append(move.uses)
+            moves.append(move)
+        self.state = moved(self.instance, self.state, moves)
+        self.cycles.append(tuple(sorted(self.numbers[move.warp] for move in moves)))
+        self._pass_barriers()
+        still = unfinished_slots(self.gpu, self.state)
+        self.taken = {slot: rows for slot, rows in self.taken.items() if slot in still}
+
+    def courses(self) -> list[Course]:
+        found = []
+        for _, rows in self.begins:
+            paths, latencies, uses = (
+                tuple(tuple(rows[warp][kind]) for warp in range(self.gpu.grid.warps)) for kind in range(3)
+            )
+            fixed = self.instance.fixed_latencies, self.instance.machine.fixed_uses
+            found.append(Course(0, paths, () if fixed[0] else latencies, () if fixed[1] else uses))  # type: ignore[arg-type]
+        return found
+
+    def history(self, number: Callable[[Course], int]) -> History:
+        begins = tuple(
+            begin._replace(course=number(course))
+            for (begin, _), course in zip(self.begins, self.courses(), strict=True)
+        )
+        given = self.instance.partition_of_warp is None
+        parts = dict(zip(self.numbers, self.partitions, strict=True)) if given else {}
+        rows = [tuple(parts[slot, warp] for warp in range(self.gpu.grid.warps)) for slot in range(self.slots) if given]
+        return History(1, (Stretch(tuple(self.cycles), begins),), tuple(rows))

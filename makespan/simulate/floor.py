@@ -5,12 +5,12 @@ business of who drives it: `replay` asks it of a schedule, a policy decides it.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from typing import NamedTuple, Self
 
 from makespan.instance import Instance
-from makespan.machine import Machine
-from makespan.program import BARRIER, Program
+from makespan.machine import Machine, Scheduler
+from makespan.program import BARRIER, Program, Timing
 
 Held = tuple[int, int]
 """A port of the pool with this number, for so many cycles from the one of issue on."""
@@ -43,35 +43,86 @@ class Kind(NamedTuple):
         return (*self.holds, *((pools[which], cycles) for pools, (which, cycles) in used))
 
 
+class Walk(NamedTuple):
+    """What a warp comes by: of every place on its path the kind, and how it is timed if the warp runs ahead."""
+
+    kinds: Sequence[int]
+    timings: Sequence[Timing]
+
+
 class Floor:
-    """The warps on their paths, from cycle 0 on: `begin` every cycle in which something `happens`, then `issue`.
+    """Warps on their walks: `begin` every cycle in which something happens, then `issue`.
+
+    In the beginning nobody is there; warps, told apart by numbers from 0, are `put` there, one after another with the
+    same number if need be.
 
     Args:
-        instance: what runs.
-        paths: for every warp the places that it visits, barriers included.
-        partitions: for every warp its partition.
+        machine: the floor of which.
+        warps: how many can be there at the same time.
     """
 
-    def __init__(self, instance: Instance, paths: Sequence[Sequence[int]], partitions: Sequence[int]) -> None:
-        machine, programs = instance.machine, tuple(instance.programs())
-        self.kinds = _kinds(instance)
+    def __init__(self, machine: Machine, warps: int) -> None:
+        self.kinds = _kinds(machine)
         self.free = [pool.capacity for pool in machine.pools]
-        self.free += [machine.issue_width or instance.warps] * machine.partitions
+        self.free += [machine.issue_width or warps] * machine.partitions
         self.ready: dict[int, dict[int, int]] = {}
         """For every kind for which somebody is ready: who, in the order in which they came, since which cycle."""
-        self.arrivals = defaultdict[int, list[int]](list, {0: list(range(len(programs)))})
+        self.arrivals = defaultdict[int, list[int]](list)
         self.releases = defaultdict[int, list[int]](list)
-        self.unfinished, self.at_barriers = len(programs), 0
-        self.at = [0] * len(programs)
-        self._kinds_of = _rows(instance, paths, partitions)
-        self._timings = [
-            [program.timings[place] for place in path] if program.timings else None
-            for program, path in zip(programs, paths, strict=True)
-        ]
-        self._until: list[dict[int, int]] = [{} for _ in programs]  # tokens, with the cycle from which on they are not
-        self._block = instance.block_of_warp()
-        self._running = Counter(self._block)
-        self._waiting: dict[int, list[int]] = {block: [] for block in range(instance.blocks)}
+        self.unfinished, self.at_barriers = 0, 0
+        self.at = [0] * warps
+        self.ended = list[int]()
+        """Blocks all of whose warps have finished, in the order in which they did."""
+        self._is_fair = machine.scheduler is Scheduler.FAIR
+        self._walks = [Walk((_AT_END,), ())] * warps
+        self._until: list[dict[int, int]] = [{} for _ in range(warps)]
+        """Tokens, with the cycle from which on they are not pending."""
+        self._block = [0] * warps
+        self._running, self._waiting = Counter[int](), defaultdict[int, list[int]](list)
+
+    @classmethod
+    def of(cls, instance: Instance, paths: Sequence[Sequence[int]], partitions: Sequence[int]) -> Self:
+        """All warps of an instance are there from cycle 0 on, with these paths, barriers included, and partitions."""
+        floor = cls(instance.machine, instance.warps)
+        rows = walks(instance.machine, instance.programs(), paths, partitions)
+        for warp, (walk, block) in enumerate(zip(rows, instance.block_of_warp(), strict=True)):
+            floor.put(0, warp, walk, block)
+        return floor
+
+    def put(self, cycle: int, warp: int, walk: Walk, block: int) -> None:
+        """A warp with a number that nobody has, or who had it has finished, is there from a cycle on."""
+        self._walks[warp], self.at[warp], self._until[warp], self._block[warp] = walk, 0, {}, block
+        self.arrivals[cycle].append(warp)
+        self._running[block] += 1
+        self.unfinished += 1
+
+    def state(self, cycle: int) -> Hashable:
+        """Before a cycle begins, all that counts from then on, counted from then on, but for the walks."""
+
+        def events(by_cycle: dict[int, list[int]]) -> Hashable:
+            return tuple(sorted((then - cycle, tuple(sorted(numbers))) for then, numbers in by_cycle.items()))
+
+        pending = (((token, then - cycle) for token, then in until.items() if then > cycle) for until in self._until)
+        waiting = self.ready.values() if self._is_fair else ()
+        return (
+            tuple(self.at),
+            events(self.arrivals),
+            events(self.releases),
+            tuple(tuple(sorted(tokens)) for tokens in pending),
+            tuple(sorted((warp, since - cycle) for own in waiting for warp, since in own.items())),
+        )
+
+    def shift(self, cycles: int) -> None:
+        """The same state so many cycles later."""
+
+        def later(by_cycle: dict[int, list[int]]) -> defaultdict[int, list[int]]:
+            return defaultdict(list, {then + cycles: numbers for then, numbers in by_cycle.items()})
+
+        self.arrivals, self.releases = later(self.arrivals), later(self.releases)
+        self._until = [{token: then + cycles for token, then in until.items()} for until in self._until]
+        self.ready = {
+            kind: {warp: since + cycles for warp, since in waiting.items()} for kind, waiting in self.ready.items()
+        }
 
     def begin(self, cycle: int) -> None:
         """Before anybody issues in a cycle: ports are free again, and warps come to their next places."""
@@ -81,7 +132,7 @@ class Floor:
         while coming:
             blocks = set[int]()
             for warp in coming:
-                kind = self._kinds_of[warp][self.at[warp]]
+                kind = self._walks[warp].kinds[self.at[warp]]
                 if kind < 0:
                     blocks.add(self._stop(warp, kind))
                 elif kind in ready:
@@ -102,6 +153,8 @@ class Floor:
         else:
             self._running[block] -= 1
             self.unfinished -= 1
+            if not self._running[block]:
+                self.ended.append(block)
         return block
 
     def _passing(self, block: int) -> list[int]:
@@ -121,8 +174,8 @@ class Floor:
 
     def _awaited(self, warp: int, cycle: int) -> int:
         """The first cycle from `cycle` on in which no token is pending that the warp awaits where it stands."""
-        timings, until, at = self._timings[warp], self._until[warp], self.at[warp]
-        if timings is None or not until:
+        timings, until, at = self._walks[warp].timings, self._until[warp], self.at[warp]
+        if not timings or not until:
             return cycle
         if at == len(timings):
             return max(cycle, *until.values())
@@ -133,7 +186,7 @@ class Floor:
 
     def kind(self, warp: int) -> int:
         """The kind of what a warp executes next; negative where it stands at a barrier or at its end."""
-        return self._kinds_of[warp][self.at[warp]]
+        return self._walks[warp].kinds[self.at[warp]]
 
     def has_finished(self, warp: int) -> bool:
         """Whether the path of a warp is at its end."""
@@ -161,7 +214,8 @@ class Floor:
 
     def issue(self, cycle: int, warp: int, latency: int, held: Iterable[Held]) -> int | None:
         """A warp that is ready issues; the first pool of which it needs a port while none is free, if there is one."""
-        kind = self._kinds_of[warp][self.at[warp]]
+        walk = self._walks[warp]
+        kind = walk.kinds[self.at[warp]]
         ready, free, releases = self.ready[kind], self.free, self.releases
         del ready[warp]
         if not ready:
@@ -173,8 +227,8 @@ class Floor:
             releases[cycle + cycles].append(pool)
         self.at[warp] += 1
         then = cycle + latency
-        if (timings := self._timings[warp]) is not None:
-            timing, until = timings[self.at[warp] - 1], self._until[warp]
+        if walk.timings:
+            timing, until = walk.timings[self.at[warp] - 1], self._until[warp]
             for token in timing.sets:
                 if until.get(token, 0) < then:
                     until[token] = then
@@ -183,9 +237,8 @@ class Floor:
         return None
 
 
-def _kinds(instance: Instance) -> list[Kind]:
+def _kinds(machine: Machine) -> list[Kind]:
     """For every class, and in it every partition, what its instructions need."""
-    machine = instance.machine
     pools = machine.pools
     kinds = []
     for unit in machine.units:
@@ -201,17 +254,20 @@ def _kinds(instance: Instance) -> list[Kind]:
     return kinds
 
 
-def _rows(instance: Instance, paths: Sequence[Sequence[int]], partitions: Sequence[int]) -> list[list[int]]:
-    """For every warp the kinds of what it visits; equal paths are read once."""
-    parts = instance.machine.partitions
-    numbers = {name: number * parts for number, name in enumerate(instance.machine.capacities)}
-    rows: dict[tuple[int, int, int], list[int]] = {}
+def walks(
+    machine: Machine, programs: Iterable[Program], paths: Sequence[Sequence[int]], partitions: Sequence[int]
+) -> list[Walk]:
+    """For every warp, by its program, path and partition, what it comes by; equal paths are read once."""
+    parts = machine.partitions
+    numbers = {name: number * parts for number, name in enumerate(machine.capacities)}
+    rows: dict[tuple[int, int, int], Walk] = {}
     found = []
-    for program, path, part in zip(instance.programs(), paths, partitions, strict=True):
+    for program, path, part in zip(programs, paths, partitions, strict=True):
         key = id(program), id(path), part
         if key not in rows:
             units = (program.places[place].unit for place in path)
-            rows[key] = [*(_AT_BARRIER if unit == BARRIER else numbers[unit] + part for unit in units), _AT_END]
+            kinds = [*(_AT_BARRIER if unit == BARRIER else numbers[unit] + part for unit in units), _AT_END]
+            rows[key] = Walk(kinds, [program.timings[place] for place in path] if program.timings else ())
         found.append(rows[key])
     return found
 

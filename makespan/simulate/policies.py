@@ -210,7 +210,7 @@ class _Run:
     """A floor, the policies that serve it, and what has been used."""
 
     def __init__(self, instance: Instance, policies: Sequence[Policy], chosen: Routes) -> None:
-        self.floor = Floor(instance, chosen.paths, chosen.partitions)
+        self.floor = Floor.of(instance, chosen.paths, chosen.partitions)
         self._instance, self._policies, self._chosen = instance, policies, chosen
         self._parts = instance.machine.partitions
         self._line = list(range(self._parts))

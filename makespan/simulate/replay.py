@@ -1,18 +1,17 @@
 """The second opinion on a schedule: every rule of the machine, checked cycle by cycle."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 
 from makespan.errors import InvalidScheduleError
 from makespan.feature import BARRIERS, MULTIPROCESSOR, PROGRAMS, SCHEDULER, TIMES
 from makespan.instance import Instance
-from makespan.machine import Machine, Scheduler, UnitClass
-from makespan.program import BARRIER, Program
+from makespan.machine import Machine, Scheduler
 from makespan.schedule import Schedule
-from makespan.simulate.floor import Floor, Held, latencies
+from makespan.simulate.courses import Uses, conduct
+from makespan.simulate.floor import Floor, Held
 
 KNOWS = PROGRAMS | TIMES | BARRIERS | SCHEDULER | MULTIPROCESSOR
 
-_Uses = tuple[tuple[int, int], ...]
 _Issued = tuple[int, int, tuple[Held, ...]]
 """A warp, the cycle since which it was ready, and what it holds."""
 
@@ -28,24 +27,19 @@ def replay(instance: Instance, schedule: Schedule) -> int:
             promise of the scheduler, warps left unfinished, or cycles after their end.
     """
     instance.require(KNOWS, "replay")
-    executed = _executed(instance, schedule)
-    partitions = _partitions(instance, schedule)
-    taking = _latencies(instance, schedule, executed)
-    uses = _uses(instance, schedule, executed)
-    floor = Floor(instance, schedule.paths, partitions)
-    turns = _Turns(floor, instance.warps) if instance.machine.scheduler is Scheduler.FAIR else None
+    conducted = conduct(instance, tuple(instance.programs()), schedule.paths, schedule.latencies, schedule.uses)
+    floor = Floor.of(instance, schedule.paths, partitions(instance, schedule.partitions))
+    judge = Judge(instance.machine, floor)
+    for warp, taking in enumerate(conducted.latencies):
+        judge.put(warp, taking, conducted.uses[warp] if conducted.uses else None)
     for cycle, executing in enumerate(schedule.cycles):
         happens = cycle in floor.arrivals or cycle in floor.releases
         if happens:
             floor.begin(cycle)
         if not floor.unfinished:
             raise InvalidScheduleError(f"cycle {cycle}: all warps have finished already")
-        if not executing and not (happens and floor.ready):
-            continue  # nobody could, or nobody could in the cycle before
-        issued = _issue(cycle, executing, floor, taking, uses, instance.machine)
-        _check_maximal(cycle, floor)
-        if turns is not None:
-            turns.check(cycle, issued)
+        if executing or (happens and floor.ready):  # else nobody could, or nobody could in the cycle before
+            judge.check(cycle, executing)
     floor.begin(schedule.makespan)
     if floor.unfinished:
         raise InvalidScheduleError(
@@ -54,36 +48,86 @@ def replay(instance: Instance, schedule: Schedule) -> int:
     return schedule.makespan
 
 
-def _issue(
-    cycle: int,
-    executing: Sequence[int],
-    floor: Floor,
-    latencies: Sequence[Iterator[int]],
-    uses: Sequence[Iterator[_Uses]],
-    machine: Machine,
-) -> list[_Issued]:
-    """These warps issue, all of which must be ready and find free ports."""
-    if len(executing) > 1 and len(set(executing)) != len(executing):
-        raise InvalidScheduleError(f"cycle {cycle}: a warp executes two instructions")
-    issued = []
-    for warp in executing:
-        try:
-            kind = floor.kind(warp)
-            since = floor.ready[kind][warp]
-        except (IndexError, KeyError):
-            raise InvalidScheduleError(f"cycle {cycle}: {_unready(warp, floor)}") from None
-        held = floor.kinds[kind].held(next(uses[warp])) if uses else floor.kinds[kind].fixed
-        missing = floor.issue(cycle, warp, next(latencies[warp]), held)
-        if missing is not None:
-            raise InvalidScheduleError(f"cycle {cycle}: warp {warp} executes, but {_no_port(machine, missing)}")
-        issued.append((warp, since, held))
-    return issued
+class Judge:
+    """Who issues in a cycle: all must be ready and find free ports, and nobody may be left out who could issue, too.
 
+    Args:
+        machine: whose rules.
+        floor: begun in every cycle before it is judged.
+        named: how messages call a warp.
+    """
 
-def _unready(warp: int, floor: Floor) -> str:
-    if not 0 <= warp < len(floor.at) or floor.has_finished(warp):
-        return "a warp executes that does not exist or has finished"
-    return f"warp {warp} executes, but waits {'at a barrier' if floor.kind(warp) < 0 else 'for a latency to pass'}"
+    def __init__(self, machine: Machine, floor: Floor, named: Callable[[int], str] = str) -> None:
+        self._machine, self._floor, self._named = machine, floor, named
+        self._latencies: dict[int, Iterator[int]] = {}
+        self._uses: dict[int, Iterator[Uses]] = {}
+        self._turns = _Turns(floor, named) if machine.scheduler is Scheduler.FAIR else None
+
+    def put(self, warp: int, latencies: Iterable[int], uses: Iterable[Uses] | None) -> None:
+        """A warp is new on the floor; what its instructions take, in order."""
+        self._latencies[warp] = iter(latencies)
+        if uses is not None:
+            self._uses[warp] = iter(uses)
+        if self._turns is not None:
+            self._turns.issued[warp] = -1
+
+    def state(self, cycle: int) -> Hashable:
+        """What it has to remember besides the floor, counted from a cycle on."""
+        return self._turns and tuple((warp, then >= 0 and then - cycle) for warp, then in self._turns.issued.items())
+
+    def shift(self, cycles: int) -> None:
+        """The same so many cycles later."""
+        if self._turns is not None:
+            issued = self._turns.issued
+            self._turns.issued = {warp: then + cycles if then >= 0 else then for warp, then in issued.items()}
+
+    def check(self, cycle: int, executing: Sequence[int]) -> None:
+        """These warps issue, and nobody else.
+
+        Raises:
+            InvalidScheduleError: a rule that is broken so.
+        """
+        issued = self._issue(cycle, executing)
+        self._check_maximal(cycle)
+        if self._turns is not None:
+            self._turns.check(cycle, issued)
+
+    def _issue(self, cycle: int, executing: Sequence[int]) -> list[_Issued]:
+        floor = self._floor
+        if len(executing) > 1 and len(set(executing)) != len(executing):
+            raise InvalidScheduleError(f"cycle {cycle}: a warp executes two instructions")
+        issued = []
+        for warp in executing:
+            try:
+                kind = floor.kind(warp)
+                since = floor.ready[kind][warp]
+            except (IndexError, KeyError):
+                raise InvalidScheduleError(f"cycle {cycle}: {self._unready(warp)}") from None
+            held = floor.kinds[kind].held(next(self._uses[warp])) if self._uses else floor.kinds[kind].fixed
+            missing = floor.issue(cycle, warp, next(self._latencies[warp]), held)
+            if missing is not None:
+                raise InvalidScheduleError(
+                    f"cycle {cycle}: warp {self._named(warp)} executes, but {_no_port(self._machine, missing)}"
+                )
+            issued.append((warp, since, held))
+        return issued
+
+    def _unready(self, warp: int) -> str:
+        floor = self._floor
+        if not 0 <= warp < len(floor.at) or floor.has_finished(warp):
+            return "a warp executes that does not exist or has finished"
+        waits = "at a barrier" if floor.kind(warp) < 0 else "for a latency to pass"
+        return f"warp {self._named(warp)} executes, but waits {waits}"
+
+    def _check_maximal(self, cycle: int) -> None:
+        """Work conservation: no ready warp that is left out could be added."""
+        floor = self._floor
+        if (kind := floor.fitting()) is not None:
+            warp, unit = self._named(next(iter(floor.ready[kind]))), floor.kinds[kind].unit
+            raise InvalidScheduleError(
+                f"cycle {cycle}: work conservation demands that warp {warp} issue, too: it is ready for class {unit},"
+                " and all that it needs is free"
+            )
 
 
 def _no_port(machine: Machine, pool: int) -> str:
@@ -95,22 +139,13 @@ def _no_port(machine: Machine, pool: int) -> str:
     return ("no issue slot is left" if is_slot else f"no port of {pools[pool].name} is free") + where
 
 
-def _check_maximal(cycle: int, floor: Floor) -> None:
-    """Work conservation: no ready warp that is left out could be added."""
-    if (kind := floor.fitting()) is not None:
-        warp, unit = next(iter(floor.ready[kind])), floor.kinds[kind].unit
-        raise InvalidScheduleError(
-            f"cycle {cycle}: work conservation demands that warp {warp} issue, too: it is ready for class {unit}, and"
-            " all that it needs is free"
-        )
-
-
 class _Turns:
     """What a fair scheduler promises."""
 
-    def __init__(self, floor: Floor, warps: int) -> None:
-        self._floor = floor
-        self._issued = [-1] * warps
+    def __init__(self, floor: Floor, named: Callable[[int], str]) -> None:
+        self._floor, self._named = floor, named
+        self.issued: dict[int, int] = {}
+        """For every warp the cycle of its last issue; -1 if there is none."""
 
     def check(self, cycle: int, issued: Iterable[_Issued]) -> None:
         """These warps have issued, which were ready since then and hold that."""
@@ -124,47 +159,30 @@ class _Turns:
             for pool, _ in held:
                 free[pool] -= 1
         for warp, _, _ in issued:
-            self._issued[warp] = cycle
+            self.issued[warp] = cycle
 
     def _check(self, cycle: int, warp: int, since: int, waiting: Mapping[int, int]) -> None:
         """The warps that wait come in the order in which they became ready."""
         for other, earlier in waiting.items():
             if earlier >= since:
                 return
-            if self._issued[other] < self._issued[warp]:
+            if self.issued[other] < self.issued[warp]:
                 raise InvalidScheduleError(
-                    f"cycle {cycle}: warp {warp} goes before warp {other}, which was ready and issued earlier:"
-                    " the scheduler is not fair"
+                    f"cycle {cycle}: warp {self._named(warp)} goes before warp {self._named(other)}, which was ready"
+                    " and issued earlier: the scheduler is not fair"
                 )
 
 
-def _executed(instance: Instance, schedule: Schedule) -> list[tuple[int, ...]]:
-    """The places that every warp executes, without barriers; equal paths are read once."""
-    programs, paths = tuple(instance.programs()), schedule.paths
-    if len(paths) != len(programs):
-        raise InvalidScheduleError(f"{len(paths)} paths for {len(programs)} warps")
-    executed: dict[tuple[int, int], tuple[int, ...]] = {}
-    for program, path in zip(programs, paths, strict=True):
-        if (id(program), id(path)) not in executed:
-            _check_path(program, path)
-            places = tuple(place for place in path if program.places[place].unit != BARRIER)
-            executed[id(program), id(path)] = path if len(places) == len(path) else places
-    return [executed[id(program), id(path)] for program, path in zip(programs, paths, strict=True)]
+def partitions(instance: Instance, chosen: tuple[int, ...]) -> Sequence[int]:
+    """The partition of every warp, checked.
 
+    Args:
+        chosen: as in `Schedule`.
 
-def _check_path(program: Program, path: tuple[int, ...]) -> None:
-    if not path or path[0] not in program.starts:
-        raise InvalidScheduleError(f"a path begins at {path[:1]}, not at one of {program.starts}")
-    if not all(0 <= place < program.end for place in path):
-        raise InvalidScheduleError("a path visits a place that its program does not have")
-    for place, after in zip(path, (*path[1:], program.end), strict=True):
-        if after not in program.places[place].successors:
-            raise InvalidScheduleError(f"a path goes from place {place} to {after}, which does not follow it")
-
-
-def _partitions(instance: Instance, schedule: Schedule) -> Sequence[int]:
-    """The partition of every warp."""
-    fixed, chosen, parts = instance.partition_of_warp, schedule.partitions, instance.machine.partitions
+    Raises:
+        InvalidScheduleError: not what the machine leaves as a choice.
+    """
+    fixed, parts = instance.partition_of_warp, instance.machine.partitions
     if fixed is not None:
         if chosen not in ((), fixed):
             raise InvalidScheduleError("a warp belongs to another partition than the machine says")
@@ -175,59 +193,3 @@ def _partitions(instance: Instance, schedule: Schedule) -> Sequence[int]:
     if max(sizes) > min(sizes) + 1:
         raise InvalidScheduleError(f"the warps are not spread evenly over the partitions: {sizes}")
     return chosen
-
-
-def _latencies(instance: Instance, schedule: Schedule, executed: Sequence[tuple[int, ...]]) -> list[Iterator[int]]:
-    """For every warp the latencies of what it executes, in order."""
-    given = schedule.latencies
-    if (given or not instance.fixed_latencies) and len(given) != len(executed):
-        raise InvalidScheduleError(f"latencies of {len(given)} warps are given, of {len(executed)}")
-    ranges: dict[tuple[int, int], list[tuple[int, int]]] = {}
-    found = []
-    for warp, (program, places) in enumerate(zip(instance.programs(), executed, strict=True)):
-        key = id(program), id(places)
-        if key not in ranges:
-            ranges[key] = list(latencies(instance.machine, program, places))
-        if given:
-            _check_latencies(warp, given[warp], ranges[key])
-        found.append(iter(given[warp]) if given else (most for _, most in ranges[key]))
-    return found
-
-
-def _check_latencies(warp: int, chosen: Sequence[int], ranges: Sequence[tuple[int, int]]) -> None:
-    if len(chosen) != len(ranges):
-        raise InvalidScheduleError(f"warp {warp} has {len(chosen)} latencies for {len(ranges)} instructions")
-    for latency, (least, most) in zip(chosen, ranges, strict=True):
-        if not least <= latency <= most:
-            allowed = str(least) if least == most else f"{least}..{most}"
-            raise InvalidScheduleError(f"warp {warp} has a latency of {latency}, which is not in {allowed}")
-
-
-def _uses(instance: Instance, schedule: Schedule, executed: Sequence[tuple[int, ...]]) -> list[Iterator[_Uses]]:
-    """For every warp what its instructions hold of the uses of their classes, in order; empty if there is no choice."""
-    given = schedule.uses
-    if not given and instance.machine.fixed_uses:
-        return []
-    if len(given) != len(executed):
-        raise InvalidScheduleError(f"uses of {len(given)} warps are given, of {len(executed)}")
-    units = {unit.name: unit for unit in instance.machine.units}
-    allowed = set[tuple[str, _Uses]]()
-    for warp, (program, places, rows) in enumerate(zip(instance.programs(), executed, given, strict=True)):
-        if len(rows) != len(places):
-            raise InvalidScheduleError(f"warp {warp} has uses of {len(rows)} instructions, of {len(places)}")
-        for place, chosen in zip(places, rows, strict=True):
-            name = program.places[place].unit
-            if (name, chosen) not in allowed:
-                if not _is_a_choice(units[name], chosen):
-                    raise InvalidScheduleError(
-                        f"warp {warp} uses {chosen} at place {place}, which {units[name]} does not allow"
-                    )
-                allowed.add((name, chosen))
-    return list(map(iter, given))
-
-
-def _is_a_choice(unit: UnitClass, chosen: _Uses) -> bool:
-    return len(chosen) == len(unit.uses) and all(
-        0 <= which < len(use.resources) and use.least <= cycles <= use.most
-        for use, (which, cycles) in zip(unit.uses, chosen, strict=True)
-    )

@@ -118,7 +118,7 @@ class _Walk:
         self._names += [""] * instance.machine.partitions
         self._makespan = schedule.makespan
         partitions = instance.partition_of_warp or schedule.partitions
-        self._floor = Floor(instance, schedule.paths, partitions)
+        self._floor = Floor.of(instance, schedule.paths, partitions)
         self._latencies = [iter(row) for row in schedule.latencies] or _fixed(instance, schedule)
         self._uses = [iter(row) for row in schedule.uses]
 

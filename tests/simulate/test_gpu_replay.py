@@ -1,0 +1,286 @@
+"""Replay of whole GPUs: what the definition says, every rule of the dispatcher broken once, and repeats."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import assume, event, given, settings
+from hypothesis import strategies as st
+
+from makespan.errors import InvalidScheduleError, UnsupportedError
+from makespan.gpu import Begin, Course, GpuInstance, GpuSchedule, Grid, History, Stretch
+from makespan.machine import PAPER, Assignment, Machine, Scheduler, UnitClass
+from makespan.program import Program
+from makespan.simulate import gpu_replay
+from makespan.simulate.gpu_replay import replay
+from tests.oracle import obeys_gpu
+from tests.strategies import gpu_runs, gpus
+
+
+@given(st.data(), gpus(most=2))
+@settings(max_examples=40)
+def test_every_run_of_the_definition_replays(data: st.DataObject, gpu: GpuInstance) -> None:
+    schedule = data.draw(gpu_runs(gpu))
+    assert obeys_gpu(gpu, schedule)
+    assert replay(gpu, schedule) == schedule.makespan
+
+
+def _other_cycles(change: Callable[[list[list[tuple[int, int]]], int, int], object]) -> "Mutation":
+    def mutated(stretch: Stretch, at: int, by: int) -> Stretch:
+        cycles = [list(executing) for executing in stretch.cycles]
+        change(cycles, at % len(cycles), by)
+        return replace(stretch, cycles=tuple(tuple(sorted(executing)) for executing in cycles))
+
+    return mutated
+
+
+def _other_begin(change: Callable[[Begin, int], Begin]) -> "Mutation":
+    def mutated(stretch: Stretch, at: int, by: int) -> Stretch:
+        begins = list(stretch.begins)
+        begins[at % len(begins)] = change(begins[at % len(begins)], by or 1)
+        return replace(stretch, begins=tuple(begins))
+
+    return mutated
+
+
+Mutation = Callable[[Stretch, int, int], Stretch]
+MUTATIONS: dict[str, Mutation] = {
+    "a cycle less": _other_cycles(lambda cycles, at, _: cycles.pop(at)),
+    "a cycle more": _other_cycles(lambda cycles, at, _: cycles.insert(at, [])),
+    "an issue less": _other_cycles(lambda cycles, at, _: cycles[at] and cycles[at].pop()),
+    "an issue more": _other_cycles(lambda cycles, at, by: cycles[at].append((by % 3, at % 2))),
+    "an issue later": _other_cycles(lambda cycles, at, _: cycles[-1].append(cycles[at].pop()) if cycles[at] else None),
+    "cycles exchanged": _other_cycles(lambda cycles, at, by: cycles.insert(at, cycles.pop((at + by) % len(cycles)))),
+    "a slot": _other_begin(lambda begin, by: begin._replace(slot=begin.slot + by)),
+    "a begin": _other_begin(lambda begin, by: begin._replace(cycle=begin.cycle + by)),
+    "a delay": _other_begin(lambda begin, by: begin._replace(delay=begin.delay + by)),
+    "a course": _other_begin(lambda begin, by: begin._replace(course=begin.course + by)),
+    "a block less": lambda stretch, at, _: replace(stretch, begins=_without(stretch.begins, at)),
+    "a block twice": lambda stretch, at, _: replace(
+        stretch, begins=tuple(sorted((*stretch.begins, stretch.begins[at % len(stretch.begins)])))
+    ),
+}
+
+
+def _without(begins: tuple[Begin, ...], at: int) -> tuple[Begin, ...]:
+    return begins[: at % len(begins)] + begins[at % len(begins) + 1 :]
+
+
+@given(
+    st.data(), gpus(most_blocks=4, most=2), st.sampled_from(sorted(MUTATIONS)), st.integers(0, 99), st.integers(-2, 2)
+)
+@settings(max_examples=100)
+def test_a_mutated_stretch_is_accepted_just_when_the_definition_allows_it(
+    data: st.DataObject, gpu: GpuInstance, name: str, at: int, by: int
+) -> None:
+    schedule = data.draw(gpu_runs(gpu))
+    number = at % len(schedule.histories)
+    histories = list(schedule.histories)
+    stretch = MUTATIONS[name](histories[number].stretches[0], at // 3, by)
+    histories[number] = replace(histories[number], stretches=(stretch,))
+    mutated = GpuSchedule(schedule.courses, tuple(histories))
+    assume(mutated != schedule)
+    event(f"{name}: {_judged(gpu, mutated)}")
+
+
+@given(st.data(), gpus(most_blocks=4, most=2), st.integers(0, 99), st.sampled_from((-1, 1)))
+@settings(max_examples=50)
+def test_a_mutated_course_or_partition_is_accepted_just_when_the_definition_allows_it(
+    data: st.DataObject, gpu: GpuInstance, at: int, by: int
+) -> None:
+    schedule = data.draw(gpu_runs(gpu))
+    kind = data.draw(st.sampled_from(("paths", "latencies", "uses", "partitions")))
+    if kind == "partitions":
+        first, *others = schedule.histories
+        assume(first.partitions)
+        mutated = replace(schedule, histories=(replace(first, partitions=_other(first.partitions, at, by)), *others))
+    else:
+        course = schedule.courses[at % len(schedule.courses)]
+        assume(getattr(course, kind))
+        other = course._replace(**{kind: _other(getattr(course, kind), at, by)})
+        mutated = replace(schedule, courses=tuple(other if one == course else one for one in schedule.courses))
+    event(f"{kind}: {_judged(gpu, mutated)}")
+
+
+def _other(rows: Any, at: int, by: int) -> Any:
+    """The same with one number changed."""
+    if isinstance(rows, int):
+        return rows + by
+    assume(rows)
+    number = at % len(rows)
+    return (*rows[:number], _other(rows[number], at // 2, by), *rows[number + 1 :])
+
+
+def _judged(gpu: GpuInstance, schedule: GpuSchedule) -> str:
+    try:
+        assert replay(gpu, schedule) == schedule.makespan
+        accepted = True
+    except InvalidScheduleError:
+        accepted = False
+    assert accepted == obeys_gpu(gpu, schedule)
+    return "accepted" if accepted else "rejected"
+
+
+def gpu_of(
+    string: str, blocks: int, sms: int, resident: int, *, machine: Machine = PAPER, dispatch: int = 0
+) -> GpuInstance:
+    return GpuInstance.of(((Program.chain(string), 1),), blocks, machine, sms=sms, resident=resident, dispatch=dispatch)
+
+
+A, B = (0, 0), (1, 0)
+CL = Course(0, ((0, 1),))
+FIRST = (Begin(0, 0, 0), Begin(0, 1, 0))
+
+
+def history(*cycles: tuple[tuple[int, int], ...], begins: tuple[Begin, ...] = FIRST, sms: int = 1) -> History:
+    return History(sms, (Stretch(cycles, begins),))
+
+
+FOUR = gpu_of("CL", 4, 1, 2)
+GOOD = history((A,), (A, B), (A, B), (A, B), (B,), begins=(*FIRST, Begin(2, 0, 0), Begin(3, 1, 0)))
+ON_BOTH = gpu_of("CL", 3, 2, 1)
+TWICE = history((A,), (A,), (A,), (A,), begins=(Begin(0, 0, 0), Begin(2, 0, 0)))
+ONCE = history((A,), (A,), begins=(Begin(0, 0, 0),))
+
+
+@pytest.mark.parametrize(
+    ("gpu", "histories", "message"),
+    [
+        (FOUR, (history((A,), (A, B), (B,)),), "2 blocks get their room, and the grid has 4"),
+        (ON_BOTH, (TWICE, ONCE, ONCE), "4 blocks get their room, and the grid has 3"),
+        (gpu_of("CL", 4, 2, 1), (TWICE, ONCE, ONCE), "3 SMs have a history, and the GPU has 2"),
+        (gpu_of("CL", 2, 2, 1), (TWICE,), "cycle 0: an SM is empty, and blocks are left; 1 of 2 have a history"),
+        (gpu_of("CL", 2, 1, 2), (TWICE,), "history 0: cycle 0: slot 1 is empty, and blocks are left"),
+        (
+            gpu_of("CL", 3, 1, 2),
+            (history((A,), (A, B), (B,), (B,), (B,), begins=(*FIRST, Begin(3, 1, 0))),),
+            "cycle 2: slot 0 is empty, and blocks are left",
+        ),
+        (
+            gpu_of("CL", 3, 1, 2),
+            (history((A,), (A, B), (A, B), (A,), begins=(*FIRST, Begin(1, 0, 0))),),
+            "cycle 1: slot 0 is taken or does not exist",
+        ),
+        (
+            gpu_of("CL", 3, 1, 2),
+            (history((A,), (A, B), (A, B), (A,), begins=(*FIRST, Begin(2, 2, 0))),),
+            "cycle 2: slot 2 is taken or does not exist",
+        ),
+        (
+            gpu_of("CL", 3, 1, 2),
+            (history((A,), (A, B), (A, B), (A,), begins=(*FIRST, Begin(2, 0, 1))),),
+            "cycle 2: there is no course 1",
+        ),
+        (
+            gpu_of("CL", 1, 1, 1),
+            (history((), (A,), (A,), begins=(Begin(0, 0, 0, 1),)),),
+            "cycle 0: a block begins 1 cycles after it got its room, 0 at most",
+        ),
+        (FOUR, (replace(GOOD, sms=2),), "8 blocks get their room"),
+        (gpu_of("CL", 1, 1, 1), (history((A,), (A,), (), begins=FIRST[:1]),), "cycle 2: all blocks have ended already"),
+        (gpu_of("CL", 1, 1, 1), (history((A,), begins=FIRST[:1]),), "1 blocks have not ended after 1 cycles"),
+        (gpu_of("CL", 1, 1, 1), (history((A,), (B,), begins=FIRST[:1]),), "cycle 1: there is no warp 0 of slot 1"),
+        (
+            gpu_of("CL", 2, 1, 2),
+            (history((A,), (A,), (B,), (B,)),),
+            "cycle 1: work conservation demands that warp 0 of slot 1 issue, too",
+        ),
+        (gpu_of("CL", 2, 1, 2), (history((A, B), (A, B)),), "cycle 0: warp 0 of slot 1 executes, but no port of C"),
+        (gpu_of("CL", 2, 1, 2), (replace(GOOD, stretches=()),), "has a stretch"),
+        (gpu_of("CL", 2, 1, 2), (history(),), "a stretch has at least one cycle"),
+        (
+            gpu_of("CL", 2, 1, 2),
+            (history((A,), begins=(Begin(-1, 0, 0),)),),
+            "blocks begin in the cycles of their stretch",
+        ),
+        (
+            gpu_of("CL", 3, 1, 2),
+            (history((A,), (A, B), (A, B), (A,), begins=(*FIRST[:1], Begin(2, 0, 0), FIRST[1])),),
+            "blocks begin in the cycles of their stretch, in order",
+        ),
+    ],
+)
+def test_every_rule_of_the_dispatcher_is_checked(
+    gpu: GpuInstance, histories: tuple[History, ...], message: str
+) -> None:
+    assert replay(FOUR, GpuSchedule((CL,), (GOOD,))) == 5
+    assert replay(ON_BOTH, GpuSchedule((CL,), (TWICE, ONCE))) == 4
+    with pytest.raises(InvalidScheduleError, match=message):
+        replay(gpu, GpuSchedule((CL,), histories))
+
+
+@pytest.mark.parametrize("course", [CL._replace(grid=1), CL._replace(paths=((0,),)), CL._replace(paths=())])
+def test_a_course_is_one_of_the_block(course: Course) -> None:
+    with pytest.raises(InvalidScheduleError, match="course 1: "):
+        replay(FOUR, GpuSchedule((CL, course), (GOOD,)))
+
+
+def test_a_million_blocks_are_replayed_like_a_few() -> None:
+    blocks = 10**15
+    back_to_back = Stretch(((A,), (A,)), FIRST[:1], blocks)  # the slot is empty at its begin and its end
+    assert replay(gpu_of("CL", blocks, 1, 1), GpuSchedule((CL,), (History(1, (back_to_back,)),))) == 2 * blocks
+    two = history((A,), (A, B))
+    beside = Stretch(((A, B), (A, B)), (Begin(0, 0, 0), Begin(1, 1, 0)), blocks)
+    end = Stretch(((B,),))
+    schedule = GpuSchedule((CL,), (replace(two, sms=3, stretches=(*two.stretches, beside, end)),))
+    assert replay(gpu_of("CL", 6 * (1 + blocks), 3, 2), schedule) == 3 + 2 * blocks
+    late = replace(two, sms=3, stretches=(*two.stretches, beside, Stretch(((), (B,)))))
+    with pytest.raises(InvalidScheduleError, match=f"history 0: cycle {2 + 2 * blocks}: work conservation demands"):
+        replay(gpu_of("CL", 6 * (1 + blocks), 3, 2), replace(schedule, histories=(late,)))
+
+
+def test_an_empty_slot_is_noticed_in_whichever_repeat_it_is() -> None:
+    """One slot is empty in the last cycle of every repeat: allowed in the last one only, as blocks are left before."""
+    gpu = gpu_of("CLC", 3 * 2, 1, 2, machine=Machine.of({"C": 2, "L": 2}))
+    course = Course(0, ((0, 1, 2),))
+    lazy = Stretch(((A, B), (A, B), (A, B), ()), FIRST, 3)
+    with pytest.raises(InvalidScheduleError, match="cycle 3: slot 0 is empty, and blocks are left"):
+        replay(gpu, GpuSchedule((course,), (History(1, (lazy,)),)))
+    assert replay(gpu, GpuSchedule((course,), (History(1, (replace(lazy, cycles=lazy.cycles[:3]),)),))) == 9
+
+
+def test_what_does_not_return_at_once_is_unfolded_within_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A port is held for longer than its block is there, so the second repeat begins in another state."""
+
+    def held(cycles: int) -> GpuInstance:
+        units = UnitClass("C", 2, interval=cycles), UnitClass("L", 1)
+        return gpu_of("CL", 10**9, 1, 1, machine=Machine("held", units))
+
+    schedule = GpuSchedule((CL,), (History(1, (Stretch(((A,), (A,)), FIRST[:1], 10**9),)),))
+    assert replay(held(3), schedule) == 2 * 10**9
+    with pytest.raises(InvalidScheduleError, match="cycle 4: warp 0 of slot 0 executes, but no port of C is free"):
+        replay(held(5), schedule)
+    monkeypatch.setattr(gpu_replay, "MAX_UNFOLDED_CYCLES", 1)
+    with pytest.raises(UnsupportedError, match="gives up after 1 cycles in which an SM does not return"):
+        replay(held(3), schedule)
+
+
+def test_several_grids_are_refused_by_name() -> None:
+    grid = Grid(((Program.chain("C"), 1),), 1)
+    with pytest.raises(UnsupportedError, match="knows one grid, not 2"):
+        replay(GpuInstance((grid, grid), PAPER, 1, (2,)), GpuSchedule((CL,), (GOOD,)))
+
+
+def test_a_fair_scheduler_keeps_its_promise_for_blocks_that_come() -> None:
+    """C twice: after block 0 its successor has never issued, but was not ready for longer; nobody waits for long."""
+    fair = Machine("fair", (UnitClass("C", 1),), scheduler=Scheduler.FAIR)
+    gpu, course = gpu_of("CC", 3, 1, 2, machine=fair), Course(0, ((0, 1),))
+    turns = history((A,), (B,), (A,), (B,), (A,), (A,), begins=(*FIRST, Begin(3, 0, 0)))
+    assert replay(gpu, GpuSchedule((course,), (turns,))) == 6
+    starved = history((A,), (A,), (A,), (A,), (B,), (B,), begins=(*FIRST, Begin(2, 0, 0)))
+    with pytest.raises(InvalidScheduleError, match="warp 0 of slot 0 goes before warp 0 of slot 1"):
+        replay(gpu, GpuSchedule((course,), (starved,)))
+
+
+def test_the_last_of_more_slots_is_in_the_partition_that_the_machine_says() -> None:
+    halves = Machine("halves", (UnitClass("C", 1),), partitions=2, assignment=Assignment.MODULO)
+    gpu, course = gpu_of("C", 4, 1, 3, machine=halves), Course(0, ((0,),))
+    begins = (*FIRST, Begin(0, 2, 0), Begin(1, 1, 0))
+    apart = history((A, B), (B, (2, 0)), begins=begins)
+    assert replay(gpu, GpuSchedule((course,), (apart,))) == 2
+    together = history((A, (2, 0)), (B,), begins=(*begins[:3], Begin(1, 0, 0)))
+    with pytest.raises(
+        InvalidScheduleError, match="cycle 0: warp 0 of slot 2 executes, but no port of C is free in part"
+    ):
+        replay(gpu, GpuSchedule((course,), (together,)))
