@@ -1,7 +1,8 @@
-"""A lower bound on the shortest schedule."""
+"""A lower bound on the shortest schedule of one SM."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import zip_longest
 
 from makespan.bounds.alone import alone, steps
@@ -9,6 +10,7 @@ from makespan.bounds.gates import Ports
 from makespan.bounds.phases import segments_of
 from makespan.feature import BARRIERS, MULTIPROCESSOR, PROGRAMS, SCHEDULER, TIMES
 from makespan.instance import Instance
+from makespan.machine import Machine
 from makespan.program import Program
 
 KNOWS = PROGRAMS | TIMES | BARRIERS | SCHEDULER | MULTIPROCESSOR
@@ -22,7 +24,9 @@ def least_possible(instance: Instance) -> int:
     """
     instance.require(KNOWS, "the least possible")
     if MULTIPROCESSOR & instance.features.keys():
-        return max((_longest_warp(instance), *_busiest_ports(instance)))
+        counts = [(group.program, group.warps) for group in instance.groups]
+        fullest = partial(_most_of_a_partition, instance)
+        return max((longest_warp(instance), *busy(instance.machine, counts, fullest)))
     machine, groups = instance.machine, instance.groups
     latencies = {unit.name: unit.latency.least for unit in machine.units}
     found = [group.program.lightest(latencies) for group in groups]
@@ -36,7 +40,7 @@ def least_possible(instance: Instance) -> int:
     return max(found)
 
 
-def _longest_warp(instance: Instance) -> int:
+def longest_warp(instance: Instance) -> int:
     """The least time of a warp alone, phase by phase: a barrier opens when the last warp of its block has come."""
     ports, units = Ports.of(instance.machine), {unit.name: unit for unit in instance.machine.units}
     rows = []
@@ -47,33 +51,40 @@ def _longest_warp(instance: Instance) -> int:
     return sum(map(max, zip_longest(*rows, fillvalue=0)))
 
 
-def _busiest_ports(instance: Instance) -> Iterator[int]:
-    """For the ports of each gate, in all partitions or in the one with most to do: how long they are busy."""
-    machine, groups = instance.machine, instance.groups
+def busy(
+    machine: Machine, warps: Sequence[tuple[Program, int]], fullest: Callable[[list[int]], int], sms: int = 1
+) -> Iterator[int]:
+    """For the ports of each gate, in all partitions or in the one with most to do: how long they are busy.
+
+    Args:
+        machine: of all SMs.
+        warps: how many execute each program, on all SMs.
+        fullest: if a warp of each program has so much to do, what some partition has.
+        sms: how many there are.
+    """
     ports = Ports.of(machine)
-    used = frozenset[str]().union(*(group.program.units for group in groups))
+    used = frozenset[str]().union(*(program.units for program, _ in warps))
     tails = {
-        unit: min(_least_tail(instance, group.program, unit) for group in groups if unit in group.program.units)
-        for unit in used
+        unit: min(_least_tail(machine, program, unit) for program, _ in warps if unit in program.units) for unit in used
     }
     for gate in ports.gates(used):
         holds = [(unit, hold) for unit in used for hold in ports.holds[unit] if set(hold.gate) <= set(gate)]
         interval, tail = min(hold.least for _, hold in holds), min(tails[unit] for unit, _ in holds)
         # of several holds at the same gate, one is counted
-        work = [group.program.lightest(dict.fromkeys((unit for unit, _ in holds), 1)) for group in groups]
+        work = [program.lightest(dict.fromkeys((unit for unit, _ in holds), 1)) for program, _ in warps]
         capacities = [ports.capacities[r] * (1 if r in ports.shared else machine.partitions) for r in gate]
-        loads = [(sum(group.warps * own for group, own in zip(groups, work, strict=True)), sum(capacities))]
+        loads = [(sum(count * own for (_, count), own in zip(warps, work, strict=True)), sms * sum(capacities))]
         if not ports.shared & set(gate):
-            loads.append((_most_of_a_partition(instance, work), ports.capacity(gate)))
+            loads.append((fullest(work), ports.capacity(gate)))
         for count, capacity in loads:
             if count:
                 yield (-(-count // capacity) - 1) * interval + tail
 
 
-def _least_tail(instance: Instance, program: Program, unit: str) -> int:
+def _least_tail(machine: Machine, program: Program, unit: str) -> int:
     """How long a warp goes on at least after it has issued an instruction of a class."""
     if not program.timings:
-        return next(one.latency.least for one in instance.machine.units if one.name == unit)
+        return next(one.latency.least for one in machine.units if one.name == unit)
     return min(
         max(timing.stall, timing.latency[0] if timing.sets else 0)
         for place, timing in zip(program.places, program.timings, strict=True)
