@@ -1,0 +1,1 @@
+"""A result for a whole GPU in words and as data."""

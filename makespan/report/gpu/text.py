@@ -1,0 +1,113 @@
+"""A result for a whole GPU in the words of a terminal."""
+
+from collections.abc import Iterable, Iterator
+
+from makespan.gpu import GpuInstance, GpuResult, LastDispatch
+from makespan.report.gpu.clock import Clock
+from makespan.report.lines import WIDTH, assumptions, wrapped
+from makespan.report.result.text import interval
+from makespan.wording import counted, cycles
+
+_COUNTINGS = {
+    "all": "whatever an SM executes counts as a wait of each of its blocks",
+    "partitions": "whatever a partition executes counts as a wait of each block with warps there, and what partitions"
+    " share as one of each block of the SM",
+    "one-by-one": "all that passes on an SM is added up, as if its instructions came one by one",
+    "pairs": "as all, but of two instructions of different classes that could go together one counts (theorem E)",
+}
+
+
+def report(
+    result: GpuResult,
+    remarks: Iterable[str] = (),
+    *,
+    name: str | None = None,
+    clock: Clock | None = None,
+    width: int = WIDTH,
+) -> str:
+    """The whole report: the verdict, what else is to be known first (`remarks`), and behind it all that supports it.
+
+    Args:
+        name: of the GPU.
+    """
+    rows = list(_rows(result, clock))
+    widest = max(len(row[0]) for row in rows)
+    numbers = max(11, *(len(row[1]) + 2 for row in rows))
+    subject = f"{result.instance}" + (f" (GPU {name})" if name else "")
+    told = (*result.assumptions, *((clock.assumption,) if clock else ()))
+    return "\n".join(
+        [
+            str(result),
+            *remarks,
+            *wrapped(subject, width),
+            *(line for row, value, why in rows for line in wrapped(f"{row:<{widest}}{value:>{numbers}}  {why}", width)),
+            f"found in {result.seconds:.2f} s",
+            *(line for sentence in explanation(result) for line in wrapped(sentence, width)),
+            *assumptions(told, width),
+        ]
+    )
+
+
+def _rows(result: GpuResult, clock: Clock | None) -> Iterator[tuple[str, str, str]]:
+    """What bounds the worst case: its name, the cycles, and why."""
+    yield "at least", str(result.bounds.lower), "a schedule of the whole GPU that takes so long, replayed"
+    yield "at most", str(result.bounds.upper), f"proven by {_evidence(result)}"
+    if clock is not None:
+        yield "in time", clock.time(result.bounds), f"at {clock}"
+    if result.best_case is not None:
+        yield "best case", interval(result.best_case), "the shortest schedule of the whole GPU"
+
+
+def waves(gpu: GpuInstance) -> str:
+    """How often the blocks of the only grid fill the GPU.
+
+    >>> from makespan import Machine, Program
+    >>> block = ((Program.chain("CL"), 8),)
+    >>> waves(GpuInstance.of(block, 4096, Machine.of({"C": 1, "L": 1}), sms=46, resident=6))
+    '46 SMs with 6 blocks each hold 276 at a time: 4096 blocks are 14.9 waves'
+    """
+    hold = f"{counted(gpu.sms, 'SM')} with {counted(gpu.resident, 'block')} each hold {gpu.slots} at a time"
+    if gpu.is_one_wave:
+        return f"{hold}: all {counted(gpu.blocks, 'block')} are there from the beginning" if gpu.blocks > 1 else hold
+    tenths = -(-10 * gpu.blocks // gpu.slots)
+    return f"{hold}: {gpu.blocks} blocks are {tenths // 10}.{tenths % 10} waves"
+
+
+def explanation(result: GpuResult) -> Iterator[str]:
+    """What the bound adds up, a sentence at a time."""
+    gpu, last = result.instance, result.last_dispatch
+    if len(gpu.grids) == 1:
+        yield waves(gpu)
+    if last is not None:
+        yield from _of_theorem(gpu, last)
+    elif len(result.sms) > 1:
+        yield f"an SM has {_blocks(result, -1)} to {_blocks(result, 0)} of them; the bound is the largest of all these"
+
+
+def _evidence(result: GpuResult) -> str:
+    """What proves the upper bound; in one wave that is what proves it of the worst SM."""
+    worst = max(range(len(result.sms)), key=lambda number: result.sms[number].bounds.upper, default=None)
+    if worst is None:
+        return result.upper_evidence
+    return f"{result.sms[worst].upper_evidence}, as of one SM with {counted(_blocks(result, worst), 'block')}"
+
+
+def _blocks(result: GpuResult, number: int) -> int:
+    """On which number of blocks a result of an SM is."""
+    return result.sms[number].instance.warps // result.instance.grid.warps
+
+
+def _of_theorem(gpu: GpuInstance, last: LastDispatch) -> Iterator[str]:
+    latest = last.block * last.charged // last.scale
+    if gpu.is_one_wave:
+        yield f"what a block waits for takes at most {cycles(last.tail)} with its own instructions"
+    else:
+        full = "every SM is full"
+        if len(gpu.grids) == 1:
+            most = -(-last.block * gpu.slots // last.scale)
+            full = f"all {gpu.slots} slots are taken, by each block for at most {cycles(most)} on average"
+        yield f"as long as blocks are left, {full}; so the last one gets its room in cycle {latest} or before"
+        yield f"from then on what is left on its SM takes at most {cycles(last.tail)}"
+    if spared := latest + last.tail - last.upper:
+        yield f"{cycles(spared)} less together: what its SM has executed before is not left after"
+    yield f"counted by {last.counting}: {_COUNTINGS[last.counting]}"

@@ -1,0 +1,62 @@
+"""A result for a whole GPU in words."""
+
+from fractions import Fraction
+
+import pytest
+
+from makespan import Bounds, Machine, Program
+from makespan.gpu import GpuInstance, GpuResult, GpuSchedule, History, LastDispatch, Stretch
+from makespan.report.gpu.clock import Clock
+from makespan.report.gpu.text import explanation, report, waves
+
+BLOCK = ((Program.chain("CLL"), 8),)
+MACHINE = Machine.of({"C": 1, "L": 1})
+GPU = GpuInstance.of(BLOCK, 4096, MACHINE, sms=46, resident=6)
+
+
+def result(last: LastDispatch, lower: int = 700) -> GpuResult:
+    witness = GpuSchedule((), (History(46, (Stretch(((),), (), lower),)),))
+    return GpuResult(
+        GPU, Bounds(lower, last.upper), witness, "theorem-g", last, (), Bounds(300, 400), 0.5, GPU.assumptions
+    )
+
+
+def test_the_bound_is_told_wave_by_wave() -> None:
+    told = "\n".join(explanation(result(LastDispatch("pairs", 100, 4095, 2760, 0, 148, 700))))
+    assert "46 SMs with 6 blocks each hold 276 at a time: 4096 blocks are 14.9 waves" in told
+    assert "all 276 slots are taken, by each block for at most 10 cycles on average" in told
+    assert "the last one gets its room in cycle 148 or before" in told
+    assert "takes at most 700 cycles" in told
+    assert "less together" not in told
+
+
+def test_what_is_spared_does_not_move_the_last_dispatch() -> None:
+    told = "\n".join(explanation(result(LastDispatch("all", 100, 4095, 2760, 27600, 138, 700))))
+    assert "gets its room in cycle 148 or before" in told
+    assert "10 cycles less together" in told
+
+
+def test_time_rests_on_the_clock() -> None:
+    clock = Clock(Fraction(1_500_000_000), "base clock of rtx-3070: data sheet")
+    told = report(result(LastDispatch("all", 0, 4095, 1, 0, 0, 1500)), name="rtx-3070", clock=clock)
+    assert "in time    466.667 ns .. 1 us  at 1.5 GHz (base clock of rtx-3070: data sheet)" in told
+    assert "the clock of the SMs is 1.5 GHz" in told.partition("assumptions:")[2]
+    assert "(GPU rtx-3070)" in told
+    assert "300..400  the shortest schedule of the whole GPU" in told
+
+
+@pytest.mark.parametrize(
+    ("blocks", "sms", "said"),
+    [
+        (1, 1, "1 SM with 1 block each hold 1 at a time"),
+        (12, 2, "2 SMs with 6 blocks each hold 12 at a time: all 12 blocks are there from the beginning"),
+        (13, 2, "2 SMs with 6 blocks each hold 12 at a time: 13 blocks are 1.1 waves"),
+        (
+            2**62,
+            1,
+            "1 SM with 6 blocks each hold 6 at a time: 4611686018427387904 blocks are 768614336404564650.7 waves",
+        ),
+    ],
+)
+def test_waves_are_never_rounded_down(blocks: int, sms: int, said: str) -> None:
+    assert waves(GpuInstance.of(BLOCK, blocks, MACHINE, sms=sms, resident=6)) == said
