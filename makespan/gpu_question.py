@@ -7,40 +7,66 @@ from makespan import ptx
 from makespan.errors import InputError
 from makespan.gpu import GpuInstance
 from makespan.kernel_file import Naming
-from makespan.machine import Machine, compatible
+from makespan.machine import Machine, compatible, gpus
 from makespan.machine.gpus import Gpu
 from makespan.machine.occupancy import Occupancy, occupancy
-from makespan.question import Kernel, LaunchedKernel
+from makespan.question import Kernel, KernelQuestion, LaunchedKernel, launched
 
 
 def gpu_instance(
+    question: KernelQuestion,
+    gpu: str | Gpu | None = None,
+    *,
+    sms: int | None = None,
+    machine: Machine | None = None,
+) -> GpuInstance:
+    """All blocks of the grid of a launch on a GPU, as `solve_gpu` takes them.
+
+    Args:
+        gpu: a shipped one by its name, a GPU file, or what was read; None where only the number of SMs is known.
+        sms: how many take part; None for all of them.
+        machine: see `of_kernel`.
+
+    Raises:
+        InputError: no such GPU, nobody says how many SMs there are, or see `of_kernel`.
+
+    >>> from pathlib import Path
+    >>> from makespan import KernelQuestion, Launch
+    >>> launch = Launch(block=(256, 1, 1), grid=(4096, 1, 1))
+    >>> vecadd = KernelQuestion(Path("ptx/vecadd.ptx"), launch=launch, blocks_per_sm=6)
+    >>> print(gpu_instance(vecadd, sms=46))
+    4096 blocks of 8 x automaton of 21 places on 46 SMs of machine paper (C=1, L=1)
+    """
+    card = gpus.find(gpu) if isinstance(gpu, str) else gpu
+    if card is not None:
+        return of_kernel(launched(question), machine, sms=card.count_sms(None if sms is None else str(sms)), card=card)
+    if sms is None:
+        raise InputError("a whole GPU has how many SMs? give gpu, such as 'rtx-3070', or sms")
+    return of_kernel(launched(question), machine, sms=sms)
+
+
+def of_kernel(
     kernel: LaunchedKernel, machine: Machine | None = None, *, sms: int, card: Gpu | None = None
 ) -> GpuInstance:
     """All blocks of the grid of a launch, on so many SMs.
 
     Args:
         machine: each SM; None for that of `card`, or without one for `LaunchedKernel.default_machine`.
-        card: the GPU; None where nobody says which, and then an SM holds what those of the architecture of the code do.
+        card: the GPU, of which all SMs that do not take part count as active, too; None where nobody says which, and
+            then an SM holds what those of the architecture of the code do.
 
     Raises:
         InputError: no grid, several numbers of warps, code that does not run on the GPU, or a number of resident blocks
             that is not known or cannot be; or see `question.instances`.
-
-    >>> from pathlib import Path
-    >>> from makespan import KernelQuestion, Launch
-    >>> from makespan.question import launched
-    >>> launch = Launch(block=(256, 1, 1), grid=(4096, 1, 1))
-    >>> vecadd = KernelQuestion(Path("ptx/vecadd.ptx"), launch=launch, blocks_per_sm=6)
-    >>> print(gpu_instance(launched(vecadd), sms=46))
-    4096 blocks of 8 x automaton of 21 places on 46 SMs of machine paper (C=1, L=1)
     """
     asked, grid = kernel.question, kernel.launch.grid
     if grid is None:
         raise InputError(f"{asked.named('grid')} is missing: how many blocks are launched?")
     if card is not None:
         _check_code(kernel.kernel, card)
-    blocks = prod(grid)
-    given = {name: latency.for_sms(min(sms, blocks)) for name, latency in asked.latencies.items()}
+    blocks, others = prod(grid), 0 if card is None else card.whole("sms") - sms
+    active = min(sms, blocks) + others  # whatever is at work on the others
+    given = {name: latency.for_sms(active) for name, latency in asked.latencies.items()}
     known = LaunchedKernel(replace(asked, latencies=given), kernel.module, kernel.kernel)
     chosen = machine or (known.default_machine if card is None else card.machine)
     each = known.blocks(chosen)
