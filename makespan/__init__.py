@@ -1,4 +1,4 @@
-"""Proven worst-case makespan of GPU warps on one streaming multiprocessor."""
+"""Proven worst-case makespan of GPU warps on one streaming multiprocessor, and of grids on a whole GPU."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -21,7 +21,10 @@ from makespan.schedule import Schedule
 from makespan.version import __version__
 
 if TYPE_CHECKING:
+    from makespan.engines.gpu import solve_gpu
     from makespan.flow import Launch
+    from makespan.gpu import GpuInstance, GpuResult
+    from makespan.gpu_question import gpu_instance
     from makespan.question import KernelQuestion, read_kernel
     from makespan.simulate import replay
 
@@ -29,6 +32,8 @@ __all__ = [
     "PAPER",
     "Bounds",
     "BrokenPromiseError",
+    "GpuInstance",
+    "GpuResult",
     "Group",
     "InputError",
     "Instance",
@@ -47,17 +52,23 @@ __all__ = [
     "UnitClass",
     "UnsupportedError",
     "__version__",
+    "gpu_instance",
     "read_kernel",
     "replay",
     "solve",
+    "solve_gpu",
 ]
 
 _LAZY = {
+    "GpuInstance": "makespan.gpu",
+    "GpuResult": "makespan.gpu",
     "KernelQuestion": "makespan.question",
     "Launch": "makespan.flow",
+    "gpu_instance": "makespan.gpu_question",
     "load_ipython_extension": "makespan.report.jupyter",
     "read_kernel": "makespan.question",
     "replay": "makespan.simulate",
+    "solve_gpu": "makespan.engines.gpu",
 }
 """What needs a heavy library comes when it is used."""
 

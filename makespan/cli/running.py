@@ -10,12 +10,16 @@ from typing import TYPE_CHECKING
 import click
 
 from makespan.result import Result, Status
+from makespan.schedulability.gate import Outcome
 from makespan.strings import NamedInstance
 
 if TYPE_CHECKING:
     from makespan.engines import Limits
 
 DONE, NO, BAD_INPUT, UNDECIDED, NOT_MEASURED, BUG, INTERRUPTED = 0, 1, 2, 3, 4, 70, 130
+GATE = {Outcome.MET: DONE, Outcome.MISSED: NO, Outcome.UNDECIDED: UNDECIDED}
+"""What a deadline makes of an answer."""
+
 BROKEN_PIPE = 141
 """As of a process that SIGPIPE ends: whoever reads has had enough, and an answer that was not told is none."""
 

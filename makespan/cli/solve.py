@@ -9,6 +9,8 @@ from typing import Any
 
 import click
 
+from makespan.cli import gpu as whole_gpu
+from makespan.cli.gpu import gpu_options
 from makespan.cli.output import (
     QUIET,
     TEXT,
@@ -21,7 +23,7 @@ from makespan.cli.output import (
     text_form,
 )
 from makespan.cli.parameters import examples
-from makespan.cli.running import DONE, INTERRUPTED, NO, UNDECIDED, exit_code, interruptible, progress, worst
+from makespan.cli.running import GATE, INTERRUPTED, NO, exit_code, interruptible, progress, worst
 from makespan.cli.source import engine_options, instances, source_options
 from makespan.cli.window import check_window, gantt_option, window, window_options, written
 from makespan.engines import Limits, solve
@@ -44,7 +46,6 @@ from makespan.stopwatch import within
 from makespan.strings import NamedInstance
 from makespan.wording import pessimistic_name, scope
 
-_GATE = {Outcome.MET: DONE, Outcome.MISSED: NO, Outcome.UNDECIDED: UNDECIDED}
 _WIDTH_OF_OUTCOME = 11
 
 
@@ -55,6 +56,7 @@ _WIDTH_OF_OUTCOME = 11
     ),
 )
 @source_options
+@gpu_options
 @click.option(
     "--scheduler",
     type=click.Choice(list(map(str, Scheduler))),
@@ -87,13 +89,23 @@ def command(
     timeline: bool,
     quiet: bool,
     bundle: Path | None,
+    gpu: str | None,
+    sms: str | None,
     **source: Any,
 ) -> int:
     """The longest that the warps can take under any work-conserving scheduler, with proof.
 
-    SOURCE is a kernel (.ptx, .cu, .cubin), an instance file (.toml, .jsonl) or '-'. With --deadline the exit code is
-    that of a gate: 0 in time, 1 a schedule is too late, 3 not decided.
+    SOURCE is a kernel (.ptx, .cu, .cubin), an instance file (.toml, .jsonl) or '-'. It is about one SM; with --gpu or
+    --sms it is about all blocks of a --grid on all SMs. With --deadline the exit code is that of a gate: 0 in time, 1 a
+    schedule is too late, 3 not decided.
     """
+    if gpu is not None or sms is not None:
+        whole_gpu.refuse(output, backend, {"--gantt": gantt, "--bundle": bundle}, timeline=timeline)
+        printed = text_form(output, quiet=quiet)
+        with within(time_limit) as reading:
+            launch = whole_gpu.asked(**source, gpu=gpu, sms=sms, scheduler=scheduler, deadline=deadline, clock=clock)
+        limits = Limits(reading.left, memory_limit, threads, seed, progress=progress(quiet=quiet))
+        return whole_gpu.answer(launch, limits, printed, best_case=best_case)
     gate = read_deadline(deadline, clock)
     with within(time_limit) as reading:
         asked = tuple(_under(scheduler, question) for question in instances(**source))
@@ -232,7 +244,7 @@ def _csv(result: Result, gate: Deadline | None) -> str:
 
 def _exit_code(question: NamedInstance, result: Result, gate: Deadline | None) -> int:
     code = exit_code(result, question)
-    return code if gate is None or code == NO else _GATE[gate.outcome(result.bounds)]
+    return code if gate is None or code == NO else GATE[gate.outcome(result.bounds)]
 
 
 def _check_outputs(gantt: Sequence[Path], bundle: Path | None, instances: int) -> None:

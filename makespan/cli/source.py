@@ -1,7 +1,7 @@
 """From a SOURCE argument and its options to instances."""
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -163,24 +163,16 @@ def instances(
     Raises:
         InputError: options that contradict each other or lack something, or a source that is no input.
     """
-    unsaid = signature(kernel_question).parameters
-    given = {name for name, value in options.items() if value != unsaid[name].default}
-    if source is None and letters is None:
-        raise _usage("what is to be solved? give SOURCE, a kernel or a file of instances, or --string LETTERS")
-    if source is not None and letters is not None:
-        raise _usage(f"SOURCE ({source}) and --string exclude each other: give one of them")
-    if capacity is not None and machine is not None:
-        raise InputError("--capacity and --machine exclude each other")
-    if source is not None and (suffix := _suffix(source, input_format)) in strings.SUFFIXES:
+    check_source(source, letters)
+    if source is not None and (suffix := kind_of_source(source, input_format)) in strings.SUFFIXES:
         if warps is not None or capacity is not None or machine is not None or holds:
             raise InputError(
                 "an instance file says warps and capacity itself: no --warps, --capacity, --machine, --hold beside it"
             )
-        if given:
+        if given_options(options):
             raise InputError("an instance file takes no options for kernels (--kernel, --profile, --loop-bound, ...)")
         return _instance_file(source, suffix)
-    named = capacity if machine is None else find(machine).machine
-    intervals = given_intervals(holds)
+    named, intervals = given_machine(capacity, machine), given_intervals(holds)
     if letters is None:
         from makespan.question import launched
 
@@ -188,18 +180,57 @@ def instances(
         chosen = narrowed(named or found.default_machine, intervals)
         return tuple(NamedInstance(instance, str(source)) for instance in found.instances(chosen))
     chosen = narrowed(named or PAPER, intervals)
+    check_string(warps, options, {"blocks_per_sm"})
+    program, blocks = strings.parse_string(letters, chosen), options.get("blocks_per_sm") or 1
+    each = (Instance.of(program, count * blocks, chosen, blocks=blocks) for count in warps or ())
+    return tuple(NamedInstance(instance, "--string") for instance in each)
+
+
+def check_source(source: str | None, letters: str | None) -> None:
+    """One of a SOURCE and a string is needed.
+
+    Raises:
+        UsageError: none or both.
+    """
+    if source is None and letters is None:
+        raise _usage("what is to be solved? give SOURCE, a kernel or a file of instances, or --string LETTERS")
+    if source is not None and letters is not None:
+        raise _usage(f"SOURCE ({source}) and --string exclude each other: give one of them")
+
+
+def given_machine(capacity: Machine | None, machine: str | None) -> Machine | None:
+    """The machine that is asked for, if any.
+
+    Raises:
+        InputError: two of them, or a file that is none.
+    """
+    if capacity is not None and machine is not None:
+        raise InputError("--capacity and --machine exclude each other")
+    return capacity if machine is None else find(machine).machine
+
+
+def given_options(options: Mapping[str, Any]) -> set[str]:
+    """Those of the options for `kernel_question` that are given."""
+    unsaid = signature(kernel_question).parameters
+    return {name for name, value in options.items() if value != unsaid[name].default}
+
+
+def check_string(warps: range | None, options: Mapping[str, Any], allowed: Set[str]) -> None:
+    """A string says all but its warps itself, and what is `allowed`.
+
+    Raises:
+        InputError: something else is given, or no warps.
+    """
+    given = given_options(options)
     if given & {"latencies", "dependences"}:
         raise InputError(
             "--latency and --dependences are for kernels; in a string write what an instruction needs, and its latency,"
             " behind its letter, such as L()@400..900 C(1)"
         )
-    if given - {"blocks_per_sm"}:
+    if given - allowed:
         raise InputError("--string takes no options for kernels (--kernel, --profile, --loop-bound, --take, ...)")
     if warps is None:
         raise InputError("--warps is missing: how many warps run?")
-    program, blocks = strings.parse_string(letters, chosen), options.get("blocks_per_sm") or 1
-    each = (Instance.of(program, count * blocks, chosen, blocks=blocks) for count in warps)
-    return tuple(NamedInstance(instance, "--string") for instance in each)
 
 
 def _usage(message: str) -> click.UsageError:
@@ -239,7 +270,7 @@ def kernel_question(
     from makespan import flow, ptx
     from makespan.question import KernelQuestion
 
-    _suffix(source, input_format)
+    kind_of_source(source, input_format)
     own = {} if classes is None else ptx.read_classes(classes)
     return KernelQuestion(
         ptx.parse(ptx.decode(_stdin("PTX file"), "<stdin>"), "<stdin>") if source == "-" else Path(source),
@@ -279,7 +310,7 @@ def option_name(name: str) -> str:
     return "--loop-bound" if name == "loop_bounds" else f"--{name.replace('_', '-')}"
 
 
-def _suffix(source: str, input_format: str | None) -> str:
+def kind_of_source(source: str, input_format: str | None) -> str:
     """The suffix of SOURCE or, for '-', the one of the format that is stated."""
     if source == "-":
         if input_format is None:

@@ -55,8 +55,8 @@ class Deadline:
         return Outcome.MISSED if bounds.lower > self.cycles else Outcome.UNDECIDED
 
 
-def read_deadline(deadline: str | None, clock: str | None) -> Deadline | None:
-    """What follows `--deadline` (200ns, or 280cycles) and `--clock` (1.4GHz); None where neither is given.
+def read_deadline(deadline: str | None, clock: str | Fraction | None) -> Deadline | None:
+    """What follows `--deadline` (200ns, or 280cycles) and `--clock` (1.4GHz, or hertz); None where neither is given.
 
     Whole cycles that fit into the time: makespans are whole, so rounding down changes no answer. Cycles need no clock;
     beside one they are shown as a time, too.
@@ -69,7 +69,7 @@ def read_deadline(deadline: str | None, clock: str | None) -> Deadline | None:
             raise InputError("--clock turns a deadline into cycles: give --deadline, such as 200ns")
         return None
     if (match := _CYCLES.fullmatch(deadline.strip())) is not None:
-        cycles, hertz = int(match["number"]), None if clock is None else frequency(clock, "--clock")
+        cycles, hertz = int(match["number"]), None if clock is None else _hertz(clock)
         return _checked(Deadline(cycles, None if hertz is None else cycles / hertz, hertz))
     if _PART.fullmatch(deadline.strip()):
         raise InputError(f"--deadline {deadline}: cycles must be whole, such as 280cycles")
@@ -81,8 +81,12 @@ def read_deadline(deadline: str | None, clock: str | None) -> Deadline | None:
             f"--deadline {deadline} needs --clock, the frequency that turns it into cycles, such as 1.4GHz"
             " (or give cycles, such as 280cycles)"
         )
-    hertz = frequency(clock, "--clock")
+    hertz = _hertz(clock)
     return _checked(Deadline(ticks_down(seconds, 1 / hertz), seconds, hertz))
+
+
+def _hertz(clock: str | Fraction) -> Fraction:
+    return clock if isinstance(clock, Fraction) else frequency(clock, "--clock")
 
 
 def _checked(deadline: Deadline) -> Deadline:

@@ -30,10 +30,11 @@ def report(
     Args:
         name: of the GPU.
     """
-    rows = list(_rows(result, clock))
+    rows = list(_rows(result))
     widest = max(len(row[0]) for row in rows)
     numbers = max(11, *(len(row[1]) + 2 for row in rows))
-    subject = f"{result.instance}" + (f" (GPU {name})" if name else "")
+    subject = f"{name}: {result.instance}" if name else str(result.instance)
+    time = [] if clock is None else wrapped(f"in time: {clock.time(result.bounds)} at {clock}", width)
     told = (*result.assumptions, *((clock.assumption,) if clock else ()))
     return "\n".join(
         [
@@ -41,6 +42,7 @@ def report(
             *remarks,
             *wrapped(subject, width),
             *(line for row, value, why in rows for line in wrapped(f"{row:<{widest}}{value:>{numbers}}  {why}", width)),
+            *time,
             f"found in {result.seconds:.2f} s",
             *(line for sentence in explanation(result) for line in wrapped(sentence, width)),
             *assumptions(told, width),
@@ -48,12 +50,10 @@ def report(
     )
 
 
-def _rows(result: GpuResult, clock: Clock | None) -> Iterator[tuple[str, str, str]]:
+def _rows(result: GpuResult) -> Iterator[tuple[str, str, str]]:
     """What bounds the worst case: its name, the cycles, and why."""
     yield "at least", str(result.bounds.lower), "a schedule of the whole GPU that takes so long, replayed"
     yield "at most", str(result.bounds.upper), f"proven by {_evidence(result)}"
-    if clock is not None:
-        yield "in time", clock.time(result.bounds), f"at {clock}"
     if result.best_case is not None:
         yield "best case", interval(result.best_case), "the shortest schedule of the whole GPU"
 

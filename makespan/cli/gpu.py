@@ -1,0 +1,177 @@
+"""`makespan solve --gpu`: a launch on a whole GPU, or on some of its SMs."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import prod
+from typing import Any
+
+import click
+
+from makespan import strings
+from makespan.cli.output import rendered
+from makespan.cli.running import DONE, GATE, INTERRUPTED, UNDECIDED, interruptible
+from makespan.cli.source import (
+    check_source,
+    check_string,
+    given_machine,
+    kernel_question,
+    kind_of_source,
+    option_name,
+    stack,
+)
+from makespan.engines import Limits
+from makespan.errors import InputError
+from makespan.gpu import GpuInstance, GpuResult
+from makespan.machine import PAPER, Machine, Scheduler, given_intervals, gpus, narrowed
+from makespan.machine.gpus import Gpu
+from makespan.report.gpu import text
+from makespan.report.gpu.clock import Clock
+from makespan.report.gpu.document import document
+from makespan.report.lines import terminal_width
+from makespan.report.result.document import deadline_document
+from makespan.report.result.text import deadline as in_time
+from makespan.result import Status
+from makespan.schedulability.gate import Deadline, read_deadline
+from makespan.schedulability.units import frequency
+
+gpu_options = stack(
+    click.option(
+        "--gpu", metavar="NAME|FILE.toml", help="all blocks of --grid on a whole GPU, a shipped one or that of a file"
+    ),
+    click.option("--sms", metavar="N|NAME", help="on so many SMs, or those of a MIG instance [default: all of --gpu]"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A launch on SMs; `card` is the GPU that they belong to, if that is known."""
+
+    instance: GpuInstance
+    card: Gpu | None
+    clock: Clock | None
+    gate: Deadline | None
+
+
+def asked(
+    source: str | None,
+    letters: str | None,
+    warps: range | None,
+    input_format: str | None,
+    capacity: Machine | None,
+    machine: str | None,
+    holds: Sequence[str] = (),
+    *,
+    gpu: str | None,
+    sms: str | None,
+    scheduler: str | None,
+    deadline: str | None,
+    clock: str | None,
+    **options: Any,
+) -> Asked:
+    """The launch that `source_options` and `gpu_options` ask for; all are checked first.
+
+    Raises:
+        InputError: options that contradict each other or lack something, or a source that is no launch.
+    """
+    check_source(source, letters)
+    if source is not None and kind_of_source(source, input_format) in strings.SUFFIXES:
+        raise InputError(f"{source}: an instance file is about one SM: --gpu and --sms are for a kernel or --string")
+    card = None if gpu is None else gpus.find(gpu)
+    count = _count(card, sms)
+    named, intervals = given_machine(capacity, machine), given_intervals(holds)
+    if letters is None:
+        from makespan.gpu_question import of_kernel
+        from makespan.question import launched
+
+        kernel = launched(kernel_question(str(source), input_format, warps=warps, **options))
+        chosen = named or (kernel.default_machine if card is None else card.machine)
+        instance = of_kernel(kernel, narrowed(chosen, intervals), sms=count, card=card)
+    else:
+        chosen = narrowed(named or (PAPER if card is None else card.machine), intervals)
+        instance = _of_string(letters, warps, chosen, count, card, options)
+    if scheduler is not None:
+        instance = replace(instance, machine=replace(instance.machine, scheduler=Scheduler(scheduler)))
+    ticks = _clock(card, clock)
+    return Asked(
+        instance, card, ticks, None if deadline is None else read_deadline(deadline, ticks.hertz if ticks else None)
+    )
+
+
+def _count(card: Gpu | None, sms: str | None) -> int:
+    """How many SMs take part."""
+    if card is not None:
+        return card.count_sms(sms)
+    if sms is None or not (sms.isascii() and sms.isdecimal() and len(sms) <= 9):
+        raise InputError(f"--sms {sms}: without --gpu only a number of SMs is known, such as 4")
+    return int(sms)
+
+
+def _clock(card: Gpu | None, clock: str | None) -> Clock | None:
+    """What is given, or what the vendor of the GPU promises."""
+    if clock is not None:
+        return Clock(frequency(clock, "--clock"), "--clock")
+    if card is None or card.missing("base_clock_ghz"):
+        return None
+    status = card.datum("base_clock_ghz").status
+    return Clock(card.hertz("base_clock_ghz"), f"base clock of {card.name}: {status}")
+
+
+def _of_string(
+    letters: str, warps: range | None, machine: Machine, sms: int, card: Gpu | None, options: dict[str, Any]
+) -> GpuInstance:
+    """Blocks of warps that all execute one string."""
+    from makespan import flow
+    from makespan.gpu_question import dispatch_cycles, given_resident
+
+    check_string(warps, options, {"blocks_per_sm", "grid"})
+    grid = flow.launch(None, options["grid"]).grid
+    if grid is None:
+        raise InputError("--grid is missing: how many blocks are launched?")
+    if warps is None or len(warps) != 1:
+        raise InputError("--warps: of a GPU one launch is asked for: one number of warps of a block")
+    resident = given_resident(options["blocks_per_sm"], warps[0], card, option_name)
+    block = ((strings.parse_string(letters, machine), warps[0]),)
+    dispatch = dispatch_cycles(card)
+    return GpuInstance.of(block, prod(grid), machine, sms=sms, resident=resident, dispatch=dispatch)
+
+
+def refuse(output: str, backend: str, files: Mapping[str, object], *, timeline: bool) -> None:
+    """Refuse what is about one SM alone.
+
+    Raises:
+        InputError: an option for such a question.
+    """
+    others = {
+        **files,
+        "--timeline": timeline,
+        f"--backend {backend}": backend != "auto",
+        "--format csv": output == "csv",
+    }
+    if said := [name for name, is_given in others.items() if is_given]:
+        raise InputError(f"{said[0]} is for one SM: leave it out, or --gpu and --sms")
+
+
+def answer(asked: Asked, limits: Limits, output: str, *, best_case: bool) -> int:
+    """Solve and print; the exit code."""
+    from makespan.engines.gpu import solve_gpu
+
+    with interruptible(limits):
+        result = solve_gpu(asked.instance, best_case=best_case, limits=limits)
+    click.echo(_told(asked, result, output))
+    if result.interrupted:
+        return INTERRUPTED
+    if asked.gate is not None:
+        return GATE[asked.gate.outcome(result.bounds)]
+    return DONE if result.status is Status.EXACT else UNDECIDED
+
+
+def _told(asked: Asked, result: GpuResult, output: str) -> str:
+    gate, name = asked.gate, None if asked.card is None else asked.card.name
+    remarks = [] if gate is None else [in_time(gate, result.bounds, result.caveats)]
+    gated = {} if gate is None else {"deadline": deadline_document(gate, result.bounds)}
+    return rendered(
+        output,
+        text=lambda: text.report(result, remarks, name=name, clock=asked.clock, width=terminal_width()),
+        data=lambda: {**document(result, name=name, clock=asked.clock), **gated},
+        quiet=lambda: "\n".join([str(result), *remarks]),
+    )

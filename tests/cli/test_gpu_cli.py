@@ -1,0 +1,85 @@
+"""`makespan solve` for a whole GPU: what it prints and refuses, and with which exit code."""
+
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from tests.command import Runner
+
+ROOT = Path(__file__).parents[2]
+SCHEMA = json.loads((ROOT / "docs" / "schema" / "gpu-result-1.schema.json").read_text())
+ONE_WAVE = ("--string", "CLLCLL", "--warps", 2, "--sms", 4, "--blocks-per-sm", 2)
+CUBIN = (ROOT / "ptx" / "reduction.sm_86.cubin", "--block", 256, "--latency", "global=..900")
+
+
+@pytest.fixture
+def solve(capsys: pytest.CaptureFixture[str]) -> Runner:
+    return Runner("solve", capsys)
+
+
+def test_one_wave_has_the_number_of_one_sm(solve: Runner) -> None:
+    told = solve(*ONE_WAVE, "--grid", 8, "--quiet")
+    alone = solve("--string", "CLLCLL", "--warps", 4, "--quiet")
+    assert told.code == alone.code == 0
+    assert "the worst case of 8 blocks on 4 SMs is 18 cycles" in told.out
+    assert "the worst case is 18 cycles" in alone.out
+
+
+@pytest.mark.parametrize("grid", ["7", "2x4"])
+def test_json_is_as_published(solve: Runner, grid: str) -> None:
+    told = json.loads(
+        solve(*ONE_WAVE, "--grid", grid, "--format", "json", "--best-case", "--deadline", "1us", "--clock", "1GHz").out
+    )
+    jsonschema.validate(told, SCHEMA)
+    assert (told["sms"], told["grids"][0]["resident"]) == (4, 2)
+    assert told["lower"] <= told["upper"]
+    assert told["best_case"][0] <= told["lower"]
+    assert [each["blocks"] for each in told["sm_results"]] == ([2, 1] if grid == "7" else [2])
+    assert told["last_dispatch"] is None
+    assert told["deadline"]["outcome"] == "met"
+
+
+def test_a_deadline_is_a_gate(solve: Runner) -> None:
+    codes = [solve(*ONE_WAVE, "--grid", 8, "--quiet", "--deadline", f"{cycles}cycles").code for cycles in (18, 17)]
+    assert codes == [0, 1]
+
+
+def test_a_gpu_says_its_sms_machine_and_clock(solve: Runner) -> None:
+    told = json.loads(solve(*CUBIN, "--gpu", "rtx-3070", "--grid", 46, "--format", "json", "--time-limit", "1").out)
+    jsonschema.validate(told, SCHEMA)
+    assert (told["gpu"], told["sms"], told["machine"]["name"]) == ("rtx-3070", 46, "ampere-ga10x")
+    assert told["time"]["clock_hz"].isdigit()
+    assert told["grids"][0]["blocks"] == 46
+    assert any("can be resident: warps limit" in note for note in told["assumptions"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (ONE_WAVE, "--grid is missing: how many blocks are launched?"),
+        ((*ONE_WAVE[:4], "--sms", 4, "--grid", 9), "--blocks-per-sm is missing"),
+        ((*ONE_WAVE[:4], "--gpu", "rtx-3070", "--grid", 9, "--blocks-per-sm", 99), "--blocks-per-sm 99: only"),
+        ((*ONE_WAVE[:4], "--gpu", "rtx-3070", "--sms", 47, "--grid", 9), "the number of SMs must be 1..46"),
+        ((*ONE_WAVE[:4], "--gpu", "rtx-3700", "--grid", 9), "unknown GPU 'rtx-3700'"),
+        (("--string", "CL", "--warps", 2, "--sms", "1g.5gb", "--grid", 9), "without --gpu only a number of SMs"),
+        (("--string", "CL", "--warps", 2, "--sms", 0, "--grid", 9, "--blocks-per-sm", 1), "the number of SMs"),
+        (("--string", "CL", "--warps", "1..2", "--sms", 2, "--grid", 9, "--blocks-per-sm", 1), "one launch"),
+        (("--string", "CL", "--sms", 2, "--grid", 9), "--warps is missing"),
+        ((*ONE_WAVE, "--grid", 9, "--take", "A=fall"), "--string takes no options for kernels"),
+        ((*ONE_WAVE, "--grid", 9, "--format", "csv"), "--format csv is for one SM"),
+        ((*ONE_WAVE, "--grid", 9, "--backend", "search"), "--backend search is for one SM"),
+        ((*ONE_WAVE, "--grid", 9, "--timeline"), "--timeline is for one SM"),
+        ((ROOT / "instruction_strings" / "paper.toml", "--sms", 2), "an instance file is about one SM"),
+        ((ROOT / "ptx" / "vecadd.ptx", "--block", 64, "--sms", 2, "--grid", 9), "--blocks-per-sm is missing"),
+        ((ROOT / "ptx" / "vecadd.ptx", "--block", 64, "--sms", 2, "--blocks-per-sm", 1), "--grid is missing"),
+        ((*CUBIN, "--gpu", "rtx-2080-ti", "--grid", 9), "of sm_75, does not execute machine code for sm_86"),
+        ((*CUBIN, "--gpu", "rtx-3070", "--grid", 9, "--blocks-per-sm", 7), "--blocks-per-sm 7: only 6 blocks"),
+    ],
+)
+def test_what_lacks_something_is_refused(solve: Runner, arguments: tuple[object, ...], message: str) -> None:
+    told = solve(*arguments)
+    assert (told.code, told.out) == (2, "")
+    assert message in told.err
+    assert told.err.count("\n") == 1
