@@ -138,7 +138,7 @@ def routes(instance: Instance, choices: Choices) -> Routes:
             units = {unit.name: unit for unit in machine.units}
             used = {key: [units[program.places[at].unit] for at in places] for key, places in executed.items()}
             uses += _uses([used[id(path)] for path in own], choices, first)
-    return Routes(tuple(paths), tuple(latencies), _partitions(instance, choices), tuple(uses))
+    return Routes(tuple(paths), tuple(latencies), assigned(instance, choices), tuple(uses))
 
 
 def _latencies(taken: list[tuple[tuple[int, int], ...]], choices: Choices, first: int) -> list[tuple[int, ...]]:
@@ -172,7 +172,8 @@ def _drawn(units: Sequence[UnitClass], draws: Draws) -> tuple[Uses, ...]:
     )
 
 
-def _partitions(instance: Instance, choices: Choices) -> tuple[int, ...]:
+def assigned(instance: Instance, choices: Choices) -> tuple[int, ...]:
+    """The partition of every warp."""
     if (fixed := instance.partition_of_warp) is not None:
         return fixed
     spread = [warp % instance.machine.partitions for warp in range(instance.warps)]

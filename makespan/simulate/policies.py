@@ -12,12 +12,13 @@ A policy holds one turn for its partition, not one per class.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from itertools import chain
 
 from makespan.instance import Instance
+from makespan.machine import Machine
 from makespan.schedule import Schedule
-from makespan.simulate.choices import Choices, Routes, draws_of_policy
+from makespan.simulate.choices import Choices, Routes, Uses, draws_of_policy
 from makespan.simulate.floor import Floor, Held
 
 
@@ -32,6 +33,14 @@ class Policy:
 
     def begin(self, cycle: int, waiting: Iterable[int]) -> None:
         """A cycle begins in which these warps are ready, whether they find a port or not."""
+
+    def put(self, warp: int) -> None:
+        """Another warp has this number from now on."""
+
+    def state(self, cycle: int) -> Hashable:
+        """All that it remembers from one cycle to the next, counted from a cycle on; () if that is nothing."""
+        del cycle
+        return ()
 
     def pick(self, able: Sequence[int]) -> int:
         """The warp that issues next, one of `able`, which are in increasing order and at least one."""
@@ -50,6 +59,11 @@ class LooseRoundRobin(Policy):
     def pick(self, able: Sequence[int]) -> int:
         """The first one after the last."""
         self._last = min(able, key=lambda warp: (warp <= self._last, warp))
+        return self._last
+
+    def state(self, cycle: int) -> Hashable:
+        """Who has issued last."""
+        del cycle
         return self._last
 
 
@@ -81,6 +95,11 @@ class Greedy(Policy):
         if self._is_first:
             self._greedy, self._is_first = chosen, False
         return chosen
+
+    def state(self, cycle: int) -> Hashable:
+        """Who is greedy."""
+        del cycle
+        return self._greedy
 
 
 class Ranked(Policy):
@@ -120,6 +139,11 @@ class TwoLevel(Policy):
         self._last[self._group[chosen]] = chosen
         return chosen
 
+    def state(self, cycle: int) -> Hashable:
+        """The current group, and who has issued last in each of them."""
+        del cycle
+        return self._current, tuple(self._last)
+
     def _distance(self, group: int) -> int:
         return (group - self._current) % self._groups
 
@@ -137,6 +161,11 @@ class Random(Policy):
     def pick(self, able: Sequence[int]) -> int:
         """One number is drawn for every pick."""
         return able[self._draws.below(len(able))]
+
+    def state(self, cycle: int) -> Hashable:
+        """Where the draws are."""
+        del cycle
+        return self._draws.state
 
 
 class Adversarial(Policy):
@@ -178,19 +207,21 @@ def arbiters(instance: Instance, policy: str, choices: Choices, chosen: Routes) 
         KeyError: a policy that is not known.
     """
     make, parts = POLICIES[policy], instance.machine.partitions
-    return [make(members(chosen, part), choices, part) for part in range(parts)]
+    return [make(members(chosen.partitions, part), choices, part) for part in range(parts)]
 
 
-def members(chosen: Routes, partition: int) -> list[int]:
+def members(partitions: Sequence[int], partition: int) -> list[int]:
     """The warps of a partition, in increasing order."""
-    return [warp for warp, part in enumerate(chosen.partitions) if part == partition]
+    return [warp for warp, part in enumerate(partitions) if part == partition]
 
 
 def simulated(
     instance: Instance, policies: Sequence[Policy], chosen: Routes, stop: Callable[[], bool] = lambda: False
 ) -> Schedule | None:
     """The schedule that policies, one for each partition, make of warps on these routes; None if `stop` comes first."""
-    run = _Run(instance, policies, chosen)
+    run = Run(instance.machine, policies, Floor.of(instance, chosen.paths, chosen.partitions))
+    for warp, taken in enumerate(chosen.latencies):
+        run.put(warp, taken, chosen.uses[warp] if chosen.uses else None)
     cycles: list[tuple[int, ...]] = []
     floor, is_new = run.floor, False
     while True:
@@ -200,26 +231,43 @@ def simulated(
             floor.begin(cycle)
             is_new = True
         if not floor.unfinished:
-            return run.schedule(cycles)
+            break
         issued = sorted(run.picks(cycle)) if is_new and floor.ready else ()
         cycles.append(tuple(issued))
         is_new = bool(issued)  # who is left may mean something else to a policy than in this cycle
+    return Schedule(
+        tuple(cycles),
+        chosen.paths,
+        () if instance.fixed_latencies else chosen.latencies,
+        chosen.partitions if instance.partition_of_warp is None else (),
+        tuple(tuple(run.used[warp]) for warp in range(instance.warps)) if chosen.uses else (),
+    )
 
 
-class _Run:
-    """A floor, the policies that serve it, and what has been used."""
+class Run:
+    """A floor, the policies that serve it, one for each partition, and what is used."""
 
-    def __init__(self, instance: Instance, policies: Sequence[Policy], chosen: Routes) -> None:
-        self.floor = Floor.of(instance, chosen.paths, chosen.partitions)
-        self._instance, self._policies, self._chosen = instance, policies, chosen
-        self._parts = instance.machine.partitions
+    def __init__(self, machine: Machine, policies: Sequence[Policy], floor: Floor) -> None:
+        self.floor, self._policies = floor, policies
+        self._parts = machine.partitions
         self._line = list(range(self._parts))
-        self._shared = {
-            n for n, pool in enumerate(instance.machine.pools) if self._parts > 1 and pool.partition is None
-        }
-        self._latencies = list(map(iter, chosen.latencies))
-        self._uses = list(map(iter, chosen.uses))
-        self._used: list[list[tuple[tuple[int, int], ...]]] = [[] for _ in chosen.uses]
+        self._shared = {n for n, pool in enumerate(machine.pools) if self._parts > 1 and pool.partition is None}
+        self._latencies: dict[int, Iterator[int]] = {}
+        self._uses: dict[int, Iterator[Uses]] = {}
+        self.used: dict[int, list[Uses]] = {}
+        """For every warp what its instructions have used: which of the resources of each use, for how many cycles."""
+
+    def put(self, warp: int, latencies: Iterable[int], uses: Iterable[Uses] | None) -> None:
+        """A warp is new on the floor; what its instructions take, in order, and no uses where there is no choice."""
+        self._latencies[warp] = iter(latencies)
+        if uses is not None:
+            self._uses[warp], self.used[warp] = iter(uses), []
+        for policy in self._policies:
+            policy.put(warp)
+
+    def state(self, cycle: int) -> Hashable:
+        """All that is remembered besides the floor, counted from a cycle on."""
+        return tuple(self._line), tuple(policy.state(cycle) for policy in self._policies)
 
     def picks(self, cycle: int) -> Iterator[int]:
         """The warps that issue in this cycle, in the order in which they are picked."""
@@ -261,16 +309,5 @@ class _Run:
             (next(which for n in range(len(pools)) if free[pools[which := (first + n) % len(pools)]]), cycles)
             for pools, (first, cycles) in zip(needs.uses, next(self._uses[warp]), strict=True)
         )
-        self._used[warp].append(used)
+        self.used[warp].append(used)
         return needs.held(used)
-
-    def schedule(self, cycles: list[tuple[int, ...]]) -> Schedule:
-        """What has been run."""
-        instance, chosen = self._instance, self._chosen
-        return Schedule(
-            tuple(cycles),
-            chosen.paths,
-            () if instance.fixed_latencies else chosen.latencies,
-            chosen.partitions if instance.partition_of_warp is None else (),
-            tuple(map(tuple, self._used)),
-        )

@@ -19,7 +19,7 @@ from tests.strategies import gpu_runs, gpus
 
 
 @given(st.data(), gpus(most=2))
-@settings(max_examples=40)
+@settings(max_examples=25)
 def test_every_run_of_the_definition_replays(data: st.DataObject, gpu: GpuInstance) -> None:
     schedule = data.draw(gpu_runs(gpu))
     assert obeys_gpu(gpu, schedule)
@@ -70,7 +70,7 @@ def _without(begins: tuple[Begin, ...], at: int) -> tuple[Begin, ...]:
 @given(
     st.data(), gpus(most_blocks=4, most=2), st.sampled_from(sorted(MUTATIONS)), st.integers(0, 99), st.integers(-2, 2)
 )
-@settings(max_examples=100)
+@settings(max_examples=60)
 def test_a_mutated_stretch_is_accepted_just_when_the_definition_allows_it(
     data: st.DataObject, gpu: GpuInstance, name: str, at: int, by: int
 ) -> None:
@@ -85,7 +85,7 @@ def test_a_mutated_stretch_is_accepted_just_when_the_definition_allows_it(
 
 
 @given(st.data(), gpus(most_blocks=4, most=2), st.integers(0, 99), st.sampled_from((-1, 1)))
-@settings(max_examples=50)
+@settings(max_examples=30)
 def test_a_mutated_course_or_partition_is_accepted_just_when_the_definition_allows_it(
     data: st.DataObject, gpu: GpuInstance, at: int, by: int
 ) -> None:

@@ -5,7 +5,7 @@ is worst depends on the instance, so all are tried and the longest schedule is k
 """
 
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable
 from heapq import heappop, heappush
 from itertools import accumulate
 from math import inf
@@ -18,24 +18,9 @@ from makespan.schedule import Schedule
 from makespan.simulate import run, runner
 from makespan.simulate.choices import Choices, Routes, routes
 from makespan.simulate.policies import Policy, members, simulated
-
-Rule = Callable[[int, int, int, bool], tuple[int, ...]]
-"""(ready since cycle, warp, instructions done, whether it is the laggard) -> sort key; the smallest execute first."""
+from makespan.simulate.rules import FAIR, RULES, Rule, Ruled
 
 _CYCLES_PER_LOOK = 256
-
-RULES: tuple[Rule, ...] = (
-    lambda _, warp, done, laggard: (done, laggard, warp),  # furthest behind first
-    lambda _, warp, done, laggard: (laggard, done, warp),  # one laggard, the others side by side
-    lambda _, warp, done, laggard: (laggard, -done, warp),  # one laggard, the others one after another
-)
-
-FAIR: tuple[Rule, ...] = (
-    lambda since, warp, _, laggard: (since, laggard, warp),
-    lambda since, warp, done, laggard: (since, laggard, done, warp),
-    lambda since, warp, done, laggard: (since, laggard, -done, warp),
-)
-"""Oldest ready first, which is fair, with different ties."""
 
 
 def longest(instance: Instance, limits: Limits, enough: int) -> Schedule:
@@ -158,24 +143,10 @@ def _run(instance: Instance, chosen: Routes, laggard: int, rule: Rule, limits: L
     return Schedule(tuple(cycles), paths, () if instance.machine.fixed_latencies else chosen.latencies)
 
 
-class _Ruled(Policy):
-    """A rule, in one partition."""
-
-    def __init__(self, rule: Rule, laggard: int) -> None:
-        self._rule, self._laggard = rule, laggard
-        self._done = Counter[int]()
-
-    def pick(self, able: Sequence[int]) -> int:
-        """The one with the smallest key; rules for machines without a promise do not ask who is ready since when."""
-        chosen = min(able, key=lambda warp: self._rule(0, warp, self._done[warp], warp == self._laggard))
-        self._done[chosen] += 1
-        return chosen
-
-
 def _ruled(instance: Instance, chosen: Routes, laggard: int, rule: Rule) -> list[Policy]:
     """The rule for every partition, each with a laggard of its own: the last of its warps up to `laggard`."""
-    warps = [members(chosen, part) for part in range(instance.machine.partitions)]
-    return [_Ruled(rule, max((warp for warp in own if warp <= laggard), default=-1)) for own in warps]
+    warps = [members(chosen.partitions, part) for part in range(instance.machine.partitions)]
+    return [Ruled(rule, {max((warp for warp in own if warp <= laggard), default=-1)}) for own in warps]
 
 
 class _Gate:

@@ -1,0 +1,156 @@
+"""Runs of whole GPUs: they obey the definition, circles are what they stand for, and the longest is a lower bound."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from makespan.errors import InputError, UnsupportedError
+from makespan.gpu import GpuInstance, Grid
+from makespan.machine import PAPER, Latency, Machine, Resource, Scheduler, UnitClass, Use
+from makespan.program import Program
+from makespan.simulate import POLICIES, Choices, gpu_run
+from makespan.simulate.gpu_replay import replay
+from makespan.simulate.gpu_run import DISPATCH, FAIRLY, STARVING, Found, longest, run, shortest
+from tests.oracle import brute_force_gpu, obeys_gpu
+from tests.strategies import gpus
+
+ALL = (*POLICIES, *STARVING)
+SPREAD = (Choices(), Choices("least", "shortest", interval="least"), Choices("random", "random", 7, interval="random"))
+
+
+def gpu_of(
+    string: str, warps: int, blocks: int, sms: int, resident: int, machine: Machine = PAPER, dispatch: int = 0
+) -> GpuInstance:
+    block = ((Program.chain(string), warps),)
+    return GpuInstance.of(block, blocks, machine, sms=sms, resident=resident, dispatch=dispatch)
+
+
+@given(gpus(most=2), st.sampled_from(ALL), st.sampled_from(DISPATCH), st.sampled_from(SPREAD))
+@settings(max_examples=30)
+def test_every_run_obeys_the_definition(gpu: GpuInstance, policy: str, dispatch: str, choices: Choices) -> None:
+    schedule = run(gpu, policy, dispatch, choices)
+    assert obeys_gpu(gpu, schedule)
+    assert replay(gpu, schedule) == schedule.makespan
+
+
+@given(
+    gpus(most_sms=4, most_slots=4),
+    st.integers(1, 60),
+    st.sampled_from(sorted(set(ALL) - {"random"})),
+    st.sampled_from(DISPATCH[:3]),
+    st.sampled_from(SPREAD[:2]),
+)
+@settings(max_examples=40)
+def test_sms_that_are_alike_and_go_in_circles_are_what_they_stand_for(
+    gpu: GpuInstance, blocks: int, policy: str, dispatch: str, choices: Choices
+) -> None:
+    """Every SM and every block executed one by one is the other way to the same schedule."""
+    block = gpu.grid.block
+    gpu = GpuInstance.of(block, blocks, gpu.machine, sms=gpu.sms, resident=gpu.room[0], dispatch=gpu.dispatch)
+    circles = run(gpu, policy, dispatch, choices)
+    one_by_one = gpu_run._apart(gpu, policy, dispatch, choices, gpu.dispatch)
+    assert circles.makespan == replay(gpu, circles) == one_by_one.makespan
+    assert sorted((h.cycles, h.blocks) for h in circles.histories for _ in range(h.sms)) == sorted(
+        (h.cycles, h.blocks) for h in one_by_one.histories for _ in range(h.sms)
+    )
+
+
+@given(gpus(most_blocks=3, most=2))
+@settings(max_examples=12)
+def test_the_extremes_that_are_found_lie_within_the_extremes(gpu: GpuInstance) -> None:
+    exact = brute_force_gpu(gpu)
+    assert exact.lower <= shortest(gpu).schedule.makespan <= longest(gpu).schedule.makespan <= exact.upper
+
+
+def test_a_million_blocks_are_a_few_circles() -> None:
+    gpu = gpu_of("CLL", 8, 10**6, 46, 6)
+    for policy, dispatch in zip(("lrr", "gto", "two-level", "starve-in-turn"), DISPATCH, strict=True):
+        schedule = run(gpu, policy, dispatch)
+        # 21,740 blocks on the SMs that get one more, 16 L each, and a C before the first one
+        assert replay(gpu, schedule) == schedule.makespan == 21_740 * 16 + 1
+        assert sum(len(s.cycles) for h in schedule.histories for s in h.stretches) < 2_000
+    assert run(gpu_of("CLL", 8, 10**18, 46, 6), "gto").makespan == -(-(10**18) // 46) * 16 + 1
+
+
+def test_blocks_go_where_the_dispatcher_says() -> None:
+    """Ten blocks for four SMs with room for three: at once, and the last ones of a wave and a half."""
+
+    def shares(blocks: int, dispatch: str) -> list[int]:
+        histories = run(gpu_of("C", 1, blocks, 4, 3), "lrr", dispatch).histories
+        return sorted(history.blocks for history in histories for _ in range(history.sms))
+
+    assert shares(10, "round-robin") == shares(10, "least-loaded") == [2, 2, 3, 3]
+    assert shares(10, "most-loaded") == [1, 3, 3, 3]
+    assert shares(2, "most-loaded") == [2]
+    assert sum(shares(10, "random")) == 10
+    assert shares(14, "round-robin") == [3, 3, 4, 4]
+    assert shares(14, "most-loaded") == [3, 3, 3, 5] or shares(14, "most-loaded") == [3, 3, 4, 4]
+
+
+def test_random_numbers_make_every_sm_another_one() -> None:
+    machine = Machine("range", (UnitClass("C", 1), UnitClass("L", 1, 1, Latency(1, 40))))
+    gpu = gpu_of("CLC", 2, 40, 4, 2, machine)
+    drawn = run(gpu, "lrr", choices=Choices("random"))
+    assert replay(gpu, drawn) == drawn.makespan
+    assert len(drawn.courses) > 20
+    assert len(drawn.histories) == 4
+    assert run(gpu, "lrr", choices=Choices("random")) == drawn
+    assert run(gpu, "lrr", choices=Choices("random", seed=1)) != drawn
+
+
+def test_the_one_of_several_resources_that_is_free_is_noted_for_every_block() -> None:
+    units = (UnitClass("C", 2, uses=(Use(("a", "b"), 1, 3),)), UnitClass("L", 1))
+    machine = Machine("either", units, resources=(Resource("a", 1), Resource("b", 1)))
+    gpu = gpu_of("CLC", 1, 10**6, 3, 3, machine)
+    schedule = run(gpu, "oldest")
+    assert {which for course in schedule.courses for row in course.uses for held in row for which, _ in held} == {0, 1}
+    assert replay(gpu, schedule) == schedule.makespan
+
+
+def test_the_longest_is_that_of_the_worst_policy() -> None:
+    """Who goes on side by side never hides a latency, and who goes ahead does."""
+    machine = Machine("late", (UnitClass("C", 1), UnitClass("L", 1, 1, Latency(50, 50))), 1)
+    gpu = gpu_of("CCCCCCCCL", 8, 300, 1, 3, machine)
+    assert run(gpu, "behind").makespan > run(gpu, "starve-in-turn").makespan
+    found = longest(gpu)
+    assert found.schedule.makespan == max(run(gpu, policy).makespan for policy in sorted(set(ALL) - {"random"}))
+    assert run(gpu, found.policy.split(", ")[1]) == found.schedule
+
+
+def test_a_fair_scheduler_is_served_fairly() -> None:
+    fair = Machine("fair", (UnitClass("C", 1), UnitClass("L", 1, 1, Latency(5, 9))), 1, scheduler=Scheduler.FAIR)
+    gpu = gpu_of("CLC", 2, 10**4, 3, 2, fair)
+    for policy in FAIRLY:
+        assert replay(gpu, run(gpu, policy)) == run(gpu, policy).makespan
+    assert longest(gpu).policy.split(", ")[1] in FAIRLY
+    with pytest.raises(InputError, match="unknown policy 'gto' of a scheduler of this kind; known: fair, "):
+        run(gpu, "gto")
+    split = Machine("split", fair.units, 1, scheduler=Scheduler.FAIR, partitions=2)
+    with pytest.raises(UnsupportedError, match="a fair scheduler together with partitions"):
+        longest(gpu_of("CLC", 2, 9, 1, 2, split))
+
+
+def test_the_first_run_is_complete_whatever_the_clock_says() -> None:
+    gpu = gpu_of("CLL", 2, 50, 3, 2)
+    found = longest(gpu, lambda: True)
+    assert isinstance(found, Found)
+    assert replay(gpu, found.schedule) == found.schedule.makespan
+
+
+def test_what_is_not_known_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    gpu = gpu_of("CLL", 2, 50, 3, 2)
+    with pytest.raises(InputError, match="unknown dispatch 'x'; known: round-robin, least-loaded, most-loaded, random"):
+        run(gpu, "lrr", "x")
+    with pytest.raises(InputError, match="unknown policy 'x' of a scheduler of this kind; known: lrr, gto"):
+        run(gpu, "x")
+    with pytest.raises(InputError, match=r"a block begins 0\.\.0 cycles after it got its room, not 1"):
+        run(gpu, "lrr", delay=1)
+    with pytest.raises(InputError, match="50000000 blocks with up to 300000000 warp-instructions are too many"):
+        run(gpu_of("CLL", 2, 50_000_000, 3, 2), "random")
+    grid = Grid(((Program.chain("C"), 1),), 1)
+    with pytest.raises(UnsupportedError, match="know one grid, not 2"):
+        longest(GpuInstance((grid, grid), PAPER, 1, (2,)))
+    monkeypatch.setattr(gpu_run, "MAX_WORK", 1)
+    monkeypatch.setattr(gpu_run, "_CYCLES_PER_LOOK", 1)
+    with pytest.raises(UnsupportedError, match="gives up after 1 cycles and instructions of an SM"):
+        longest(gpu)
