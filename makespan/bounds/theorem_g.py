@@ -38,7 +38,7 @@ from makespan.machine import Assignment
 
 ALL, PARTITIONS, PAIRS, ONE_BY_ONE = "all", "partitions", "pairs", "one-by-one"
 """The ways to count: every instruction for each chain of its SM; those of another partition for shared ports only;
-theorem E; and, for more phases than can be told apart, every cycle in which something of an SM passes."""
+theorem E; and every cycle in which something of an SM passes, whatever waits for it."""
 
 
 def theorem_g(gpu: GpuInstance) -> LastDispatch:
@@ -185,8 +185,8 @@ class _Rates(NamedTuple):
 
 
 def _by_prices(gpu: GpuInstance, sm: Instance, block: _Block, late: int) -> Iterator[_Count]:
+    yield _Count(ONE_BY_ONE, gpu.dispatch + block.passing, 1, 0, None, 1)
     if block.paths is None:
-        yield _Count(ONE_BY_ONE, gpu.dispatch + block.passing, 1, 0, None, 1)
         return
     resident, ports = gpu.resident, block.ports
     gates = _gates(sm, ports)
@@ -276,10 +276,9 @@ def _of_several_grids(gpu: GpuInstance) -> Iterator[LastDispatch]:
     blocks = [_Block.of(gpu, grid) for grid in gpu.grids]
     late, ports = gpu.dispatch + max(block.held for block in blocks), blocks[0].ports
     paths = [block.paths for block in blocks if block.paths is not None]
+    passing = [Fraction(block.passing) for block in blocks]
+    yield _weighed(gpu, ONE_BY_ONE, [gpu.dispatch + own for own in passing], [late + own for own in passing], passing)
     if len(paths) < len(blocks):
-        passing = [block.passing for block in blocks]
-        costs = [Fraction(gpu.dispatch + own) for own in passing]
-        yield _weighed(gpu, ONE_BY_ONE, costs, [Fraction(late + own) for own in passing], list(map(Fraction, passing)))
         return
     gates = ports.gates(frozenset[str]().union(*(_units(block.instance) for block in blocks)))
     scale = scale_of(ports, gates)

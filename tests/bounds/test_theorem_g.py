@@ -1,0 +1,161 @@
+"""Theorem G, and the least that a whole GPU takes, against the definition and by hand."""
+
+from dataclasses import replace
+from fractions import Fraction
+from importlib import import_module
+
+import pytest
+from hypothesis import given, settings
+
+from makespan.bounds import gpu_best_case, theorem_g
+from makespan.bounds.theorem_1s import bound
+from makespan.gpu import GpuInstance, Grid, LastDispatch
+from makespan.machine import PAPER, Assignment, Latency, Machine, UnitClass
+from makespan.program import Program
+from makespan.strings import parse_string
+from tests.oracle import brute_force_gpu
+from tests.strategies import gpus
+
+theorem_1s = import_module("makespan.bounds.theorem_1s")
+
+SLOW = Machine("slow", (UnitClass("C", 2, 1, Latency(3, 3)),))
+HELD = Machine("held", (UnitClass("L", 1, 3),))
+QUARTERS = Machine("quarters", (UnitClass("C", 1),), partitions=4, assignment=Assignment.MODULO)
+
+
+def gpu(
+    string: str,
+    warps: int,
+    blocks: int,
+    machine: Machine = PAPER,
+    *,
+    sms: int = 1,
+    resident: int = 1,
+    dispatch: int = 0,
+) -> GpuInstance:
+    block = [(parse_string(string, machine), warps)]
+    return GpuInstance.of(block, blocks, machine, sms=sms, resident=resident, dispatch=dispatch)
+
+
+def proofs(gpu: GpuInstance) -> list[LastDispatch]:
+    return list(theorem_g._of_one_grid(gpu))
+
+
+def in_two_grids(gpu: GpuInstance) -> GpuInstance:
+    """The same blocks, one of them in a grid of its own."""
+    parts = (replace(gpu.grid, blocks=gpu.blocks - 1), replace(gpu.grid, blocks=1))
+    return replace(gpu, grids=parts, room=(gpu.resident,))
+
+
+@given(gpus(most_blocks=4))
+@settings(max_examples=25)
+def test_no_schedule_of_a_gpu_is_longer_or_shorter_than_its_bounds(gpu: GpuInstance) -> None:
+    truth = brute_force_gpu(gpu)
+    assert truth.upper <= theorem_g.theorem_g(gpu).upper == min(proof.upper for proof in proofs(gpu))
+    assert gpu_best_case.least_possible(gpu) <= truth.lower
+    if gpu.blocks > 1:
+        split = in_two_grids(gpu)
+        assert truth.upper <= theorem_g.theorem_g(split).upper
+        assert gpu_best_case.least_possible(split) <= truth.lower
+
+
+FREE = gpu("CC", 1, 9, SLOW, sms=2, resident=2)  # nobody ever waits: three blocks in a row, each 6 cycles
+SERIAL = gpu("CL", 1, 4)
+BEHIND = gpu("LLL", 1, 3, HELD)  # alone 7 cycles; then the next block finds the port held for 2 more
+MEET = gpu("C|L", 2, 3)  # a block takes 4 cycles: the second C opens the barrier
+SPREAD = gpu("C", 4, 4, QUARTERS, resident=2)  # 4 partitions, with one warp of each block
+TOGETHER = gpu("C", 2, 4, resident=2)
+WAITING = gpu("C", 1, 3, resident=2, dispatch=2)
+
+
+@pytest.mark.parametrize(
+    ("gpu", "longest", "upper"),
+    [
+        (FREE, 18, 18),
+        (SERIAL, 8, 8),
+        (BEHIND, 25, 27),  # the last one counts 7 + 2, though nobody waits for it
+        (MEET, 12, 12),
+        (SPREAD, 4, 6),  # (B-1) A / R = 3 (1 + 1 + 1) / 2 = 4, and 2
+        (TOGETHER, 8, 10),  # (B-1) A / R = 3 * 4 / 2 = 6, and 4
+        (WAITING, 6, 8),  # 2 (2 + 2) / 2 = 4, and 2 + 2
+    ],
+)
+def test_by_hand(gpu: GpuInstance, longest: int, upper: int) -> None:
+    assert (brute_force_gpu(gpu).upper, theorem_g.theorem_g(gpu).upper) == (longest, upper)
+
+
+_OF = theorem_g._Block.of
+
+
+@pytest.mark.parametrize(
+    ("gpu", "where", "name", "wrong"),
+    [
+        (BEHIND, theorem_g._Block, "of", lambda gpu, grid: replace(_OF(gpu, grid), held=0)),
+        (SPREAD, theorem_g, "_crowding", lambda gpu, rates: 0),
+        (TOGETHER, theorem_g._Rates, "work", lambda self, weights: 0),
+        (MEET, theorem_g._Rates, "work", lambda self, weights: 0),
+        (WAITING, GpuInstance, "dispatch", 0),
+        (FREE, theorem_1s, "alone", lambda *held, **longest: 5),
+    ],
+)
+def test_without_any_of_its_parts_it_is_too_small(
+    monkeypatch: pytest.MonkeyPatch, gpu: GpuInstance, where: object, name: str, wrong: object
+) -> None:
+    longest = brute_force_gpu(gpu).upper
+    monkeypatch.setattr(where, name, wrong)
+    assert min(proof.upper for proof in proofs(gpu)) < longest
+
+
+def test_pairs_count_half_where_every_letter_has_a_neighbour() -> None:
+    four = gpu("CL" * 8, 4, 10**6 + 1, sms=5, resident=4)
+    by_counting = {proof.counting: proof for proof in reversed(proofs(four))}
+    assert by_counting["pairs"].block == 16 - 8 + 3 * 4 + 4 * 4 * 8  # A = c - m + beta + R sum of m
+    assert by_counting["all"].block == 4 * 4 * 16
+    proven = theorem_g.theorem_g(four)
+    assert (proven.counting, proven.spared) == ("pairs", 2 * (148 - 12 - 16))  # R - 2 blocks keep beta and c alone
+    assert proven.tail == 16 - 8 + 15 + 4 * 4 * 8
+    assert proven.weights
+
+
+def test_another_block_costs_the_same_however_many_there_are() -> None:
+    few, many = (proofs(gpu("CLC", 2, 40 * count + 1, sms=4, resident=10)) for count in (1, 10**17))
+    for one, other in zip(few, many, strict=True):
+        assert (one.block, one.scale, one.tail, one.spared) == (other.block, other.scale, other.tail, other.spared)
+    assert many[0].dispatched == many[0].block * 40 * 10**17 // many[0].scale
+
+
+def test_one_wave_is_dispatched_in_cycle_0() -> None:
+    wave = gpu("CL", 2, 6, sms=3, resident=2, dispatch=5)
+    proven = theorem_g.theorem_g(wave)
+    assert (proven.charged, proven.dispatched, proven.tail) == (0, 0, 5 + bound(wave.sm(2)))
+    both = theorem_g.theorem_g(in_two_grids(wave))
+    assert (both.charged, both.dispatched) == (0, 0)
+
+
+def test_too_many_phases_are_counted_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(theorem_1s, "MOST_WORK", 0)
+    proven = theorem_g.theorem_g(MEET)
+    assert (proven.counting, proven.dispatched, proven.tail) == ("one-by-one", 8, 4)
+    assert theorem_g.theorem_g(in_two_grids(MEET)).upper == 12
+
+
+def test_blocks_of_several_grids_weigh_what_they_take() -> None:
+    small, large = Grid(((Program.chain("C"), 1),), 100, (1, 0)), Grid(((Program.chain("CC"), 1),), 10, (2, 1))
+    both = GpuInstance((small, large), Machine.of({"C": 9}), 2, (4, 2))
+    shares = theorem_g._shares(both)
+    assert shares == [Fraction(1, 3), Fraction(2, 3)]  # D = (3, 2), and max(2/3, 1/2)
+    assert theorem_g._most_together(both, shares, both.room) == Fraction(4, 3)  # 4 small ones
+    proven = theorem_g.theorem_g(
+        both
+    )  # A = 1/3 (1 - 1/9) + 4/3 * 1/9, and 2/3 (2 - 2/9) + 4/3 * 2/9; one small one less
+    assert Fraction(proven.block, proven.scale) == (99 * Fraction(12, 27) + 10 * Fraction(40, 27)) / 2
+    assert (proven.counting, proven.charged, proven.dispatched) == ("all", 1, 29)
+    assert proven.tail == 2  # and 2/9 of two small ones beside the large one
+
+
+@pytest.mark.parametrize(("resident", "sms"), [(1, 1), (3, 1), (1, 4), (3, 4)])
+def test_the_least_is_attained_where_ports_or_slots_are_never_idle(resident: int, sms: int) -> None:
+    busy = gpu("C", 1, 5, sms=sms, resident=resident)
+    assert gpu_best_case.least_possible(busy) == brute_force_gpu(busy).lower
+    slow = gpu("CC", 1, 5, SLOW, sms=sms, resident=min(resident, 2))
+    assert gpu_best_case.least_possible(slow) == brute_force_gpu(slow).lower
