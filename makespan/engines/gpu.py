@@ -1,21 +1,26 @@
-"""`solve_gpu`: the worst case on a whole GPU, from what is proven of its SMs."""
+"""`solve_gpu`: the worst case on a whole GPU, from what is proven of its SMs or, of several waves, from theorem G."""
 
 from collections.abc import Sequence
 from typing import TypeVar
 
 from makespan.bounds.gpu_best_case import least_possible
+from makespan.bounds.theorem_g import theorem_g
 from makespan.engines.limits import Limits
 from makespan.engines.phased import solve
-from makespan.errors import BrokenPromiseError, InputError, UnsupportedError
+from makespan.errors import BrokenPromiseError, InputError
 from makespan.gpu import Begin, Course, GpuInstance, GpuResult, GpuSchedule, History, Stretch
 from makespan.machine.values import shown
 from makespan.result import Bounds, Result, Status
 from makespan.schedule import Schedule
+from makespan.simulate import gpu_run
 from makespan.simulate.gpu_replay import replay
 
 _Row = TypeVar("_Row")
 
-ONE_WAVE = "one-wave"
+ONE_WAVE, THEOREM_G = "one-wave", "theorem-g"
+
+SHARE_OF_RUNS = 0.1
+"""Of the time, what policies may take to show how long several waves may last: their bound is proven by then."""
 
 
 def solve_gpu(gpu: GpuInstance, *, best_case: bool = False, limits: Limits | None = None) -> GpuResult:
@@ -23,7 +28,7 @@ def solve_gpu(gpu: GpuInstance, *, best_case: bool = False, limits: Limits | Non
 
     Args:
         best_case: also an interval for the shortest schedule.
-        limits: time, memory, progress; by default 60 seconds.
+        limits: time, memory, progress; by default 60 seconds. Of more than one wave a tenth or two are used.
 
     >>> from makespan import Machine, Program
     >>> block = ((Program.chain("CLLCLL"), 2),)
@@ -38,13 +43,37 @@ def solve_gpu(gpu: GpuInstance, *, best_case: bool = False, limits: Limits | Non
     if not isinstance(gpu, GpuInstance):
         raise InputError(f"solve_gpu takes a GpuInstance, see makespan.gpu, not {shown(gpu)}")
     budget = limits or Limits()
-    if not gpu.is_one_wave or gpu.dispatch:
-        # blocks that begin some cycles after they got their room do not start together, and are no instance of an SM
-        raise UnsupportedError(f"{gpu.blocks} blocks, of which {gpu.slots} fit at once: only one wave without delays")
-    found = _one_wave(gpu, best_case=best_case, budget=budget)
+    # blocks that begin some cycles after they got their room do not start together, and are no instance of an SM
+    found = (_one_wave if gpu.is_one_wave and not gpu.dispatch else _waves)(gpu, best_case=best_case, budget=budget)
     if (length := replay(gpu, found.witness)) != found.bounds.lower:
         raise BrokenPromiseError(f"the witness takes {length} cycles when it is replayed, not {found.bounds.lower}")
     return found
+
+
+def _waves(gpu: GpuInstance, *, best_case: bool, budget: Limits) -> GpuResult:
+    """By theorem G, and by schedules of policies."""
+    last = theorem_g(gpu)
+    budget.progress(f"theorem G: at most {last.upper} cycles")
+    running = budget.part(SHARE_OF_RUNS)
+    longest = gpu_run.longest(gpu, lambda: running.expired)
+    shortest = None
+    if best_case:
+        running = budget.part(SHARE_OF_RUNS)
+        quickest = min(replay(gpu, gpu_run.shortest(gpu, lambda: running.expired).schedule), longest.schedule.makespan)
+        shortest = Bounds(least_possible(gpu), quickest)
+    return GpuResult(
+        instance=gpu,
+        bounds=Bounds(longest.schedule.makespan, last.upper),
+        witness=longest.schedule,
+        upper_evidence=THEOREM_G,
+        last_dispatch=last,
+        sms=(),
+        best_case=shortest,
+        seconds=budget.elapsed,
+        assumptions=gpu.assumptions,
+        interrupted=budget.interrupted,
+        policy=longest.policy,
+    )
 
 
 def _one_wave(gpu: GpuInstance, *, best_case: bool, budget: Limits) -> GpuResult:

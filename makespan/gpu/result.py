@@ -55,6 +55,7 @@ class GpuResult:
         seconds: wall-clock time.
         assumptions: what must hold for the number to be a worst case of the source.
         interrupted: whether the user stopped the solve; the interval is proven all the same.
+        policy: in words, which dispatcher and policy the witness is of; empty in one wave.
     """
 
     instance: GpuInstance
@@ -67,6 +68,7 @@ class GpuResult:
     seconds: float
     assumptions: tuple[str, ...]
     interrupted: bool = False
+    policy: str = ""
 
     def __post_init__(self) -> None:
         if self.witness.makespan != self.bounds.lower:

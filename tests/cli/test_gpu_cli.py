@@ -27,7 +27,18 @@ def test_one_wave_has_the_number_of_one_sm(solve: Runner) -> None:
     assert "the worst case is 18 cycles" in alone.out
 
 
-@pytest.mark.parametrize("grid", ["7", "2x4"])
+def test_several_waves_are_told_wave_by_wave(solve: Runner) -> None:
+    told = solve(*ONE_WAVE, "--grid", 1_000_000, "--clock", "1GHz", "--best-case")
+    said = " ".join(told.out.split())
+    assert told.code == 3
+    assert "1000000 blocks on 4 SMs is at least" in told.out.splitlines()[0]
+    assert "4 SMs with 2 blocks each hold 8 at a time: 1000000 blocks are 125000.0 waves" in said
+    assert "the last one gets its room in cycle" in said
+    assert "in time: " in said
+    assert "the clock of the SMs is 1 GHz (--clock) at least" in said
+
+
+@pytest.mark.parametrize("grid", ["7", "10x10"])
 def test_json_is_as_published(solve: Runner, grid: str) -> None:
     told = json.loads(
         solve(*ONE_WAVE, "--grid", grid, "--format", "json", "--best-case", "--deadline", "1us", "--clock", "1GHz").out
@@ -36,8 +47,11 @@ def test_json_is_as_published(solve: Runner, grid: str) -> None:
     assert (told["sms"], told["grids"][0]["resident"]) == (4, 2)
     assert told["lower"] <= told["upper"]
     assert told["best_case"][0] <= told["lower"]
-    assert [each["blocks"] for each in told["sm_results"]] == ([2, 1] if grid == "7" else [2])
-    assert told["last_dispatch"] is None
+    if grid == "7":
+        assert [each["blocks"] for each in told["sm_results"]] == [2, 1]
+        assert told["last_dispatch"] is None
+    else:
+        assert told["last_dispatch"]["dispatched"] + told["last_dispatch"]["tail"] == told["upper"]
     assert told["deadline"]["outcome"] == "met"
 
 
@@ -47,7 +61,7 @@ def test_a_deadline_is_a_gate(solve: Runner) -> None:
 
 
 def test_a_gpu_says_its_sms_machine_and_clock(solve: Runner) -> None:
-    told = json.loads(solve(*CUBIN, "--gpu", "rtx-3070", "--grid", 46, "--format", "json", "--time-limit", "1").out)
+    told = json.loads(solve(*CUBIN, "--gpu", "rtx-3070", "--grid", 46, "--format", "json", "--time-limit", "0.1").out)
     jsonschema.validate(told, SCHEMA)
     assert (told["gpu"], told["sms"], told["machine"]["name"]) == ("rtx-3070", 46, "ampere-ga10x")
     assert told["time"]["clock_hz"].isdigit()

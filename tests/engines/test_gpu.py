@@ -3,12 +3,13 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 
-from makespan import Bounds, InputError, Machine, Program, solve
+from makespan import Bounds, InputError, Latency, Limits, Machine, Program, UnitClass, solve
 from makespan.engines.gpu import solve_gpu
 from makespan.gpu import GpuInstance
 from makespan.result import Status
+from makespan.simulate.gpu_replay import replay
 from tests.oracle import brute_force_gpu
 from tests.strategies import gpus
 
@@ -16,6 +17,17 @@ MACHINE = Machine.of({"C": 1, "L": 1})
 BLOCK = ((Program.chain("CLLCLL"), 2),)
 
 
+@settings(max_examples=10)
+@given(gpus(most_blocks=4))
+def test_the_interval_holds_the_truth(gpu: GpuInstance) -> None:
+    truth, found = brute_force_gpu(gpu), solve_gpu(gpu, best_case=True)
+    assert found.bounds.lower <= truth.upper <= found.bounds.upper
+    assert found.best_case is not None
+    assert found.best_case.lower <= truth.lower <= found.best_case.upper
+    assert replay(gpu, found.witness) == found.bounds.lower
+
+
+@settings(max_examples=40)
 @given(gpus(most_blocks=3))
 def test_one_wave_is_exact_where_its_sms_are(gpu: GpuInstance) -> None:
     gpu = replace(gpu, grids=(replace(gpu.grid, blocks=min(gpu.blocks, gpu.slots)),), dispatch=0)
@@ -25,6 +37,14 @@ def test_one_wave_is_exact_where_its_sms_are(gpu: GpuInstance) -> None:
     assert [one.instance for one in found.sms] == [gpu.sm(blocks) for blocks in range(most, fewest - 1, -1)]
     if all(one.bounds.status is Status.EXACT for one in found.sms):
         assert found.bounds == Bounds(truth.upper, truth.upper)
+
+
+def test_blocks_that_begin_late_are_no_instance_of_an_sm() -> None:
+    """Together two blocks take 4 cycles; with one a cycle late they take 6 (docs/theory.md, 15)."""
+    machine = Machine("two ports", (UnitClass("C", 2, interval=2, latency=Latency(1, 2)),))
+    late = GpuInstance.of(((Program.chain("CC"), 1),), 2, machine, sms=1, resident=2, dispatch=1)
+    assert solve(late.sm(2)).bounds.upper + late.dispatch < brute_force_gpu(late).upper
+    assert solve_gpu(late).bounds.upper >= brute_force_gpu(late).upper
 
 
 def test_a_launch_that_fits_has_the_number_of_one_sm() -> None:
@@ -38,6 +58,14 @@ def test_all_numbers_of_blocks_count_where_blocks_are_few() -> None:
     found = solve_gpu(GpuInstance.of(BLOCK, 7, MACHINE, sms=4, resident=3))
     assert [one.instance.warps for one in found.sms] == [6, 4, 2]
     assert {history.blocks: history.sms for history in found.witness.histories} == {3: 1, 2: 1, 1: 2}
+
+
+def test_a_million_blocks_keep_their_proof_when_time_is_short() -> None:
+    gpu = GpuInstance.of(BLOCK, 1_000_000, MACHINE, sms=46, resident=4)
+    found = solve_gpu(gpu, limits=Limits(0))
+    assert found.last_dispatch is not None
+    assert found.bounds.upper == found.last_dispatch.upper
+    assert sum(history.sms * history.blocks for history in found.witness.histories) == 1_000_000
 
 
 def test_what_is_no_gpu_is_refused() -> None:

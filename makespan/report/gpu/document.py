@@ -33,6 +33,7 @@ def document(result: GpuResult, *, name: str | None = None, clock: Clock | None 
         "grids": [_grid(gpu, grid) for grid in gpu.grids],
         "machine": {"name": gpu.machine.name, **of_machine(gpu.machine)},
         "evidence": {"lower": "witness", "upper": result.upper_evidence},
+        "policy": result.policy or None,
         "last_dispatch": None if last is None else _last(last),
         "sm_results": [
             {

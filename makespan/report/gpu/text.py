@@ -52,7 +52,8 @@ def report(
 
 def _rows(result: GpuResult) -> Iterator[tuple[str, str, str]]:
     """What bounds the worst case: its name, the cycles, and why."""
-    yield "at least", str(result.bounds.lower), "a schedule of the whole GPU that takes so long, replayed"
+    by = f": {result.policy}" if result.policy else ""
+    yield "at least", str(result.bounds.lower), f"a replayed schedule of the whole GPU{by}"
     yield "at most", str(result.bounds.upper), f"proven by {_evidence(result)}"
     if result.best_case is not None:
         yield "best case", interval(result.best_case), "the shortest schedule of the whole GPU"
