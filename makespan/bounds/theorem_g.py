@@ -10,6 +10,7 @@ What an instruction counts is that of theorem 1S (prices of ports), or of theore
 weighs in a chain what it takes of an SM. Proof: docs/theory.md, 15.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -211,14 +212,49 @@ def _gates(sm: Instance, ports: Ports) -> list[Gate]:
 
 def _crowding(gpu: GpuInstance, rates: _Rates) -> int:
     """What warps of the same partition count more: those there when a chain's block comes, and those that come."""
-    block, parts = rates.block.instance, gpu.machine.partitions
+    block, resident = rates.block.instance, gpu.resident
     more = {kind: charge - rates.outside[kind] for kind, charge in rates.charges.items()}
     heaviest = [(path.heaviest(0, more), group.warps) for group, path in zip(block.groups, rates.paths, strict=True)]
-    most = -(-gpu.resident * block.warps // parts)
-    is_consecutive = gpu.machine.assignment is Assignment.MODULO and len(block.groups) == 1
-    coming = -(-block.warps // parts) if is_consecutive else min(block.warps, most)
-    there = _largest([(own, gpu.resident * warps) for own, warps in heaviest], most - 1)
-    return there + (gpu.resident - 1) * _largest(heaviest, coming)
+    if gpu.machine.assignment is Assignment.MODULO:
+        return _crowding_as_numbered(gpu, heaviest)
+    most = -(-resident * block.warps // gpu.machine.partitions)
+    there = _largest([(own, resident * warps) for own, warps in heaviest], most - 1)
+    coming = (resident - 1) * _largest(heaviest, min(block.warps, most))
+    return there + min(coming, _meetings(gpu, most) * max(own for own, _ in heaviest))
+
+
+def _meetings(gpu: GpuInstance, most: int) -> int:
+    """How many chains of other slots the warps of a block can meet, all together, if a partition has so many at most.
+
+    In the partition with most of these chains, m of them, are `most - m` of its warps at most; each other one meets
+    no more than m, nor than all the others.
+    """
+    warps, others = gpu.grid.warps, gpu.resident - 1
+
+    def met(chains: int) -> int:
+        here = min(warps, most - chains)
+        return here * chains + (warps - here) * min(chains, others - chains)
+
+    return max((met(chains) for chains in range(1, min(others, most) + 1)), default=0)
+
+
+def _crowding_as_numbered(gpu: GpuInstance, heaviest: Sequence[tuple[int, int]]) -> int:
+    """The same where the numbers of warps say to which partition they belong."""
+    parts, slots = range(gpu.machine.partitions), range(gpu.resident)
+    values = [own for own, warps in heaviest for _ in range(gpu.resident * warps)]
+    crews: list[dict[int, list[int]]] = [{} for _ in slots]
+    for number, ((slot, _), value) in enumerate(zip(gpu.slots_of_warps(gpu.resident), values, strict=True)):
+        crews[slot].setdefault(number % len(parts), []).append(value)
+    together = [[value for crew in crews for value in crew.get(part, ())] for part in parts]
+    there = max(sum(values) - min(values) for values in together if values)
+    loads = Counter(tuple(sum(crew.get(part, (-1,))) for part in parts) for crew in crews)
+
+    def met(coming: tuple[int, ...], other: tuple[int, ...]) -> int:
+        return max(max(0, here) for here, chain in zip(coming, other, strict=True) if chain >= 0)
+
+    return there + max(
+        sum((count - (one == other)) * met(one, other) for other, count in loads.items()) for one in loads
+    )
 
 
 def _largest(values: Sequence[tuple[int, int]], count: int) -> int:

@@ -16,11 +16,13 @@ class LastDispatch(NamedTuple):
 
     Args:
         counting: which of the ways to count waits was the best, see `bounds.theorem_g`.
-        block: what a block costs before the last one is dispatched, in units of `1 / scale` cycles of the whole GPU.
-        charged: how many blocks are charged so.
+        block: what a block costs before the last one is dispatched, in units of `1 / scale` cycles of the whole GPU; of
+            several grids, all blocks together.
+        charged: how many blocks are charged so; of several grids 1; 0 if there is room for all from the beginning.
         scale: so that `dispatched = floor(block * charged / scale)`, but for what is `spared`.
-        spared: what of that need not be counted, in the same units.
-        dispatched: the cycle in which the last block gets its room, at most.
+        spared: what of that need not be counted, in the same units, as the tail counts it.
+        dispatched: the cycle in which the last block gets its room, at most; but where something is `spared`, only
+            the sum with the tail is a bound, and is rounded as one.
         tail: the cycles from then on, at most.
         weights: of theorem E, where it counts the waits.
     """

@@ -117,6 +117,31 @@ def test_pairs_count_half_where_every_letter_has_a_neighbour() -> None:
     assert proven.weights
 
 
+@pytest.mark.parametrize(("resident", "warps", "partitions"), [(2, 2, 2), (3, 2, 2), (2, 4, 2), (4, 2, 2), (3, 3, 3)])
+def test_a_block_meets_as_many_chains_of_its_partition_as_is_counted(
+    resident: int, warps: int, partitions: int
+) -> None:
+    any_way = Machine("any", (UnitClass("C", 1),), partitions=partitions)
+    modulo = replace(any_way, assignment=Assignment.MODULO)
+    free, fixed = (gpu("C", warps, 99, machine, resident=resident) for machine in (any_way, modulo))
+    most = -(-resident * warps // partitions)
+    met = [meetings(free, parts) for parts in free.sm(resident).assignments()]
+    assert max(met) <= theorem_g._meetings(free, most)
+    (parts,) = fixed.sm(resident).assignments()
+    crowding = theorem_g._crowding_as_numbered(fixed, [(1, warps)])
+    assert crowding == max(parts.count(part) for part in parts) - 1 + meetings(fixed, parts)
+
+
+def meetings(gpu: GpuInstance, parts: tuple[int, ...]) -> int:
+    """How many chains of other slots the warps of a block meet at most, each chain in any partition of its slot."""
+    slots = [slot for slot, _ in gpu.slots_of_warps(gpu.resident)]
+    found = [[part for own, part in zip(slots, parts, strict=True) if own == slot] for slot in range(gpu.resident)]
+    return max(
+        sum(max(map(coming.count, there)) for other, there in enumerate(found) if other != slot)
+        for slot, coming in enumerate(found)
+    )
+
+
 def test_another_block_costs_the_same_however_many_there_are() -> None:
     few, many = (proofs(gpu("CLC", 2, 40 * count + 1, sms=4, resident=10)) for count in (1, 10**17))
     for one, other in zip(few, many, strict=True):
