@@ -2,18 +2,20 @@
 
 import io
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from textwrap import wrap
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from xml.sax.saxutils import escape
 
 from makespan.errors import InputError
 from makespan.report.files import check_writable, write_whole
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
+    from matplotlib.patches import Patch
 
 PROVEN, RUN, FASTEST, PESSIMISTIC, INK, GREY, LINES, SPAN = (
     "#0072B2", "#D55E00", "#009E73", "#5A5A5A", "#1A1A1A", "#5A5A5A", "#C8C8C8", "#EAF2F8",
@@ -21,6 +23,13 @@ PROVEN, RUN, FASTEST, PESSIMISTIC, INK, GREY, LINES, SPAN = (
 """Source of the first three: Okabe and Ito, Color Universal Design, 2008; what has them differs in shape, too."""
 
 DPI = 150
+POINT = DPI / 72
+MARGIN, LINE, _TITLE_LINE = 36, 32, 42
+"""Of pages that are filled pixel by pixel, and the heights of lines of text on them."""
+
+CAPTION_INK = "#505050"
+_BOLD: dict[str, Any] = {"size": 13, "weight": "bold"}
+_PLAIN: dict[str, Any] = {"size": 9, "color": CAPTION_INK}
 _STYLE: dict[str, Any] = {"font.size": 9, "pdf.fonttype": 42, "svg.fonttype": "none", "svg.hashsalt": "makespan"}
 _METADATA: dict[str, dict[str, Any]] = {
     ".png": {"Software": "makespan"},
@@ -97,3 +106,69 @@ def formula(text: str) -> str:
 def cut(line: str, letters: int = 120) -> str:
     """A line that fits, with dots for what does not."""
     return line if len(line) <= letters else f"{line[: letters - 4]} ..."
+
+
+class Page:
+    """A figure that is filled in pixels from its upper left corner."""
+
+    def __init__(self, width: int, height: int) -> None:
+        from matplotlib.figure import Figure
+
+        self.width, self.height = width, height
+        self.figure = Figure(figsize=(width / DPI, height / DPI), facecolor="white")
+
+    def write(self, x: float, y: float, text: str, **how: Any) -> None:
+        """Text whose upper left corner, unless `how` says otherwise, is there; dollars in it are dollars."""
+        self.figure.text(x / self.width, 1 - y / self.height, text, parse_math=False, **{"va": "top", **how})
+
+    def head(self, lines: Iterable["HeadLine"]) -> int:
+        """Write the lines on top; where they end."""
+        y = MARGIN
+        for line in lines:
+            self.write(MARGIN, y, line.text, **line.look)
+            y += line.height
+        return y
+
+    def axes(self, x: int, y: int, width: int, height: int) -> "Axes":
+        """Axes with this upper left corner."""
+        bottom = 1 - (y + height) / self.height
+        return self.figure.add_axes((x / self.width, bottom, width / self.width, height / self.height))
+
+    def legend(self, y: int, keys: "Sequence[Patch]", columns: int) -> None:
+        """What the looks mean, below `y`."""
+        self.figure.legend(
+            handles=keys, ncols=columns, loc="upper left", bbox_to_anchor=(MARGIN / self.width, 1 - y / self.height),
+            frameon=False, borderpad=0, borderaxespad=0, handlelength=1.6, columnspacing=1.6, labelspacing=0.4,
+        )  # fmt: skip
+
+
+class HeadLine(NamedTuple):
+    """A line of the title or below it, in pixels."""
+
+    text: str
+    height: int
+    look: dict[str, Any]
+
+
+def head_lines(title: str, subtitle: str, width: int) -> list[HeadLine]:
+    """A title and what stands below it, each in at most three lines that fit into `width`."""
+    lines = [HeadLine(line, _TITLE_LINE, _BOLD) for line in fitting_lines(title, width, **_BOLD)]
+    return lines + [HeadLine(line, LINE, _PLAIN) for line in fitting_lines(subtitle, width, **_PLAIN)]
+
+
+def fitting_lines(text: str, width: int, *, size: int, **look: Any) -> list[str]:
+    """`text` in at most three lines that fit into `width`."""
+    for letters in range(width // 8, 8, -4):
+        lines = title_lines(text, letters)
+        if all(across(line, size=size, **look) <= width for line in lines):
+            break
+    return lines
+
+
+def across(line: str, *, size: int, weight: str = "normal", **_: Any) -> float:
+    """How wide a line is, in pixels."""
+    from matplotlib.font_manager import FontProperties
+    from matplotlib.textpath import text_to_path
+
+    font = FontProperties(size=size, weight=weight)
+    return POINT * float(text_to_path.get_text_width_height_descent(line, font, ismath=False)[0])

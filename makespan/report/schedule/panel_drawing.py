@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from makespan.report.pictures import DPI
+from makespan.report.pictures import POINT
 from makespan.report.schedule.activity import Why
 from makespan.report.schedule.looks import IDLE, Look
 from makespan.report.schedule.panels import Panel, Scale, Span, round_numbers
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import NDArray
 
-POINT = DPI / 72
 _NARROWEST_BAR, _LOWEST_BAR = 8, 10
 _VECTORS = 5000  # shapes of one kind; more are embedded as an image
 _SMALLESTPOINTS = 5.0

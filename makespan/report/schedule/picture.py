@@ -7,15 +7,15 @@ neither time nor size grows much with the number of instructions. Lengths are pi
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from makespan.instance import Instance
 from makespan.machine import Machine
 from makespan.report.files import write_whole
-from makespan.report.pictures import DPI, check_picture_path, rendered, title_lines
+from makespan.report.pictures import CAPTION_INK, LINE, MARGIN, Page, check_picture_path, head_lines, rendered
 from makespan.report.schedule.activity import Gap, Wait, Why, bars, full, gaps, waits
 from makespan.report.schedule.looks import legend
-from makespan.report.schedule.panel_drawing import POINT, ROW_NAME, draw_panel, label_points
+from makespan.report.schedule.panel_drawing import ROW_NAME, draw_panel, label_points
 from makespan.report.schedule.panels import Panel, Scale, Window, busiest, shows, units_panel, warps_panel
 from makespan.schedule import Schedule
 
@@ -24,16 +24,13 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.patches import Patch
 
-_MARGIN, _NARROWEST, _WIDEST, _WIDEST_CYCLE = 36, 1100, 2000, 90
+_NARROWEST, _WIDEST, _WIDEST_CYCLE = 1100, 2000, 90
 _MOST_LANES, _LANES_HEIGHT, _MOST_ROWS, _ROWS_HEIGHT, _TALLEST_ROW = 24, 480, 256, 900, 48
 _OVERVIEW_ROWS, _OVERVIEW_HEIGHT = 64, 384
 _EXCERPT_ROWS, _EXCERPT_HEIGHT, _EXCERPT_CYCLE, _APART = 120, 480, 8, 40
 _EXCERPTS = ("the beginning", "where warps wait most", "the end")
-_TITLE_LINE, _LINE, _CAPTION, _AXIS, _KEY = 42, 32, 52, 90, 205
+_CAPTION, _AXIS, _KEY = 52, 90, 205
 _STYLE = {"hatch.linewidth": 0.8}
-_BOLD: dict[str, Any] = {"size": 13, "weight": "bold"}
-_GREY = "#505050"
-_PLAIN: dict[str, Any] = {"size": 9, "color": _GREY}
 
 
 class View(NamedTuple):
@@ -150,46 +147,19 @@ def _idle(machine: Machine, gaps: Iterable[Gap], window: Window, unused: Collect
     return name if any(shown) else None
 
 
-class _Page:
-    """A figure that is filled in pixels from its upper left corner."""
-
-    def __init__(self, width: int, height: int) -> None:
-        from matplotlib.figure import Figure
-
-        self.width, self.height = width, height
-        self.figure = Figure(figsize=(width / DPI, height / DPI), facecolor="white")
-
-    def write(self, x: int, y: int, text: str, **how: Any) -> None:
-        self.figure.text(x / self.width, 1 - y / self.height, text, parse_math=False, va="top", **how)
-
-    def axes(self, x: int, y: int, width: int, height: int) -> "Axes":
-        bottom = 1 - (y + height) / self.height
-        return self.figure.add_axes((x / self.width, bottom, width / self.width, height / self.height))
-
-    def legend(self, y: int, keys: "Sequence[Patch]", columns: int) -> None:
-        self.figure.legend(
-            handles=keys, ncols=columns, loc="upper left", bbox_to_anchor=(_MARGIN / self.width, 1 - y / self.height),
-            frameon=False, borderpad=0, borderaxespad=0, handlelength=1.6, columnspacing=1.6, labelspacing=0.4,
-        )  # fmt: skip
-
-
 def _figure(chart: _Chart) -> "Figure":
     """Title, legend, lanes and rows from top to bottom, and excerpts of the rows beside one another."""
     names = [name for part in (*chart.parts, *chart.excerpts) for name in part.panel.names]
-    left = 2 * _MARGIN + 12 * max(map(len, names))
-    width = max(left + chart.scale.width + 2 * _MARGIN, _NARROWEST)
-    inside = width - 2 * _MARGIN
+    left = 2 * MARGIN + 12 * max(map(len, names))
+    width = max(left + chart.scale.width + 2 * MARGIN, _NARROWEST)
+    inside = width - 2 * MARGIN
     key = max(_KEY, 12 * max(len(str(patch.get_label())) for patch in chart.keys) - 23)
     key_rows = -(-len(chart.keys) // (inside // key))
-    lines = [(line, _TITLE_LINE, _BOLD) for line in _lines(chart.title, inside, **_BOLD)]
-    lines += [(line, _LINE, _PLAIN) for line in _lines(chart.subtitle, inside, **_PLAIN)]
-    header = _MARGIN + sum(down for _, down, _ in lines) + _LINE * key_rows
+    lines = head_lines(chart.title, chart.subtitle, inside)
+    header = MARGIN + sum(line.height for line in lines) + LINE * key_rows
     below = [_height(chart.excerpts[0]) + _AXIS] if chart.excerpts else []
-    page = _Page(width, header + sum(map(_height, chart.parts)) + _AXIS + sum(below))
-    y = _MARGIN
-    for line, down, look in lines:
-        page.write(_MARGIN, y, line, **look)
-        y += down
+    page = Page(width, header + sum(map(_height, chart.parts)) + _AXIS + sum(below))
+    y = page.head(lines)
     page.legend(y + 6, chart.keys, columns=-(-len(chart.keys) // key_rows))
     y = header
     for part in chart.parts:
@@ -212,9 +182,9 @@ def _height(part: _Part) -> int:
     return _CAPTION + part.pixels * len(part.panel.names)
 
 
-def _draw_part(page: _Page, part: _Part, x: int, y: int) -> "Axes":
+def _draw_part(page: Page, part: _Part, x: int, y: int) -> "Axes":
     """The axes of a part below its caption."""
-    page.write(x, y + 20, part.caption, color=_GREY)
+    page.write(x, y + 20, part.caption, color=CAPTION_INK)
     axes = page.axes(x, y + _CAPTION, part.scale.width, part.pixels * len(part.panel.names))
     draw_panel(axes, part.panel, part.scale, part.pixels)
     return axes
@@ -229,23 +199,6 @@ def _point_at(axes: "Axes", excerpt: _Part, scale: Scale) -> None:
     axes.axvline(at, color="black", linewidth=0.8, linestyle=":", zorder=3)
     box = {"facecolor": "white", "edgecolor": "black", "linewidth": 0.6, "boxstyle": "circle,pad=0.15"}
     axes.text(at, 0, excerpt.mark or "", size=8, ha="center", va="center", bbox=box, zorder=4)
-
-
-def _lines(text: str, width: int, *, size: int, weight: str = "normal", **_: Any) -> list[str]:
-    """`text` in at most three lines that fit into `width`."""
-    from matplotlib.font_manager import FontProperties
-    from matplotlib.textpath import text_to_path
-
-    font = FontProperties(size=size, weight=weight)
-
-    def across(line: str) -> float:
-        return POINT * text_to_path.get_text_width_height_descent(line, font, ismath=False)[0]
-
-    for letters in range(width // 8, 8, -4):
-        lines = title_lines(text, letters)
-        if all(across(line) <= width for line in lines):
-            break
-    return lines
 
 
 def _caption(panel: Panel, machine: Machine, scale: Scale, pixels: int, unused: Sequence[str]) -> str:

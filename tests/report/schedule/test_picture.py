@@ -27,6 +27,7 @@ from makespan.engines.limits import Limits
 from makespan.errors import InputError
 from makespan.instance import Instance
 from makespan.machine import Latency, Machine, UnitClass
+from makespan.report.pictures import fitting_lines
 from makespan.report.schedule import panel_drawing, picture
 from makespan.report.schedule.activity import Why, bars, parts, waits
 from makespan.report.schedule.explanation import explain
@@ -132,7 +133,7 @@ def test_a_long_title_is_wrapped_and_cut(tmp_path: Path) -> None:
 def test_any_title_fits(title: str, subtitle: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        lines = picture._lines(title + subtitle, 1000, size=13)
+        lines = fitting_lines(title + subtitle, 1000, size=13)
         sizes = [text_to_path.get_text_width_height_descent(s, FontProperties(size=13), ismath=False) for s in lines]
     assert len(lines) <= 3
     assert all(width * 150 / 72 <= 1000 for width, _, _ in sizes)
