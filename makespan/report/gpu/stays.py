@@ -1,0 +1,147 @@
+"""From when to when blocks are on an SM, in any part of its history: what comes between is counted, not unfolded."""
+
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import NamedTuple
+
+from makespan.errors import UnsupportedError
+from makespan.gpu import Begin, Course, GpuInstance, GpuSchedule, History
+from makespan.machine import Machine
+from makespan.program import BARRIER, Program
+from makespan.report.schedule.panels import Window
+from makespan.simulate.floor import latencies
+
+
+class Stay(NamedTuple):
+    """A block in a slot of an SM: it gets its room in cycle `room`, its warps begin in `begin`, and `end` is after it.
+
+    Args:
+        wave: how many blocks have been in this slot before.
+    """
+
+    slot: int
+    wave: int
+    room: int
+    begin: int
+    end: int
+
+
+class _Series(NamedTuple):
+    """Blocks that get their room in cycles that are equally far apart."""
+
+    first: int
+    step: int
+    blocks: int
+    begin: Begin
+
+    def before(self, cycle: int) -> int:
+        """How many of them have got their room before a cycle."""
+        return min(self.blocks, max(0, -((self.first - cycle) // self.step)))
+
+    @property
+    def last(self) -> int:
+        """The cycle of the last one."""
+        return self.first + (self.blocks - 1) * self.step
+
+
+def stays(gpu: GpuInstance, schedule: GpuSchedule, history: History, window: Window) -> Iterator[Stay]:
+    """The blocks that are on an SM of this history in a window, by slot and time; they are not cut at its ends.
+
+    Of one grid: as long as blocks are left a slot is never empty, so a block ends when the next one gets its slot. Time
+    and memory grow with what lies in the window, and not with the history.
+
+    Args:
+        schedule: one that `simulate.gpu_replay` accepts.
+
+    Raises:
+        UnsupportedError: several grids.
+    """
+    ends = last_ends(gpu, schedule, history)
+    for slot, series in sorted(_by_slot(history).items()):
+        near = sorted(
+            (each.first + number * each.step, each.begin.delay)
+            for each in series
+            for number in range(max(0, each.before(window.first) - 1), min(each.blocks, each.before(window.end) + 1))
+        )
+        near = near[max(0, bisect_right(near, window.first, key=lambda begun: begun[0]) - 1) :]
+        wave = sum(each.before(near[0][0]) for each in series)
+        for number, ((room, delay), (end, _)) in enumerate(pairwise([*near, (ends[slot], 0)])):
+            if window.first < end and room < window.end:
+                yield Stay(slot, wave + number, room, room + delay, end)
+
+
+def last_dispatch(history: History) -> int:
+    """The cycle in which the last block of an SM gets its room."""
+    return max(each.last for series in _by_slot(history).values() for each in series)
+
+
+def waves(history: History) -> int:
+    """The most blocks that have one slot, one after another."""
+    return max(sum(each.blocks for each in series) for series in _by_slot(history).values())
+
+
+def last_ends(gpu: GpuInstance, schedule: GpuSchedule, history: History) -> dict[int, int]:
+    """For every slot the cycle in which its last block has ended; read from the end, for as long as one is there.
+
+    A block has ended once every instruction is done that it has issued: barriers let on whoever waits longest.
+
+    Raises:
+        UnsupportedError: several grids.
+    """
+    if len(gpu.grids) > 1:
+        raise UnsupportedError(f"the picture of a whole GPU knows one grid, not {len(gpu.grids)}; draw each alone")
+    last = {slot: max((each.last, each.begin) for each in series) for slot, series in sorted(_by_slot(history).items())}
+    ends = {slot: room + begin.delay for slot, (room, begin) in last.items()}
+    takes = {course: _takes(gpu, schedule.courses[course]) for course in {begin.course for _, begin in last.values()}}
+    longest = max((cycles for rows in takes.values() for row in rows for cycles in row), default=0)
+    left = {slot: [reversed(row) for row in takes[begin.course]] for slot, (_, begin) in last.items()}
+    for cycle, issued in _backwards(history):
+        if cycle + longest <= min(ends.values()):
+            break
+        for slot, warp in issued:
+            if cycle >= last[slot][0]:
+                ends[slot] = max(ends[slot], cycle + next(left[slot][warp]))
+    return ends
+
+
+def _by_slot(history: History) -> dict[int, list[_Series]]:
+    found, first = defaultdict[int, list[_Series]](list), 0
+    for stretch in history.stretches:
+        for begin in stretch.begins:
+            found[begin.slot].append(_Series(first + begin.cycle, len(stretch.cycles), stretch.repeat, begin))
+        first += stretch.repeat * len(stretch.cycles)
+    return found
+
+
+def _backwards(history: History) -> Iterator[tuple[int, tuple[tuple[int, int], ...]]]:
+    """Every cycle with who issues in it, the last one first."""
+    cycle = history.cycles
+    for stretch in reversed(history.stretches):
+        for _ in range(stretch.repeat):
+            for issued in reversed(stretch.cycles):
+                cycle -= 1
+                yield cycle, issued
+
+
+def _takes(gpu: GpuInstance, course: Course) -> list[list[int]]:
+    """For every warp of a block and all that it executes, in order: how many cycles later the block may end."""
+    programs = [program for program, warps in gpu.grid.block for _ in range(warps)]
+    given = course.latencies or ((),) * len(programs)
+    return [
+        list(_of_warp(gpu.machine, program, path, chosen))
+        for program, path, chosen in zip(programs, course.paths, given, strict=True)
+    ]
+
+
+def _of_warp(machine: Machine, program: Program, path: tuple[int, ...], chosen: tuple[int, ...]) -> Iterator[int]:
+    """By the latency, of a warp that runs ahead only if somebody could wait for the result."""
+    places = [place for place in path if program.places[place].unit != BARRIER]
+    fixed = (most for _, most in latencies(machine, program, places))
+    for place, latency in zip(places, chosen or fixed, strict=True):
+        if not program.timings:
+            yield latency
+        else:
+            timing = program.timings[place]
+            yield max(timing.stall, latency if timing.sets else 0)

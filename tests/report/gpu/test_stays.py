@@ -1,0 +1,102 @@
+"""From when to when blocks are on an SM."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from makespan import PAPER, Program
+from makespan.errors import UnsupportedError
+from makespan.gpu import Begin, Course, GpuInstance, GpuSchedule, Grid, History, Stretch
+from makespan.report.gpu.stays import Stay, last_dispatch, last_ends, stays, waves
+from makespan.report.schedule.panels import Window
+from makespan.simulate.gpu_replay import replay
+from tests.strategies import gpu_runs, gpus
+
+A, B = (0, 0), (1, 0)
+
+
+def alternating(repeats: int) -> tuple[GpuInstance, GpuSchedule]:
+    """Three SMs with two slots, of which one has C while the other has L."""
+    stretches = (
+        Stretch(((A,), (A, B)), (Begin(0, 0, 0), Begin(0, 1, 0))),
+        Stretch(((A, B), (A, B)), (Begin(0, 0, 0), Begin(1, 1, 0)), repeats),
+        Stretch(((B,),)),
+    )
+    gpu = GpuInstance.of([(Program.chain("CL"), 1)], 6 * repeats + 6, PAPER, sms=3, resident=2)
+    return gpu, GpuSchedule((Course(0, ((0, 1),)),), (History(3, stretches),))
+
+
+def unfolded(history: History) -> History:
+    """The same without repeats."""
+    return replace(history, stretches=tuple(replace(s, repeat=1) for s in history.stretches for _ in range(s.repeat)))
+
+
+def without_successor(history: History, slot: int, room: int) -> History:
+    """A history of one stretch as if no block came to this slot from that cycle on."""
+    (stretch,) = history.stretches
+    begins = tuple(begin for begin in stretch.begins if begin.slot != slot or begin.cycle < room)
+    cycles = tuple(
+        tuple(each for each in issued if each[0] != slot or cycle < room) for cycle, issued in enumerate(stretch.cycles)
+    )
+    return replace(history, stretches=(Stretch(cycles, begins),))
+
+
+@settings(max_examples=80)
+@given(st.data())
+def test_what_a_block_executes_ends_when_the_definition_gives_its_slot_away(data: st.DataObject) -> None:
+    gpu = data.draw(gpus())
+    schedule = data.draw(gpu_runs(gpu))
+    for history in schedule.histories:
+        found = list(stays(gpu, schedule, history, Window(0, history.cycles)))
+        assert sorted((stay.room, stay.slot) for stay in found) == sorted(
+            (cycle, begin.slot) for cycle, begin in history.begins()
+        )
+        assert max(stay.end for stay in found) == history.cycles
+        for stay in found:
+            if any(other.slot == stay.slot and other.wave == stay.wave + 1 for other in found):
+                cut = without_successor(history, stay.slot, stay.end)
+                assert last_ends(gpu, schedule, cut)[stay.slot] == stay.end
+
+
+def test_blocks_of_repeated_stretches_alternate() -> None:
+    gpu, schedule = alternating(2)
+    assert replay(gpu, schedule) == 7
+    (history,) = schedule.histories
+    assert list(stays(gpu, schedule, history, Window(0, 7))) == [
+        Stay(0, 0, 0, 0, 2), Stay(0, 1, 2, 2, 4), Stay(0, 2, 4, 4, 6),
+        Stay(1, 0, 0, 0, 3), Stay(1, 1, 3, 3, 5), Stay(1, 2, 5, 5, 7),
+    ]  # fmt: skip
+    assert (last_dispatch(history), waves(history)) == (5, 3)
+
+
+@settings(max_examples=60)
+@given(st.integers(1, 6), st.integers(0, 14), st.integers(1, 15))
+def test_a_window_shows_of_repeats_what_it_shows_of_all_of_them(repeats: int, first: int, cycles: int) -> None:
+    gpu, schedule = alternating(repeats)
+    (history,) = schedule.histories
+    window = Window(first, first + cycles)
+    everything = stays(gpu, schedule, unfolded(history), Window(0, 100))
+    inside = [stay for stay in everything if stay.end > window.first and stay.room < window.end]
+    assert list(stays(gpu, schedule, history, window)) == inside
+    assert list(stays(gpu, schedule, unfolded(history), window)) == inside
+
+
+def test_a_window_in_a_history_of_any_length_is_counted() -> None:
+    repeats = 10**15
+    gpu, schedule = alternating(repeats)
+    (history,) = schedule.histories
+    assert next(stays(gpu, schedule, history, Window(repeats, repeats + 1))) == Stay(
+        0, repeats // 2, repeats, repeats, repeats + 2
+    )
+    assert waves(history) == repeats + 1
+    assert last_dispatch(history) == 2 * repeats + 1
+    assert last_ends(gpu, schedule, history) == {0: 2 * repeats + 2, 1: 2 * repeats + 3}
+
+
+def test_several_grids_are_refused_by_name() -> None:
+    grid = Grid(((Program.chain("CL"), 1),), 1)
+    _, schedule = alternating(1)
+    with pytest.raises(UnsupportedError, match="knows one grid, not 2"):
+        last_ends(GpuInstance((grid, grid), PAPER, 1, (2,)), schedule, schedule.histories[0])
