@@ -1,0 +1,388 @@
+"""A schedule of a whole GPU as a picture: blocks on SMs, the last dispatch, the makespan and what is proven of them.
+
+`chart` is data, which the rest only draws. A bar is a block, a line of a row is a slot, and colours tell waves apart.
+Of very many waves the first and the last ones are shown, so time and size do not grow with the number of blocks.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import permutations, product
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from makespan.gpu import GpuInstance, GpuResult, GpuSchedule, History
+from makespan.report.files import write_whole
+from makespan.report.gpu.axis import Axis
+from makespan.report.gpu.stays import last_dispatch, stays, waves
+from makespan.report.pictures import (
+    CAPTION_INK,
+    INK,
+    LINE,
+    LINES,
+    MARGIN,
+    PROVEN,
+    Page,
+    across,
+    check_picture_path,
+    head_lines,
+    rendered,
+)
+from makespan.report.schedule.looks import IDLE
+from makespan.report.schedule.panels import Window
+from makespan.result import Status
+from makespan.wording import counted
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.patches import Patch
+
+WIDTH, NARROW = 2000, 640
+"""Of the whole picture, in pixels."""
+
+TONES = ("#440154", "#46327E", "#365C8D", "#277F8E", "#1FA187", "#4AC16D", "#A0DA39", "#FDE725")
+"""Of waves. Source: viridis, Smith and van der Walt, matplotlib 1.5, 2015; for all kinds of colour vision."""
+
+_WAITS: dict[str, Any] = {"facecolor": "white", "edgecolor": "#9A9A9A", "hatch": "////", "linewidth": 0}
+_DARK = 5  # so many of these have white numbers
+_WIDEST_CYCLE, _NARROWEST_WAVE, _SHOWN_WAVES, _GAP = 90, 6, 12, 150
+_HEIGHT, _MOST_LINES, _HIGHEST_SLOT, _LOWEST_SLOT, _ROW_NAME = 1400, 1100, 26, 2, 22
+_NAMES, _CAPTION, _AXIS, _LABEL = 120, 44, 90, 30
+_MOST_NUMBERED, _NUMBER_POINTS, _LOWEST_NUMBER = 999, 7, 16
+_VECTORS = 4000  # bars; more are embedded as an image
+_EDGED, _EDGED_SLOT = 9, 6  # pixels of a bar and of its line that can have a white edge
+_SMALL, _TOOTH = 8, 10
+
+
+class Bar(NamedTuple):
+    """A block on a line, from the cycle in which it gets its room until its end; its warps begin in `begin`.
+
+    Args:
+        number: in the order of dispatch, from 0; None where blocks are not numbered.
+    """
+
+    row: int
+    line: int
+    wave: int
+    room: int
+    begin: int
+    end: int
+    number: int | None = None
+
+
+class Mark(NamedTuple):
+    """A cycle that is worth a line: one of this schedule, or a bound that is proven."""
+
+    cycle: int
+    words: str
+    is_proven: bool
+    is_end: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """The picture as data.
+
+    Args:
+        rows: names of SMs that are drawn, each with `lines` slots.
+        ends: for every row the end of its last block.
+        waves: the most blocks of a slot, one after another.
+        marks: in the order of time.
+        caption: what is not said by bars.
+    """
+
+    axis: Axis
+    rows: tuple[str, ...]
+    lines: int
+    bars: tuple[Bar, ...]
+    waves: int
+    makespan: int
+    marks: tuple[Mark, ...]
+    caption: str
+
+
+def marks(result: GpuResult) -> Iterator[Mark]:
+    """The last dispatch and the end, in the witness and as they are proven."""
+    last, witness = max(map(last_dispatch, result.witness.histories)), result.witness.makespan
+    if last:
+        yield Mark(last, "last dispatch in this schedule", is_proven=False, is_end=False)
+    if (proof := result.last_dispatch) is not None and not result.instance.is_one_wave:
+        latest = proof.block * proof.charged // proof.scale
+        yield Mark(latest, "last dispatch, proven bound", is_proven=True, is_end=False)
+    if result.status is Status.EXACT:
+        yield Mark(witness, "the worst case, exactly", is_proven=True, is_end=True)
+        return
+    yield Mark(witness, "end of this schedule", is_proven=False, is_end=True)
+    yield Mark(result.bounds.upper, "proven bound", is_proven=True, is_end=True)
+
+
+def chart(result: GpuResult, *, width: int, window: Window | None = None) -> Chart:
+    """What is drawn of the witness in so many pixels; None shows all of it, or the first and the last waves.
+
+    Raises:
+        UnsupportedError: several grids.
+    """
+    gpu, witness = result.instance, result.witness
+    most = max(map(waves, witness.histories))
+    lines = max(len({begin.slot for begin in history.stretches[0].begins}) for history in witness.histories)
+    said = sorted(marks(result))
+    if window is None:
+        width = min(width, _WIDEST_CYCLE * said[-1].cycle)
+        axis = Axis.of(
+            witness.makespan, said[-1].cycle, most, width=width,
+            wave=_NARROWEST_WAVE, shown=_SHOWN_WAVES, gap=min(_GAP, width // 8),
+        )  # fmt: skip
+    else:
+        axis = Axis.to_scale(window, min(width, _WIDEST_CYCLE * window.cycles))
+        said = [mark for mark in said if window.first <= mark.cycle <= window.end]
+    rows, notes = _rows(witness, lines)
+    bars = [bar for number, (_, history) in enumerate(rows) for bar in _bars(gpu, witness, history, number, axis)]
+    is_numbered = len(axis.parts) == 1 and window is None and gpu.blocks == len(bars) <= _MOST_NUMBERED
+    if is_numbered:
+        order = sorted(bars, key=lambda bar: (bar.room, bar.row, bar.line))
+        bars = [bar._replace(number=number) for number, bar in enumerate(order)]
+    if idle := gpu.sms - sum(history.sms for history in witness.histories):
+        notes.append(f"{counted(idle, 'SM')} without a block")
+    return Chart(
+        axis=axis,
+        rows=tuple(name for name, _ in rows),
+        lines=lines,
+        bars=tuple(bars),
+        waves=most,
+        makespan=witness.makespan,
+        marks=tuple(said),
+        caption="; ".join([*notes, "a line for every slot, and on it a bar for every block: wave n is its n-th"]),
+    )
+
+
+def _rows(schedule: GpuSchedule, lines: int) -> tuple[list[tuple[str, History]], list[str]]:
+    """A row for every SM, or one for all that do the same, or some of these; and what is to be said of that."""
+    most = max(1, _MOST_LINES // lines)
+    named, first = list[tuple[str, History]](), 0
+    for history in schedule.histories:
+        last = first + history.sms - 1
+        named.append((f"SM {first}" if history.sms == 1 else f"SMs {first}-{last}", history))
+        first = last + 1
+    if first <= most:
+        each = [history for history in schedule.histories for _ in range(history.sms)]
+        return [(f"SM {number}", history) for number, history in enumerate(each)], []
+    if len(named) <= most:
+        return named, ["a row for SMs that do the same"]
+    longest = max(named, key=lambda row: row[1].cycles)
+    shown = named[:most] if longest in named[:most] else [*named[: most - 1], longest]
+    left = first - sum(history.sms for _, history in shown)
+    return shown, ["a row for SMs that do the same", f"{counted(left, 'SM')} left out"]
+
+
+def _bars(gpu: GpuInstance, schedule: GpuSchedule, history: History, row: int, axis: Axis) -> Iterator[Bar]:
+    """The blocks of a row in all parts of the axis, each once."""
+    shown = (part.window for part in axis.parts if not part.is_gap)
+    found = dict.fromkeys(stay for window in shown for stay in stays(gpu, schedule, history, window))
+    yield from (Bar(row, stay.slot, stay.wave, stay.room, stay.begin, stay.end) for stay in found)
+
+
+def draw_gpu(result: GpuResult, path: Path, *, subtitle: str, window: Window | None = None) -> None:
+    """Write the picture of the witness to `path`, whole or not at all; equal arguments give equal bytes.
+
+    Raises:
+        InputError: a suffix other than .png, .svg and .pdf, or a file that cannot be written.
+        UnsupportedError: several grids.
+    """
+    check_picture_path(path)
+    drawn = rendered_gpu(result, path.suffix.lower(), subtitle=subtitle, window=window)
+    write_whole(path, drawn, "the picture")
+
+
+def rendered_gpu(
+    result: GpuResult, suffix: str, *, subtitle: str, width: int = WIDTH, window: Window | None = None
+) -> bytes:
+    """The content of the file that `draw_gpu` writes; `suffix` is one of `PICTURES`."""
+    shown = chart(result, width=width - 4 * MARGIN - _NAMES, window=window)
+    return rendered(lambda: _figure(shown, str(result), subtitle), suffix, title=str(result), about=in_words(shown))
+
+
+def in_words(shown: Chart) -> str:
+    """What the picture shows, for who does not see it."""
+    said = "; ".join(f"{mark.words}: cycle {mark.cycle:,}" for mark in shown.marks)
+    shape = f"{counted(shown.waves, 'wave')} on {counted(len(shown.rows), 'row')} of SMs"
+    return f"A Gantt chart of blocks: {shape}. {said}"
+
+
+def _figure(shown: Chart, title: str, subtitle: str) -> "Figure":
+    slot = max(_LOWEST_SLOT, min(_HIGHEST_SLOT, _HEIGHT // (len(shown.rows) * shown.lines)))
+    apart = max(1, slot // 4)
+    row = slot * shown.lines + apart
+    left = MARGIN + 24 + round(max(across(name, size=9) for name in shown.rows))
+    width = max(round(left + shown.axis.width) + 2 * MARGIN, NARROW)
+    lines = head_lines(title, subtitle, width - 2 * MARGIN)
+    keys = _keys(shown)
+    columns = max(1, min(len(keys), (width - 2 * MARGIN) // 150))
+    levels = _levels(shown, left, width)
+    header = MARGIN + sum(line.height for line in lines) + LINE * -(-len(keys) // columns) + _CAPTION
+    labels = _LABEL * (1 + max(levels, default=-1)) + 10
+    height = row * len(shown.rows)
+    page = Page(width, header + labels + height + _AXIS)
+    page.legend(page.head(lines) + 6, keys, columns)
+    page.write(MARGIN, header - _CAPTION + 16, f"{shown.caption}{_of_numbers(shown, slot)}", color=CAPTION_INK)
+    axes = page.axes(left, header + labels, round(shown.axis.width), height)
+    axes.set(xlim=(0, shown.axis.width), ylim=(height, 0))
+    _draw_ground(axes, shown, slot, row)
+    _draw_bars(axes, shown, slot, row)
+    _draw_gaps(axes, shown, height)
+    _name(axes, shown, row, row - apart)
+    for mark, level in zip(shown.marks, levels, strict=True):
+        _draw_mark(page, axes, mark, shown.axis.at(mark.cycle), (left, header + labels, level))
+    return page.figure
+
+
+def _keys(shown: Chart) -> "list[Patch]":
+    """What the colours mean."""
+    from matplotlib.patches import Patch
+
+    count = min(shown.waves, len(TONES))
+    names = [f"wave {number + 1}" for number in range(count)]
+    if shown.waves > count:
+        names = [f"{name}, {number + count + 1}, ..." for number, name in enumerate(names)]
+    keys = [Patch(facecolor=_tone(number, shown.waves), linewidth=0, label=name) for number, name in enumerate(names)]
+    if any(bar.begin > bar.room for bar in shown.bars):
+        keys.append(Patch(label="has its room, not begun", **_WAITS))
+    return [*keys, Patch(facecolor=IDLE, linewidth=0, label="empty slot")]
+
+
+def _tone(wave: int, total: int) -> str:
+    """Few waves are as far apart as can be; many take turns."""
+    if total >= len(TONES):
+        return TONES[wave % len(TONES)]
+    return TONES[round(wave * (len(TONES) - 1) / max(1, total - 1))]
+
+
+def _of_numbers(shown: Chart, slot: int) -> str:
+    return "; numbers: the order in which blocks get their room" if _is_numbered(shown, slot) else ""
+
+
+def _is_numbered(shown: Chart, slot: int) -> bool:
+    return slot >= _LOWEST_NUMBER and any(bar.number is not None for bar in shown.bars)
+
+
+def _draw_ground(axes: "Axes", shown: Chart, slot: int, row: int) -> None:
+    """Empty slots until the makespan, and lines at the ticks."""
+    end = shown.axis.at(shown.makespan)
+    boxes = [(0.0, end, number * row, number * row + slot * shown.lines) for number in range(len(shown.rows))]
+    _add_boxes(axes, boxes, facecolor=IDLE, zorder=0)
+    ticks = [shown.axis.at(tick) for tick in shown.axis.ticks()]
+    axes.vlines(ticks, 0, row * len(shown.rows), color=LINES, linewidth=0.4, zorder=0.5)
+
+
+def _draw_bars(axes: "Axes", shown: Chart, slot: int, row: int) -> None:
+    """Bars of a colour together, and numbers where there is room."""
+    by_tone, waiting = defaultdict[str, list[tuple[float, float, float, float]]](list), []
+    is_numbered, wide = _is_numbered(shown, slot), across("0" * len(str(len(shown.bars))), size=_NUMBER_POINTS) + 4
+    for bar in shown.bars:
+        ends, top = (shown.axis.at(bar.room), shown.axis.at(bar.end)), bar.row * row + bar.line * slot
+        tone = _tone(bar.wave, shown.waves)
+        edge = 0.75 if slot >= _EDGED_SLOT and ends[1] - ends[0] >= _EDGED else 0.0
+        inset = 1 if slot >= _EDGED_SLOT else 0
+        begin = max(ends[0] + edge, shown.axis.at(bar.begin))
+        by_tone[tone].append((begin, ends[1] - edge, top + inset / 2, top + slot - inset / 2))
+        if bar.begin > bar.room:
+            waiting.append((ends[0] + edge, begin, top + inset / 2, top + slot - inset / 2))
+        if is_numbered and wide <= ends[1] - begin:
+            _write_number(axes, str(bar.number), tone, (begin + ends[1]) / 2, top + slot / 2)
+    is_image = len(shown.bars) > _VECTORS
+    for tone, boxes in sorted(by_tone.items()):
+        _add_boxes(axes, boxes, facecolor=tone, linewidth=0, zorder=1, rasterized=is_image)
+    if waiting:
+        _add_boxes(axes, waiting, zorder=1, rasterized=is_image, **_WAITS)
+
+
+def _write_number(axes: "Axes", number: str, tone: str, x: float, y: float) -> None:
+    """Readable where a line runs through it, too."""
+    from matplotlib.patheffects import withStroke
+
+    ink = "white" if TONES.index(tone) < _DARK else INK
+    text = axes.text(x, y, number, size=_NUMBER_POINTS, color=ink, ha="center", va="center_baseline", zorder=4)
+    text.set_path_effects([withStroke(linewidth=2.5, foreground=tone)])
+
+
+def _add_boxes(axes: "Axes", boxes: Iterable[tuple[float, float, float, float]], **look: Any) -> None:
+    """Boxes from x to x and from y to y."""
+    from matplotlib.collections import PolyCollection
+
+    corners = [[(a, top), (b, top), (b, bottom), (a, bottom)] for a, b, top, bottom in boxes]
+    axes.add_collection(PolyCollection(corners, **{"linewidth": 0, **look}))
+
+
+def _draw_gaps(axes: "Axes", shown: Chart, height: int) -> None:
+    """White, with what is left out in words, between two broken lines."""
+    for part in shown.axis.parts:
+        if not part.is_gap:
+            continue
+        _add_boxes(axes, [(part.left, part.right, -1, height + 1)], facecolor="white", zorder=2)
+        steps = range(0, height + _TOOTH, _TOOTH)
+        for side in (part.left, part.right):
+            if side < shown.axis.at(shown.makespan):  # else nothing is cut there
+                tooth = [side + (4 if number % 2 else -4) for number in range(len(steps))]
+                axes.plot(tooth, steps, color=CAPTION_INK, linewidth=0.8, zorder=2.5)
+        left_out = f"{part.window.cycles:,}\ncycles\nleft out"
+        axes.text(
+            (part.left + part.right) / 2, height / 2, left_out, size=_SMALL, color=CAPTION_INK,
+            ha="center", va="center", zorder=2.5,
+        )  # fmt: skip
+
+
+def _name(axes: "Axes", shown: Chart, row: int, lines: int) -> None:
+    """As many rows as have room for their names, and the cycles."""
+    step = -(-_ROW_NAME // row)
+    numbers = range(0, len(shown.rows), step)
+    axes.set_yticks([number * row + lines / 2 for number in numbers], [shown.rows[number] for number in numbers])
+    ticks = shown.axis.ticks()
+    axes.set_xticks([shown.axis.at(tick) for tick in ticks], [f"{tick:,}" for tick in ticks])
+    axes.tick_params(axis="y", length=0)
+    axes.spines[["left", "top", "right"]].set_visible(False)
+    axes.set_xlabel("cycle")
+
+
+def _label(mark: Mark) -> str:
+    return f"{mark.words}: {mark.cycle:,}"
+
+
+def _extent(mark: Mark, at: float, left: int, width: int) -> tuple[float, float]:
+    """From where to where the label of a mark goes: to the left of its line, if there is room."""
+    wide = across(_label(mark), size=_SMALL) + 6
+    right = max(left + at, MARGIN + wide)
+    return right - wide, min(right, width)
+
+
+def _levels(shown: Chart, left: int, width: int) -> tuple[int, ...]:
+    """How high above the axes each label stands, so that neither labels nor their lines meet; as low as can be."""
+    at = [left + shown.axis.at(mark.cycle) for mark in shown.marks]
+    extents = [_extent(mark, x - left, left, width) for mark, x in zip(shown.marks, at, strict=True)]
+
+    def meet(levels: Sequence[int], one: int, other: int) -> bool:
+        (low, high), (first, last) = extents[one], extents[other]
+        if levels[one] == levels[other]:
+            return low - 12 < last and first - 12 < high
+        return levels[one] < levels[other] and low - 4 < at[other] < high + 4
+
+    every = range(len(at))
+
+    def faults(levels: tuple[int, ...]) -> tuple[int, int]:
+        return sum(meet(levels, one, other) for one, other in permutations(every, 2)), sum(levels)
+
+    return min(product(every, repeat=len(at)), key=faults)
+
+
+def _draw_mark(page: Page, axes: "Axes", mark: Mark, at: float, place: tuple[int, int, int]) -> None:
+    """A line through all rows, up to its label."""
+    from matplotlib.lines import Line2D
+
+    left, top, level = place
+    colour = PROVEN if mark.is_proven else INK
+    style: dict[str, Any] = {"color": colour, "linewidth": 1.4, "linestyle": "-" if mark.is_end else (0, (4, 2))}
+    axes.axvline(at, zorder=3, clip_on=False, **style)
+    x, above = (left + at) / page.width, top - 6 - _LABEL * level
+    _, right = _extent(mark, at, left, page.width)
+    high = above - 16 if right == left + at else above
+    page.figure.add_artist(Line2D((x, x), (1 - top / page.height, 1 - high / page.height), **style))
+    page.write(right - 6, above, _label(mark), size=_SMALL, color=colour, ha="right", va="bottom")
