@@ -8,7 +8,7 @@ from makespan.cli.output import format_option, rendered
 from makespan.cli.parameters import examples
 from makespan.cli.running import DONE, NO, UNDECIDED
 from makespan.text_file import read_bytes
-from makespan.verify import UNCHECKED, Outcome, Refused, Verdict, parse, verify
+from makespan.verify import Outcome, Refused, Verdict, parse, verify
 from makespan.verify.reading import MOST_BYTES
 
 _EXIT_CODES = {Outcome.ACCEPTED: DONE, Outcome.REJECTED: NO, Outcome.UNPROVEN: UNDECIDED}
@@ -37,7 +37,7 @@ def command(bundle: Path, output: str) -> int:
 
 
 def _text(verdict: Verdict) -> str:
-    unchecked = f"not checked: {', '.join(UNCHECKED)}"
+    unchecked = f"not checked: {', '.join(verdict.unchecked)}"
     return str(verdict) if verdict.outcome is Outcome.REJECTED else f"{verdict}\n{unchecked}"
 
 
@@ -47,7 +47,7 @@ def _document(verdict: Verdict) -> dict[str, object]:
         "schema": "makespan.verdict/1",
         "outcome": str(verdict.outcome),
         "reason": verdict.reason,
-        "unchecked": UNCHECKED,
+        "unchecked": verdict.unchecked,
         "claim": None if claim is None else {
             "lower": claim.lower,
             "upper": claim.upper,

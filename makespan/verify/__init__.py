@@ -5,8 +5,9 @@ computation of whatever the evidence names. What it cannot re-prove within its l
 it protects from accidents only: every claim is checked as if the digest were made to fit.
 """
 
+from makespan.verify.outcome import UNCHECKED, Outcome, Verdict
 from makespan.verify.reading import digest, parse
 from makespan.verify.refusal import Refused
-from makespan.verify.verdict import UNCHECKED, Outcome, Verdict, verify
+from makespan.verify.verdict import verify
 
 __all__ = ["UNCHECKED", "Outcome", "Refused", "Verdict", "digest", "parse", "verify"]

@@ -81,7 +81,7 @@ class Floor:
 
     Attributes:
         unfinished: so many warps are there and have not finished.
-        running: the same by block.
+        ended: the blocks whose last warp has finished, for the caller to take note of and to remove.
         shift: cycles that went by before this clock began; messages count them.
     """
 
@@ -108,8 +108,9 @@ class Floor:
         self._pending: list[dict[int, int]] = [{} for _ in range(warps)]  # the cycle in which a token is so no more
         self._block, self._name, self._where = blocks, name, where
         self.unfinished, self.shift = 0, 0
-        self.running = dict.fromkeys(blocks, 0)
-        self._held: dict[int, list[int]] = {block: [] for block in self.running}  # at the barrier of the block
+        self._running = dict.fromkeys(blocks, 0)
+        self.ended: list[int] = []
+        self._held: dict[int, list[int]] = {block: [] for block in self._running}  # at the barrier of the block
         self._due: dict[int, list[int]] = {}  # who comes to a next place in which cycle
         self._freed: dict[int, list[int]] = {}  # ports that are free again from a cycle on
         self._line = _Line(warps, self._kinds) if machine.scheduler is Scheduler.FAIR else None
@@ -125,7 +126,7 @@ class Floor:
         self._done[warp], self._back[warp], self._pending[warp] = 0, cycle, {}
         self._due.setdefault(cycle, []).append(warp)
         self.unfinished += 1
-        self.running[self._block[warp]] += 1
+        self._running[self._block[warp]] += 1
         if self._line is not None:
             self._line.enter(warp)
 
@@ -243,8 +244,10 @@ class Floor:
             for warp in coming:
                 block, steps, at = self._block[warp], self._steps[warp], self._done[warp]
                 if at == len(steps):
-                    self.running[block] -= 1
                     self.unfinished -= 1
+                    self._running[block] -= 1
+                    if not self._running[block]:
+                        self.ended.append(block)
                 elif steps[at].unit == BARRIER:
                     self._held[block].append(warp)
                 else:
@@ -253,7 +256,7 @@ class Floor:
                     if self._line is not None:
                         self._line.join(cycle, warp, kind)
             touched = {self._block[warp] for warp in coming}
-            passing = [w for b in touched if len(self._held[b]) == self.running[b] for w in self._held[b]]
+            passing = [w for b in touched if len(self._held[b]) == self._running[b] for w in self._held[b]]
             coming = []
             for warp in passing:
                 self._done[warp] += 1

@@ -1,5 +1,7 @@
 """The question of a bundle, read strictly: the machine, and the programs of its warps."""
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from makespan.errors import InputError
@@ -19,7 +21,7 @@ from makespan.machine import (
 from makespan.machine.values import MAX_PARTITIONS, MAX_RESOURCES
 from makespan.program import MAX_PLACES, MAX_TOKENS_OF_PLACE, Place, Program, Timing
 from makespan.verify import shapes
-from makespan.verify.refusal import Refused
+from makespan.verify.refusal import Refused, TooMuchWork, Work
 
 MOST_PLACES = 2_000_000
 _LARGEST_TOKEN = 10**9
@@ -33,18 +35,32 @@ def instance(value: object) -> Instance:
         Refused: a key or type is wrong, something is none of the values, or there is too much of it.
     """
     parts = shapes.table(value, "instance", "machine", "blocks", "groups")
-    groups = shapes.items(parts["groups"], "groups", most=MAX_WARPS)
-    if sum(map(_size, groups)) > MOST_PLACES:
-        raise Refused(f"the instance is too large for this checker: over {MOST_PLACES} places")
+    written = shapes.items(parts["groups"], "groups", most=MAX_WARPS)
+    room = Work(MOST_PLACES)
     blocks = shapes.whole(parts["blocks"], "blocks", 1, MAX_WARPS)
+    with checked():
+        return Instance(groups(written, room), machine(parts["machine"]), blocks)
+
+
+@contextmanager
+def checked() -> Iterator[None]:
+    """Refuse what values refuse, and programs of too many places."""
     try:
-        return Instance(tuple(map(_group, groups)), _machine(parts["machine"]), blocks)
+        yield
     except InputError as error:
         raise Refused(f"not a bundle: {error}") from None
+    except TooMuchWork:
+        raise Refused(f"the instance is too large for this checker: over {MOST_PLACES} places") from None
 
 
-def _machine(value: object) -> Machine:
-    """What not every machine has is written only where there is some of it."""
+def groups(written: Sequence[object], room: Work) -> tuple[Group, ...]:
+    """Programs, each with its warps; `room` counts places."""
+    room.spend(sum(map(_size, written)))
+    return tuple(map(_group, written))
+
+
+def machine(value: object) -> Machine:
+    """The machine in `value`: what not every machine has is written only where there is some of it."""
     said = [key for key in _OF_SOME if key in shapes.entries(value)]
     parts = shapes.table(value, "machine", "name", "capacity", "interval", "latency", "issue_width", *said)
     names = list(map(class_name, shapes.entries(parts["capacity"])))

@@ -29,12 +29,12 @@ Prices = Mapping[Gate, Mapping[str, int]]
 def bound(instance: Instance) -> int:
     """An upper bound on every schedule, in cycles; the sum of all instructions where more would take too long."""
     try:
-        return _Question(instance, Work(MOST_STEPS)).bound()
+        return Question(instance, Work(MOST_STEPS)).bound()
     except TooMuchWork:
-        return _one_after_another(instance)
+        return one_after_another(instance)
 
 
-def _one_after_another(instance: Instance) -> int:
+def one_after_another(instance: Instance) -> int:
     """In every cycle some stall or latency passes, or a port is held: else somebody issues, or a barrier opens."""
     held = {
         unit.name: max(unit.interval, unit.latency.most, *(use.most for use in unit.uses), 1)
@@ -57,14 +57,14 @@ class _Phase(NamedTuple):
     inside: tuple[int, ...]
 
 
-class _Hold(NamedTuple):
+class Hold(NamedTuple):
     """One of these ports, or issue slots, for so many cycles at most."""
 
     gate: Gate
     most: int
 
 
-class _Company(NamedTuple):
+class Company(NamedTuple):
     """The warps besides z, by group: in its partition, in others, and `seats` of the rest wherever they do most."""
 
     beside: Sequence[int]
@@ -85,27 +85,27 @@ class _Company(NamedTuple):
         return total
 
 
-class _Question:
+class Question:
     """One instance; every step takes from `work`."""
 
     def __init__(self, instance: Instance, work: Work) -> None:
         self._instance, self._work = instance, work
         machine = instance.machine
-        self._capacity, self._shared = _pools(machine)
-        self._holds = _holds(machine)
-        self._programs = [group.program for group in instance.groups]
-        self._classes = [sorted(program.units) for program in self._programs]
-        used = sorted(set().union(*self._classes))
-        self._gates = list(dict.fromkeys(hold.gate for unit in used for hold in self._holds[unit]))
-        self._scale = lcm(*self._capacity.values(), *(self._size(gate) for gate in self._gates))
+        self._capacity, self.shared = _pools(machine)
+        self.holds = _holds(machine)
+        self.programs = [group.program for group in instance.groups]
+        self.classes = [sorted(program.units) for program in self.programs]
+        used = sorted(set().union(*self.classes))
+        self.gates = list(dict.fromkeys(hold.gate for unit in used for hold in self.holds[unit]))
+        self.scale = lcm(*self._capacity.values(), *(self._size(gate) for gate in self.gates))
         self._latency = {unit.name: unit.latency.most for unit in machine.units}
-        self._cut = [list(_phases(program, work)) for program in self._programs]
+        self.cut = [list(_phases(program, work)) for program in self.programs]
 
     def bound(self) -> int:
         """The smallest bound of all prices tried."""
-        alone = [self._alone(group) for group in range(len(self._programs))]
+        alone = [self.alone(group) for group in range(len(self.programs))]
         totals = []
-        for prices in self._prices():
+        for prices in self.prices():
             try:
                 totals.append(self._with(prices, alone))
             except TooMuchWork:
@@ -117,17 +117,17 @@ class _Question:
     def _size(self, gate: Gate) -> int:
         return sum(self._capacity[name] for name in gate)
 
-    def _prices(self) -> Iterator[Prices]:
+    def prices(self) -> Iterator[Prices]:
         """All pools of a gate at one price; then, of one gate at a time, only one of them at any."""
-        even = {gate: dict.fromkeys(gate, self._scale // self._size(gate)) for gate in self._gates}
+        even = {gate: dict.fromkeys(gate, self.scale // self._size(gate)) for gate in self.gates}
         yield even
-        for gate in self._gates:
+        for gate in self.gates:
             for name in sorted(gate) if len(gate) > 1 else ():
-                yield {**even, gate: {name: self._scale // self._capacity[name]}}
+                yield {**even, gate: {name: self.scale // self._capacity[name]}}
 
     # Who is there
 
-    def _companies(self) -> Iterator[tuple[int, _Company, _Company]]:
+    def companies(self) -> Iterator[tuple[int, Company, Company]]:
         """For every group, as that of z, the others, and those of its block: one for each partition where z may be."""
         instance, parts = self._instance, self._instance.machine.partitions
         numbers = [group.warps for group in instance.groups]
@@ -137,7 +137,7 @@ class _Question:
             of_block = [warps // instance.blocks for warps in numbers]
             for group in range(len(numbers)):
                 self._work.spend(len(numbers))
-                every, own = (_Company(nobody, nobody, _less(who, group), seats) for who in (numbers, of_block))
+                every, own = (Company(nobody, nobody, _less(who, group), seats) for who in (numbers, of_block))
                 yield group, every, own
             return
         inside = [nobody.copy() for _ in range(parts)]
@@ -148,7 +148,7 @@ class _Question:
             for group, warps in enumerate(here):
                 if warps:
                     self._work.spend(len(here))
-                    company = _Company(_less(here, group), rest, nobody, 0)
+                    company = Company(_less(here, group), rest, nobody, 0)
                     yield group, company, company
 
     @property
@@ -158,16 +158,16 @@ class _Question:
 
     # What z waits for
 
-    def _full(self, group: int, company: _Company) -> frozenset[Gate]:
+    def full(self, group: int, company: Company) -> frozenset[Gate]:
         """The gates of z's instructions of which all ports can be held at one time."""
         found = set()
-        for gate in {hold.gate for unit in self._classes[group] for hold in self._holds[unit]}:
-            self._work.spend(len(self._classes))
-            here = [self._most_held(classes, gate, 0) for classes in self._classes]
-            there = [self._most_held(classes, gate & self._shared, 0) for classes in self._classes]
+        for gate in {hold.gate for unit in self.classes[group] for hold in self.holds[unit]}:
+            self._work.spend(len(self.classes))
+            here = [self._most_held(classes, gate, 0) for classes in self.classes]
+            there = [self._most_held(classes, gate & self.shared, 0) for classes in self.classes]
             held = company.most(here, there)
             if not self._is_single(gate):
-                held += self._most_held(self._classes[group], gate, 1)
+                held += self._most_held(self.classes[group], gate, 1)
             if held >= self._size(gate):
                 found.add(gate)
         return frozenset(found)
@@ -177,7 +177,7 @@ class _Question:
 
         Its last instruction was issued `first` cycles ago at least.
         """
-        rows = [[hold.most for hold in self._holds[unit] if hold.gate & gate] for unit in classes]
+        rows = [[hold.most for hold in self.holds[unit] if hold.gate & gate] for unit in classes]
         ends = sorted({first, *(most for row in rows for most in row if most > first)})
         self._work.spend(1 + sum(map(len, rows)) * len(ends))
         return sum((b - a) * max(sum(most > a for most in row) for row in rows) for a, b in pairwise(ends))
@@ -190,7 +190,7 @@ class _Question:
         self, unit: str, gates: Iterable[Gate], prices: Prices, among: Gate | None
     ) -> list[tuple[int, int, int]]:
         """From one cycle after issue to another, the most that an instruction pays in each, of pools `among` these."""
-        holds = self._holds[unit]
+        holds = self.holds[unit]
         ends = sorted({0, *(hold.most for hold in holds)})
         chosen = [gate for gate in gates if any(hold.gate & gate for hold in holds)]
         self._work.spend(1 + len(ends) * len(holds) * (1 + sum(map(len, chosen))))
@@ -209,71 +209,74 @@ class _Question:
 
     def _with(self, prices: Prices, alone: Sequence[Sequence[int]]) -> int:
         """The bound at these prices."""
-        depth = max(map(len, self._cut))
+        depth = max(map(len, self.cut))
         worst = [0] * depth  # of every phase, times the scale where there are several blocks
         known: dict[frozenset[Gate], tuple[list[list[int]], list[list[int]]]] = {}
         ever = set[Gate]()
-        for group, everybody, company in self._companies():
-            gates = self._full(group, everybody)
+        for group, everybody, company in self.companies():
+            gates = self.full(group, everybody)
             ever |= gates
             if gates not in known:
-                known[gates] = self._heavy(gates, prices, None), self._heavy(gates, prices, self._shared)
+                known[gates] = self.heavy(gates, prices, None), self.heavy(gates, prices, self.shared)
             here, there = known[gates]
-            own = self._own(group, gates, prices)
+            own = self.along(group, self.own(group, gates, prices))
             for phase, cycles in enumerate(alone[group]):
                 self._work.spend(len(here))
                 hits = company.most([row[phase] for row in here], [row[phase] for row in there]) + own[phase]
                 if self._in_blocks:
-                    worst[phase] = max(worst[phase], cycles * self._scale + hits)
+                    worst[phase] = max(worst[phase], cycles * self.scale + hits)
                 else:
-                    worst[phase] = max(worst[phase], cycles + hits // self._scale)
+                    worst[phase] = max(worst[phase], cycles + hits // self.scale)
         if not self._in_blocks:
             return sum(worst)
         total = sum(worst)  # and whatever other blocks execute, in any phase
-        for crew, row in zip(self._instance.groups, self._heavy(ever, prices, None), strict=True):
+        for crew, row in zip(self._instance.groups, self.heavy(ever, prices, None), strict=True):
             total += (crew.warps - crew.warps // self._instance.blocks) * sum(row)
-        return total // self._scale
+        return total // self.scale
 
-    def _heavy(self, gates: Iterable[Gate], prices: Prices, among: Gate | None) -> list[list[int]]:
+    def heavy(self, gates: Iterable[Gate], prices: Prices, among: Gate | None) -> list[list[int]]:
         """For every group and phase the most that a warp pays."""
-        ordered = sorted(gates, key=sorted)
-        units = sorted(set().union(*self._classes))
-        price = {
-            unit: sum((last - first) * paid for first, last, paid in self._rates(unit, ordered, prices, among))
-            for unit in units
-        }
+        price = self.price(gates, prices, among)
         return [
-            self._along(group, [price.get(place.unit, 0) for place in program.places])
-            for group, program in enumerate(self._programs)
+            self.along(group, [price.get(place.unit, 0) for place in program.places])
+            for group, program in enumerate(self.programs)
         ]
 
-    def _own(self, group: int, gates: Iterable[Gate], prices: Prices) -> list[int]:
-        """For every phase the most that z pays itself, in cycles in which it may issue again."""
-        program = self._programs[group]
+    def price(self, gates: Iterable[Gate], prices: Prices, among: Gate | None) -> dict[str, int]:
+        """What an instruction of each class pays."""
+        ordered = sorted(gates, key=sorted)
+        return {
+            unit: sum((last - first) * paid for first, last, paid in self._rates(unit, ordered, prices, among))
+            for unit in sorted(set().union(*self.classes))
+        }
+
+    def own(self, group: int, gates: Iterable[Gate], prices: Prices) -> list[int]:
+        """For every place what z pays itself, in cycles in which it may issue again."""
+        program = self.programs[group]
         ordered = sorted((gate for gate in gates if not self._is_single(gate)), key=sorted)
-        rates = {unit: self._rates(unit, ordered, prices, None) for unit in self._classes[group]}
+        rates = {unit: self._rates(unit, ordered, prices, None) for unit in self.classes[group]}
         paid = [0] * program.end
         for at, place in enumerate(program.places):
             if place.unit != BARRIER:
                 again = program.timings[at].stall if program.timings else self._latency[place.unit]
                 paid[at] = sum(max(0, last - max(first, again)) * cost for first, last, cost in rates[place.unit])
-        return self._along(group, paid)
+        return paid
 
-    def _along(self, group: int, weights: Sequence[int]) -> list[int]:
+    def along(self, group: int, weights: Sequence[int]) -> list[int]:
         """For every phase the largest sum on a path."""
-        depth = max(map(len, self._cut))
+        depth = max(map(len, self.cut))
         self._work.spend(len(weights))
-        found = [_heaviest(self._programs[group], phase, weights) for phase in self._cut[group]]
+        found = [_heaviest(self.programs[group], phase, weights) for phase in self.cut[group]]
         return found + [0] * (depth - len(found))
 
     # z alone
 
-    def _alone(self, group: int) -> list[int]:
+    def alone(self, group: int) -> list[int]:
         """For every phase the longest time from its begin until a warp comes to the next barrier, or has finished.
 
         What ports are held at the begin of a later phase, by anybody, is waited for in full, so that hits come behind.
         """
-        program, cut = self._programs[group], self._cut[group]
+        program, cut = self.programs[group], self.cut[group]
         left = self._residuals(program) if len(cut) > 1 and program.timings else {}
         return [
             self._of_phase(program, *of) for of in zip(cut, chain([{}], repeat(left)), self._still_held(), strict=False)
@@ -282,12 +285,12 @@ class _Question:
     def _still_held(self) -> Iterator[dict[str, int]]:
         """For every phase, and by pool, how long after its begin an instruction of one before may still hold a port."""
         found: dict[str, int] = {}
-        for phases in zip_longest(*self._cut):
+        for phases in zip_longest(*self.cut):
             yield found.copy()
-            for program, phase in zip(self._programs, phases, strict=True):
+            for program, phase in zip(self.programs, phases, strict=True):
                 for at in phase.inside if phase else ():
                     holds, stall = (
-                        self._holds[program.places[at].unit],
+                        self.holds[program.places[at].unit],
                         program.timings[at].stall if program.timings else 1,
                     )
                     self._work.spend(len(holds))
@@ -323,7 +326,7 @@ class _Question:
             states[begin] = 0, pending, {}
         for at in phase.inside:
             arrival, pending, held = states.pop(at)
-            place, holds = program.places[at], self._holds[program.places[at].unit]
+            place, holds = program.places[at], self.holds[program.places[at].unit]
             timing = program.timings[at] if program.timings else None
             self._work.spend(1 + len(holds))
             issue = max((arrival, *(pending.get(token, 0) for token in (timing.awaits if timing else ()))))
@@ -387,13 +390,13 @@ def _pools(machine: Machine) -> tuple[dict[str, int], Gate]:
     return {name: capacity for name, capacity, _ in ports}, frozenset(name for name, _, shared in ports if shared)
 
 
-def _holds(machine: Machine) -> dict[str, list[_Hold]]:
+def _holds(machine: Machine) -> dict[str, list[Hold]]:
     """What an instruction of each class holds."""
-    slot = [] if machine.issue_width is None else [_Hold(frozenset({_SLOT}), 1)]
+    slot = [] if machine.issue_width is None else [Hold(frozenset({_SLOT}), 1)]
     return {
         unit.name: [
-            _Hold(frozenset({unit.name}), unit.interval),
-            *(_Hold(frozenset(use.resources), use.most) for use in unit.uses),
+            Hold(frozenset({unit.name}), unit.interval),
+            *(Hold(frozenset(use.resources), use.most) for use in unit.uses),
             *slot,
         ]
         for unit in machine.units

@@ -52,7 +52,7 @@ def bound(instance: Instance, proofs: Sequence[Weights], effort: Effort | None =
         with (effort or Effort(1)).part(MOST_STEPS) as work:
             if ahead:
                 return min(_with_thresholds(instance, proof, work) for proof in proofs)
-            judges = [_Judge(instance, proof, work) for proof in proofs]
+            judges = [Judge(instance, proof, work) for proof in proofs]
             if not instance.has_barriers:
                 sharpest: map[int] = map(min, zip(*(judge.by_group() for judge in judges), strict=True))
                 return max(sharpest)
@@ -70,7 +70,7 @@ def disjoint(instance: Instance) -> Weights:
     return Weights(classes, (1,) * len(classes), tuple(rows))
 
 
-class _Judge:
+class Judge:
     """What one set of classes proves; masses are whole numbers, `scale` of them are a port for a cycle."""
 
     def __init__(self, instance: Instance, proof: Weights, work: Work) -> None:
@@ -344,6 +344,18 @@ class _Walk:
                     total = here + factor * taken + turn
                     there[left] = max(there.get(left, total), total)
         return max(ended), max(passed)
+
+    def largest(self) -> int:
+        """The most that a pair of places takes."""
+        rows = zip(self.program.places, self.reserves, strict=True)
+        return max(
+            (
+                self._step(unit, row[0], after, at in self.apart)[0]
+                for at, ((unit, successors), row) in enumerate(rows)
+                for after in successors
+            ),
+            default=0,
+        )
 
     def _step(self, unit: str, reserve: int, after: int, apart: bool) -> tuple[int, int]:
         """What a pair takes, and the reserve of the place behind; what this one lacks, equal ones behind it must have.

@@ -1,8 +1,10 @@
 """What every schedule of a real multiprocessor takes at least, for the checker: a warp alone, and the busiest ports."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import zip_longest
 
+from makespan.gpu import GpuInstance
 from makespan.instance import Instance
 from makespan.machine import Assignment, UnitClass
 from makespan.program import BARRIER, Program
@@ -24,6 +26,18 @@ def floor(instance: Instance) -> int:
         found.append(sum(map(max, zip_longest(*rows, fillvalue=0))))  # a barrier waits for the slowest
     except TooMuchWork:
         pass
+    return max(found)
+
+
+def floor_of_gpu(gpu: GpuInstance) -> int:
+    """The same of a whole GPU: some slot gets its share of all blocks, one after another, and some SM its share."""
+    found = []
+    for grid in gpu.grids:
+        # the warps of a later block may be in any partitions
+        machine = replace(gpu.machine, assignment=Assignment.ANY)
+        block = Instance.merged(grid.block, machine)
+        found.append(floor(block) * -(-grid.blocks // (gpu.sms * gpu.most_resident(grid))))
+        found += _busy(block, -(-grid.blocks // gpu.sms))
     return max(found)
 
 
@@ -79,8 +93,11 @@ def _held(unit: UnitClass, single: set[str]) -> dict[str, int]:
     return {name: cycles for name, cycles in holds.items() if name in single}
 
 
-def _busy(instance: Instance) -> Iterator[int]:
-    """How long ports are busy that some instructions cannot do without, in all partitions and in the busiest one."""
+def _busy(instance: Instance, times: int = 1) -> Iterator[int]:
+    """How long ports are busy that some instructions cannot do without, in all partitions and in the busiest one.
+
+    With everything to be done so many `times`, and the partitions of one time.
+    """
     machine, used = instance.machine, frozenset[str]().union(*(group.program.units for group in instance.groups))
     capacity = {ports.name: ports.capacity for ports in machine.ports}
     shared = {ports.name for ports in machine.ports if ports.shared}
@@ -100,7 +117,7 @@ def _busy(instance: Instance) -> Iterator[int]:
         interval, tail = min(min(kept[unit]) for unit in users), min(tails[unit] for unit in users)
         work = [total(group.program, dict.fromkeys(users, 1), min) for group in instance.groups]
         everywhere = sum(capacity[name] * (1 if name in shared else machine.partitions) for name in gate)
-        loads = [(sum(group.warps * own for group, own in zip(instance.groups, work, strict=True)), everywhere)]
+        loads = [(sum(group.warps * own for group, own in zip(instance.groups, work, strict=True)) * times, everywhere)]
         if not gate & shared:
             loads.append((_busiest(instance, work), sum(capacity[name] for name in gate)))
         for count, ports in loads:

@@ -19,6 +19,7 @@ from makespan.program import MAX_PLACES
 from makespan.result import Status, Step
 from makespan.schedule import Schedule
 from makespan.verify import instances, proofs, shapes
+from makespan.verify.outcome import Claim
 from makespan.verify.refusal import Refused, TooMuchWork, Work
 
 SCHEMA, RESULT_SCHEMA = "makespan.bundle/2", "makespan.result/1"
@@ -30,14 +31,10 @@ MOST_BRACKETS = 20_000_000  # lists and objects
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
-    """What the result says, in cycles; `best_case` is an interval."""
+class SmClaim(Claim):
+    """And the pessimistic bound in cycles, and how the interval became smaller."""
 
-    lower: int
-    upper: int
-    evidence: str
     pessimistic: int
-    best_case: tuple[int, int] | None
     history: tuple[Step, ...]
 
 
@@ -46,7 +43,7 @@ class Bundle:
     """A claim and its evidence."""
 
     instance: Instance
-    claim: Claim
+    claim: SmClaim
     witness: Schedule
     certificate: Certificate | None
     weights: tuple[Weights, ...]
@@ -133,7 +130,7 @@ def _check_older(*parts: object) -> None:
 # Result
 
 
-def _claim(value: object, instance: Instance) -> Claim:
+def _claim(value: object, instance: Instance) -> SmClaim:
     determined = _determined(instance)
     claimed = (
         "status lower upper pessimistic best_case backend evidence seconds interrupted history assumptions versions"
@@ -146,14 +143,16 @@ def _claim(value: object, instance: Instance) -> Claim:
     for key, expected in {**determined, "status": status}.items():
         if not _same(result[key], expected):
             raise Refused(f"result: {key} does not follow from the instance and the bounds")
-    _remarks(result)
+    check_remarks(result)
+    shapes.text(result["backend"], "backend")
     evidence = shapes.table(result["evidence"], "evidence", "lower", "upper")
     if shapes.text(evidence["lower"], "evidence") != "witness":
         raise Refused(f"unknown evidence: {evidence['lower']!r:.40}")
     pessimistic = shapes.whole(result["pessimistic"], "pessimistic", 1)
-    best_case = _best_case(result["best_case"])
     history = tuple(map(_step, shapes.items(result["history"], "history", 0)))
-    return Claim(lower, upper, proofs.name_of_proof(evidence["upper"]), pessimistic, best_case, history)
+    return SmClaim(
+        lower, upper, proofs.name_of_proof(evidence["upper"]), best_case(result["best_case"]), pessimistic, history
+    )
 
 
 def _step(value: object) -> Step:
@@ -211,12 +210,11 @@ def _same(value: object, expected: object) -> bool:
     return value == expected
 
 
-def _remarks(result: dict[str, Any]) -> None:
-    """What nobody can check (`verdict.UNCHECKED`): who computed it, for how long, and what the user takes on trust."""
+def check_remarks(result: dict[str, Any]) -> None:
+    """What nobody can check (`outcome.UNCHECKED`): who computed it, for how long, and what the user takes on trust."""
     _duration(result["seconds"])
     if type(result["interrupted"]) is not bool:
         shapes.bad("interrupted is neither true nor false")
-    shapes.text(result["backend"], "backend")
     for note in shapes.items(result["assumptions"], "assumptions", 0):
         shapes.text(note, "assumption")
     for version in shapes.table(result["versions"], "versions", "makespan", "python").values():
@@ -228,13 +226,14 @@ def _duration(value: object) -> None:
         shapes.bad("seconds is not a duration")
 
 
-def _best_case(value: object) -> tuple[int, int] | None:
+def best_case(value: object, most: int = shapes.MOST_CYCLES) -> tuple[int, int] | None:
+    """An interval, which may be a single number, or nothing."""
     if value is None:
         return None
     if not isinstance(value, list):
-        cycles = shapes.whole(value, "best_case", 1)
+        cycles = shapes.whole(value, "best_case", 1, most)
         return cycles, cycles
-    lower, upper = (shapes.whole(side, "best_case", 1) for side in shapes.items(value, "best_case", 2, 2))
+    lower, upper = (shapes.whole(side, "best_case", 1, most) for side in shapes.items(value, "best_case", 2, 2))
     if lower >= upper:
         raise Refused(f"best_case is not an interval: {lower}..{upper}")
     return lower, upper
@@ -262,8 +261,8 @@ def _witness(value: object, instance: Instance, makespan: int) -> Schedule:
     unfolded = tuple(chain.from_iterable(repeat(warps, times) for times, warps in runs))
     paths, latencies = _paths(parts["paths"], instance), _latencies(parts["latencies"], instance)
     partitions = _partitions(parts["partitions"], instance) if "partitions" in parts else ()
-    uses = _uses(parts["uses"], instance) if "uses" in parts else ()
-    return Schedule(unfolded, paths, latencies, partitions, uses)
+    held = uses(parts["uses"], instance.warps) if "uses" in parts else ()
+    return Schedule(unfolded, paths, latencies, partitions, held)
 
 
 def _partitions(value: object, instance: Instance) -> tuple[int, ...]:
@@ -273,7 +272,7 @@ def _partitions(value: object, instance: Instance) -> tuple[int, ...]:
     return found
 
 
-def _uses(value: object, instance: Instance) -> tuple[tuple[tuple[tuple[int, int], ...], ...], ...]:
+def uses(value: object, warps: int) -> tuple[tuple[tuple[tuple[int, int], ...], ...], ...]:
     """For every warp, instruction and use of its class: which resource, and for how many cycles."""
 
     def pair(value: object) -> tuple[int, int]:
@@ -281,12 +280,12 @@ def _uses(value: object, instance: Instance) -> tuple[tuple[tuple[tuple[int, int
         return shapes.whole(which, "resource", 0, MAX_RESOURCES - 1), shapes.whole(cycles, "interval", 1, MAX_INTERVAL)
 
     rows: list[tuple[tuple[tuple[int, int], ...], ...]] = []
-    for entry in shapes.items(value, "uses", most=instance.warps):
+    for entry in shapes.items(value, "uses", most=warps):
         count, row = shapes.items(entry, "uses", 2, 2)
         held = tuple(tuple(map(pair, shapes.items(one, "uses", 0, MAX_RESOURCES))) for one in shapes.items(row, "uses"))
-        rows.extend((held,) * shapes.whole(count, "count", 1, instance.warps - len(rows)))
-    if len(rows) != instance.warps:
-        shapes.bad(f"uses of {len(rows)} warps for {instance.warps} warps")
+        rows.extend((held,) * shapes.whole(count, "count", 1, warps - len(rows)))
+    if len(rows) != warps:
+        shapes.bad(f"uses of {len(rows)} warps for {warps} warps")
     return tuple(rows)
 
 
@@ -295,7 +294,7 @@ def _latencies(value: object, instance: Instance) -> tuple[tuple[int, ...], ...]
         if value is not None:
             shapes.bad("the machine leaves no choice of a latency: latencies must be null")
         return ()
-    return _per_warp(value, "latencies", instance, MAX_LATENCY)
+    return per_warp(value, "latencies", instance.warps, MAX_LATENCY)
 
 
 def _paths(value: object, instance: Instance) -> tuple[tuple[int, ...], ...]:
@@ -304,17 +303,17 @@ def _paths(value: object, instance: Instance) -> tuple[tuple[int, ...], ...]:
             shapes.bad("a string has one path: paths must be null")
         whole = [tuple(range(group.program.end)) for group in instance.groups]
         return tuple(whole[group] for group in instance.group_of_warp())
-    return _per_warp(value, "paths", instance, MAX_PLACES)
+    return per_warp(value, "paths", instance.warps, MAX_PLACES)
 
 
-def _per_warp(value: object, name: str, instance: Instance, most: int) -> tuple[tuple[int, ...], ...]:
+def per_warp(value: object, name: str, warps: int, most: int) -> tuple[tuple[int, ...], ...]:
     """A row of numbers for every warp, each with how many warps share it."""
     rows: list[tuple[int, ...]] = []
-    for entry in shapes.items(value, name, most=instance.warps):
+    for entry in shapes.items(value, name, most=warps):
         count, numbers = shapes.items(entry, name, 2, 2)
-        rows.extend((shapes.wholes(numbers, name, most),) * shapes.whole(count, "count", 1, instance.warps - len(rows)))
-    if len(rows) != instance.warps:
-        shapes.bad(f"{len(rows)} {name} for {instance.warps} warps")
+        rows.extend((shapes.wholes(numbers, name, most),) * shapes.whole(count, "count", 1, warps - len(rows)))
+    if len(rows) != warps:
+        shapes.bad(f"{len(rows)} {name} for {warps} warps")
     return tuple(rows)
 
 

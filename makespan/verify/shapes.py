@@ -6,7 +6,7 @@ from makespan.verify.refusal import Refused
 
 MOST_INSTRUCTIONS = 10_000_000  # warp-instructions of a witness
 MOST_DIGITS = 100
-_MOST_CYCLES = 10**12
+MOST_CYCLES = 10**12
 _MOST_TEXT = 1_000_000
 
 
@@ -48,14 +48,14 @@ def text(value: object, name: str) -> str:
     return value
 
 
-def whole(value: object, name: str, least: int = 0, most: int = _MOST_CYCLES) -> int:
+def whole(value: object, name: str, least: int = 0, most: int = MOST_CYCLES) -> int:
     """A whole number."""
     if type(value) is not int or not least <= value <= most:
         bad(f"{name} is not a whole number in {least}..{most}")
     return value
 
 
-def wholes(value: object, name: str, most: int = _MOST_CYCLES, least: int = 1) -> tuple[int, ...]:
+def wholes(value: object, name: str, most: int = MOST_CYCLES, least: int = 1) -> tuple[int, ...]:
     """A list of numbers 0..`most`, with at least `least` of them."""
     numbers = items(value, name, least)
     if any(type(number) is not int or not 0 <= number <= most for number in numbers):

@@ -13,7 +13,9 @@ from typing import Any
 
 from makespan.certificate import Certificate, Potential, Weights
 from makespan.errors import InputError
-from makespan.instance import Group, Instance
+from makespan.instance import Instance
+from makespan.machine import Machine
+from makespan.program import Program
 from makespan.report.files import check_writable, write_whole
 from makespan.report.result.document import claim, of_machine
 from makespan.result import Result, UpperBound
@@ -32,9 +34,9 @@ def bundle(result: Result) -> dict[str, Any]:
         "result": claim(replace(result, best_case_seconds=None)),  # nothing that anybody could check
         "witness": _witness(result.instance, result.witness),
         "certificate": None if result.certificate is None else _certificate(result.certificate),
-        "weights": [_weights(item) for item in result.weights],
-        "phases": [_piece(phase) for phase in result.phases],
-        **({"partitions": [_piece(partition) for partition in result.partitions]} if result.partitions else {}),
+        "weights": [weights_of(item) for item in result.weights],
+        "phases": [piece(phase) for phase in result.phases],
+        **({"partitions": [piece(partition) for partition in result.partitions]} if result.partitions else {}),
     }
     return {**content, "sha256": hashlib.sha256(canonical(content)).hexdigest()}
 
@@ -56,7 +58,16 @@ def write(result: Result, path: Path) -> None:
     Raises:
         InputError: a file that cannot be written.
     """
-    text = json.dumps(bundle(result), separators=(",", ":"))
+    write_json(bundle(result), path)
+
+
+def write_json(content: dict[str, Any], path: Path) -> None:
+    """Write a bundle to `path`, whole or not at all.
+
+    Raises:
+        InputError: a file that cannot be written.
+    """
+    text = json.dumps(content, separators=(",", ":"))
     write_whole(path, f"{text}\n".encode(), "the bundle")
 
 
@@ -67,37 +78,43 @@ def canonical(content: dict[str, Any]) -> bytes:
 
 def of_instance(instance: Instance) -> dict[str, Any]:
     """The question alone as plain data: equal instances give equal data."""
-    machine = {"name": instance.machine.name, **of_machine(instance.machine)}
-    return {"machine": machine, "blocks": instance.blocks, "groups": [_group(group) for group in instance.groups]}
+    groups = [of_group(group.program, group.warps) for group in instance.groups]
+    return {"machine": of_named_machine(instance.machine), "blocks": instance.blocks, "groups": groups}
 
 
-def _group(group: Group) -> dict[str, Any]:
-    letters = group.program.letters
+def of_named_machine(machine: Machine) -> dict[str, Any]:
+    """What a machine is, and its name."""
+    return {"name": machine.name, **of_machine(machine)}
+
+
+def of_group(program: Program, warps: int) -> dict[str, Any]:
+    """So many warps of a program."""
+    letters = program.letters
     if letters is not None:
-        return {"warps": group.warps, "string": letters}
-    places = [[place.unit, list(place.successors)] for place in group.program.places]
-    timed = [[at.stall, list(at.latency), list(at.sets), list(at.awaits)] for at in group.program.timings]
+        return {"warps": warps, "string": letters}
+    places = [[place.unit, list(place.successors)] for place in program.places]
+    timed = [[at.stall, list(at.latency), list(at.sets), list(at.awaits)] for at in program.timings]
     timings = {"timings": timed} if timed else {}
-    return {"warps": group.warps, "starts": list(group.program.starts), "places": places, **timings}
+    return {"warps": warps, "starts": list(program.starts), "places": places, **timings}
 
 
 def _witness(instance: Instance, witness: Schedule) -> dict[str, Any]:
     chains = all(group.program.is_chain for group in instance.groups)
     return {
-        "paths": None if chains else _runs(witness.paths),
-        "latencies": None if instance.fixed_latencies else _runs(witness.latencies),
+        "paths": None if chains else runs(witness.paths),
+        "latencies": None if instance.fixed_latencies else runs(witness.latencies),
         **({} if instance.partition_of_warp is not None else {"partitions": list(witness.partitions)}),
-        **({} if instance.machine.fixed_uses else {"uses": _runs(list(map(_uses, witness.uses)))}),
-        "cycles": _runs(witness.cycles),
+        **({} if instance.machine.fixed_uses else {"uses": runs(list(map(uses, witness.uses)))}),
+        "cycles": runs(witness.cycles),
     }
 
 
-def _uses(row: Sequence[Sequence[tuple[int, int]]]) -> tuple[list[list[int]], ...]:
+def uses(row: Sequence[Sequence[tuple[int, int]]]) -> tuple[list[list[int]], ...]:
     """For every instruction of a warp and every use of its class: which resource, and for how many cycles."""
     return tuple([list(held) for held in instruction] for instruction in row)
 
 
-def _runs(rows: Sequence[tuple[Any, ...]]) -> list[list[Any]]:
+def runs(rows: Sequence[tuple[Any, ...]]) -> list[list[Any]]:
     """Rows with how often each occurs one after another."""
     return [[len(list(equal)), list(row)] for row, equal in groupby(rows)]
 
@@ -123,11 +140,11 @@ def _certificate(certificate: Certificate) -> dict[str, Any]:
     return {"upper": certificate.upper, "potentials": [_potential(item) for item in certificate.potentials]}
 
 
-def _piece(bound: UpperBound) -> dict[str, Any]:
-    """What is said of a phase or a partition."""
+def piece(bound: UpperBound) -> dict[str, Any]:
+    """What is said of a phase, a partition or an SM."""
     certificate = None if bound.certificate is None else _certificate(bound.certificate)
-    weights = [_weights(item) for item in bound.weights]
-    partitions = {"partitions": [_piece(partition) for partition in bound.partitions]} if bound.partitions else {}
+    weights = [weights_of(item) for item in bound.weights]
+    partitions = {"partitions": [piece(partition) for partition in bound.partitions]} if bound.partitions else {}
     return {
         "upper": bound.upper,
         "evidence": str(bound.evidence),
@@ -137,7 +154,8 @@ def _piece(bound: UpperBound) -> dict[str, Any]:
     }
 
 
-def _weights(weights: Weights) -> dict[str, Any]:
+def weights_of(weights: Weights) -> dict[str, Any]:
+    """Of pairs, with a number for a place that has only one."""
     rows = [[place[0] if len(place) == 1 else list(place) for place in row] for row in weights.reserves]
     written = {"classes": list(weights.classes), "caps": list(weights.caps), "groups": rows}
     return written | ({"thresholds": list(weights.thresholds)} if weights.thresholds else {})

@@ -1,0 +1,125 @@
+"""The bundle of a whole GPU: a result with all evidence as JSON, schema `makespan.gpu-bundle/1`, for `makespan verify`.
+
+The reader is `makespan.verify.gpu_reading`; both follow docs/schema/gpu-bundle-1.schema.json and share no code.
+"""
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+from makespan.gpu import Course, GpuInstance, GpuResult, Grid, History, Stretch
+from makespan.instance import Instance
+from makespan.machine import Assignment
+from makespan.report.provenance import versions
+from makespan.report.result.bundle import (
+    canonical,
+    of_group,
+    of_named_machine,
+    piece,
+    runs,
+    uses,
+    weights_of,
+    write_json,
+)
+from makespan.result import Result
+
+SCHEMA = "makespan.gpu-bundle/1"
+
+
+def bundle(result: GpuResult) -> dict[str, Any]:
+    """Instance, claim and evidence as plain data, with the SHA-256 of the canonical JSON of all that."""
+    gpu, last = result.instance, result.last_dispatch
+    content: dict[str, Any] = {
+        "schema": SCHEMA,
+        "instance": _instance(gpu),
+        "result": _claim(result),
+        "witness": {
+            "courses": [_course(gpu, course) for course in result.witness.courses],
+            "histories": [_history(gpu, history) for history in result.witness.histories],
+        },
+        "weights": [weights_of(item) for item in last.weights] if last else [],
+        "sms": [_of_sm(gpu, each) for each in result.sms],
+    }
+    return {**content, "sha256": hashlib.sha256(canonical(content)).hexdigest()}
+
+
+def write(result: GpuResult, path: Path) -> None:
+    """Write the bundle of `result` to `path`, whole or not at all.
+
+    Raises:
+        InputError: a file that cannot be written.
+    """
+    write_json(bundle(result), path)
+
+
+def _instance(gpu: GpuInstance) -> dict[str, Any]:
+    """The question alone: equal instances give equal data."""
+    return {
+        "machine": of_named_machine(gpu.machine),
+        "grids": [
+            {
+                "block": [of_group(program, warps) for program, warps in grid.block],
+                "blocks": grid.blocks,
+                "takes": list(grid.takes),
+            }
+            for grid in gpu.grids
+        ],
+        "sms": gpu.sms,
+        "room": list(gpu.room),
+        "dispatch": gpu.dispatch,
+    }
+
+
+def _claim(result: GpuResult) -> dict[str, Any]:
+    """What the bundle states; all else that is said of a result follows from the instance, or from a proof."""
+    best = result.best_case
+    return {
+        "status": str(result.status),
+        "lower": result.bounds.lower,
+        "upper": result.bounds.upper,
+        "evidence": result.upper_evidence,
+        "best_case": None if best is None else best.lower if best.lower == best.upper else [best.lower, best.upper],
+        "seconds": round(result.seconds, 6),
+        "interrupted": result.interrupted,
+        "assumptions": list(result.assumptions),
+        "versions": versions(),
+    }
+
+
+def _course(gpu: GpuInstance, course: Course) -> dict[str, Any]:
+    grid = gpu.grids[course.grid]
+    chains = all(program.is_chain for program, _ in grid.block)
+    return {
+        "grid": course.grid,
+        "paths": None if chains else runs(course.paths),
+        "latencies": None if _fixed_latencies(gpu, grid) else runs(course.latencies),
+        **({} if gpu.machine.fixed_uses else {"uses": runs(list(map(uses, course.uses)))}),
+    }
+
+
+def _fixed_latencies(gpu: GpuInstance, grid: Grid) -> bool:
+    return Instance.merged(grid.block, gpu.machine).fixed_latencies
+
+
+def _history(gpu: GpuInstance, history: History) -> dict[str, Any]:
+    machine = gpu.machine
+    is_free = machine.partitions > 1 and (len(gpu.grids) > 1 or machine.assignment is Assignment.ANY)
+    return {
+        "sms": history.sms,
+        **({"partitions": [list(row) for row in history.partitions]} if is_free else {}),
+        "stretches": list(map(_stretch, history.stretches)),
+    }
+
+
+def _stretch(stretch: Stretch) -> dict[str, Any]:
+    cycles = [[count, [list(warp) for warp in warps]] for count, warps in runs(stretch.cycles)]
+    return {"repeat": stretch.repeat, "begins": [list(begin) for begin in stretch.begins], "cycles": cycles}
+
+
+def _of_sm(gpu: GpuInstance, result: Result) -> dict[str, Any]:
+    """What is said of an SM with so many blocks."""
+    return {
+        "blocks": result.instance.warps // gpu.grid.warps,
+        **piece(result.proven),
+        "phases": [piece(phase) for phase in result.phases],
+    }

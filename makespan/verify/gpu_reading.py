@@ -1,0 +1,265 @@
+"""A bundle of a whole GPU read strictly: its grids and SMs, the claim, the schedule and what proves the upper bound.
+
+The writer is `makespan.report.gpu.bundle`; both follow docs/schema/gpu-bundle-1.schema.json and share no code.
+"""
+
+from dataclasses import dataclass
+from itertools import chain, repeat
+from typing import Any, NamedTuple
+
+from makespan.certificate import Certificate, Weights
+from makespan.gpu import Begin, Course, GpuInstance, GpuSchedule, Grid, History, Stretch
+from makespan.gpu.instance import MAX_BLOCKS, MAX_DISPATCH, MAX_GRIDS, MAX_ROOM
+from makespan.instance import MAX_CYCLES, MAX_WARPS, Instance
+from makespan.machine import MAX_LATENCY, Assignment
+from makespan.machine.values import MAX_SMS
+from makespan.program import MAX_PLACES
+from makespan.result import Status
+from makespan.verify import instances, proofs, reading, shapes
+from makespan.verify.outcome import Claim
+from makespan.verify.refusal import Refused, TooMuchWork, Work
+
+SCHEMA = "makespan.gpu-bundle/1"
+ONE_WAVE, THEOREM_G = "one-wave", "theorem-g"
+MOST_RESOURCES = 16
+MOST_QUESTIONS = 64
+"""Different numbers of blocks on an SM, in one wave; GPUs have room for 32."""
+
+_MOST = 10**shapes.MOST_DIGITS
+_TOO_LARGE = "the witness is too large for this checker"
+
+
+class OfSm(NamedTuple):
+    """What is said of an SM with a number of blocks, as of any other question."""
+
+    question: Instance
+    upper: int
+    evidence: str
+    certificate: Certificate | None
+    weights: tuple[Weights, ...]
+    phases: proofs.Pieces
+    partitions: proofs.Pieces
+
+
+@dataclass(frozen=True, slots=True)
+class GpuBundle:
+    """A claim and its evidence: the weights of pairs for theorem G; in one wave what is said of SMs, by blocks."""
+
+    gpu: GpuInstance
+    claim: Claim
+    witness: GpuSchedule
+    weights: tuple[Weights, ...]
+    sms: dict[int, OfSm]
+
+
+def bundle(document: dict[str, Any]) -> GpuBundle:
+    """The claim and the evidence in `document`.
+
+    Raises:
+        Refused: a key or type is wrong, a value contradicts the instance, or the digest does not match.
+    """
+    parts = shapes.table(document, "bundle", "schema", "instance", "result", "witness", "weights", "sms", "sha256")
+    if parts["schema"] != SCHEMA:
+        remedy = "is of another makespan; verify it with that one, or solve anew"
+        shapes.bad(f"schema is not {SCHEMA!r}: {parts['schema']!r:.40} {remedy}")
+    gpu = _gpu(parts["instance"])
+    claim = _claim(parts["result"])
+    witness = _witness(parts["witness"], gpu)
+    room = Work(reading.MOST_COEFFICIENTS)
+    try:
+        weights = _weights(parts["weights"], gpu, room)
+        sms = _sms(parts["sms"], gpu, room)
+    except TooMuchWork:
+        most = reading.MOST_COEFFICIENTS
+        raise Refused(f"the evidence is too large for this checker: over {most} coefficients") from None
+    if bool(sms) != (claim.evidence == ONE_WAVE):
+        shapes.bad(f"results of SMs are the evidence of {ONE_WAVE}, and of nothing else")
+    if shapes.text(parts["sha256"], "sha256") != reading.digest(document):
+        raise Refused("the digest does not match the content: the file was changed after it was written")
+    return GpuBundle(gpu, claim, witness, weights, sms)
+
+
+# Question
+
+
+def _gpu(value: object) -> GpuInstance:
+    parts = shapes.table(value, "instance", "machine", "grids", "sms", "room", "dispatch")
+    places = Work(instances.MOST_PLACES)
+    with instances.checked():
+        written = shapes.items(parts["grids"], "grids", most=MAX_GRIDS)
+        gpu = GpuInstance(
+            tuple(_grid(grid, places) for grid in written),
+            instances.machine(parts["machine"]),
+            shapes.whole(parts["sms"], "sms", 1, MAX_SMS),
+            _amounts(parts["room"], "room"),
+            shapes.whole(parts["dispatch"], "dispatch", 0, MAX_DISPATCH),
+        )
+        for grid in gpu.grids:
+            of_grid(gpu, grid, gpu.most_resident(grid))  # has its limits
+        return gpu
+
+
+def _grid(value: object, places: Work) -> Grid:
+    parts = shapes.table(value, "grid", "block", "blocks", "takes")
+    groups = instances.groups(shapes.items(parts["block"], "block", most=MAX_WARPS), places)
+    block = tuple((group.program, group.warps) for group in groups)
+    return Grid(block, shapes.whole(parts["blocks"], "blocks", 1, MAX_BLOCKS), _amounts(parts["takes"], "takes"))
+
+
+def _amounts(value: object, name: str) -> tuple[int, ...]:
+    return shapes.wholes(shapes.items(value, name, 1, MOST_RESOURCES), name, MAX_ROOM)
+
+
+def of_grid(gpu: GpuInstance, grid: Grid, blocks: int) -> Instance:
+    """An SM with so many blocks of a grid, which start together."""
+    return Instance.merged([(program, warps * blocks) for program, warps in grid.block], gpu.machine, blocks=blocks)
+
+
+# Result
+
+
+def _claim(value: object) -> Claim:
+    keys = "status lower upper evidence best_case seconds interrupted assumptions versions"
+    result = shapes.table(value, "result", *keys.split())
+    lower, upper = (shapes.whole(result[side], side, 1, _MOST) for side in ("lower", "upper"))
+    if lower > upper:
+        raise Refused(f"lower {lower} exceeds upper {upper}")
+    if result["status"] != str(Status.EXACT if lower == upper else Status.BOUNDED):
+        raise Refused("result: status does not follow from the bounds")
+    reading.check_remarks(result)
+    evidence = shapes.text(result["evidence"], "evidence")
+    if evidence not in (ONE_WAVE, THEOREM_G):
+        raise Refused(f"unknown evidence: {evidence!r:.40}")
+    return Claim(lower, upper, evidence, reading.best_case(result["best_case"], _MOST))
+
+
+# Witness
+
+
+def fixed_latencies(gpu: GpuInstance, grid: Grid) -> bool:
+    """Whether the adversary has no latency to choose in blocks of this grid."""
+    return of_grid(gpu, grid, 1).fixed_latencies
+
+
+def _witness(value: object, gpu: GpuInstance) -> GpuSchedule:
+    parts = shapes.table(value, "witness", "courses", "histories")
+    room, cycles = Work(shapes.MOST_INSTRUCTIONS), Work(MAX_CYCLES)
+    try:
+        courses = tuple(_course(course, gpu, room) for course in shapes.items(parts["courses"], "courses"))
+        written = shapes.items(parts["histories"], "histories", most=gpu.sms)
+        return GpuSchedule(courses, tuple(_history(history, gpu, room, cycles) for history in written))
+    except TooMuchWork:
+        most = f"over {shapes.MOST_INSTRUCTIONS} warp-instructions, or {MAX_CYCLES} cycles"
+        raise Refused(f"{_TOO_LARGE}: {most}") from None
+
+
+def _course(value: object, gpu: GpuInstance, room: Work) -> Course:
+    has_uses = not gpu.machine.fixed_uses
+    parts = shapes.table(value, "course", "grid", "paths", "latencies", *["uses"] * has_uses)
+    number = shapes.whole(parts["grid"], "grid", 0, len(gpu.grids) - 1)
+    grid = gpu.grids[number]
+    room.spend(sum(warps * program.end for program, warps in grid.block))
+    latencies: tuple[tuple[int, ...], ...] = ()
+    if fixed_latencies(gpu, grid):
+        if parts["latencies"] is not None:
+            shapes.bad("the machine leaves no choice of a latency: latencies must be null")
+    else:
+        latencies = reading.per_warp(parts["latencies"], "latencies", grid.warps, MAX_LATENCY)
+    uses = reading.uses(parts["uses"], grid.warps) if has_uses else ()
+    return Course(number, _paths(parts["paths"], grid), latencies, uses)
+
+
+def _paths(value: object, grid: Grid) -> tuple[tuple[int, ...], ...]:
+    if not all(program.is_chain for program, _ in grid.block):
+        return reading.per_warp(value, "paths", grid.warps, MAX_PLACES)
+    if value is not None:
+        shapes.bad("a string has one path: paths must be null")
+    return tuple(chain.from_iterable(repeat(tuple(range(program.end)), warps) for program, warps in grid.block))
+
+
+def _history(value: object, gpu: GpuInstance, room: Work, cycles: Work) -> History:
+    machine = gpu.machine
+    is_free = machine.partitions > 1 and (len(gpu.grids) > 1 or machine.assignment is Assignment.ANY)
+    parts = shapes.table(value, "history", "sms", "stretches", *["partitions"] * is_free)
+    sms = shapes.whole(parts["sms"], "sms", 1, gpu.sms)
+    stretches = (_stretch(one, gpu, room, cycles) for one in shapes.items(parts["stretches"], "stretches"))
+    rows = shapes.items(parts["partitions"], "partitions", most=MAX_WARPS) if is_free else []
+    room.spend(sum(len(row) for row in rows if type(row) is list))
+    partitions = tuple(shapes.wholes(row, "partitions", machine.partitions - 1) for row in rows)
+    return History(sms, tuple(stretches), partitions)
+
+
+def _stretch(value: object, gpu: GpuInstance, room: Work, cycles: Work) -> Stretch:
+    parts = shapes.table(value, "stretch", "repeat", "begins", "cycles")
+    runs: list[tuple[int, tuple[tuple[int, int], ...]]] = []
+    for entry in shapes.items(parts["cycles"], "cycles"):
+        times, issuing = shapes.items(entry, "cycle", 2, 2)
+        times = shapes.whole(times, "repeat", 1, MAX_CYCLES)
+        cycles.spend(times)  # before they are unfolded
+        room.spend(times * len(shapes.items(issuing, "warps", 0)))
+        runs.append((times, tuple(map(_warp, issuing))))
+    begins = tuple(_begin(begin, gpu) for begin in shapes.items(parts["begins"], "begins", 0))
+    unfolded = tuple(chain.from_iterable(repeat(issuing, times) for times, issuing in runs))
+    return Stretch(unfolded, begins, shapes.whole(parts["repeat"], "repeat", 1, MAX_BLOCKS))
+
+
+def _warp(value: object) -> tuple[int, int]:
+    slot, warp = shapes.items(value, "warp", 2, 2)
+    return shapes.whole(slot, "slot", 0, MAX_WARPS), shapes.whole(warp, "warp", 0, MAX_WARPS)
+
+
+def _begin(value: object, gpu: GpuInstance) -> Begin:
+    cycle, slot, course, delay = shapes.items(value, "begin", 4, 4)
+    return Begin(
+        shapes.whole(cycle, "cycle", 0, MAX_CYCLES),
+        shapes.whole(slot, "slot", 0, MAX_WARPS),
+        shapes.whole(course, "course"),
+        shapes.whole(delay, "delay", 0, gpu.dispatch),
+    )
+
+
+# Evidence
+
+
+def _weights(value: object, gpu: GpuInstance, room: Work) -> tuple[Weights, ...]:
+    """Of theorem E, for the warps that can be on an SM at one time."""
+    if not shapes.items(value, "weights", 0):
+        return ()
+    if len(gpu.grids) > 1:
+        raise Refused("weights of pairs are of one grid only")
+    return proofs.weights(value, gpu.sm(gpu.resident), room)
+
+
+def _sms(value: object, gpu: GpuInstance, room: Work) -> dict[int, OfSm]:
+    """What is said of an SM with each number of blocks that there may be."""
+    entries = shapes.items(value, "sms", 0)
+    if not entries:
+        return {}
+    if not gpu.is_one_wave:
+        raise Refused("results of SMs prove nothing: the blocks of all grids are more than fit on the GPU")
+    least = max(1, gpu.blocks - (gpu.sms - 1) * gpu.resident)
+    may_be = range(least, gpu.resident + 1)
+    if len(may_be) > MOST_QUESTIONS:
+        raise Refused(f"the evidence is too large for this checker: over {MOST_QUESTIONS} numbers of blocks on an SM")
+    found = dict(_of_sm(entry, gpu, room) for entry in shapes.items(entries, "sms", len(may_be), len(may_be)))
+    if found.keys() != set(may_be):
+        raise Refused(f"an SM has {least}..{gpu.resident} blocks: there must be a result for each of these numbers")
+    return found
+
+
+def _of_sm(value: object, gpu: GpuInstance, room: Work) -> tuple[int, OfSm]:
+    some = ["partitions"] if "partitions" in shapes.entries(value) else []
+    keys = ("blocks", "upper", "evidence", "certificate", "weights", "phases", *some)
+    parts = shapes.table(value, "result of an SM", *keys)
+    blocks = shapes.whole(parts["blocks"], "blocks", 1, gpu.resident)
+    question = gpu.sm(blocks)
+    proof = parts["certificate"]
+    return blocks, OfSm(
+        question,
+        shapes.whole(parts["upper"], "upper", 1),
+        proofs.name_of_proof(parts["evidence"]),
+        None if proof is None else proofs.certificate(proof, question, room),
+        proofs.weights(parts["weights"], question, room),
+        proofs.phase_bounds(parts["phases"], question, room),
+        proofs.partition_bounds(parts.get("partitions", []), question, room),
+    )

@@ -1,0 +1,102 @@
+"""From a bundle of a whole GPU to a verdict: which claims follow from the evidence."""
+
+from typing import Any, TypeGuard
+
+from makespan.errors import BrokenPromiseError
+from makespan.verify import gpu_reading, theorem_g
+from makespan.verify.gpu_reading import ONE_WAVE, THEOREM_G, GpuBundle
+from makespan.verify.gpu_witness import replay
+from makespan.verify.outcome import (
+    UNCHECKED_OF_GPU,
+    Claim,
+    Interval,
+    Outcome,
+    Verdict,
+    interval_text,
+    summary,
+    within,
+)
+from makespan.verify.proving import Prover
+from makespan.verify.quickest import floor_of_gpu
+from makespan.verify.refusal import Effort, Refused
+
+MOST_PROOFS = 10  # of the largest size
+_HOW = {ONE_WAVE: "those of its SMs, which have all blocks from the beginning", THEOREM_G: "theorem G"}
+
+
+def speaks_of(document: object) -> TypeGuard[dict[str, Any]]:
+    """Whether it is a bundle of a whole GPU, of any version."""
+    schema = document.get("schema") if isinstance(document, dict) else None
+    return isinstance(schema, str) and schema.startswith("makespan.gpu-bundle/")
+
+
+def verify(document: dict[str, Any], most_states: int) -> Verdict:
+    """Check every claim of a bundle of a whole GPU.
+
+    Raises:
+        BrokenPromiseError: a proof and a schedule contradict each other, a bug of this checker.
+    """
+    claim = None
+    try:
+        bundle = gpu_reading.bundle(document)
+        claim = bundle.claim
+        return _verdict(bundle, most_states)
+    except Refused as refusal:
+        reason = " ".join(str(refusal).split())[:300]
+        return Verdict(Outcome.REJECTED, reason, claim, unchecked=UNCHECKED_OF_GPU)
+
+
+def _verdict(bundle: GpuBundle, most_states: int) -> Verdict:
+    """The cheap claims first."""
+    gpu, claim = bundle.gpu, bundle.claim
+    lower = replay(gpu, bundle.witness)
+    if lower != claim.lower:
+        raise Refused(f"the witness takes {lower} cycles, the lower bound says {claim.lower}")
+    uppers = {THEOREM_G: theorem_g.bound(gpu, bundle.weights)}
+    if claim.evidence == ONE_WAVE:
+        uppers[ONE_WAVE] = _one_wave(bundle, most_states)
+    if (upper := min(uppers.values())) < lower:
+        raise BrokenPromiseError(f"an upper bound of {upper} cycles, and a schedule of {lower}")
+    gaps = []
+    if upper > claim.upper:
+        gaps.append(f"upper {claim.upper} reported by {claim.evidence}, re-proved only to {upper}")
+    best_case = _best_case(bundle, lower)
+    if best_case and claim.best_case and not within(best_case, claim.best_case):
+        gaps.append(
+            f"best case {interval_text(claim.best_case)} reported, re-proved only to {interval_text(best_case)}"
+        )
+    outcome = Outcome.UNPROVEN if gaps else Outcome.ACCEPTED
+    reason = "; ".join(gaps) or summary(claim, _HOW[_name(uppers, claim)])
+    return Verdict(outcome, reason, claim, lower, tuple(uppers.items()), best_case, UNCHECKED_OF_GPU)
+
+
+def _name(uppers: dict[str, int], claim: Claim) -> str:
+    """The proof that the verdict names."""
+    return min(uppers, key=lambda proof: (uppers[proof] > claim.upper, proof != claim.evidence))
+
+
+def _one_wave(bundle: GpuBundle, most_states: int) -> int:
+    """The largest upper bound of an SM with any number of blocks that it may have, each proven by its own evidence."""
+    gpu, claim = bundle.gpu, bundle.claim
+    if gpu.dispatch and max(bundle.sms) > 1:
+        raise Refused(f"{ONE_WAVE} proves nothing where blocks of an SM may begin in different cycles")
+    claimed = gpu.dispatch + max(said.upper for said in bundle.sms.values())
+    if claimed > claim.upper:
+        raise Refused(f"upper {claim.upper} reported by {ONE_WAVE}, but an SM may take up to {claimed} cycles")
+    effort, longest = Effort(MOST_PROOFS), 0
+    for said in bundle.sms.values():
+        prover = Prover(*said, most_states=most_states // len(bundle.sms), effort=effort)
+        prover.prove()
+        longest = max(longest, prover.upper)
+    return gpu.dispatch + longest
+
+
+def _best_case(bundle: GpuBundle, lower: int) -> Interval | None:
+    """What is proven of the shortest schedule."""
+    claimed = bundle.claim.best_case
+    if claimed is None:
+        return None
+    proven = floor_of_gpu(bundle.gpu), lower
+    if claimed[1] < proven[0] or claimed[0] > proven[1]:
+        raise Refused(f"best case {interval_text(claimed)} is wrong: it is {interval_text(proven)}")
+    return proven

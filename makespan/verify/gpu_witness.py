@@ -1,0 +1,282 @@
+"""The schedule of a whole GPU, executed: every SM keeps the rules of the machine, and the dispatcher those of a GPU.
+
+A stretch that ends as it began, but for the cycle, does so however often it comes: then one more time is as good as
+all. Whoever is left for the dispatcher, the SMs on which it would fit are intervals of cycles; in none of them may all
+grids of which blocks are left fit somewhere.
+"""
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from makespan.gpu import Begin, Course, GpuInstance, GpuSchedule, History, Stretch
+from makespan.instance import MAX_CYCLES
+from makespan.machine import Assignment
+from makespan.verify import shapes
+from makespan.verify.floor import Floor, Script
+from makespan.verify.gpu_reading import fixed_latencies
+from makespan.verify.refusal import Refused, TooMuchWork, Work
+from makespan.verify.witness import scripts
+
+_Spans = list[tuple[int, int]]
+"""Cycles, from one to before another."""
+
+_EVER = 10 ** (3 * shapes.MOST_DIGITS)
+"""A cycle that none comes to."""
+
+
+def replay(gpu: GpuInstance, witness: GpuSchedule) -> int:
+    """The makespan of `witness`, in cycles.
+
+    Raises:
+        Refused: an SM breaks a rule of the machine, a block gets room that is taken, begins too late or never ends, all
+            blocks that are left would fit somewhere, or they are not those of the grids, or it is too large.
+    """
+    room, cycles = Work(shapes.MOST_INSTRUCTIONS), Work(MAX_CYCLES)
+    try:
+        courses = [_scripts(gpu, number, course) for number, course in enumerate(witness.courses)]
+        sms = [
+            _Sm(gpu, witness.courses, courses, number, history, room, cycles)
+            for number, history in enumerate(witness.histories)
+        ]
+        makespan = max(sm.run() for sm in sms)
+        _check_blocks(gpu, witness)
+        _check_dispatcher(gpu, witness, sms, room)
+    except TooMuchWork:
+        most = f"over {shapes.MOST_INSTRUCTIONS} warp-instructions, or {MAX_CYCLES} cycles, that do not repeat"
+        raise Refused(f"the witness is too large for this checker: {most}") from None
+    return makespan
+
+
+def _scripts(gpu: GpuInstance, number: int, course: Course) -> list[Script]:
+    """What the warps of a block do that takes a course."""
+    grid, machine = gpu.grids[course.grid], gpu.machine
+    programs = [program for program, warps in grid.block for _ in range(warps)]
+    latencies = None if fixed_latencies(gpu, grid) else course.latencies
+    try:
+        return scripts(machine, programs, course.paths, latencies, None if machine.fixed_uses else course.uses)
+    except Refused as refusal:
+        raise Refused(f"course {number}: {refusal}") from None
+
+
+class _Sm:
+    """One history, executed.
+
+    Attributes:
+        fits: for every grid the cycles in which a block of it would fit.
+        last: for every grid the cycle in which its last block got its room.
+    """
+
+    def __init__(
+        self,
+        gpu: GpuInstance,
+        courses: Sequence[Course],
+        scripts: Sequence[Sequence[Script]],
+        number: int,
+        history: History,
+        room: Work,
+        cycles: Work,
+    ) -> None:
+        self._gpu, self._courses, self._scripts, self._history = gpu, courses, scripts, history
+        self._room, self._cycles, self._where = room, cycles, f"witness: history {number}"
+        begins = [begin for stretch in history.stretches for begin in stretch.begins]
+        slots = 1 + max((begin.slot for begin in begins), default=-1)
+        if not slots or slots > len(begins):
+            raise Refused(f"{self._where}: {slots} slots for {len(begins)} blocks")
+        together = sum(begin.cycle == 0 for begin in history.stretches[0].begins)
+        if len(gpu.grids) == 1 and together != slots:
+            raise Refused(f"{self._where}: {together} of {slots} slots are taken in cycle 0, and others later")
+        self._width = width = max(grid.warps for grid in gpu.grids)
+        room.spend(slots * width)
+        self._floor = Floor(
+            gpu.machine,
+            _partitions(gpu, history, slots, self._where),
+            [slot for slot in range(slots) for _ in range(width)],
+            name=lambda warp: f"warp {warp % width} of slot {warp // width}",
+            where=f"history {number}, ",
+        )
+        self._slots: list[int | None] = [None] * slots  # the grid whose block is there
+        self._left = list(gpu.room)
+        self._clock = 0  # of the floor, which does not see what is skipped
+        self.fits: list[_Spans] = [[] for _ in gpu.grids]
+        self._since: list[int | None] = [None for _ in gpu.grids]
+        self.last: dict[int, int] = {}
+
+    def run(self) -> int:
+        """The cycle in which its last block has ended."""
+        for stretch in self._history.stretches:
+            self._stretch(stretch)
+        self._ends()
+        if self._floor.unfinished:
+            raise self._refusal(f"{self._floor.unfinished} warps have not finished")
+        for spans in self.fits:
+            spans.append((self._now, _EVER))
+        return self._now
+
+    @property
+    def _now(self) -> int:
+        return self._floor.shift + self._clock
+
+    def _refusal(self, what: str) -> Refused:
+        return Refused(f"{self._where}, cycle {self._now}: {what}")
+
+    def _stretch(self, stretch: Stretch) -> None:
+        """As often as it comes, or until it leaves everything as it was."""
+        before = self._state() if stretch.repeat > 1 else None
+        for left in range(stretch.repeat - 1, -1, -1):
+            known = [len(spans) for spans in self.fits]
+            self._once(stretch)
+            if not left:
+                return
+            after = self._state()
+            if after == before:
+                self._skip(stretch, left, [spans[first:] for spans, first in zip(self.fits, known, strict=True)])
+                return
+            before = after
+
+    def _state(self) -> object:
+        self._room.spend(len(self._slots) * self._width)
+        return self._floor.state(self._clock), tuple(self._slots)
+
+    def _skip(self, stretch: Stretch, times: int, fits: Sequence[_Spans]) -> None:
+        """So many times what has just been done, in which blocks fitted as said."""
+        length = len(stretch.cycles)
+        begun, skipped = self._now - length, times * length
+        for spans, again in zip(self.fits, fits, strict=True):
+            if again == [(begun, self._now)]:
+                spans.append((self._now, self._now + skipped))
+                continue
+            self._room.spend(times * len(again))
+            spans += [(a + n * length, b + n * length) for a, b in again for n in range(1, times + 1)]
+        for grid in {self._courses[begin.course].grid for begin in stretch.begins}:
+            self.last[grid] += skipped
+        self._since = [None if since is None else since + skipped for since in self._since]
+        self._floor.shift += skipped
+
+    def _once(self, stretch: Stretch) -> None:
+        idle, waiting = False, list(reversed(stretch.begins))
+        for cycle, issuing in enumerate(stretch.cycles):
+            self._cycles.spend()
+            changed = self._ends()
+            while waiting and waiting[-1].cycle <= cycle:
+                begin = waiting.pop()
+                if begin.cycle < cycle:
+                    raise self._refusal("the blocks that come are not in their order")
+                self._admit(begin)
+                changed = True
+            if changed or not self._now:
+                self._floor.begin(self._clock)  # for those that have just come
+                self._note([all(map(int.__le__, grid.takes, self._left)) for grid in self._gpu.grids])
+            if changed or not idle or issuing:  # else nothing can be issued that could not in the cycle before
+                self._execute(issuing)
+            idle = not issuing
+            self._clock += 1
+        if waiting:
+            raise self._refusal("a block comes after the end of its stretch")
+        fit = [since is not None for since in self._since]
+        self._note([False] * len(fit))
+        self._note(fit)
+
+    def _note(self, fit: Sequence[bool]) -> None:
+        """Of which grids a block fits from now on."""
+        for grid, (fits, since) in enumerate(zip(fit, self._since, strict=True)):
+            if fits and since is None:
+                self._since[grid] = self._now
+            elif since is not None and not fits:
+                self._room.spend()
+                self.fits[grid].append((since, self._now))
+                self._since[grid] = None
+
+    def _ends(self) -> bool:
+        """What happens before a cycle: blocks end, and give back their room. Whether anything does."""
+        changed, ended = self._floor.begin(self._clock), self._floor.ended
+        while ended:
+            slot = ended.pop()
+            grid, self._slots[slot] = self._slots[slot], None
+            if grid is not None:
+                self._take(grid, -1)
+        return changed
+
+    def _take(self, grid: int, sign: int) -> None:
+        """The room of a block, or give it back."""
+        takes = self._gpu.grids[grid].takes
+        self._left = [left - sign * one for left, one in zip(self._left, takes, strict=True)]
+
+    def _admit(self, begin: Begin) -> None:
+        """A block gets its room."""
+        if begin.course >= len(self._courses):
+            raise self._refusal(f"there is no course {begin.course}")
+        if self._slots[begin.slot] is not None:
+            raise self._refusal(f"slot {begin.slot} is taken")
+        if not 0 <= begin.delay <= self._gpu.dispatch:
+            raise self._refusal(f"a block begins {begin.delay} cycles late, which may be {self._gpu.dispatch} at most")
+        grid = self._courses[begin.course].grid
+        self._slots[begin.slot] = grid
+        self._take(grid, 1)
+        if min(self._left) < 0:
+            raise self._refusal(f"there is no room for the block that comes to slot {begin.slot}")
+        self.last[grid] = self._now
+        written = self._scripts[begin.course]
+        self._room.spend(len(written))
+        for warp, script in enumerate(written, begin.slot * self._width):
+            self._floor.admit(self._clock + begin.delay, warp, script)
+
+    def _execute(self, issuing: Sequence[tuple[int, int]]) -> None:
+        self._room.spend(len(issuing))
+        if any(slot >= len(self._slots) or warp >= self._width for slot, warp in issuing):
+            raise self._refusal("there is no such slot or warp")
+        warps = [slot * self._width + warp for slot, warp in issuing]
+        if any(a >= b for a, b in pairwise(warps)):
+            raise self._refusal("the executing warps are not in increasing order")
+        self._floor.execute(self._clock, warps)
+
+
+def _partitions(gpu: GpuInstance, history: History, slots: int, where: str) -> list[int]:
+    """That of every warp of every slot."""
+    parts, chosen = gpu.machine.partitions, history.partitions
+    width = max(grid.warps for grid in gpu.grids)
+    is_free = parts > 1 and (len(gpu.grids) > 1 or gpu.machine.assignment is Assignment.ANY)
+    if not is_free and chosen:
+        raise Refused(f"{where}: the machine leaves no choice of a partition")
+    if parts == 1:
+        return [0] * (slots * width)
+    if not is_free:
+        fixed = {place: number % parts for number, place in enumerate(gpu.slots_of_warps(slots))}
+        return [fixed[slot, warp] for slot in range(slots) for warp in range(width)]
+    found = [part for row in chosen for part in row]
+    if len(chosen) != slots or any(len(row) != width for row in chosen) or not set(found) <= set(range(parts)):
+        raise Refused(f"{where}: there are not partitions 0..{parts - 1} for {width} warps of each of {slots} slots")
+    sizes = [found.count(part) for part in range(parts)]
+    if len(gpu.grids) == 1 and max(sizes) > min(sizes) + 1:
+        raise Refused(f"{where}: the warps are not spread evenly over the partitions: {sizes}")
+    return found
+
+
+def _check_blocks(gpu: GpuInstance, witness: GpuSchedule) -> None:
+    """Each of them is executed once."""
+    if sum(history.sms for history in witness.histories) > gpu.sms:
+        raise Refused(f"witness: more than {gpu.sms} SMs")
+    found = [0] * len(gpu.grids)
+    for history in witness.histories:
+        for stretch in history.stretches:
+            for begin in stretch.begins:
+                found[witness.courses[begin.course].grid] += history.sms * stretch.repeat
+    for number, (grid, blocks) in enumerate(zip(gpu.grids, found, strict=True)):
+        if blocks != grid.blocks:
+            raise Refused(f"witness: {blocks} blocks of grid {number} are executed, not {grid.blocks}")
+
+
+def _check_dispatcher(gpu: GpuInstance, witness: GpuSchedule, sms: Sequence[_Sm], work: Work) -> None:
+    """In every cycle, if blocks are left, there is one among them that fits on no SM."""
+    unused = sum(history.sms for history in witness.histories) < gpu.sms
+    last = [max(sm.last.get(grid, 0) for sm in sms) for grid in range(len(gpu.grids))]
+    changes: list[tuple[int, int, int]] = []  # the cycle, the grid, and on how many more SMs its blocks fit
+    for grid, until in enumerate(last):
+        for first, end in [(0, until)] * unused + [span for sm in sms for span in sm.fits[grid] if span[0] < until]:
+            changes += [(first, grid, 1), (min(end, until), grid, -1)]
+        changes.append((until, grid, 1))  # none is left: they do not matter
+    work.spend(len(changes) * len(gpu.grids))
+    fits = [0] * len(gpu.grids)
+    for (cycle, grid, more), (after, _, _) in pairwise([*sorted(changes), (max(last), 0, 0)]):
+        fits[grid] += more
+        if cycle < after and all(fits) and cycle < max(last):
+            raise Refused(f"witness: cycle {cycle}: all blocks that are left would fit, and none of them comes")

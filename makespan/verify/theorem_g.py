@@ -1,0 +1,280 @@
+"""Theorem G for the checker: how long a whole GPU takes at most, by what a block adds to the sum over all slots.
+
+Before the last block gets its room, in cycle t1, each of the S SMs has all of its R slots taken. In each slot blocks
+follow one another; of each one a chain of warps is under way, or kept out by instructions on its SM, each of which is
+paid for once by each of the R chains there. If a block adds A to the sum over all slots, t1 <= (B - 1) A / (S R). What
+an instruction pays is what it pays in theorem 1S, or in theorem E, which is proven for weights that are given.
+
+Ports may be held by a warp that has finished, for one cycle less than the longest hold; in so many cycles from the
+begin of each block on, and from t1 on, nothing is counted, but all of them are added. (docs/theory.md, 15.)
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from itertools import islice, zip_longest
+from math import lcm
+from typing import NamedTuple
+
+from makespan.certificate import Weights
+from makespan.errors import InputError
+from makespan.gpu import GpuInstance, Grid
+from makespan.instance import Instance
+from makespan.machine import Assignment
+from makespan.verify import bounds, interference, pairs
+from makespan.verify.gpu_reading import of_grid
+from makespan.verify.interference import Gate, Prices, Question
+from makespan.verify.refusal import Refused, TooMuchWork, Work
+from makespan.verify.waiting import binding_width
+
+MOST_STEPS = 20_000_000
+MOST_PRICES = 16
+
+
+def bound(gpu: GpuInstance, weights: Sequence[Weights]) -> int:
+    """An upper bound on every schedule, in cycles: the least of all ways to count.
+
+    Raises:
+        Refused: weights of pairs are given, and theorem E does not apply, or to others.
+    """
+    if len(gpu.grids) > 1:
+        return min(_several_grids(gpu))
+    sm = gpu.sm(gpu.resident)
+    if gpu.is_one_wave:  # where fewer blocks are, others of their warps are in a partition
+        sm = replace(sm, machine=replace(sm.machine, assignment=Assignment.ANY))
+    return min((*_priced(gpu, sm), *(proven for proof in weights for proven in _paired(gpu, sm, proof))))
+
+
+# One grid
+
+
+def _upper(gpu: GpuInstance, block: Fraction, tail: Fraction, spared: Fraction = Fraction(0)) -> int:
+    """From what a block adds to the sum over all slots, and the end.
+
+    What the others on the SM of the last block execute before t1 need not be executed after it. All but one of them, or
+    blocks that got their room in t1 and are not charged, are spared that, with which the end and t1 are rounded only
+    together.
+    """
+    if gpu.is_one_wave:
+        return int(tail)
+    slots = gpu.slots
+    apart = int(block * (gpu.blocks - 1) / slots) + int(tail)
+    together = int((block * (gpu.blocks - 1) - max(0, gpu.resident - 2) * spared) / slots + tail)
+    return min(apart, together)
+
+
+def _priced(gpu: GpuInstance, sm: Instance) -> Iterator[int]:
+    """By prices of ports."""
+    late = gpu.dispatch + _longest_hold(sm) - 1
+    tail = late + Fraction(interference.bound(sm))
+    # in each cycle something of each SM passes: a stall, a latency, a hold, or the cycles of dispatch
+    passing = gpu.dispatch + interference.one_after_another(of_grid(gpu, gpu.grid, 1))
+    yield _upper(gpu, Fraction(passing * gpu.resident), tail)
+    try:
+        work = Work(MOST_STEPS)
+        question = Question(sm, work)
+        crew = [group.warps // gpu.resident for group in sm.groups]
+        gates = _gates(question)
+        alone = [question.alone(group) for group in range(len(crew))]
+        for prices in islice(question.prices(), MOST_PRICES):
+            everywhere = _Count.of(question, crew, alone, gates, prices, None)
+            block = late + everywhere.chain + gpu.resident * everywhere.work
+            spared = block - late - sum(map(max, zip_longest(*alone, fillvalue=0)))
+            yield _upper(gpu, block, tail)
+            yield _upper(gpu, block, block, spared)
+            if gpu.machine.partitions > 1 and not sm.has_barriers:
+                elsewhere = _Count.of(question, crew, alone, gates, prices, question.shared)
+                beside = _beside(gpu, everywhere.heavy, elsewhere.heavy, crew)
+                yield _upper(gpu, late + elsewhere.chain + gpu.resident * elsewhere.work + beside, tail)
+    except TooMuchWork:
+        return
+
+
+def _longest_hold(instance: Instance) -> int:
+    """Cycles for which an instruction can hold a port."""
+    used = set().union(*(group.program.units for group in instance.groups))
+    units = [unit for unit in instance.machine.units if unit.name in used]
+    return max(max(unit.interval, *(use.most for use in unit.uses), 1) for unit in units)
+
+
+def _gates(question: Question) -> list[Gate]:
+    """Those that the warps on an SM can fill, or that can still be held by warps that have finished."""
+    full = {gate for group, everybody, _ in question.companies() for gate in question.full(group, everybody)}
+    units = sorted(set().union(*question.classes))
+    kept = {name for unit in units for hold in question.holds[unit] if hold.most > 1 for name in hold.gate}
+    return [gate for gate in question.gates if gate in full or kept & gate]
+
+
+class _Count(NamedTuple):
+    """What blocks of a grid count at some prices, in cycles.
+
+    Args:
+        chain: the time of the warps that are waited for, and what they count for their own chain less what for any.
+        work: what all warps of a block count for any chain.
+        heavy: what a warp of each group counts at most, over all phases.
+    """
+
+    chain: Fraction
+    work: Fraction
+    heavy: list[Fraction]
+
+    @classmethod
+    def of(
+        cls,
+        question: Question,
+        crew: Sequence[int],
+        alone: Sequence[Sequence[int]],
+        gates: Sequence[Gate],
+        prices: Prices,
+        among: Gate | None,
+    ) -> "_Count":
+        """Of `crew` warps of each group, which take so long `alone` in every phase; of pools `among` these."""
+        scale, paid = question.scale, question.price(gates, prices, among)
+        rows = []
+        for group, (program, cycles) in enumerate(zip(question.programs, alone, strict=True)):
+            own = question.own(group, gates, prices)
+            less = [cost - paid.get(place.unit, 0) for cost, place in zip(own, program.places, strict=True)]
+            rows.append(
+                [time * scale + more for time, more in zip(cycles, question.along(group, less), strict=False)]
+                if crew[group]
+                else []
+            )
+        chain = sum(max(one for one in phase if one is not None) for phase in zip_longest(*rows))
+        heavy = [Fraction(sum(row), scale) for row in question.heavy(gates, prices, among)]
+        work = sum((own * warps for own, warps in zip(heavy, crew, strict=True)), Fraction(0))
+        return cls(Fraction(chain, scale), work, heavy)
+
+
+def _beside(gpu: GpuInstance, here: Sequence[Fraction], there: Sequence[Fraction], crew: Sequence[int]) -> Fraction:
+    """What those in the partition of a chain count more: who is there when its block begins, and who comes later.
+
+    Each block comes during one link of each of the other slots.
+    """
+    parts, block = gpu.machine.partitions, sum(crew)
+    more = [(one - other, warps) for one, other, warps in zip(here, there, crew, strict=True)]
+    seats = -(-gpu.resident * block // parts)
+    in_order = gpu.machine.assignment is Assignment.MODULO and len(crew) == 1
+    coming = -(-block // parts) if in_order else min(block, seats)
+    present = [(one, gpu.resident * warps) for one, warps in more]
+    return _most(present, seats - 1) + (gpu.resident - 1) * _most(more, coming)
+
+
+def _most(values: Sequence[tuple[Fraction, int]], count: int) -> Fraction:
+    """The largest sum of so many, each of which there is so often."""
+    total = Fraction(0)
+    for value, times in sorted(values, reverse=True):
+        total += value * min(times, count)
+        count -= min(times, count)
+    return total
+
+
+def _paired(gpu: GpuInstance, sm: Instance, proof: Weights) -> Iterator[int]:
+    """By weights of pairs: theorem E for each block from its begin on, when others have pairs open already."""
+    units = {unit.name: unit for unit in sm.machine.units if any(unit.name in g.program.units for g in sm.groups)}
+    if bounds.is_multiprocessor(sm) or sm.has_barriers or binding_width(sm) is not None or proof.thresholds:
+        raise Refused(
+            "theorem E does not apply to this GPU: it knows warps that block, without barriers or issue width"
+        )
+    if any(unit.interval > 1 for unit in units.values()):
+        raise Refused("theorem E does not apply to this GPU: an instruction holds its port for more than a cycle")
+    try:
+        judge = pairs.Judge(sm, proof, Work(pairs.MOST_STEPS))
+        users = {name: sum(g.warps for g in sm.groups if name in g.program.units) for name in units}
+        full = [unit for name, unit in units.items() if name in judge.mass or users[name] > unit.capacity]
+        factor = lcm(*(unit.capacity for unit in full))
+        scale = judge.scale * factor
+        counts = {unit.name: scale // unit.capacity for unit in full}  # an instruction that holds a port for one cycle
+        costs = {name: judge.cost[name] * factor for name in units}
+        price = {name: cycles * factor for name, cycles in judge.price.items()}
+        instead = {name: cost - counts.get(name, 0) for name, cost in costs.items()}
+        left = [walk.most(counts, -factor)[0] for walk in judge.walks]
+        alone = Fraction(max(walk.most(costs, 0, price)[0] for walk in judge.walks), scale)
+        chain = Fraction(max(walk.most(instead, factor, price)[0] for walk in judge.walks), scale)
+    except TooMuchWork:
+        return
+    opened = [Fraction(walk.largest() * factor, scale) for walk in judge.walks]
+    work = Fraction(sum(group.warps * own for group, own in zip(sm.groups, left, strict=True)), scale)
+    every = sum((group.warps * own for group, own in zip(sm.groups, opened, strict=True)), Fraction(0))
+    own = gpu.dispatch + chain + work
+    # of its own block nobody has opened a pair when it begins
+    block, tail = own + every * (gpu.resident - 1) / gpu.resident, own + every - min(opened)
+    yield _upper(gpu, block, tail, chain + work - alone)
+
+
+# Several grids
+
+
+def _several_grids(gpu: GpuInstance) -> Iterator[int]:
+    """Each block weighs, by what it takes of an SM; those on an SM on which one does not fit weigh 1 at least."""
+    room = list(zip(gpu.room, *(grid.takes for grid in gpu.grids), strict=True))
+    shares = [
+        max(Fraction(one, there + 1 - max(takes)) for one, (there, *takes) in zip(grid.takes, room, strict=True))
+        for grid in gpu.grids
+    ]
+    alone = [of_grid(gpu, grid, 1) for grid in gpu.grids]
+    late = gpu.dispatch + max(map(_longest_hold, alone)) - 1
+    passing = [Fraction(interference.one_after_another(block)) for block in alone]
+    costs = [gpu.dispatch + own for own in passing]
+    yield _weighed(gpu, shares, costs, [late + own for own in passing], passing)
+    try:
+        work = Work(MOST_STEPS)
+        whole = Question(Instance.merged([own for grid in gpu.grids for own in grid.block], gpu.machine), work)
+        number = {program: at for at, program in enumerate(whole.programs)}
+        times, crews = [], []
+        for block in alone:
+            question = Question(block, work)
+            rows: list[list[int]] = [[] for _ in number]
+            crew = [0] * len(number)
+            for group, own in enumerate(block.groups):
+                rows[number[own.program]], crew[number[own.program]] = question.alone(group), own.warps
+            times.append(rows)
+            crews.append(crew)
+        together = _together(gpu, shares, gpu.room)
+        for prices in islice(whole.prices(), MOST_PRICES):
+            counts = [
+                _Count.of(whole, crew, rows, whole.gates, prices, None) for crew, rows in zip(crews, times, strict=True)
+            ]
+            ends = [late + count.chain + count.work for count in counts]
+            costs = [
+                share * (late + count.chain) + together * count.work
+                for share, count in zip(shares, counts, strict=True)
+            ]
+            yield _weighed(gpu, shares, costs, ends, [count.work for count in counts])
+    except (TooMuchWork, InputError):  # the latter if all grids together are no instance
+        return
+
+
+def _weighed(
+    gpu: GpuInstance,
+    shares: Sequence[Fraction],
+    costs: Sequence[Fraction],
+    ends: Sequence[Fraction],
+    works: Sequence[Fraction],
+) -> int:
+    """From what a block of each grid adds to the sum over all SMs, what it takes at the end, and adds for another."""
+
+    def but_one(values: Sequence[Fraction]) -> Fraction:
+        """Of all blocks but the last one, which may be of any grid."""
+        return sum((grid.blocks * value for grid, value in zip(gpu.grids, values, strict=True)), -min(values))
+
+    first = int(but_one(costs) / gpu.sms) if but_one(shares) >= gpu.sms else 0  # else all have room in cycle 0
+    tails = []
+    for grid, end in zip(gpu.grids, ends, strict=True):
+        left = [room - takes for room, takes in zip(gpu.room, grid.takes, strict=True)]
+        tails.append(end + _together(gpu, works, left))
+    return first + int(max(tails))
+
+
+def _together(gpu: GpuInstance, values: Sequence[Fraction], room: Sequence[int]) -> Fraction:
+    """What values of blocks add up to at most that fit in so much room together."""
+    rows = list(zip(gpu.grids, values, strict=True))
+    found = [sum((_fit(grid, room) * value for grid, value in rows), Fraction(0))]
+    for number, left in enumerate(room):
+        if all(grid.takes[number] for grid in gpu.grids):
+            found.append(left * max(value / grid.takes[number] for grid, value in rows))
+    return min(found)
+
+
+def _fit(grid: Grid, room: Sequence[int]) -> int:
+    """How many blocks of a grid fit in so much room."""
+    return min(grid.blocks, *(left // one for left, one in zip(room, grid.takes, strict=True) if one))

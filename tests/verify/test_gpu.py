@@ -1,0 +1,257 @@
+"""The checker of whole GPUs: what it accepts is true, and what was changed it rejects or cannot prove."""
+
+import copy
+import json
+import random
+from collections.abc import Callable, Iterator
+from functools import cache, partial
+from typing import Any
+
+import pytest
+
+from makespan.bounds.theorem_g import theorem_g
+from makespan.engines import solve
+from makespan.gpu import Begin, Course, GpuInstance, GpuResult, GpuSchedule, History, Stretch
+from makespan.machine import Latency, Machine, UnitClass
+from makespan.program import Program
+from makespan.report.gpu.bundle import bundle
+from makespan.result import Bounds
+from makespan.verify import Outcome, Verdict, digest, gpu_reading, verify
+from makespan.verify.gpu_witness import replay
+from tests.oracle import brute_force_gpu
+
+Document = dict[str, Any]
+PAPER = Machine.of({"C": 1, "L": 1})
+SLOW = Machine("slow", (UnitClass("C", 1, 2, Latency(3, 3)), UnitClass("L", 1)), 1)
+
+
+def chains(gpu: GpuInstance, draw: random.Random) -> GpuSchedule:
+    """A run of strings on a machine without latencies: whoever draws well goes first."""
+    programs = [program for program, warps in gpu.grid.block for _ in range(warps)]
+    course = Course(0, tuple(tuple(range(program.end)) for program in programs))
+    left, clock = gpu.blocks, 0
+    slots: list[dict[int, tuple[int, list[int]]]] = [{} for _ in range(gpu.sms)]  # when its warps begin, where they are
+    cycles: list[list[tuple[tuple[int, int], ...]]] = [[] for _ in slots]
+    begins: list[list[Begin]] = [[] for _ in slots]
+    while left or any(slots):
+        while left and (free := [sm for sm, own in enumerate(slots) if len(own) < gpu.resident]):
+            sm, left = draw.choice(free), left - 1
+            slot = min(set(range(gpu.resident)) - set(slots[sm]))
+            delay = draw.randint(0, gpu.dispatch)
+            slots[sm][slot] = clock + delay, [0] * len(programs)
+            begins[sm].append(Begin(clock, slot, 0, delay))
+        for sm, own in enumerate(slots):
+            if not own:
+                continue
+            ready = [(slot, w) for slot, (since, at) in own.items() for w in range(len(at)) if since <= clock]
+            ready = [(slot, w) for slot, w in ready if own[slot][1][w] < programs[w].end]
+            free_ports, issuing = dict(gpu.machine.capacities), []
+            for slot, w in draw.sample(ready, len(ready)):
+                unit = programs[w].places[own[slot][1][w]].unit
+                if free_ports[unit]:
+                    free_ports[unit] -= 1
+                    own[slot][1][w] += 1
+                    issuing.append((slot, w))
+            cycles[sm].append(tuple(sorted(issuing)))
+            for slot in [slot for slot, (_, at) in own.items() if at == [program.end for program in programs]]:
+                del own[slot]
+        clock += 1
+    histories = [History(1, (Stretch(tuple(own), tuple(begins[sm])),)) for sm, own in enumerate(cycles) if own]
+    return GpuSchedule((course,), tuple(histories))
+
+
+def of_theorem_g(gpu: GpuInstance, witness: GpuSchedule, best_case: int | None = None) -> GpuResult:
+    """A result that rests on theorem G."""
+    proof = theorem_g(gpu)
+    best = None if best_case is None else Bounds(best_case, witness.makespan)
+    bounds = Bounds(witness.makespan, proof.upper)
+    return GpuResult(gpu, bounds, witness, "theorem-g", proof, (), best, 1.0, gpu.assumptions)
+
+
+def of_one_wave(gpu: GpuInstance) -> GpuResult:
+    """A result that rests on those of one SM with each number of blocks that it may have."""
+    least = max(1, gpu.blocks - (gpu.sms - 1) * gpu.resident)
+    sms = tuple(solve(gpu.sm(blocks)) for blocks in range(gpu.resident, least - 1, -1))
+    upper = max(result.bounds.upper for result in sms)
+    witness = chains(gpu, random.Random(1))
+    bounds = Bounds(witness.makespan, upper)
+    return GpuResult(gpu, bounds, witness, "one-wave", None, sms, None, 1.0, gpu.assumptions)
+
+
+def of(block: str, blocks: int, sms: int, resident: int, *, machine: Machine = PAPER, dispatch: int = 0) -> GpuInstance:
+    """Of one warp of each of some strings."""
+    programs = [(Program.chain(letters), 1) for letters in block.split()]
+    return GpuInstance.of(programs, blocks, machine, sms=sms, resident=resident, dispatch=dispatch)
+
+
+def alone(blocks: int, sms: int) -> GpuResult:
+    """Blocks `CLC` one after another on each SM, of which each has to wait for a port that it holds itself."""
+    gpu = of("CLC", blocks * sms, sms, 1, machine=SLOW)
+    stretch = Stretch((((0, 0),), (), (), ((0, 0),), ((0, 0),), (), ()), (Begin(0, 0, 0),), blocks)
+    return of_theorem_g(gpu, GpuSchedule((Course(0, ((0, 1, 2),)),), (History(sms, (stretch,)),)), 7 * blocks)
+
+
+@cache
+def honest() -> tuple[Document, ...]:
+    """Tiny bundles of every kind."""
+    draw = random.Random(2)
+    waves = [
+        of("CLL", 5, 2, 1), of("CL C", 3, 1, 2), of("CL CL", 4, 2, 1), of("LC", 4, 1, 2, dispatch=1), of("C", 7, 2, 2),
+    ]  # fmt: skip
+    results = [of_theorem_g(gpu, chains(gpu, draw), 1) for gpu in waves]
+    results += [of_one_wave(of("CLC LLC", 2, 2, 2)), of_one_wave(of("CLL", 3, 2, 2)), alone(3, 1), alone(2, 2)]
+    return tuple(json.loads(json.dumps(bundle(result))) for result in results)
+
+
+def forged(document: Document, change: Callable[[Document], None]) -> Document:
+    """A changed copy with a digest that fits."""
+    copied = copy.deepcopy(document)
+    change(copied)
+    return {**copied, "sha256": digest(copied)}
+
+
+# Accepted
+
+
+def test_honest_bundles_are_accepted() -> None:
+    for document in honest():
+        verdict = verify(document)
+        assert verdict.outcome is Outcome.ACCEPTED, verdict
+        assert verdict.lower == document["result"]["lower"]
+        assert verdict.upper is not None
+        assert verdict.upper <= document["result"]["upper"]
+
+
+def test_a_million_repeats_cost_as_much_as_one() -> None:
+    verdict = verify(bundle(alone(10**15, 80)))
+    assert (verdict.outcome, verdict.lower) == (Outcome.ACCEPTED, 7 * 10**15)
+
+
+def test_a_stretch_that_settles_later_is_unfolded_until_then() -> None:
+    """Two slots, whose blocks end in turns: the first blocks begin together, so the first two passes differ."""
+    gpu = of("CL", 22, 1, 2)
+    course = Course(0, ((0, 1),))
+    first = Stretch((((0, 0),), ((0, 0), (1, 0))), (Begin(0, 0, 0), Begin(0, 1, 0)))
+    settled = Stretch((((0, 0), (1, 0)), ((0, 0), (1, 0))), (Begin(0, 0, 0), Begin(1, 1, 0)), 10)
+    end = Stretch((((1, 0),),), ())
+    schedule = GpuSchedule((course,), (History(1, (first, settled, end)),))
+    assert replay(gpu, schedule) == 23
+    assert verify(bundle(of_theorem_g(gpu, schedule))).outcome is Outcome.ACCEPTED
+
+
+# Rejected
+
+
+def _histories(document: Document) -> list[Any]:
+    histories: list[Any] = document["witness"]["histories"]
+    return histories
+
+
+def _first(document: Document, key: str) -> list[Any]:
+    """Of the first stretch."""
+    found: list[Any] = _histories(document)[0]["stretches"][0][key]
+    return found
+
+
+def _exact(document: Document) -> None:
+    document["result"].update(upper=document["result"]["lower"], status="exact")
+
+
+CHANGES: dict[str, tuple[int, Callable[[Document], None]]] = {
+    "reported by theorem-g, re-proved only to": (1, _exact),
+    "the witness takes . cycles, the lower bound says": (4, lambda d: d["result"].update(lower=1, status="bounded")),
+    "slot 0 is taken": (1, lambda d: _first(d, "begins").insert(2, [1, 0, 0, 0])),
+    "the blocks that come are not in their order": (1, lambda d: _first(d, "begins").append([1, 0, 0, 0])),
+    "blocks of grid 0 are executed, not 6": (0, lambda d: d["instance"]["grids"][0].update(blocks=6)),
+    "there is no course 7": (0, lambda d: _first(d, "begins").append([5, 0, 7, 0])),
+    "more than 2 SMs": (0, lambda d: _histories(d)[0].update(sms=2)),
+    "all blocks that are left would fit, and none of them comes": (0, lambda d: d["instance"].update(sms=3)),
+    "there must be a result for each": (5, lambda d: d["sms"][0].update(blocks=1)),
+    "an SM may take up to": (5, lambda d: d["sms"][0].update(upper=d["sms"][0]["upper"] + 1)),
+    "one-wave proves nothing where blocks of an SM may begin": (5, lambda d: d["instance"].update(dispatch=1)),
+    "results of SMs are the evidence of one-wave": (0, lambda d: d["result"].update(evidence="one-wave")),
+    "groups is not a list of": (0, lambda d: d["weights"].append({"classes": ["C"], "caps": [1], "groups": []})),
+    "all warps have finished already": (0, lambda d: _first(d, "cycles").append([1, []])),
+    "the executing warps are not in increasing order": (
+        1, lambda d: _first(d, "cycles")[0].__setitem__(1, [[1, 0], [0, 0]]),
+    ),
+    "there is no such slot or warp": (
+        1, lambda d: _first(d, "cycles")[0].__setitem__(1, [[0, 5]]),
+    ),
+    "is of another makespan": (0, lambda d: d.update(schema="makespan.gpu-bundle/2")),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("reason", CHANGES)
+def test_what_was_changed_is_not_accepted(reason: str) -> None:
+    number, change = CHANGES[reason]
+    verdict = verify(forged(honest()[number], change))
+    assert verdict.outcome is not Outcome.ACCEPTED
+    assert _without_digits(reason) in _without_digits(verdict.reason), verdict
+
+
+def _without_digits(text: str) -> str:
+    return "".join("." if letter.isdigit() else letter for letter in text)
+
+
+# Any change
+
+
+def places(value: object) -> Iterator[tuple[Any, Any]]:
+    """Every list or object of a document with every index or key in it."""
+    pairs = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, item in list(pairs):
+        yield value, key
+        yield from places(item)
+
+
+def changed(draw: random.Random, document: Document) -> None:
+    """Some numbers, letters or items, anywhere but in what is not checked."""
+    for _ in range(draw.randint(1, 3)):
+        change(draw, document)
+
+
+def change(draw: random.Random, document: Document) -> None:
+    """One of them."""
+    parts = [document[part] for part in ("instance", "result", "witness", "weights", "sms")]
+    known = [(where, key) for part in parts for where, key in places(part) if key not in ("seconds", "versions")]
+    where, key = draw.choice([one for one in known if one[1] != "assumptions"])
+    value, kind = where[key], draw.randrange(4)
+    if type(value) is int:
+        where[key] = draw.choice([value + 1, value - 1, 2 * value, 0, 1])
+    elif isinstance(value, str) and value:
+        at = draw.randrange(len(value))
+        where[key] = value[:at] + draw.choice("CL") + value[at + 1 :]
+    elif isinstance(value, list) and value and kind == 0:
+        value.append(copy.deepcopy(draw.choice(value)))
+    elif isinstance(value, list) and value and kind == 1:
+        value.pop(draw.randrange(len(value)))
+    elif isinstance(value, list) and value:
+        a, b = draw.randrange(len(value)), draw.randrange(len(value))
+        value[a], value[b] = value[b], value[a]
+
+
+@cache
+def truth(instance: str) -> Bounds:
+    return brute_force_gpu(gpu_reading._gpu(json.loads(instance)))
+
+
+def is_true(document: Document, verdict: Verdict) -> bool:
+    """Whether an accepted claim encloses all schedules; and the witness is one of them, as far as its length goes."""
+    claim, every = verdict.claim, truth(json.dumps(document["instance"]))
+    assert claim is not None
+    best = claim.best_case or (every.lower, every.lower)
+    return claim.lower <= every.upper <= claim.upper and best[0] <= every.lower <= best[1]
+
+
+@pytest.mark.parametrize("count", [600, pytest.param(20_000, marks=pytest.mark.soak)])
+def test_any_forgery_is_rejected_unproven_or_still_true(count: int) -> None:
+    draw, outcomes = random.Random(3), set()
+    for number in range(count):
+        document = honest()[number % len(honest())]
+        forgery = forged(document, partial(changed, draw))
+        verdict = verify(forgery, most_states=2000)
+        outcomes.add(verdict.outcome)
+        if verdict.outcome is Outcome.ACCEPTED:
+            assert is_true(forgery, verdict), (verdict, forgery)
+    assert outcomes == set(Outcome)
