@@ -3,12 +3,13 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
+from pathlib import Path
 from typing import Any
 
 import click
 
 from makespan import strings
-from makespan.cli.output import rendered
+from makespan.cli.output import QUIET, remark, rendered
 from makespan.cli.running import DONE, GATE, INTERRUPTED, UNDECIDED, interruptible
 from makespan.cli.source import (
     check_source,
@@ -25,6 +26,7 @@ from makespan.gpu import GpuInstance, GpuResult
 from makespan.machine import PAPER, Machine, Scheduler, given_intervals, gpus, narrowed
 from makespan.machine.gpus import Gpu
 from makespan.report.gpu import text
+from makespan.report.gpu.bundle import write as write_bundle
 from makespan.report.gpu.clock import Clock
 from makespan.report.gpu.document import document
 from makespan.report.lines import terminal_width
@@ -151,13 +153,19 @@ def refuse(output: str, backend: str, files: Mapping[str, object], *, timeline: 
         raise InputError(f"{said[0]} is for one SM: leave it out, or --gpu and --sms")
 
 
-def answer(asked: Asked, limits: Limits, output: str, *, best_case: bool) -> int:
-    """Solve and print; the exit code."""
+def answer(asked: Asked, limits: Limits, output: str, bundle: Path | None, *, best_case: bool) -> int:
+    """Solve, print, and leave the bundle; the exit code."""
     from makespan.engines.gpu import solve_gpu
 
     with interruptible(limits):
         result = solve_gpu(asked.instance, best_case=best_case, limits=limits)
-    click.echo(_told(asked, result, output))
+    try:
+        if bundle is not None:
+            write_bundle(result, bundle)
+    finally:  # a file that fails costs nobody the answer
+        click.echo(_told(asked, result, output))
+    if bundle is not None and output != QUIET:
+        remark(f"bundle: {bundle}", output)
     if result.interrupted:
         return INTERRUPTED
     if asked.gate is not None:

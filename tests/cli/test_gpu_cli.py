@@ -97,3 +97,10 @@ def test_what_lacks_something_is_refused(solve: Runner, arguments: tuple[object,
     assert (told.code, told.out) == (2, "")
     assert message in told.err
     assert told.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("grid", [7, 100])
+def test_a_bundle_is_verified(solve: Runner, tmp_path: Path, capsys: pytest.CaptureFixture[str], grid: int) -> None:
+    told = solve(*ONE_WAVE, "--grid", grid, "--bundle", tmp_path / "b.json")
+    assert told.out.splitlines()[-1] == f"bundle: {tmp_path / 'b.json'}"
+    assert Runner("verify", capsys)(tmp_path / "b.json").code == 0
