@@ -50,6 +50,7 @@ EDGES = {
     "a port held by who has finished": (gpu_of({"C": 1}, 4, HELD), 10),
     "by who has finished in another slot": (gpu_of({"C": 1}, 5, HELD, 1, 2), 13),
     "waits for a port that it holds itself": (gpu_of({"CC": 1}, 3, edge(unit("C", 1, 3, 1, 2))), 17),
+    "fills all ports itself": (gpu_of({"C" * 6: 1}, 3, edge(unit("C", 2, 4))), 34),
     "held over a barrier": (gpu_of({"C|C": 2}, 2, edge(unit("C", 1, 2))), 15),
     "a barrier at the end": (gpu_of({"CL|": 2}, 3, PLAIN), 9),
     "a phase with nothing before it": (gpu_of({"|CL": 2}, 3, PLAIN), 9),
