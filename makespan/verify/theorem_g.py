@@ -9,6 +9,7 @@ Ports may be held by a warp that has finished, for one cycle less than the longe
 begin of each block on, and from t1 on, nothing is counted, but all of them are added. (docs/theory.md, 15.)
 """
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -148,15 +149,43 @@ class _Count(NamedTuple):
 def _beside(gpu: GpuInstance, here: Sequence[Fraction], there: Sequence[Fraction], crew: Sequence[int]) -> Fraction:
     """What those in the partition of a chain count more: who is there when its block begins, and who comes later.
 
-    Each block comes during one link of each of the other slots.
+    Each block comes during one link of each of the other slots, and counts for those in whose partition it has warps.
     """
-    parts, block = gpu.machine.partitions, sum(crew)
-    more = [(one - other, warps) for one, other, warps in zip(here, there, crew, strict=True)]
-    seats = -(-gpu.resident * block // parts)
-    in_order = gpu.machine.assignment is Assignment.MODULO and len(crew) == 1
-    coming = -(-block // parts) if in_order else min(block, seats)
-    present = [(one, gpu.resident * warps) for one, warps in more]
-    return _most(present, seats - 1) + (gpu.resident - 1) * _most(more, coming)
+    more = [one - other for one, other in zip(here, there, strict=True)]
+    if gpu.machine.assignment is Assignment.MODULO:
+        return _beside_by_number(gpu, [own for own, warps in zip(more, crew, strict=True) for _ in range(warps)])
+    rows, block, others = list(zip(more, crew, strict=True)), sum(crew), gpu.resident - 1
+    seats = -(-gpu.resident * block // gpu.machine.partitions)
+    present = _most([(own, gpu.resident * warps) for own, warps in rows], seats - 1)
+    # of the chains m are in one partition, none has more: so many of the block's warps are there at most, and others
+    # are where so many chains are that remain, and no more than m
+    meetings = [0]
+    for m in range(1, min(others, seats) + 1):
+        beside = min(block, seats - m)
+        meetings.append(beside * m + (block - beside) * min(m, others - m))
+    return present + min(others * _most(rows, min(block, seats)), max(meetings) * max(more))
+
+
+def _beside_by_number(gpu: GpuInstance, more: Sequence[Fraction]) -> Fraction:
+    """The same where the partition of every warp of a slot is known; `more` is by warp, programs one after another."""
+    parts = gpu.machine.partitions
+    slots: dict[int, list[list[Fraction]]] = {}
+    ordered: dict[int, int] = {}
+    for number, (slot, warp) in enumerate(gpu.slots_of_warps(gpu.resident)):
+        rows = slots.setdefault(slot, [[] for _ in range(parts)])
+        if slot == 0:
+            ordered[warp] = len(ordered)
+        rows[number % parts].append(more[ordered[warp]])
+    every = [[own for rows in slots.values() for own in rows[part]] for part in range(parts)]
+    present = max(sum(own, Fraction(0)) - min(own) for own in every if own)
+    kinds = Counter(tuple(sum(own, Fraction(0)) if own else None for own in rows) for rows in slots.values())
+
+    def met(comes: Sequence[Fraction | None], chain: Sequence[Fraction | None]) -> Fraction:
+        """At the most, of a block that comes, in a partition where the chain may be."""
+        return max(own or Fraction(0) for own, may_be in zip(comes, chain, strict=True) if may_be is not None)
+
+    coming = (sum((times - (a == b)) * met(a, b) for b, times in kinds.items()) for a in kinds)
+    return present + max(coming)
 
 
 def _most(values: Sequence[tuple[Fraction, int]], count: int) -> Fraction:
