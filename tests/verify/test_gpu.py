@@ -8,21 +8,37 @@ from functools import cache, partial
 from typing import Any
 
 import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
 
 from makespan.bounds.theorem_g import theorem_g
 from makespan.engines import solve
 from makespan.gpu import Begin, Course, GpuInstance, GpuResult, GpuSchedule, History, Stretch
-from makespan.machine import Latency, Machine, UnitClass
+from makespan.machine import Latency, Machine, Resource, Scheduler, UnitClass, Use
 from makespan.program import Program
-from makespan.report.gpu.bundle import bundle
+from makespan.report.gpu.bundle import bundle, of_gpu
+from makespan.report.result.bundle import canonical
 from makespan.result import Bounds
-from makespan.verify import Outcome, Verdict, digest, gpu_reading, verify
+from makespan.simulate.choices import Choices
+from makespan.simulate.gpu_run import DISPATCH, run
+from makespan.simulate.policies import POLICIES
+from makespan.strings import parse_string
+from makespan.verify import Outcome, Verdict, digest, gpu_reading, parse, verify
 from makespan.verify.gpu_witness import replay
 from tests.oracle import brute_force_gpu
+from tests.strategies import gpus
 
 Document = dict[str, Any]
 PAPER = Machine.of({"C": 1, "L": 1})
 SLOW = Machine("slow", (UnitClass("C", 1, 2, Latency(3, 3)), UnitClass("L", 1)), 1)
+
+
+PARTS = Machine("parts", (UnitClass("C", 1, 1, Latency(1, 2)), UnitClass("L", 1, shared=True)), 1, partitions=2)
+HELD = Machine(
+    "held", (UnitClass("C", 1, uses=(Use(("a", "b"), 1, 2),)),), 1, resources=(Resource("a", 1), Resource("b", 1))
+)
+RICH = ((PARTS, "CL", 0), (HELD, "CC", 0), (PAPER, "C|L", 1), (SLOW, "L()@2C(1)", 0))
+ANYHOW = Choices(latency="random", interval="random", assignment="random", seed=5)
 
 
 def chains(gpu: GpuInstance, draw: random.Random) -> GpuSchedule:
@@ -100,6 +116,9 @@ def honest() -> tuple[Document, ...]:
     ]  # fmt: skip
     results = [of_theorem_g(gpu, chains(gpu, draw), 1) for gpu in waves]
     results += [of_one_wave(of("CLC LLC", 2, 2, 2)), of_one_wave(of("CLL", 3, 2, 2)), alone(3, 1), alone(2, 2)]
+    for machine, block, dispatch in RICH:
+        rich = GpuInstance.of([(parse_string(block, machine), 2)], 3, machine, sms=1, resident=2, dispatch=dispatch)
+        results.append(of_theorem_g(rich, run(rich, "random", "random", ANYHOW), 1))
     return tuple(json.loads(json.dumps(bundle(result))) for result in results)
 
 
@@ -137,6 +156,18 @@ def test_a_stretch_that_settles_later_is_unfolded_until_then() -> None:
     schedule = GpuSchedule((course,), (History(1, (first, settled, end)),))
     assert replay(gpu, schedule) == 23
     assert verify(bundle(of_theorem_g(gpu, schedule))).outcome is Outcome.ACCEPTED
+
+
+@given(gpus(most_slots=4, most_blocks=12), st.sampled_from(sorted(POLICIES)), st.sampled_from(DISPATCH), st.booleans())
+@settings(max_examples=25, deadline=None)
+def test_runs_and_bounds_of_any_gpu_are_accepted(gpu: GpuInstance, policy: str, dispatch: str, is_random: bool) -> None:
+    assume(gpu.machine.scheduler is Scheduler.ANY)
+    schedule = run(gpu, policy, dispatch, ANYHOW if is_random else None)
+    document = parse(canonical(bundle(of_theorem_g(gpu, schedule))))
+    read = gpu_reading.bundle(document)
+    assert (of_gpu(read.gpu), read.witness) == (of_gpu(gpu), schedule)
+    verdict = verify(document)
+    assert verdict.outcome is Outcome.ACCEPTED, verdict
 
 
 # Rejected

@@ -31,7 +31,7 @@ def bundle(result: GpuResult) -> dict[str, Any]:
     gpu, last = result.instance, result.last_dispatch
     content: dict[str, Any] = {
         "schema": SCHEMA,
-        "instance": _instance(gpu),
+        "instance": of_gpu(gpu),
         "result": _claim(result),
         "witness": {
             "courses": [_course(gpu, course) for course in result.witness.courses],
@@ -52,7 +52,7 @@ def write(result: GpuResult, path: Path) -> None:
     write_json(bundle(result), path)
 
 
-def _instance(gpu: GpuInstance) -> dict[str, Any]:
+def of_gpu(gpu: GpuInstance) -> dict[str, Any]:
     """The question alone: equal instances give equal data."""
     return {
         "machine": of_named_machine(gpu.machine),
