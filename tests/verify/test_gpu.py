@@ -19,11 +19,12 @@ from makespan.program import Program
 from makespan.report.gpu.bundle import bundle, of_gpu
 from makespan.report.result.bundle import canonical
 from makespan.result import Bounds
+from makespan.simulate import gpu_replay
 from makespan.simulate.choices import Choices
 from makespan.simulate.gpu_run import DISPATCH, run
 from makespan.simulate.policies import POLICIES
 from makespan.strings import parse_string
-from makespan.verify import Outcome, Verdict, digest, gpu_reading, parse, verify
+from makespan.verify import Outcome, Verdict, digest, gpu_reading, verify
 from makespan.verify.gpu_witness import replay
 from tests.oracle import brute_force_gpu
 from tests.strategies import gpus
@@ -163,7 +164,7 @@ def test_a_stretch_that_settles_later_is_unfolded_until_then() -> None:
 def test_runs_and_bounds_of_any_gpu_are_accepted(gpu: GpuInstance, policy: str, dispatch: str, is_random: bool) -> None:
     assume(gpu.machine.scheduler is Scheduler.ANY)
     schedule = run(gpu, policy, dispatch, ANYHOW if is_random else None)
-    document = parse(canonical(bundle(of_theorem_g(gpu, schedule))))
+    document = json.loads(canonical(bundle(of_theorem_g(gpu, schedule))))
     read = gpu_reading.bundle(document)
     assert (of_gpu(read.gpu), read.witness) == (of_gpu(gpu), schedule)
     verdict = verify(document)
@@ -268,9 +269,10 @@ def truth(instance: str) -> Bounds:
 
 
 def is_true(document: Document, verdict: Verdict) -> bool:
-    """Whether an accepted claim encloses all schedules; and the witness is one of them, as far as its length goes."""
-    claim, every = verdict.claim, truth(json.dumps(document["instance"]))
+    """Whether an accepted claim encloses all schedules, and its witness is one of them."""
+    claim, every, read = verdict.claim, truth(json.dumps(document["instance"])), gpu_reading.bundle(document)
     assert claim is not None
+    assert gpu_replay.replay(read.gpu, read.witness) == claim.lower
     best = claim.best_case or (every.lower, every.lower)
     return claim.lower <= every.upper <= claim.upper and best[0] <= every.lower <= best[1]
 
