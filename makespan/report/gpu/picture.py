@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from makespan.gpu import GpuInstance, GpuResult, GpuSchedule, History
 from makespan.report.files import write_whole
 from makespan.report.gpu.axis import Axis
-from makespan.report.gpu.stays import last_dispatch, stays, waves
+from makespan.report.gpu.stays import last_dispatch, most_in_a_slot, slots, stays
 from makespan.report.pictures import (
     CAPTION_INK,
     INK,
@@ -47,11 +47,12 @@ TONES = ("#440154", "#46327E", "#365C8D", "#277F8E", "#1FA187", "#4AC16D", "#A0D
 _WAITS: dict[str, Any] = {"facecolor": "white", "edgecolor": "#9A9A9A", "hatch": "////", "linewidth": 0}
 _DARK = 5  # so many of these have white numbers
 _WIDEST_CYCLE, _NARROWEST_WAVE, _SHOWN_WAVES, _GAP = 90, 6, 12, 150
-_HEIGHT, _MOST_LINES, _HIGHEST_SLOT, _LOWEST_SLOT, _ROW_NAME = 1400, 1100, 26, 2, 22
+_HEIGHT, _MOST_LINES, _ROW_NAME = 1400, 1100, 22
+_HIGHEST_SLOT, _READABLE_SLOT, _LOWEST_SLOT = 26, 8, 2
 _NAMES, _CAPTION, _AXIS, _LABEL = 120, 44, 90, 30
 _MOST_NUMBERED, _NUMBER_POINTS, _LOWEST_NUMBER = 999, 7, 16
 _VECTORS = 4000  # bars; more are embedded as an image
-_EDGED, _EDGED_SLOT = 9, 6  # pixels of a bar and of its line that can have a white edge
+_EDGED, _EDGED_SLOT = 9, 4  # pixels of a bar and of its line that can have a white edge
 _SMALL, _TOOTH = 8, 10
 
 
@@ -87,7 +88,7 @@ class Chart:
     Args:
         rows: names of SMs that are drawn, each with `lines` slots.
         ends: for every row the end of its last block.
-        waves: the most blocks of a slot, one after another.
+        waves: how often the blocks of an SM fill it, at most.
         marks: in the order of time.
         caption: what is not said by bars.
     """
@@ -124,8 +125,7 @@ def chart(result: GpuResult, *, width: int, window: Window | None = None) -> Cha
         UnsupportedError: several grids.
     """
     gpu, witness = result.instance, result.witness
-    most = max(map(waves, witness.histories))
-    lines = max(len({begin.slot for begin in history.stretches[0].begins}) for history in witness.histories)
+    most, lines = max(map(most_in_a_slot, witness.histories)), max(map(slots, witness.histories))
     said = sorted(marks(result))
     if window is None:
         width = min(width, _WIDEST_CYCLE * said[-1].cycle)
@@ -149,10 +149,12 @@ def chart(result: GpuResult, *, width: int, window: Window | None = None) -> Cha
         rows=tuple(name for name, _ in rows),
         lines=lines,
         bars=tuple(bars),
-        waves=most,
+        waves=max(-(-history.blocks // slots(history)) for history in witness.histories),
         makespan=witness.makespan,
         marks=tuple(said),
-        caption="; ".join([*notes, "a line for every slot, and on it a bar for every block: wave n is its n-th"]),
+        caption="; ".join(
+            [*notes, f"a line for every slot, a bar for every block; a wave: {lines} more blocks of an SM"]
+        ),
     )
 
 
@@ -164,7 +166,7 @@ def _rows(schedule: GpuSchedule, lines: int) -> tuple[list[tuple[str, History]],
         last = first + history.sms - 1
         named.append((f"SM {first}" if history.sms == 1 else f"SMs {first}-{last}", history))
         first = last + 1
-    if first <= most:
+    if first * lines * _READABLE_SLOT <= _HEIGHT:
         each = [history for history in schedule.histories for _ in range(history.sms)]
         return [(f"SM {number}", history) for number, history in enumerate(each)], []
     if len(named) <= most:
@@ -179,7 +181,9 @@ def _bars(gpu: GpuInstance, schedule: GpuSchedule, history: History, row: int, a
     """The blocks of a row in all parts of the axis, each once."""
     shown = (part.window for part in axis.parts if not part.is_gap)
     found = dict.fromkeys(stay for window in shown for stay in stays(gpu, schedule, history, window))
-    yield from (Bar(row, stay.slot, stay.wave, stay.room, stay.begin, stay.end) for stay in found)
+    each = slots(history)
+    for stay in found:
+        yield Bar(row, stay.slot, stay.order // each, stay.room, stay.begin, stay.end)
 
 
 def draw_gpu(result: GpuResult, path: Path, *, subtitle: str, window: Window | None = None) -> None:
@@ -282,7 +286,7 @@ def _draw_bars(axes: "Axes", shown: Chart, slot: int, row: int) -> None:
         ends, top = (shown.axis.at(bar.room), shown.axis.at(bar.end)), bar.row * row + bar.line * slot
         tone = _tone(bar.wave, shown.waves)
         edge = 0.75 if slot >= _EDGED_SLOT and ends[1] - ends[0] >= _EDGED else 0.0
-        inset = 1 if slot >= _EDGED_SLOT else 0
+        inset = 1 if slot >= 2 * _EDGED_SLOT else 0
         begin = max(ends[0] + edge, shown.axis.at(bar.begin))
         by_tone[tone].append((begin, ends[1] - edge, top + inset / 2, top + slot - inset / 2))
         if bar.begin > bar.room:

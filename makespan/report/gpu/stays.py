@@ -2,7 +2,7 @@
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -18,11 +18,11 @@ class Stay(NamedTuple):
     """A block in a slot of an SM: it gets its room in cycle `room`, its warps begin in `begin`, and `end` is after it.
 
     Args:
-        wave: how many blocks have been in this slot before.
+        order: how many blocks have come to this SM before.
     """
 
     slot: int
-    wave: int
+    order: int
     room: int
     begin: int
     end: int
@@ -46,11 +46,11 @@ class _Series(NamedTuple):
         return self.first + (self.blocks - 1) * self.step
 
 
-def stays(gpu: GpuInstance, schedule: GpuSchedule, history: History, window: Window) -> Iterator[Stay]:
-    """The blocks that are on an SM of this history in a window, by slot and time; they are not cut at its ends.
+def stays(gpu: GpuInstance, schedule: GpuSchedule, history: History, window: Window) -> list[Stay]:
+    """The blocks that are on an SM of this history in a window, as they come; they are not cut at its ends.
 
     Of one grid: as long as blocks are left a slot is never empty, so a block ends when the next one gets its slot. Time
-    and memory grow with what lies in the window, and not with the history.
+    and memory grow with what is written in the history and what lies in the window, and not with what is repeated.
 
     Args:
         schedule: one that `simulate.gpu_replay` accepts.
@@ -58,18 +58,34 @@ def stays(gpu: GpuInstance, schedule: GpuSchedule, history: History, window: Win
     Raises:
         UnsupportedError: several grids.
     """
-    ends = last_ends(gpu, schedule, history)
-    for slot, series in sorted(_by_slot(history).items()):
-        near = sorted(
-            (each.first + number * each.step, each.begin.delay)
-            for each in series
-            for number in range(max(0, each.before(window.first) - 1), min(each.blocks, each.before(window.end) + 1))
-        )
-        near = near[max(0, bisect_right(near, window.first, key=lambda begun: begun[0]) - 1) :]
-        wave = sum(each.before(near[0][0]) for each in series)
-        for number, ((room, delay), (end, _)) in enumerate(pairwise([*near, (ends[slot], 0)])):
-            if window.first < end and room < window.end:
-                yield Stay(slot, wave + number, room, room + delay, end)
+    ends, by_slot = last_ends(gpu, schedule, history), _by_slot(history)
+    inside = sorted(
+        (room, slot, delay, end)
+        for slot, series in by_slot.items()
+        for room, delay, end in _in_window(series, ends[slot], window)
+    )
+
+    def order(room: int, slot: int) -> int:
+        return sum(each.before(room + (other < slot)) for other, series in by_slot.items() for each in series)
+
+    found = list[Stay]()
+    for room, slot, delay, end in inside:
+        number = found[-1].order + 1 if found and found[-1].room >= window.first else order(room, slot)
+        found.append(Stay(slot, number, room, room + delay, end))
+    return found
+
+
+def _in_window(series: Sequence[_Series], last_end: int, window: Window) -> Iterator[tuple[int, int, int]]:
+    """Room, delay and end of the blocks of a slot that are there in a window."""
+    near = sorted(
+        (each.first + number * each.step, each.begin.delay)
+        for each in series
+        for number in range(max(0, each.before(window.first) - 1), min(each.blocks, each.before(window.end) + 1))
+    )
+    near = near[max(0, bisect_right(near, window.first, key=lambda begun: begun[0]) - 1) :]
+    for (room, delay), (end, _) in pairwise([*near, (last_end, 0)]):
+        if window.first < end and room < window.end:
+            yield room, delay, end
 
 
 def last_dispatch(history: History) -> int:
@@ -77,7 +93,12 @@ def last_dispatch(history: History) -> int:
     return max(each.last for series in _by_slot(history).values() for each in series)
 
 
-def waves(history: History) -> int:
+def slots(history: History) -> int:
+    """How many blocks are on an SM at the same time, at most: as many as come first."""
+    return len(_by_slot(history))
+
+
+def most_in_a_slot(history: History) -> int:
     """The most blocks that have one slot, one after another."""
     return max(sum(each.blocks for each in series) for series in _by_slot(history).values())
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from makespan import PAPER, Program
 from makespan.errors import UnsupportedError
 from makespan.gpu import Begin, Course, GpuInstance, GpuSchedule, Grid, History, Stretch
-from makespan.report.gpu.stays import Stay, last_dispatch, last_ends, stays, waves
+from makespan.report.gpu.stays import Stay, last_dispatch, last_ends, most_in_a_slot, slots, stays
 from makespan.report.schedule.panels import Window
 from makespan.simulate.gpu_replay import replay
 from tests.strategies import gpu_runs, gpus
@@ -49,13 +49,12 @@ def test_what_a_block_executes_ends_when_the_definition_gives_its_slot_away(data
     gpu = data.draw(gpus())
     schedule = data.draw(gpu_runs(gpu))
     for history in schedule.histories:
-        found = list(stays(gpu, schedule, history, Window(0, history.cycles)))
-        assert sorted((stay.room, stay.slot) for stay in found) == sorted(
-            (cycle, begin.slot) for cycle, begin in history.begins()
-        )
+        found = stays(gpu, schedule, history, Window(0, history.cycles))
+        assert [(stay.room, stay.slot) for stay in found] == sorted((cycle, b.slot) for cycle, b in history.begins())
+        assert [stay.order for stay in found] == list(range(history.blocks))
         assert max(stay.end for stay in found) == history.cycles
         for stay in found:
-            if any(other.slot == stay.slot and other.wave == stay.wave + 1 for other in found):
+            if any(other.slot == stay.slot and other.room > stay.room for other in found):
                 cut = without_successor(history, stay.slot, stay.end)
                 assert last_ends(gpu, schedule, cut)[stay.slot] == stay.end
 
@@ -64,11 +63,11 @@ def test_blocks_of_repeated_stretches_alternate() -> None:
     gpu, schedule = alternating(2)
     assert replay(gpu, schedule) == 7
     (history,) = schedule.histories
-    assert list(stays(gpu, schedule, history, Window(0, 7))) == [
-        Stay(0, 0, 0, 0, 2), Stay(0, 1, 2, 2, 4), Stay(0, 2, 4, 4, 6),
-        Stay(1, 0, 0, 0, 3), Stay(1, 1, 3, 3, 5), Stay(1, 2, 5, 5, 7),
+    assert stays(gpu, schedule, history, Window(0, 7)) == [
+        Stay(0, 0, 0, 0, 2), Stay(1, 1, 0, 0, 3), Stay(0, 2, 2, 2, 4),
+        Stay(1, 3, 3, 3, 5), Stay(0, 4, 4, 4, 6), Stay(1, 5, 5, 5, 7),
     ]  # fmt: skip
-    assert (last_dispatch(history), waves(history)) == (5, 3)
+    assert (last_dispatch(history), most_in_a_slot(history), slots(history)) == (5, 3, 2)
 
 
 @settings(max_examples=60)
@@ -79,18 +78,18 @@ def test_a_window_shows_of_repeats_what_it_shows_of_all_of_them(repeats: int, fi
     window = Window(first, first + cycles)
     everything = stays(gpu, schedule, unfolded(history), Window(0, 100))
     inside = [stay for stay in everything if stay.end > window.first and stay.room < window.end]
-    assert list(stays(gpu, schedule, history, window)) == inside
-    assert list(stays(gpu, schedule, unfolded(history), window)) == inside
+    assert stays(gpu, schedule, history, window) == inside
+    assert stays(gpu, schedule, unfolded(history), window) == inside
 
 
 def test_a_window_in_a_history_of_any_length_is_counted() -> None:
     repeats = 10**15
     gpu, schedule = alternating(repeats)
     (history,) = schedule.histories
-    assert next(stays(gpu, schedule, history, Window(repeats, repeats + 1))) == Stay(
-        0, repeats // 2, repeats, repeats, repeats + 2
-    )
-    assert waves(history) == repeats + 1
+    assert stays(gpu, schedule, history, Window(repeats, repeats + 1)) == [
+        Stay(1, repeats - 1, repeats - 1, repeats - 1, repeats + 1), Stay(0, repeats, repeats, repeats, repeats + 2)
+    ]  # fmt: skip
+    assert most_in_a_slot(history) == repeats + 1
     assert last_dispatch(history) == 2 * repeats + 1
     assert last_ends(gpu, schedule, history) == {0: 2 * repeats + 2, 1: 2 * repeats + 3}
 
