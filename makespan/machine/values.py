@@ -4,6 +4,7 @@ import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from functools import cached_property
 from reprlib import Repr
 from types import MappingProxyType
 from typing import NamedTuple
@@ -277,7 +278,7 @@ class Scheduler(StrEnum):
     FAIR = "fair"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Machine:
     """One streaming multiprocessor.
 
@@ -370,7 +371,7 @@ class Machine:
         resources = tuple(resource for resource in self.resources if resource.name in used)
         return replace(self, units=classes, resources=resources, operations=())
 
-    @property
+    @cached_property
     def pools(self) -> tuple[Pool, ...]:
         """All ports: those of the classes in their order, then those of the resources, each by partition.
 
@@ -383,6 +384,14 @@ class Machine:
             Pool(ports.name, partition, ports.capacity)
             for ports in self.ports
             for partition in ((None,) if ports.shared or self.partitions == 1 else private)
+        )
+
+    @cached_property
+    def number_of_pool(self) -> tuple[Mapping[str, int], ...]:
+        """For every partition the pools of use to its warps, by name: their numbers in `pools`."""
+        return tuple(
+            {pool.name: number for number, pool in enumerate(self.pools) if pool.partition in (None, partition)}
+            for partition in range(self.partitions)
         )
 
     @property

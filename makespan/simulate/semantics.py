@@ -119,9 +119,8 @@ def ready(instance: Instance, state: State) -> dict[str, list[int]]:
 
 def pools(machine: Machine, unit: UnitClass, partition: int, chosen: Iterable[int]) -> tuple[int, ...]:
     """The pools, by number, of which an instruction takes a port: that of its class, then of the resources chosen."""
-    numbers = {pool.name: n for n, pool in enumerate(machine.pools) if pool.partition in (None, partition)}
-    names = (unit.name, *(use.resources[which] for use, which in zip(unit.uses, chosen, strict=True)))
-    return tuple(numbers[name] for name in names)
+    number = machine.number_of_pool[partition]
+    return (number[unit.name], *(number[use.resources[n]] for use, n in zip(unit.uses, chosen, strict=True)))
 
 
 def issues(instance: Instance, state: State) -> Iterator[dict[int, tuple[int, ...]]]:

@@ -1,7 +1,9 @@
 """Machines: what is refused, what is basic, and what the page about them claims, by enumeration."""
 
+import pickle
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import cache
 from itertools import combinations, product
 from pathlib import Path
@@ -45,6 +47,14 @@ def test_the_paper_machine_has_one_unit_of_each_of_two_classes() -> None:
 def test_a_unit_class_is_a_capital_letter_with_a_capacity(name: str, capacity: int, message: str) -> None:
     with pytest.raises(InputError, match=message):
         UnitClass(name, capacity)
+
+
+def test_what_is_derived_from_a_machine_is_no_part_of_its_value() -> None:
+    used, fresh = (Machine("halves", (UnitClass("C", 1), UnitClass("L", 1, shared=True)), partitions=2) for _ in "ab")
+    assert used.number_of_pool == ({"C": 0, "L": 2}, {"C": 1, "L": 2})
+    assert (used, hash(used), repr(used)) == (fresh, hash(fresh), repr(fresh))
+    assert pickle.loads(pickle.dumps(used)) == fresh
+    assert replace(used, partitions=1).number_of_pool == ({"C": 0, "L": 1},)
 
 
 @pytest.mark.parametrize(
