@@ -111,5 +111,5 @@ with tempfile.TemporaryDirectory() as folder:
     measured = machine.find(str(path)).machine
 assert measured.capacities == {"C": 6}
 assert measured.issue_width == 4
-result = solve(Instance.of("CC", 5, measured))
+result = solve(Instance.of("C", 5, measured))
 result

@@ -142,12 +142,12 @@ assert verify(bundle.bundle(large)).outcome is Outcome.ACCEPTED
 large
 
 # %% [markdown]
-# With more units no formula is known. Then a search over counts of warps is exact for small instances, here 7 warps
+# With more units no formula is known. Then a search over counts of warps is exact for small instances, here 6 warps
 # and two cores, and certificates bound the large ones (`certificates.py`).
 
 # %%
 two_cores = Machine.of({"C": 2, "L": 1})
-searched = solve(Instance.of(NEAREST, 7, two_cores), backend="search")
+searched = solve(Instance.of(NEAREST, 6, two_cores), backend="search")
 assert searched.status is Status.EXACT
-assert searched.bounds.upper < searched.pessimistic == paper_bound(NEAREST, 7, cores=2)
+assert searched.bounds.upper < searched.pessimistic == paper_bound(NEAREST, 6, cores=2)
 searched

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from makespan.certificate import Certificate, Potential
-from makespan.engines import Limits, solve
+from makespan.certificate import Certificate, Node, Potential, Table
+from makespan.engines import solve
 from makespan.errors import BrokenPromiseError
 from makespan.instance import Instance
 from makespan.machine import PAPER, Latency, Machine, UnitClass
@@ -51,10 +51,13 @@ LONG = "LLLLCCCCCCCCCLLCCCCCCC" * 10
 
 
 def test_every_value_prints_itself_on_one_line() -> None:
-    result = solve(Instance.of(LONG, 48, Machine.of({"C": 2, "L": 1})), backend="certificate", limits=Limits(5))
-    values = (result, result.instance, result.witness, result.certificate, result.instance.groups[0].program)
-    assert result.certificate is not None
-    for value in (*values, result.instance.groups[0], result.certificate.potentials[0]):
+    result = solve(Instance.of(LONG, 48))
+    table = Table(((1,) * len(LONG),), (1,) * len(LONG), 0)
+    nodes = tuple((Node(last, (count,)), 0) for last in (0, None) for count in range(99))
+    potential = Potential(0, ("C",), (98,), 0, (table,) * 99, nodes)
+    proof = Certificate(result.bounds.upper, (potential,) * 99)
+    group = result.instance.groups[0]
+    for value in (result, result.instance, result.witness, group.program, group, proof, potential):
         for text in (repr(value), str(value)):
             assert len(text.splitlines()) == 1
             assert len(text) < 300
