@@ -207,8 +207,6 @@ class _Sm:
             raise self._refusal(f"there is no course {begin.course}")
         if self._slots[begin.slot] is not None:
             raise self._refusal(f"slot {begin.slot} is taken")
-        if not 0 <= begin.delay <= self._gpu.dispatch:
-            raise self._refusal(f"a block begins {begin.delay} cycles late, which may be {self._gpu.dispatch} at most")
         grid = self._courses[begin.course].grid
         self._slots[begin.slot] = grid
         self._take(grid, 1)

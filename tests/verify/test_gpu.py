@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from makespan.bounds.theorem_g import theorem_g
 from makespan.engines import solve
+from makespan.errors import InvalidScheduleError
 from makespan.gpu import Begin, Course, GpuInstance, GpuResult, GpuSchedule, History, Stretch
 from makespan.machine import Latency, Machine, Resource, Scheduler, UnitClass, Use
 from makespan.program import Program
@@ -26,6 +27,7 @@ from makespan.simulate.policies import POLICIES
 from makespan.strings import parse_string
 from makespan.verify import Outcome, Verdict, digest, gpu_reading, verify
 from makespan.verify.gpu_witness import replay
+from makespan.verify.refusal import Refused
 from tests.oracle import brute_force_gpu
 from tests.strategies import gpus
 
@@ -210,6 +212,7 @@ CHANGES: dict[str, tuple[int, Callable[[Document], None]]] = {
     "there is no such slot or warp": (
         1, lambda d: _first(d, "cycles")[0].__setitem__(1, [[0, 5]]),
     ),
+    "delay is not a whole number": (0, lambda d: _first(d, "begins")[0].__setitem__(3, 1)),
     "is of another makespan": (0, lambda d: d.update(schema="makespan.gpu-bundle/2")),
 }  # fmt: skip
 
@@ -224,6 +227,39 @@ def test_what_was_changed_is_not_accepted(reason: str) -> None:
 
 def _without_digits(text: str) -> str:
     return "".join("." if letter.isdigit() else letter for letter in text)
+
+
+C_HELD = Machine("held", (UnitClass("C", 1, 3), UnitClass("L", 1)))
+ONE, SECOND = Course(0, ((0,),)), Course(0, ((0,), (0,)))
+SCHEDULES = {
+    "1 warps have not finished": (of("L C", 1, 1, 1, machine=SLOW), SECOND, [(1, [[(0, 0)]], 1)]),
+    "finds no free port of C": (of("C", 3, 1, 1, machine=C_HELD), ONE, [(1, [[(0, 0)]], 3)]),
+    "all blocks that are left would fit": (of("C", 4, 2, 1), ONE, [(1, [[(0, 0)]], 1), (1, [[(0, 0)]], 3)]),
+    "of class C is left out although": (of("C", 3, 1, 1), ONE, [(1, [[], [(0, 0)]], 3)]),
+}
+"""A GPU, the course of all blocks, and of each SM the cycles of a block that comes to slot 0, and how often it does."""
+
+
+@pytest.mark.parametrize("reason", SCHEDULES)
+def test_no_schedule_is_refused_by_its_reason(reason: str) -> None:
+    gpu, course, written = SCHEDULES[reason]
+    histories = [
+        History(sms, (Stretch(tuple(map(tuple, cycles)), (Begin(0, 0, 0),), repeat),))
+        for sms, cycles, repeat in written
+    ]
+    with pytest.raises(Refused, match=reason):
+        replay(gpu, GpuSchedule((course,), tuple(histories)))
+    with pytest.raises(InvalidScheduleError):
+        gpu_replay.replay(gpu, GpuSchedule((course,), tuple(histories)))
+
+
+def test_partitions_of_later_blocks_are_those_of_their_slots_and_even() -> None:
+    gpu = GpuInstance.of([(Program.chain("C"), 2)], 2, PARTS, sms=1, resident=1)
+    stretch = Stretch((((0, 0), (0, 1)), ()), (Begin(0, 0, 0),), 2)
+    course = Course(0, ((0,), (0,)), ((2,), (2,)))
+    assert replay(gpu, GpuSchedule((course,), (History(1, (stretch,), ((0, 1),)),))) == 4
+    with pytest.raises(Refused, match="not spread evenly"):
+        replay(gpu, GpuSchedule((course,), (History(1, (stretch,), ((0, 0),)),)))
 
 
 # Any change
