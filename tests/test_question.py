@@ -22,7 +22,7 @@ from makespan.question import instances, launched
 from makespan.result import Bounds
 from makespan.schedulability import files
 from makespan.schedulability.description import KernelLaunch
-from makespan.schedulability.kernels import instances as of_launch
+from makespan.schedulability.kernels import on_one_sm, on_sms
 
 SAMPLES = Path(__file__).parents[1] / "ptx"
 VECADD = SAMPLES / "vecadd.ptx"
@@ -55,7 +55,7 @@ def by_task(file: str, keys: str) -> Instance:
     Path("tasks.toml").write_text(TASK.format(file=file, keys=keys))
     (task,) = files.read(Path("tasks.toml")).tasks
     assert isinstance(task.source, KernelLaunch)
-    (found,) = of_launch(task.source, sms=1)
+    (found,) = on_one_sm(on_sms(task.source, sms=1))
     return found
 
 

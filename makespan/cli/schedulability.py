@@ -1,6 +1,6 @@
 """`makespan schedulability`: whether all deadlines hold, by how much, and what breaks first."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,6 +23,7 @@ from makespan.schedulability.description import Description, Priorities
 from makespan.schedulability.evidence import worst_window
 from makespan.schedulability.export import Format
 from makespan.schedulability.export import export as export_texts
+from makespan.schedulability.fewest import Fewest, fewest_sms
 from makespan.schedulability.files import read
 from makespan.schedulability.holistic import Limits
 from makespan.schedulability.verdict import Answer
@@ -34,10 +35,14 @@ _EXIT_CODES = {Answer.YES: DONE, Answer.NO: NO, Answer.UNKNOWN: UNDECIDED}
 
 @click.command("schedulability", epilog=examples("makespan schedulability examples/tasks.toml --gantt worst.png"))
 @click.argument("tasks", type=click.Path(path_type=Path))
+@click.option("--gpu", metavar="NAME|FILE.toml", help="whose SMs the partitions are: for a CSV file")
 @click.option("--clock", metavar="FREQUENCY", help="of the SM, at least, such as 1.4GHz: for a CSV file")
 @click.option("--priorities", type=click.Choice(list(map(str, Priorities))), help="what they mean: for a CSV file")
 @click.option("--assign", type=click.Choice(ASSIGNMENTS), help="find partitions for the tasks that have none")
 @click.option("--sensitivity", is_flag=True, help="what breaks first: longer kernels, shorter periods, a slower clock")
+@click.option(
+    "--fewest-sms", "fewest", is_flag=True, help="how few SMs of the GPU do for each partition, and for all together"
+)
 @format_option()
 @click.option("--gantt", type=click.Path(path_type=Path), help="the worst schedule found as .png .svg .pdf")
 @click.option(
@@ -62,10 +67,12 @@ _EXIT_CODES = {Answer.YES: DONE, Answer.NO: NO, Answer.UNKNOWN: UNDECIDED}
 @click.option("--no-cache", is_flag=True, help="solve every kernel anew")
 def command(
     tasks: Path,
+    gpu: str | None,
     clock: str | None,
     priorities: str | None,
     assign: str | None,
     sensitivity: bool,
+    fewest: bool,
     output: str,
     gantt: Path | None,
     export: tuple[str, Path] | None,
@@ -82,10 +89,11 @@ def command(
     """
     _check_outputs(gantt, export)
     output = QUIET if quiet and output == TEXT else output
-    description = read(tasks, clock=clock, priorities=priorities)
+    description = read(tasks, gpu=gpu, clock=clock, priorities=priorities)
     store = _store(cache, f"{time_limit} s, {memory_limit} bytes", no_cache=no_cache)
     show = progress()
     solver = Solver(lambda: SolverLimits(time_limit, memory_limit, progress=show), store)
+    sizes = fewest_sms(description, solver, show) if fewest else ()
     wcets = _solved(description, solver)
     known = stages(
         description,
@@ -96,7 +104,7 @@ def command(
         limits=Limits(attempts=attempts),
         progress=show,
     )
-    found = _reached(known)
+    found = _reached(_with_sizes(known, sizes))
     try:
         made = [] if found.is_interrupted else [*_draw(found, gantt), *_export(found, export)]
     finally:  # a file that fails costs nobody the answer
@@ -116,6 +124,19 @@ def _solved(description: Description, solver: Solver) -> dict[str, Wcet]:
             click.echo(line, err=True)
         raise
     return found
+
+
+def _with_sizes(known: Iterator[Assessment], sizes: Iterable[Fewest]) -> Iterator[Assessment]:
+    """The stages of an assessment, and from the last one on with what is found about how few SMs do."""
+    found: Assessment | None = None
+    for stage in known:
+        found = stage
+        yield stage
+    if found is None:
+        return
+    for each in sizes:
+        found = replace(found, fewest=(*found.fewest, each))
+        yield found
 
 
 def _reached(known: Iterator[Assessment]) -> Assessment:

@@ -1,14 +1,15 @@
 """From a description to an answer with all that it rests on: execution times, places, verdict, margins."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from makespan.errors import InputError
 from makespan.schedulability.analysis import DEFAULT_LIMITS, analyse, is_proven, verdicts
 from makespan.schedulability.assignment import EXACT, Assignment, Heuristic, assign, assign_exactly
 from makespan.schedulability.chains import predecessors
-from makespan.schedulability.description import Description, Priorities, task_set
+from makespan.schedulability.description import Description, KernelLaunch, Priorities, task_set
+from makespan.schedulability.fewest import Fewest
 from makespan.schedulability.holistic import Limits
 from makespan.schedulability.sensitivity import Margin, execution_factor, shortest_period, slowest_clock
 from makespan.schedulability.task import TaskSet
@@ -37,6 +38,9 @@ class Assessment:
         margins: what breaks first; empty if not asked for.
         notes: assumptions, each in a line.
         priorities: what priorities mean in the file; here a larger one is always more urgent.
+        gpu: the name of that whose SMs the partitions are; None where nobody says.
+        sms: how many SMs each partition has.
+        fewest: how many would do; empty if not asked for.
         is_interrupted: whether more would be known if it had been let to.
     """
 
@@ -50,6 +54,9 @@ class Assessment:
     margins: tuple[Margin, ...]
     notes: tuple[str, ...]
     priorities: Priorities | None = None
+    gpu: str | None = None
+    sms: Mapping[str, int] = field(default_factory=dict)
+    fewest: tuple[Fewest, ...] = ()
     is_interrupted: bool = False
 
     @property
@@ -137,6 +144,8 @@ def stages(
             margins=(),
             notes=tuple(_notes(description, wcets, tick, None)),
             priorities=description.priorities,
+            gpu=None if description.card is None else description.card.name,
+            sms=description.sms,
         )
         if known.task_set.unassigned:
             yield known
@@ -227,14 +236,22 @@ def _notes(
             " (cudaDeviceScheduleBlockingSync) and does not spin, as it may by default"
         )
     if description.clock is not None:
-        yield f"the SM clock never falls below {shown_frequency(description.clock)}"
+        by = "" if description.clock_by is None else f" ({description.clock_by})"
+        yield (
+            f"the SM clock never falls below {shown_frequency(description.clock)}{by}, and whatever it is no"
+            " latency has more cycles"
+        )
     if any(wcet.kind is Kind.GIVEN for wcet in wcets.values()):
         given = ", ".join(name for name, wcet in wcets.items() if wcet.kind is Kind.GIVEN)
         yield f"execution times that the user vouches for: {given}"
     if loose := [name for name, wcet in wcets.items() if wcet.at_least is not None and not wcet.is_exact]:
         yield f"bounded, not exact: a job of {', '.join(loose)} may never take as long as its execution time here"
     if len(description.partitions) > 1:
-        yield "partitions have no SM in common, and kernels on different ones do not slow each other down"
+        yield (
+            "partitions have no SM in common; what else kernels on different ones share, caches and memory, is in the"
+            " latencies"
+        )
+    yield from _of_card(description)
     for entry in description.tasks:
         if entry.jitter >= entry.deadline:
             yield (
@@ -243,6 +260,20 @@ def _notes(
             )
     yield from () if verdict is None else verdict.notes
     yield from _assumptions({name: wcet for name, wcet in wcets.items() if wcet.kind is Kind.PROVEN})
+
+
+def _of_card(description: Description) -> Iterator[str]:
+    """What is assumed of the GPU."""
+    card = description.card
+    if card is None:
+        return
+    yield f"the SMs of a partition are SMs of {card.name} that belong to it alone; their kernels start on idle SMs"
+    sources = [entry.source for entry in description.tasks if isinstance(entry.source, KernelLaunch)]
+    if any(latency.grows for source in sources for latency in source.question.latencies.values()):
+        yield (
+            f"where a latency grows with the number of active SMs, those of all other partitions and all others of"
+            f" {card.name} count as active, whatever runs there; of its own a kernel has one at most for each block"
+        )
 
 
 def _assumptions(wcets: Mapping[str, Wcet]) -> Iterator[str]:

@@ -4,7 +4,7 @@
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from fractions import Fraction
 from math import gcd, lcm
@@ -17,6 +17,7 @@ from makespan.schedulability.task import MAX_TICKS, Activation, Chain, Partition
 from makespan.schedulability.units import PICOSECOND, shown_time, ticks_up
 
 if TYPE_CHECKING:
+    from makespan.machine.gpus import Gpu
     from makespan.question import KernelQuestion
 
 
@@ -69,7 +70,7 @@ class KernelLaunch:
     Args:
         question: `launch.grid` has all blocks, and is None only beside `warps`, for one block; `blocks_per_sm` says how
             many of them fit on one SM at the same time: neither more nor fewer.
-        machine: None for the default of the kernel, see `LaunchedKernel`.
+        machine: None for that of the GPU; where nobody says which, the default of the kernel, see `LaunchedKernel`.
         evidence: why the path that `take` or `trace` fixes is the only one.
         holds: for how long its ports are held, see `machine.narrowed`.
     """
@@ -139,7 +140,9 @@ class Description:
     Args:
         where: the file, for messages.
         clock: hertz of the SM clock that counts cycles, at least; needed where a source is in cycles.
+        clock_by: who says so, where the file does not.
         tick: seconds; None: half a picosecond, or as large a part of it as makes every time an even number of ticks.
+        card: the GPU whose SMs the partitions are; None where nobody says which.
     """
 
     where: str
@@ -149,11 +152,23 @@ class Description:
     clock: Fraction | None = None
     tick: Fraction | None = None
     priorities: Priorities | None = None
+    card: "Gpu | None" = None
+    clock_by: str | None = None
 
     def sms_of(self, task: TaskEntry) -> tuple[int, ...]:
         """The numbers of SMs that may run the kernel of a task: those of every partition while it has none."""
         sizes = (entry.sms for entry in self.partitions if task.partition in (None, entry.partition.name))
         return tuple(sorted(set(sizes)))
+
+    @property
+    def sms(self) -> dict[str, int]:
+        """How many SMs each partition has, by its name."""
+        return {entry.partition.name: entry.sms for entry in self.partitions}
+
+    def with_sms(self, sms: Mapping[str, int]) -> "Description":
+        """The same with so many SMs of each of these partitions."""
+        changed = (replace(entry, sms=sms.get(entry.partition.name, entry.sms)) for entry in self.partitions)
+        return replace(self, partitions=tuple(changed))
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 from makespan.errors import InputError
 from makespan.instance import MAX_WARPS
 from makespan.machine import Machine, find, given_intervals, given_latencies
+from makespan.machine.gpus import Gpu
 from makespan.machine.values import check_whole, shown
 from makespan.schedulability.description import (
     BundleFile,
@@ -87,11 +88,11 @@ def task(table: Mapping[str, object], folder: Path, *, vouched: str = 'evidence 
     )
 
 
-def partition(table: Mapping[str, object]) -> PartitionEntry:
-    """A table `[[partition]]`.
+def partition(table: Mapping[str, object], card: Gpu | None = None) -> PartitionEntry:
+    """A table `[[partition]]`, of SMs of a GPU if somebody says which.
 
     Raises:
-        InputError: an unknown key, no name or policy, or no such policy.
+        InputError: an unknown key, no name or policy, no such policy, or not so many SMs.
     """
     name = _name(table, "a partition")
     where = f"partition {name}"
@@ -99,7 +100,19 @@ def partition(table: Mapping[str, object]) -> PartitionEntry:
     if "policy" not in table:
         raise InputError(f"{where} has no policy: give one of {', '.join(Policy)}")
     policy = choice(table["policy"], Policy, f"{where}: policy")
-    return PartitionEntry(Partition(name, policy), count(table.get("sms", 1), f"{where}: sms", MAX_SMS))
+    return PartitionEntry(Partition(name, policy), sms(table.get("sms", 1), card, f"{where}: sms"))
+
+
+def sms(value: object, card: Gpu | None, what: str) -> int:
+    """A number of SMs; of a GPU also the name of a MIG instance, which has so many."""
+    if card is None or not isinstance(value, str):
+        count(value, what, MAX_SMS)
+    if card is None:
+        return int(str(value))
+    try:
+        return card.count_sms(str(value))
+    except InputError as error:
+        raise InputError(f"{what}: {error}") from None
 
 
 def chain(table: Mapping[str, object]) -> ChainEntry:

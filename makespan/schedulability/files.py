@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from makespan.errors import InputError
+from makespan.machine import gpus
+from makespan.machine.gpus import Gpu
 from makespan.machine.values import shown
 from makespan.schedulability.description import (
     Description,
@@ -21,15 +23,15 @@ from makespan.schedulability.description import (
 )
 from makespan.schedulability.entries import (
     LISTS,
-    MAX_SMS,
     NUMBERS,
     chain,
     choice,
-    count,
     only,
     partition,
+    sms,
     tables,
     task,
+    text,
 )
 from makespan.schedulability.task import MAX_TASKS, Partition, Policy
 from makespan.schedulability.units import PICOSECOND, duration, frequency
@@ -40,58 +42,74 @@ MAX_LINE = 2000
 MAX_DOTS = 100  # in a line: tomllib takes quadratic time for a long dotted key
 SUFFIXES = (".toml", ".csv")
 
-_TOP = ("clock", "tick", "priorities", "partition", "task", "chain")
+_TOP = ("gpu", "clock", "tick", "priorities", "partition", "task", "chain")
 _LIST_SEPARATOR = ";"
 _DIGITS = re.compile(r"-?[0-9]{1,30}")
 
 
-def read(path: Path, *, clock: str | None = None, priorities: str | None = None) -> Description:
+def read(path: Path, *, gpu: str | None = None, clock: str | None = None, priorities: str | None = None) -> Description:
     """The tasks that a `.toml` or `.csv` file describes; paths in it start from its folder.
 
     Args:
-        clock: for a CSV file, which cannot say it: the SM clock, such as `1.4GHz`.
+        gpu: for a CSV file, which cannot say it: whose SMs the partitions are, see `gpus.find`.
+        clock: for a CSV file: the SM clock, such as `1.4GHz`.
         priorities: for a CSV file: one of `Priorities`.
 
     Raises:
-        InputError: a file that cannot be read or is too large, anything unknown in it, values out of range, a clock
-            or priorities beside a TOML file.
+        InputError: a file that cannot be read or is too large, anything unknown in it, values out of range, a GPU,
+            clock or priorities beside a TOML file.
     """
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES:
         raise InputError(f"{path}: unknown kind of task file; the name ends in {' or '.join(SUFFIXES)}")
-    text = _text(path)
+    content = _text(path)
     if suffix == ".toml":
-        if clock is not None or priorities is not None:
+        if {gpu, clock, priorities} != {None}:
             raise InputError(
-                f"{path}: a TOML file says clock and priorities itself: no --clock, --priorities beside it"
+                f"{path}: a TOML file says GPU, clock and priorities itself: no --gpu, --clock, --priorities beside it"
             )
-        found = _from_toml(text, path)
+        found = _from_toml(content, path)
     else:
         found = replace(
-            _from_csv(text, path),
+            _from_csv(content, path, None if gpu is None else gpus.find(gpu)),
             clock=None if clock is None else frequency(clock, "--clock"),
             priorities=None if priorities is None else choice(priorities, Priorities, "--priorities"),
         )
+    found = _on_card(found)
     shortest = ExecutionTime(PICOSECOND)
     task_set(found, dict.fromkeys((entry.name for entry in found.tasks), shortest))  # all but execution times
     return found
 
 
+def _on_card(found: Description) -> Description:
+    """With the clock that the GPU has at least, where no other is said; refuse more SMs than it has."""
+    card = found.card
+    if card is None:
+        return found
+    sms, most = sum(found.sms.values()), card.count_sms()
+    if sms > most:
+        raise InputError(f"{found.where}: the partitions have {sms} SMs together, and GPU {card.name} has {most}")
+    if found.clock is not None or card.missing("base_clock_ghz"):
+        return found
+    by = f"base clock of {card.name}: {card.datum('base_clock_ghz').status}"
+    return replace(found, clock=card.hertz("base_clock_ghz"), clock_by=by)
+
+
 def _text(path: Path) -> str:
-    text = read_text(path, "task file", MAX_FILE_BYTES)
-    for number, line in enumerate(text.splitlines(), start=1):
+    content = read_text(path, "task file", MAX_FILE_BYTES)
+    for number, line in enumerate(content.splitlines(), start=1):
         if len(line) > MAX_LINE:
             raise InputError(f"{path}:{number}: a line of {len(line)} characters; the limit is {MAX_LINE}")
         if line.count(".") > MAX_DOTS:
             raise InputError(f"{path}:{number}: a line with {line.count('.')} dots; the limit is {MAX_DOTS}")
-    return text
+    return content
 
 
 # TOML
 
 
-def _from_toml(text: str, path: Path) -> Description:
-    document = parse_toml(text, "task file", str(path))
+def _from_toml(content: str, path: Path) -> Description:
+    document = parse_toml(content, "task file", str(path))
     try:
         return _description(document, path)
     except InputError as error:
@@ -100,16 +118,24 @@ def _from_toml(text: str, path: Path) -> Description:
 
 def _description(document: Mapping[str, object], path: Path) -> Description:
     only(document, _TOP, "the file")
-    folder = path.parent
+    folder, card = path.parent, _card(document, path.parent)
     return Description(
         where=str(path),
         tasks=tuple(task(table, folder) for table in tables(document, "task", MAX_TASKS, needed=True)),
-        partitions=tuple(map(partition, tables(document, "partition", MAX_TASKS, needed=True))),
+        partitions=tuple(partition(table, card) for table in tables(document, "partition", MAX_TASKS, needed=True)),
         chains=tuple(map(chain, tables(document, "chain", MAX_TASKS))),
         clock=_optional(document, "clock", frequency),
         tick=_tick(document),
         priorities=None if "priorities" not in document else choice(document["priorities"], Priorities, "priorities"),
+        card=card,
     )
+
+
+def _card(document: Mapping[str, object], folder: Path) -> Gpu | None:
+    if "gpu" not in document:
+        return None
+    name = text(document["gpu"], "gpu")
+    return gpus.find(str(folder / name) if name.endswith(".toml") else name)
 
 
 def _optional(
@@ -128,10 +154,10 @@ def _tick(document: Mapping[str, object]) -> Fraction | None:
 # CSV
 
 
-def _from_csv(text: str, path: Path) -> Description:
+def _from_csv(content: str, path: Path, card: Gpu | None) -> Description:
     """Rows with the keys of a task as columns, and `policy` and `sms` of its partition."""
     try:
-        rows = list(csv.reader(io.StringIO(text, newline=""), strict=True))
+        rows = list(csv.reader(io.StringIO(content, newline=""), strict=True))
     except csv.Error as error:
         raise InputError(f"{path}: not a CSV task file: {error}") from None
     if not rows or not any(cell.strip() for cell in rows[0]):
@@ -148,36 +174,41 @@ def _from_csv(text: str, path: Path) -> Description:
         if not any(cell.strip() for cell in row):
             continue
         try:
-            _add_row(header, row, path.parent, tasks, partitions)
+            _add_row(header, row, path.parent, card, tasks, partitions)
         except InputError as error:
             raise InputError(f"{path}:{number}: {error}") from None
     if not 1 <= len(tasks) <= MAX_TASKS:
         raise InputError(f"{path}: a task file has 1..{MAX_TASKS} tasks, not {len(tasks)}")
-    return Description(str(path), tuple(tasks), tuple(partitions.values()))
+    return Description(str(path), tuple(tasks), tuple(partitions.values()), card=card)
 
 
 def _add_row(
-    header: list[str], row: list[str], folder: Path, tasks: list[TaskEntry], partitions: dict[str, PartitionEntry]
+    header: list[str],
+    row: list[str],
+    folder: Path,
+    card: Gpu | None,
+    tasks: list[TaskEntry],
+    partitions: dict[str, PartitionEntry],
 ) -> None:
     if len(row) != len(header):
         raise InputError(f"{len(row)} cells for {len(header)} columns")
     record = {name: _cell(name, cell.strip()) for name, cell in zip(header, row, strict=True) if cell.strip()}
-    policy, sms = record.pop("policy", None), record.pop("sms", 1)
+    policy, given_sms = record.pop("policy", None), record.pop("sms", 1)
     entry = task(record, folder, vouched="column evidence")
     if entry.partition is None or policy is None:
         missing = "partition" if entry.partition is None else "policy"
         raise InputError(f"task {entry.name} needs a {missing}: a CSV file has columns partition and policy")
     where = f"partition {entry.partition}: sms"
-    served = PartitionEntry(Partition(entry.partition, choice(policy, Policy, "policy")), count(sms, where, MAX_SMS))
+    served = PartitionEntry(Partition(entry.partition, choice(policy, Policy, "policy")), sms(given_sms, card, where))
     if partitions.setdefault(entry.partition, served) != served:
         raise InputError(f"partition {entry.partition} has another policy or number of SMs in an earlier row")
     tasks.append(entry)
 
 
-def _cell(column: str, text: str) -> Any:
+def _cell(column: str, cell: str) -> Any:
     """The value that TOML would have there."""
-    if column in NUMBERS and _DIGITS.fullmatch(text):
-        return int(text)
+    if column in NUMBERS and _DIGITS.fullmatch(cell):
+        return int(cell)
     if column in LISTS:
-        return [item.strip() for item in text.split(_LIST_SEPARATOR)]
-    return text
+        return [item.strip() for item in cell.split(_LIST_SEPARATOR)]
+    return cell

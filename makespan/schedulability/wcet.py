@@ -4,15 +4,19 @@ Nothing else becomes one: an `Estimate` is another type, and refused, and so is 
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import astuple, dataclass, replace
+from dataclasses import astuple, dataclass, field, replace
 from enum import StrEnum
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Protocol
 
+from makespan.bounds.theorem_g import theorem_g
 from makespan.engines import Limits, solve
+from makespan.engines.gpu import THEOREM_G, solve_gpu
 from makespan.errors import InputError
+from makespan.gpu import GpuInstance, GpuResult
 from makespan.instance import Instance
+from makespan.machine.gpus import Gpu
 from makespan.machine.values import shown
 from makespan.result import Bounds, Result
 from makespan.schedulability.description import (
@@ -28,7 +32,7 @@ from makespan.stopwatch import within
 from makespan.text_file import read_bytes
 from makespan.verify import Outcome, Refused, parse, reading, verify
 from makespan.verify.reading import MOST_BYTES
-from makespan.wording import caveats, together
+from makespan.wording import caveats, counted, together
 
 ESTIMATE_SCHEMA = "makespan.estimate"
 
@@ -44,10 +48,10 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A proven interval of the worst case of some warps, in cycles, however it got here.
+    """A proven interval of the worst case of some warps, or of all blocks of a launch, in cycles, however it got here.
 
     Args:
-        machine: its name.
+        subject: whose worst case it is.
         proof: what proves `upper`.
         assumptions: what must hold for the number to be a worst case of the source.
         caveats: those of them that a verdict must state, see `makespan.wording`.
@@ -57,8 +61,7 @@ class Claim:
 
     lower: int
     upper: int
-    warps: int
-    machine: str
+    subject: str
     proof: str
     assumptions: tuple[str, ...]
     caveats: tuple[str, ...]
@@ -66,15 +69,17 @@ class Claim:
 
     def __str__(self) -> str:
         status = "exact" if self.lower == self.upper else f"at least {self.lower}"
-        return f"{self.warps} warps on machine {self.machine}: {self.upper} cycles, {status}, by {self.proof}"
+        return f"{self.subject}: {self.upper} cycles, {status}, by {self.proof}"
 
     @classmethod
     def of(cls, result: object) -> "Claim":
-        """What a `Result` claims.
+        """What a `Result` or a `GpuResult` claims.
 
         Raises:
             InputError: anything else, such as an `Estimate`, which bounds nothing.
         """
+        if isinstance(result, GpuResult):
+            return cls.about_gpu(result.instance, result.bounds, result.upper_evidence)
         if not isinstance(result, Result):
             raise InputError(
                 f"an execution time must be a proven upper bound, and {type(result).__name__} is none:"
@@ -93,7 +98,17 @@ class Claim:
         """
         machine, one_path = instance.machine, all(group.program.is_chain for group in instance.groups)
         about = caveats(machine, notes if said is None else said)
-        return cls(bounds.lower, bounds.upper, instance.warps, machine.name, proof, notes, about, one_path)
+        subject = f"{instance.warps} warps on machine {machine.name}"
+        return cls(bounds.lower, bounds.upper, subject, proof, notes, about, one_path)
+
+    @classmethod
+    def about_gpu(cls, gpu: GpuInstance, bounds: Bounds, proof: str) -> "Claim":
+        """A claim of these bounds on all blocks of a launch."""
+        notes = gpu.assumptions
+        sms = f"{counted(gpu.sms, 'SM')} with {gpu.resident} each"
+        subject = f"{counted(gpu.blocks, 'block')} of {counted(gpu.grid.warps, 'warp')} on {sms}, {gpu.machine.name}"
+        one_path = all(program.is_chain for grid in gpu.grids for program, _ in grid.block)
+        return cls(bounds.lower, bounds.upper, subject, proof, notes, caveats(gpu.machine, notes), one_path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,13 +169,23 @@ class Solver:
     Args:
         limits: makes the budget of one instance.
         store: asked before a kernel is solved.
+        is_for_bounds: whether only upper ends matter: then nobody looks for long schedules of several waves.
+        known: what was solved before, by instance and by what is assumed of it, which is no part of its equality.
     """
 
     limits: Callable[[], Limits]
     store: Store | None = None
+    is_for_bounds: bool = False
+    known: dict[tuple[Instance | GpuInstance, tuple[str, ...]], Claim] = field(default_factory=dict)
 
-    def claim(self, instance: Instance) -> Claim:
-        """The worst case of an instance, from the store or solved."""
+    def claim(self, asked: Instance | GpuInstance) -> Claim:
+        """The worst case of an instance, solved once; that of one SM may be in the store."""
+        key = asked, asked.assumptions
+        if key not in self.known:
+            self.known[key] = self._of_sm(asked) if isinstance(asked, Instance) else self._of_gpu(asked)
+        return self.known[key]
+
+    def _of_sm(self, instance: Instance) -> Claim:
         kept = None if self.store is None else self.store.load(instance)
         if kept is not None:
             return kept
@@ -168,6 +193,11 @@ class Solver:
         if self.store is not None:
             self.store.save(result)
         return Claim.of(result)
+
+    def _of_gpu(self, gpu: GpuInstance) -> Claim:
+        if self.is_for_bounds:
+            return Claim.about_gpu(gpu, Bounds(0, theorem_g(gpu).upper), THEOREM_G)
+        return Claim.of(solve_gpu(gpu, limits=self.limits()))
 
 
 def execution_times(description: Description, solver: Solver) -> dict[str, Wcet]:
@@ -180,9 +210,15 @@ def execution_times(description: Description, solver: Solver) -> dict[str, Wcet]
     return dict(each_execution_time(description, solver))
 
 
-def each_execution_time(description: Description, solver: Solver) -> Iterator[tuple[str, Wcet]]:
-    """The same one by one, as they become known."""
-    found: dict[tuple[str, tuple[int, ...]], Wcet] = {}
+def each_execution_time(
+    description: Description, solver: Solver, found: dict[tuple[str, tuple[int, ...]], Wcet] | None = None
+) -> Iterator[tuple[str, Wcet]]:
+    """The same one by one, as they become known.
+
+    Args:
+        found: what is known, by source and by the numbers of SMs that may run it; it grows.
+    """
+    found = {} if found is None else found
     for entry in description.tasks:
         # as text: 0.0 == -0.0, which are two parameters; of all fields, which the representation of a question is not
         key = (type(entry.source).__name__ + repr(astuple(entry.source)), description.sms_of(entry))
@@ -256,7 +292,10 @@ def _execution_time(entry: TaskEntry, description: Description, solver: Solver) 
     if isinstance(source, BundleFile):
         claim, name = of_bundle(source.path), f"bundle {source.path.name}"
     else:
-        claim, name = _solved(source, description.sms_of(entry), solver), f"kernel {source.question.name}"
+        claim, name = (
+            _solved(source, description.sms_of(entry), description.card, solver),
+            f"kernel {source.question.name}",
+        )
     return Wcet.of_claim(claim, description.clock, f"{name}: {claim}{_reason(claim, source.evidence)}")
 
 
@@ -275,20 +314,23 @@ def _reason(claim: Claim, evidence: str | None) -> str:
     return "".join(f"; {said}" for said in (*dict.fromkeys(kind for kind, _ in doubts), evidence) if said is not None)
 
 
-def _solved(launch: KernelLaunch, sizes: Sequence[int], solver: Solver) -> Claim:
-    """The worst of the worst cases of what may run on one SM, of partitions with so many."""
-    from makespan.schedulability.kernels import instances
+def _solved(launch: KernelLaunch, sizes: Sequence[int], card: Gpu | None, solver: Solver) -> Claim:
+    """The worst of the worst cases on partitions with so many SMs."""
+    from makespan.schedulability.kernels import at_once, on_one_sm, on_sms
 
     with within(solver.limits().seconds):
-        questions = dict.fromkeys(instance for sms in sizes for instance in instances(launch, sms))
-    claims = [solver.claim(instance) for instance in questions]
+        gpus = [on_sms(launch, sms, card) for sms in sizes]
+        asked = [on_one_sm(gpu) if at_once(gpu) else (gpu,) for gpu in gpus]
+    questions: dict[Instance | GpuInstance, None] = dict.fromkeys(one for several in asked for one in several)
+    claims = [solver.claim(one) for one in questions]
     worst = max(claims, key=lambda claim: claim.upper)
     notes = dict.fromkeys(note for claim in claims for note in claim.assumptions)
-    if (fit := launch.question.blocks_per_sm) is not None:
+    if (fit := launch.question.blocks_per_sm) is not None and any(map(at_once, gpus)):
         name = launch.question.name
         note = f"{fit} blocks of {name} fit on one SM at the same time, and no more: none of the launch waits for room"
         notes[note] = None
     lower = max(claim.lower for claim in claims)
     about = together(caveat for claim in claims for caveat in claim.caveats)
-    one_path = all(claim.is_one_path for claim in claims)
+    # what the others do to a latency that grows with the number of active SMs, no run need bring with it
+    one_path = all(c.is_one_path for c in claims) and not any(x.grows for x in launch.question.latencies.values())
     return replace(worst, lower=lower, assumptions=tuple(notes), caveats=about, is_one_path=one_path)

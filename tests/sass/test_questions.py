@@ -15,7 +15,7 @@ from makespan.ptx.module import Compilation
 from makespan.question import launched
 from makespan.schedulability import files
 from makespan.schedulability.description import KernelLaunch
-from makespan.schedulability.kernels import instances as of_launch
+from makespan.schedulability.kernels import on_one_sm, on_sms
 from makespan.wording import AS_COMPILED
 from tests.command import Runner
 
@@ -174,7 +174,7 @@ def test_machine_code_has_one_instance_whoever_asks(cubin: Path, tmp_path: Path)
     assert isinstance(task.source, KernelLaunch)
     options = [word for latency in LATENCIES for word in ("--latency", latency)]
     asked = [question.instance(), by_options(str(cubin), "--block", "32", "--grid", "1", *options)]
-    asked += of_launch(task.source, sms=1)
+    asked += on_one_sm(on_sms(task.source, sms=1))
     assert asked == [asked[0]] * 3
     assert asked[0].machine.name == "ampere-ga10x"
 

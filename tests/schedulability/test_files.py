@@ -202,7 +202,7 @@ def test_everything_in_a_toml_file_is_read_exactly(tmp_path: Path) -> None:
         (
             "clock =",
             "klock =",
-            ": the file: unknown key 'klock'; known: clock, tick, priorities, partition, task, chain",
+            ": the file: unknown key 'klock'; known: gpu, clock, tick, priorities, partition, task, chain",
         ),
         ("sms =", "sm =", ": partition gpu: unknown key 'sm'; known: name, policy, sms"),
         ("sms = 2", "sms = 0", ": partition gpu: sms must be 1..1024, not 0"),
@@ -284,8 +284,52 @@ def test_what_cannot_be_read_is_refused(tmp_path: Path) -> None:
     assert refusal(tmp_path / "large.toml") == ": larger than 1 MiB, too large for a task file"
 
 
+def test_partitions_are_sms_of_a_gpu(tmp_path: Path) -> None:
+    found = files.read(written(tmp_path, f'gpu = "a100-sxm"\n{GOOD}'))
+    assert found.card is not None
+    assert (found.card.name, found.sms) == ("a100-sxm", {"gpu": 2})
+    assert (found.clock, found.clock_by) == (Fraction(1_400_000_000), None)
+    mig = f'gpu = "a100-sxm"\n{GOOD}'.replace("sms = 2", 'sms = "3g.40gb"')
+    assert files.read(written(tmp_path, mig)).sms == {"gpu": 42}
+
+
+def test_a_gpu_says_its_clock(tmp_path: Path) -> None:
+    silent = GOOD.replace('clock = "1.4GHz"', 'gpu = "rtx-3070"')
+    found = files.read(written(tmp_path, silent))
+    assert (found.clock, found.clock_by) == (Fraction(1_500_000_000), "base clock of rtx-3070: data sheet")
+    assert files.read(written(tmp_path, silent.replace("rtx-3070", "h100-sxm"))).clock is None
+
+
+@pytest.mark.parametrize(
+    ("gpu", "sms", "message"),
+    [
+        ("rtx-3070", "47", ": partition gpu: sms: GPU rtx-3070: the number of SMs must be 1..46, not '47'"),
+        ("rtx-3070", '"3g.40gb"', ": partition gpu: sms: GPU rtx-3070: the number of SMs must be 1..46, not '3g.40gb'"),
+        ("rtx-3070", "true", ": partition gpu: sms must be a whole number, not True"),
+        ("rtx-1", "2", ": unknown GPU 'rtx-1'; shipped: "),
+    ],
+)
+def test_sms_that_a_gpu_does_not_have_are_refused(tmp_path: Path, gpu: str, sms: str, message: str) -> None:
+    text = f'gpu = "{gpu}"\n{GOOD}'.replace("sms = 2", f"sms = {sms}")
+    assert refusal(written(tmp_path, text)).startswith(message)
+
+
+def test_partitions_together_have_no_more_sms_than_the_gpu(tmp_path: Path) -> None:
+    text = f'gpu = "rtx-3070"\n{GOOD}\n[[partition]]\nname = "other"\npolicy = "fifo"\nsms = 45'
+    message = ": the partitions have 47 SMs together, and GPU rtx-3070 has 46"
+    assert refusal(written(tmp_path, text)) == message
+
+
+def test_a_csv_file_is_told_its_gpu(tmp_path: Path) -> None:
+    text = "name,wcet,evidence,period,deadline,partition,policy,sms\na,1us,me,1ms,1ms,g,fifo,3g.40gb\n"
+    found = files.read(written(tmp_path, text, "tasks.csv"), gpu="a100-sxm")
+    assert found.sms == {"g": 42}
+    message = ":2: partition g: sms must be a whole number, not '3g.40gb'"
+    assert refusal(written(tmp_path, text, "tasks.csv")) == message
+
+
 def test_a_toml_file_takes_no_clock_beside_it(tmp_path: Path) -> None:
-    message = ": a TOML file says clock and priorities itself: no --clock, --priorities beside it"
+    message = ": a TOML file says GPU, clock and priorities itself: no --gpu, --clock, --priorities beside it"
     assert refusal(written(tmp_path, GOOD), clock="1GHz") == message
 
 

@@ -172,6 +172,63 @@ def test_a_clock_is_varied_where_cycles_depend_on_it(command: Command) -> None:
     assert clock["holds"] == "167000000"  # 2 ms + 1e6 cycles within 8 ms
 
 
+# A GPU
+
+
+WAVES = """
+gpu = "rtx-3070"
+[[partition]]
+name = "vision"
+policy = "fifo"
+sms = 4
+[[task]]
+name = "a"
+kernel = "vecadd.ptx"
+machine = "paper"
+block = 128
+grid = 12
+blocks_per_sm = 2
+period = "1us"
+deadline = "{}"
+partition = "vision"
+"""
+
+
+def test_a_kernel_of_several_waves_has_a_verdict(command: Command) -> None:
+    shutil.copy(ROOT / "ptx" / "vecadd.ptx", "vecadd.ptx")
+    text = WAVES.format("500ns")
+    done = command.on(text, "--fewest-sms")
+    assert done.code == 0
+    words = " ".join(done.out.split())
+    assert "tasks.toml: 1 task on 1 partition of rtx-3070, vision (fifo, 4 SMs), SM clock 1.5 GHz" in words
+    assert "a, proven: kernel vecadd.ptx: 12 blocks of 4 warps on 4 SMs with 2 each, paper: " in words
+    assert "- the SM clock never falls below 1.5 GHz (base clock of rtx-3070: data sheet), and whatever" in words
+    document = command.document(text, "--fewest-sms")
+    assert (document["gpu"], document["partitions"]) == (
+        "rtx-3070",
+        [{"name": "vision", "policy": "fifo", "sms": 4}],
+    )
+    (fewest,) = document["fewest_sms"]
+    assert (fewest["partition"], fewest["most"]) == ("vision", 46)
+    sms = fewest["sms"]["vision"]
+    assert [tried["sms"] for tried in fewest["tried"]] == [{"vision": count} for count in range(1, sms + 1)]
+    assert [tried["unproven"] for tried in fewest["tried"]] == [["a"]] * (sms - 1) + [[]]
+    assert f"vision: {sms} of up to 46 are proven to do (a " in words
+
+
+def test_a_deadline_between_schedule_and_theorem_is_undecided(command: Command) -> None:
+    shutil.copy(ROOT / "ptx" / "vecadd.ptx", "vecadd.ptx")
+    (task,) = command.document(WAVES.format("500ns"))["tasks"]
+    found = re.search(r": (\d+) cycles, at least (\d+), by theorem-g$", task["evidence"])
+    assert found is not None
+    upper, lower = map(int, found.groups())
+    assert lower < upper == task["wcet_cycles"]
+    answers = {upper: "schedulable", upper - 1: "undecided", lower: "undecided", lower - 1: "not schedulable"}
+    for cycles, answer in answers.items():
+        picoseconds = -(-cycles * 2000 // 3)  # at 1.5 GHz
+        assert command.document(WAVES.format(f"{picoseconds}ps"))["answer"] == answer
+
+
 # Interrupted
 
 
@@ -489,7 +546,7 @@ def test_given_times_have_no_conditions_of_their_own(command: Command) -> None:
         (("--cache", "c", "--no-cache"), "--cache and --no-cache exclude each other"),
         (
             ("--clock", "1GHz"),
-            "tasks.toml: a TOML file says clock and priorities itself: no --clock, --priorities beside it",
+            "tasks.toml: a TOML file says GPU, clock and priorities itself: no --gpu, --clock, --priorities beside it",
         ),
     ],
 )

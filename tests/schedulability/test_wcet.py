@@ -14,8 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from makespan import Instance, KernelQuestion, Launch, Limits, Machine, Result, solve
+from makespan.bounds.theorem_g import theorem_g
 from makespan.errors import InputError
 from makespan.estimators.estimate import Estimate
+from makespan.gpu import GpuInstance
 from makespan.machine import PAPER, UnitClass
 from makespan.program import Program
 from makespan.report.result import bundle, cache
@@ -24,11 +26,11 @@ from makespan.result import Bounds
 from makespan.schedulability import files
 from makespan.schedulability import wcet as wcet_module
 from makespan.schedulability.description import KernelLaunch
-from makespan.schedulability.kernels import instances
+from makespan.schedulability.kernels import on_one_sm, on_sms
 from makespan.schedulability.wcet import Claim, Kind, Solver, Wcet, execution_times, of_bundle
 from makespan.verify import verify
 from makespan.wording import AS_WRITTEN, TRUSTED_BOUNDS
-from tests.oracle import brute_force
+from tests.oracle import brute_force, brute_force_gpu
 from tests.strategies import barrier_instances, general_machines
 
 ROOT = Path(__file__).parents[2]
@@ -350,7 +352,7 @@ def test_a_launch_that_lacks_something_is_refused(folder: Path, source: str, mes
 def test_a_grid_of_several_blocks_says_how_many_are_resident(folder: Path) -> None:
     source = 'kernel = "vecadd.ptx"\nblock = 128\ngrid = 4'
     assert refusal(folder, source).startswith(
-        "the grid has 4 blocks: give blocks_per_sm, how many of them fit on one SM"
+        "blocks_per_sm is missing: how many blocks are resident on an SM at once?"
     )
     found = one(folder, f"{source}\nblocks_per_sm = 2", sms=2)
     assert found.cycles == solve(Instance.of(one_block(folder), 8, blocks=2)).bounds.upper == 140
@@ -362,7 +364,7 @@ def test_a_grid_of_several_blocks_says_how_many_are_resident(folder: Path) -> No
 
 def one_block(folder: Path) -> Program:
     question = KernelQuestion(folder / "vecadd.ptx", launch=Launch((128, 1, 1), (4, 1, 1)), blocks_per_sm=4)
-    return instances(KernelLaunch(question, PAPER), 1)[0].groups[0].program
+    return on_one_sm(on_sms(KernelLaunch(question, PAPER), 1))[0].groups[0].program
 
 
 def test_a_port_that_the_machine_lacks_is_held_by_nothing(folder: Path) -> None:
@@ -371,20 +373,84 @@ def test_a_port_that_the_machine_lacks_is_held_by_nothing(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(("sms", "resident"), [(1, 3), (3, 1), (2, 1)])
-def test_a_grid_that_needs_a_second_wave_is_refused(folder: Path, sms: int, resident: int) -> None:
-    message = refusal(folder, f'kernel = "vecadd.ptx"\nblock = 128\ngrid = 4\nblocks_per_sm = {resident}', sms=sms)
-    assert message.startswith(
-        f"the grid has 4 blocks, and {sms} x {resident} are resident at once: those that wait for"
+def test_a_grid_of_several_waves_is_bounded_by_theorem_g(folder: Path, sms: int, resident: int) -> None:
+    found = one(folder, f'kernel = "vecadd.ptx"\nblock = 128\ngrid = 4\nblocks_per_sm = {resident}', sms=sms)
+    gpu = GpuInstance.of(((one_block(folder), 4),), 4, PAPER, sms=sms, resident=resident)
+    assert found.cycles == theorem_g(gpu).upper
+    assert f"4 blocks of 4 warps on {sms} SM" in found.evidence
+    assert found.evidence.endswith(", by theorem-g")
+    assert any(note.startswith("the dispatcher is work-conserving") for note in found.assumptions)
+    assert not any("none of the launch waits for room" in note for note in found.assumptions)
+
+
+@pytest.mark.parametrize(("sms", "resident", "blocks"), [(1, 1, 3), (1, 2, 3), (2, 1, 3), (2, 2, 3)])
+def test_an_execution_time_on_several_sms_contains_the_worst_case(
+    folder: Path, sms: int, resident: int, blocks: int
+) -> None:
+    """Of every dispatcher and scheduler, by brute force."""
+    straight(folder)
+    source = f'kernel = "k.ptx"\nblock = 32\ngrid = {blocks}\nblocks_per_sm = {resident}'
+    found = one(folder, source, sms=sms)
+    question = KernelQuestion(folder / "k.ptx", launch=Launch((32, 1, 1), (blocks, 1, 1)), blocks_per_sm=resident)
+    truth = brute_force_gpu(on_sms(KernelLaunch(question), sms)).upper
+    assert found.cycles is not None
+    assert found.at_least is not None
+    assert found.at_least * 1_400_000_000 <= truth <= found.cycles
+
+
+def on_card(folder: Path, source: str, sms: int | str = 16) -> Wcet:
+    path = folder / "tasks.toml"
+    given = sms if isinstance(sms, int) else f'"{sms}"'
+    path.write_text('gpu = "rtx-3070"' + FILE.format(source=source, sms=given).replace('clock = "1.4GHz"', ""))
+    return execution_times(files.read(path), Solver(lambda: Limits(0.1)))["a"]
+
+
+GROWING = 'kernel = "vecadd.ptx"\nblock = 256\nblocks_per_sm = 6\nlatency = ["global=..400+10n"]'
+
+
+@pytest.mark.parametrize(("grid", "sms", "active"), [(8, 16, 8 + 30), (46, 46, 46), (40, 1, 46)])
+def test_all_sms_that_may_be_at_work_on_something_else_count_as_active(
+    folder: Path, grid: int, sms: int, active: int
+) -> None:
+    found = on_card(folder, f"{GROWING}\ngrid = {grid}", sms)
+    assert f"if global takes at most {400 + 10 * active} cycles with {active} active SMs" in found.caveats
+
+
+@pytest.mark.parametrize(("latency", "is_shown"), [("..900", True), ("..900+0n", True), ("..400+10n", False)])
+def test_what_takes_so_long_because_of_others_is_not_shown(folder: Path, latency: str, is_shown: bool) -> None:
+    straight(folder)
+    launch = f'kernel = "k.ptx"\nblock = 32\ngrid = 40\nblocks_per_sm = 1\nlatency = ["global={latency}"]'
+    assert on_card(folder, launch).time().is_shown == is_shown
+
+
+def straight(folder: Path) -> None:
+    (folder / "k.ptx").write_text(
+        ".version 8.0\n.target sm_75\n.entry k() { .reg .b32 a, b; add.u32 a, a, 1; ld.global.u32 b, [0]; ret; }"
     )
+
+
+def test_a_latency_that_grows_needs_a_gpu(folder: Path) -> None:
+    message = refusal(folder, f"{GROWING}\nmachine = 'ampere-ga10x'\ngrid = 8")
+    assert message.startswith("latency of global: ..400+10n depends on how many SMs are active: say on which GPU")
+
+
+def test_no_more_blocks_are_resident_than_an_sm_of_the_gpu_holds(folder: Path) -> None:
+    with pytest.raises(InputError, match="task a: blocks_per_sm 7: only "):
+        on_card(folder, GROWING.replace("= 6", "= 7") + "\ngrid = 100")
+
+
+def test_the_clock_of_a_gpu_counts_where_no_other_is_said(folder: Path) -> None:
+    found = on_card(folder, 'kernel = "vecadd.ptx"\nmachine = "paper"\nwarps = 8')
+    assert (found.cycles, found.seconds) == (140, Fraction(140, 1_500_000_000))
 
 
 def test_with_ports_held_for_longer_every_number_of_blocks_is_a_question(folder: Path) -> None:
     slow = Machine("slow", (UnitClass("C", 2, interval=2), UnitClass("L", 1)))
     question = KernelQuestion(folder / "vecadd.ptx", launch=Launch((32, 1, 1), (5, 1, 1)), blocks_per_sm=3)
     launch = KernelLaunch(question, slow)
-    assert [instance.warps for instance in instances(launch, 2)] == [2, 3]
-    assert [instance.warps for instance in instances(launch, 5)] == [1, 2, 3]
-    assert [instance.warps for instance in instances(replace(launch, machine=PAPER), 5)] == [3]
+    assert [instance.warps for instance in on_one_sm(on_sms(launch, 2))] == [2, 3]
+    assert [instance.warps for instance in on_one_sm(on_sms(launch, 5))] == [1, 2, 3]
+    assert [instance.warps for instance in on_one_sm(on_sms(replace(launch, machine=PAPER), 5))] == [3]
 
 
 @st.composite
@@ -407,8 +473,11 @@ def test_a_task_without_a_partition_fits_every_partition(folder: Path) -> None:
     text = FILE.format(sms=1, source='kernel = "vecadd.ptx"\nblock = 128\ngrid = 2\nblocks_per_sm = 1')
     text = text.replace('partition = "gpu"\n', "") + '\n[[partition]]\nname = "two"\npolicy = "fifo"\nsms = 2\n'
     (folder / "tasks.toml").write_text(text)
-    with pytest.raises(InputError, match="the grid has 2 blocks, and 1 x 1 are resident at once"):
-        execution_times(files.read(folder / "tasks.toml"), Solver(Limits))
+    found = execution_times(files.read(folder / "tasks.toml"), Solver(Limits))["a"]
+    block = ((one_block(folder), 4),)
+    assert found.cycles == theorem_g(GpuInstance.of(block, 2, PAPER, sms=1, resident=1)).upper
+    assert found.at_least is not None
+    assert found.at_least < found.seconds
 
 
 # What is kept

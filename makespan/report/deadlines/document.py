@@ -5,6 +5,7 @@ from typing import Any
 
 from makespan.report.provenance import versions
 from makespan.schedulability.assessment import Assessment
+from makespan.schedulability.fewest import Fewest
 from makespan.schedulability.sensitivity import Margin
 from makespan.schedulability.task import Task
 from makespan.schedulability.verdict import ChainVerdict, Load, Miss, TaskVerdict
@@ -27,7 +28,11 @@ def document(assessment: Assessment) -> dict[str, Any]:
         "tick": _exact(assessment.tick),
         "clock_hz": None if assessment.clock is None else _exact(assessment.clock),
         "priorities": None if assessment.priorities is None else str(assessment.priorities),
-        "partitions": [{"name": p.name, "policy": str(p.policy)} for p in assessment.task_set.partitions],
+        "gpu": assessment.gpu,
+        "partitions": [
+            {"name": p.name, "policy": str(p.policy), "sms": assessment.sms[p.name]}
+            for p in assessment.task_set.partitions
+        ],
         "tasks": [_task(t, assessment.wcets[t.name], found.get(t.name)) for t in assessment.task_set.tasks],
         "loads": [_load(load) for load in ((assessment.demand,) if verdict is None else verdict.loads)],
         "chains": [] if verdict is None else [_chain(chain) for chain in verdict.chains],
@@ -37,6 +42,7 @@ def document(assessment: Assessment) -> dict[str, Any]:
             "is_proven": assignment.is_proven,
         },
         "margins": [_margin(margin) for margin in assessment.margins],
+        "fewest_sms": [_fewest(each) for each in assessment.fewest],
         "assumptions": list(assessment.notes),
         "versions": versions(),
     }  # fmt: skip
@@ -110,6 +116,23 @@ def _margin(margin: Margin) -> dict[str, Any]:
         "breaks": list(margin.breaks),
         "refuted": margin.refuted,
         "supposes": list(margin.supposes),
+    }
+
+
+def _fewest(fewest: Fewest) -> dict[str, Any]:
+    found = fewest.found
+    return {
+        "partition": fewest.partition,
+        "most": fewest.most,
+        "sms": None if found is None else dict(found.sms),
+        "tried": [
+            {
+                "sms": dict(tried.sms),
+                "unproven": list(tried.unproven),
+                "wcet_seconds": {name: _exact(seconds) for name, seconds in tried.seconds.items()},
+            }
+            for tried in fewest.tried
+        ],
     }
 
 

@@ -2,10 +2,12 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
+from itertools import groupby
 from math import ceil, floor
 
 from makespan.report.lines import WIDTH, columns, wrapped
 from makespan.schedulability.assessment import Assessment
+from makespan.schedulability.fewest import Fewest, Tried
 from makespan.schedulability.sensitivity import Margin
 from makespan.schedulability.units import shown_frequency, shown_time
 from makespan.schedulability.verdict import Answer, ChainVerdict, Load, TaskVerdict
@@ -67,6 +69,7 @@ def report(assessment: Assessment, *, width: int = WIDTH) -> str:
         "load": _loads(assessment),
         "chains": _chains(assessment),
         "what breaks first": _margins(assessment),
+        "fewest SMs": [fewest_line(each) for each in assessment.fewest],
         "execution times": execution_times(assessment.wcets),
         "assumptions": [f"- {note}" for note in assessment.notes],
     }
@@ -80,8 +83,11 @@ def subject(assessment: Assessment) -> str:
     """One line: how many tasks run where."""
     tasks, partitions = len(assessment.task_set.tasks), len(assessment.task_set.partitions)
     clock = "" if assessment.clock is None else f", SM clock {shown_frequency(assessment.clock)}"
-    on = _listed([f"{p.name} ({p.policy})" for p in assessment.task_set.partitions])
-    return f"{assessment.where}: {_many(tasks, 'task')} on {_many(partitions, 'partition')}, {on}{clock}"
+    several = assessment.gpu is not None
+    sms = {name: f", {_many(count, 'SM')}" if several or count > 1 else "" for name, count in assessment.sms.items()}
+    on = _listed([f"{p.name} ({p.policy}{sms.get(p.name, '')})" for p in assessment.task_set.partitions])
+    of = "" if assessment.gpu is None else f" of {assessment.gpu}"
+    return f"{assessment.where}: {_many(tasks, 'task')} on {_many(partitions, 'partition')}{of}, {on}{clock}"
 
 
 def _rows(assessment: Assessment) -> Iterator[tuple[str, ...]]:
@@ -180,6 +186,43 @@ def _chain(chain: ChainVerdict, deadline: int | None, tick: Fraction) -> str:
 
 def _margins(assessment: Assessment) -> list[str]:
     return [margin_line(margin, assessment.tick) for margin in assessment.margins]
+
+
+def fewest_line(fewest: Fewest) -> str:
+    """How many SMs do, and what is not proven with fewer."""
+    found = fewest.found
+    if fewest.partition is None:
+        return _together(fewest)
+    fewer = fewest.tried if found is None else fewest.tried[:-1]
+    tried = "; ".join(
+        f"{_ends(numbers)}: no proof for {_listed(names)}" for numbers, names in _alike(fewer, fewest.partition)
+    )
+    if found is None:
+        return f"{fewest.partition}: no number of SMs up to {fewest.most} is proven to do ({tried or 'none is left'})"
+    times = ", ".join(f"{name} {up(seconds)}" for name, seconds in found.seconds.items())
+    first = f"{fewest.partition}: {found.sms[fewest.partition]} of up to {fewest.most} are proven to do ({times})"
+    return f"{first}, and no fewer ({tried})" if tried else first
+
+
+def _together(fewest: Fewest) -> str:
+    if not fewest.tried:
+        return f"together: these are more than the {fewest.most} SMs of the GPU"
+    (tried,) = fewest.tried
+    count = sum(tried.sms.values())
+    split = ", ".join(f"{name} {sms}" for name, sms in tried.sms.items())
+    proven = f"no proof for {_listed(tried.unproven)}" if tried.unproven else "every deadline is proven"
+    return f"together: {count} of {fewest.most} SMs, {split}: {proven}"
+
+
+def _alike(tried: Sequence[Tried], partition: str) -> Iterator[tuple[range, tuple[str, ...]]]:
+    """Neighbouring numbers of SMs with which the same is not proven."""
+    for names, group in groupby(tried, key=lambda one: one.unproven):
+        several = tuple(group)
+        yield range(several[0].sms[partition], several[-1].sms[partition] + 1), names
+
+
+def _ends(numbers: range) -> str:
+    return str(numbers[0]) if len(numbers) == 1 else f"{numbers[0]}..{numbers[-1]}"
 
 
 def margin_line(margin: Margin, tick: Fraction) -> str:
