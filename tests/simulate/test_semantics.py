@@ -80,6 +80,7 @@ def test_a_private_port_is_that_of_the_warps_own_partition() -> None:
     | multiprocessor_instances(most_warps=3, most=2, promises=True)
 )
 @example(Instance.of("C|L", 4, blocks=2))
+@example(Instance.of("LC|C", 4, Machine.of({"C": 2, "L": 1}), blocks=2))  # it matters who is in whose block
 def test_brute_force_finds_what_a_walk_finds_that_tells_all_warps_apart(instance: Instance) -> None:
     kinds = kinds_of_warps(instance)
     frontier, cycles, lengths = set(starts(instance)), 0, set[int]()
