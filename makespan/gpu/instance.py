@@ -1,7 +1,7 @@
 """One question for a whole GPU: grids of blocks, and SMs on which a dispatcher puts them as soon as there is room."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from makespan.errors import InputError
@@ -143,6 +143,32 @@ class GpuInstance:
         """Which blocks on which SMs, on one line."""
         grids = " + ".join(f"{counted(grid.blocks, 'block')} of {_of_block(grid)}" for grid in self.grids)
         return f"{grids} on {counted(self.sms, 'SM')} of machine {self.machine}"
+
+    def alone(self, number: int) -> "GpuInstance":
+        """The same SMs with one of the grids."""
+        return self if len(self.grids) == 1 else replace(self, grids=(self.grids[number],))
+
+    @property
+    def width(self) -> int:
+        """Warps of a slot: the most that a block of any grid has."""
+        return max(grid.warps for grid in self.grids)
+
+    @property
+    def most_together(self) -> int:
+        """Blocks of all grids that are on one SM at the same time, at most.
+
+        >>> from makespan import Machine, Program
+        >>> block = ((Program.chain("CL"), 2),)
+        >>> grids = Grid(block, 9, takes=(1, 40)), Grid(block, 9, takes=(1, 60))
+        >>> gpu = GpuInstance(grids, Machine.of({"C": 1, "L": 1}), sms=2, room=(16, 100))
+        >>> gpu.most_together, gpu.alone(1).most_together
+        (2, 1)
+        """
+        most = sum(self.most_resident(grid) for grid in self.grids)
+        for number, room in enumerate(self.room):
+            if least := min(grid.takes[number] for grid in self.grids):
+                most = min(most, room // least)
+        return most
 
     @property
     def blocks(self) -> int:

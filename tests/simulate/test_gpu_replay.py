@@ -150,12 +150,12 @@ ONCE = history((A,), (A,), begins=(Begin(0, 0, 0),))
         (FOUR, (history((A,), (A, B), (B,)),), "2 blocks get their room, and the grid has 4"),
         (ON_BOTH, (TWICE, ONCE, ONCE), "4 blocks get their room, and the grid has 3"),
         (gpu_of("CL", 4, 2, 1), (TWICE, ONCE, ONCE), "3 SMs have a history, and the GPU has 2"),
-        (gpu_of("CL", 2, 2, 1), (TWICE,), "cycle 0: an SM is empty, and blocks are left; 1 of 2 have a history"),
-        (gpu_of("CL", 2, 1, 2), (TWICE,), "history 0: cycle 0: slot 1 is empty, and blocks are left"),
+        (gpu_of("CL", 2, 2, 1), (TWICE,), "cycle 0: there is room for a block of every grid"),
+        (gpu_of("CL", 2, 1, 2), (TWICE,), "cycle 0: there is room for a block of every grid"),
         (
             gpu_of("CL", 3, 1, 2),
             (history((A,), (A, B), (B,), (B,), (B,), begins=(*FIRST, Begin(3, 1, 0))),),
-            "cycle 2: slot 0 is empty, and blocks are left",
+            "cycle 2: there is room for a block of every grid",
         ),
         (
             gpu_of("CL", 3, 1, 2),
@@ -170,7 +170,7 @@ ONCE = history((A,), (A,), begins=(Begin(0, 0, 0),))
         (
             gpu_of("CL", 3, 1, 2),
             (history((A,), (A, B), (A, B), (A,), begins=(*FIRST, Begin(2, 0, 1))),),
-            "cycle 2: there is no course 1",
+            "there is no course 1, of 1",
         ),
         (
             gpu_of("CL", 1, 1, 1),
@@ -232,12 +232,12 @@ def test_a_million_blocks_are_replayed_like_a_few() -> None:
 
 def test_an_empty_slot_is_noticed_in_whichever_repeat_it_is() -> None:
     """One slot is empty in the last cycle of every repeat: allowed in the last one only, as blocks are left before."""
-    gpu = gpu_of("CLC", 3 * 2, 1, 2, machine=Machine.of({"C": 2, "L": 2}))
+    gpu = gpu_of("CLC", 3 * 2, 1, 2, machine=Machine.of({"C": 2, "L": 2}), dispatch=1)
     course = Course(0, ((0, 1, 2),))
-    lazy = Stretch(((A, B), (A, B), (A, B), ()), FIRST, 3)
-    with pytest.raises(InvalidScheduleError, match="cycle 3: slot 0 is empty, and blocks are left"):
+    lazy = Stretch(((A,), (A, B), (A, B), (B,)), (FIRST[0], Begin(0, 1, 0, 1)), 3)
+    with pytest.raises(InvalidScheduleError, match="cycle 3: there is room for a block of every grid"):
         replay(gpu, GpuSchedule((course,), (History(1, (lazy,)),)))
-    assert replay(gpu, GpuSchedule((course,), (History(1, (replace(lazy, cycles=lazy.cycles[:3]),)),))) == 9
+    assert replay(gpu, GpuSchedule((course,), (History(1, (Stretch(((A, B),) * 3, FIRST, 3),)),))) == 9
 
 
 def test_what_does_not_return_at_once_is_unfolded_within_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -256,10 +256,44 @@ def test_what_does_not_return_at_once_is_unfolded_within_a_limit(monkeypatch: py
         replay(held(3), schedule)
 
 
-def test_several_grids_are_refused_by_name() -> None:
-    grid = Grid(((Program.chain("C"), 1),), 1)
-    with pytest.raises(UnsupportedError, match="knows one grid, not 2"):
-        replay(GpuInstance((grid, grid), PAPER, 1, (2,)), GpuSchedule((CL,), (GOOD,)))
+# Several grids: blocks of grid 0 take 2 of 3 of an SM, those of grid 1 take 1
+
+SHORT, LONG = (Grid(((Program.chain(string), 1),), 2, (takes,)) for string, takes in (("C", 2), ("CC", 1)))
+BOTH = GpuInstance((SHORT, LONG), Machine.of({"C": 2}), 1, (3,))
+COURSES = Course(0, ((0,),)), Course(1, ((0, 1),))
+C = (2, 0)
+
+
+def of_both(*cycles: tuple[tuple[int, int], ...], begins: tuple[tuple[int, int, int], ...]) -> GpuSchedule:
+    return GpuSchedule(COURSES, (history(*cycles, begins=tuple(Begin(*begin) for begin in begins)),))
+
+
+@pytest.mark.parametrize(
+    ("schedule", "message"),
+    [
+        (of_both((A, B), (A, B), (B,), (B,), begins=((0, 0, 0), (0, 1, 1), (1, 0, 0), (2, 1, 1))), None),
+        (of_both((A, B), (B,), (A, B), (B,), begins=((0, 0, 0), (0, 1, 1), (2, 0, 0), (2, 1, 1))), "cycle 1: there is"),
+        (
+            of_both((A,), (A,), (A,), (A,), (A,), (A,), begins=((0, 0, 1), (2, 0, 1), (4, 0, 0), (5, 0, 0))),
+            "cycle 0: ther",
+        ),
+        (of_both((A, B), (A, B), (A,), (A,), begins=((0, 0, 1), (0, 1, 1), (2, 0, 0), (3, 0, 0))), None),
+        (of_both((A, B), (A, B), (), begins=((0, 0, 1), (0, 1, 1), (2, 0, 0), (2, 1, 0))), "cycle 2: there is no room"),
+        (
+            of_both((A, B), (A, B), (A,), begins=((0, 0, 1), (0, 1, 1), (2, 0, 0))),
+            "1 blocks get their room, and grid 0",
+        ),
+        (of_both((A, C), (A, C), (A,), (A,), begins=((0, 0, 1), (0, 3, 1), (2, 0, 0), (3, 0, 0))), "and not the first"),
+        (of_both((A, B), (A, B), (A,), (A,), begins=((0, 0, 1), (0, 1, 1), (2, 0, 0), (3, 0, 2))), "no course 2, of 2"),
+    ],
+)
+def test_of_several_grids_some_block_that_is_left_must_fit_nowhere(schedule: GpuSchedule, message: str | None) -> None:
+    """In the fourth a block of grid 0 would fit beside the first of grid 1, which is left, too, and would not."""
+    if message is None:
+        assert replay(BOTH, schedule) == 4
+    else:
+        with pytest.raises(InvalidScheduleError, match=message):
+            replay(BOTH, schedule)
 
 
 def test_a_fair_scheduler_keeps_its_promise_for_blocks_that_come() -> None:
