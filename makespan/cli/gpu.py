@@ -1,7 +1,8 @@
 """`makespan solve --gpu`: a launch on a whole GPU, or on some of its SMs."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import click
 
 from makespan import strings
-from makespan.cli.output import QUIET, remark, rendered
+from makespan.cli.output import QUIET, all_written, refuse_twice, remark, rendered
 from makespan.cli.running import DONE, GATE, INTERRUPTED, UNDECIDED, interruptible
 from makespan.cli.source import (
     check_source,
@@ -20,6 +21,7 @@ from makespan.cli.source import (
     option_name,
     stack,
 )
+from makespan.cli.window import check_window, window, written
 from makespan.engines import Limits
 from makespan.errors import InputError
 from makespan.gpu import GpuInstance, GpuResult
@@ -29,7 +31,10 @@ from makespan.report.gpu import text
 from makespan.report.gpu.bundle import write as write_bundle
 from makespan.report.gpu.clock import Clock
 from makespan.report.gpu.document import document
+from makespan.report.gpu.picture import draw_gpu
 from makespan.report.lines import terminal_width
+from makespan.report.pictures import check_picture_path
+from makespan.report.result.bundle import check_bundle_path
 from makespan.report.result.document import deadline_document
 from makespan.report.result.text import deadline as in_time
 from makespan.result import Status
@@ -137,35 +142,64 @@ def _of_string(
     return GpuInstance.of(block, prod(grid), machine, sms=sms, resident=resident, dispatch=dispatch)
 
 
-def refuse(output: str, backend: str, files: Mapping[str, object], *, timeline: bool) -> None:
+def refuse(output: str, backend: str, *, timeline: bool) -> None:
     """Refuse what is about one SM alone.
 
     Raises:
         InputError: an option for such a question.
     """
-    others = {
-        **files,
-        "--timeline": timeline,
-        f"--backend {backend}": backend != "auto",
-        "--format csv": output == "csv",
-    }
+    others = {"--timeline": timeline, f"--backend {backend}": backend != "auto", "--format csv": output == "csv"}
     if said := [name for name, is_given in others.items() if is_given]:
         raise InputError(f"{said[0]} is for one SM: leave it out, or --gpu and --sms")
 
 
-def answer(asked: Asked, limits: Limits, output: str, bundle: Path | None, *, best_case: bool) -> int:
-    """Solve, print, and leave the bundle; the exit code."""
+@dataclass(frozen=True, slots=True)
+class Files:
+    """What is left of a result: pictures of the witness, of some of its cycles or of all, and the evidence."""
+
+    gantt: tuple[Path, ...] = ()
+    bundle: Path | None = None
+    first: int | None = None
+    end: int | None = None
+
+    def check(self) -> None:
+        """Refuse before the work what would fail after it.
+
+        Raises:
+            InputError: what is no picture, cannot be written, is there twice, or would have no cycle.
+        """
+        for path in self.gantt:
+            check_picture_path(path)
+        if self.bundle is not None:
+            check_bundle_path(self.bundle)
+        refuse_twice((*self.gantt, *((self.bundle,) if self.bundle else ())))
+        check_window(self.gantt, self.first, self.end)
+
+    def write(self, result: GpuResult) -> list[str]:
+        """A line for each file that is written: no picture of a part that begins after the schedule has ended.
+
+        Raises:
+            InputError: a file that cannot be written; the others are.
+        """
+        part, drawn = None, self.gantt
+        if self.first is not None or self.end is not None:
+            part = window(result.witness.makespan, self.first, self.end)
+            drawn = () if part is None else drawn
+        writing = [partial(draw_gpu, result, path, window=part) for path in drawn]
+        all_written([*writing, partial(write_bundle, result, self.bundle)] if self.bundle else writing)
+        return [*written(drawn), *([f"bundle: {self.bundle}"] if self.bundle else [])]
+
+
+def answer(asked: Asked, limits: Limits, output: str, files: Files, *, best_case: bool) -> int:
+    """Solve, print, and leave files; the exit code."""
     from makespan.engines.gpu import solve_gpu
 
     with interruptible(limits):
         result = solve_gpu(asked.instance, best_case=best_case, limits=limits)
-    try:
-        if bundle is not None:
-            write_bundle(result, bundle)
-    finally:  # a file that fails costs nobody the answer
-        click.echo(_told(asked, result, output))
-    if bundle is not None and output != QUIET:
-        remark(f"bundle: {bundle}", output)
+    click.echo(_told(asked, result, output))  # first: a file that fails costs nobody the answer
+    for line in files.write(result):
+        if output != QUIET:
+            remark(line, output)
     if result.interrupted:
         return INTERRUPTED
     if asked.gate is not None:

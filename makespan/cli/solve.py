@@ -100,13 +100,14 @@ def command(
     schedule is too late, 3 not decided.
     """
     if gpu is not None or sms is not None:
-        whole_gpu.refuse(output, backend, {"--gantt": gantt}, timeline=timeline)
-        _check_outputs((), bundle, 1)
+        whole_gpu.refuse(output, backend, timeline=timeline)
+        files = whole_gpu.Files(gantt, bundle, first, end)
+        files.check()
         printed = text_form(output, quiet=quiet)
         with within(time_limit) as reading:
             launch = whole_gpu.asked(**source, gpu=gpu, sms=sms, scheduler=scheduler, deadline=deadline, clock=clock)
         limits = Limits(reading.left, memory_limit, threads, seed, progress=progress(quiet=quiet))
-        return whole_gpu.answer(launch, limits, printed, bundle, best_case=best_case)
+        return whole_gpu.answer(launch, limits, printed, files, best_case=best_case)
     gate = read_deadline(deadline, clock)
     with within(time_limit) as reading:
         asked = tuple(_under(scheduler, question) for question in instances(**source))

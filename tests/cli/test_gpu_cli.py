@@ -104,3 +104,23 @@ def test_a_bundle_is_verified(solve: Runner, tmp_path: Path, capsys: pytest.Capt
     told = solve(*ONE_WAVE, "--grid", grid, "--bundle", tmp_path / "b.json")
     assert told.out.splitlines()[-1] == f"bundle: {tmp_path / 'b.json'}"
     assert Runner("verify", capsys)(tmp_path / "b.json").code == 0
+
+
+def test_the_witness_is_drawn_after_the_answer(solve: Runner, tmp_path: Path) -> None:
+    picture = tmp_path / "gpu.svg"
+    told = solve(*ONE_WAVE, "--grid", 20, "--gantt", picture)
+    assert told.out.splitlines()[-1] == f"picture: {picture}"
+    assert "end of this schedule" in picture.read_text()
+    late = solve(*ONE_WAVE, "--grid", 20, "--quiet", "--gantt", tmp_path / "part.svg", "--from", 900)
+    assert late.code == told.code == 3
+    assert "no picture" in late.err
+    assert list(tmp_path.iterdir()) == [picture]
+
+
+@pytest.mark.parametrize(("name", "part"), [("gpu.csv", ()), ("gpu.svg", ("--from", 5, "--to", 5))])
+def test_what_cannot_be_drawn_is_refused_before_the_work(
+    solve: Runner, tmp_path: Path, name: str, part: tuple[str | int, ...]
+) -> None:
+    told = solve(*ONE_WAVE, "--grid", 20, "--gantt", tmp_path / name, *part)
+    assert (told.code, told.out) == (2, "")
+    assert "must end in .png, .svg or .pdf" in told.err or "would have no cycle" in told.err

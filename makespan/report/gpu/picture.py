@@ -11,10 +11,12 @@ from itertools import permutations, product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from makespan.errors import InputError
 from makespan.gpu import GpuInstance, GpuResult, GpuSchedule, History
 from makespan.report.files import write_whole
 from makespan.report.gpu.axis import Axis
-from makespan.report.gpu.stays import last_dispatch, most_in_a_slot, slots, stays
+from makespan.report.gpu.stays import begun, last_dispatch, most_in_a_slot, slots, stays
+from makespan.report.gpu.text import pictured
 from makespan.report.pictures import (
     CAPTION_INK,
     INK,
@@ -40,6 +42,9 @@ if TYPE_CHECKING:
 
 WIDTH, NARROW = 2000, 640
 """Of the whole picture, in pixels."""
+
+MOST_BARS = 500_000
+"""More than the pixels of a picture can show."""
 
 TONES = ("#440154", "#46327E", "#365C8D", "#277F8E", "#1FA187", "#4AC16D", "#A0DA39", "#FDE725")
 """Of waves. Source: viridis, Smith and van der Walt, matplotlib 1.5, 2015; for all kinds of colour vision."""
@@ -123,6 +128,7 @@ def chart(result: GpuResult, *, width: int, window: Window | None = None) -> Cha
 
     Raises:
         UnsupportedError: several grids.
+        InputError: a window with too many blocks.
     """
     gpu, witness = result.instance, result.witness
     most, lines = max(map(most_in_a_slot, witness.histories)), max(map(slots, witness.histories))
@@ -137,6 +143,7 @@ def chart(result: GpuResult, *, width: int, window: Window | None = None) -> Cha
         axis = Axis.to_scale(window, min(width, _WIDEST_CYCLE * window.cycles))
         said = [mark for mark in said if window.first <= mark.cycle <= window.end]
     rows, notes = _rows(witness, lines)
+    _check_size([history for _, history in rows], axis)
     bars = [bar for number, (_, history) in enumerate(rows) for bar in _bars(gpu, witness, history, number, axis)]
     is_numbered = len(axis.parts) == 1 and window is None and gpu.blocks == len(bars) <= _MOST_NUMBERED
     if is_numbered:
@@ -153,7 +160,7 @@ def chart(result: GpuResult, *, width: int, window: Window | None = None) -> Cha
         makespan=witness.makespan,
         marks=tuple(said),
         caption="; ".join(
-            [*notes, f"a line for every slot, a bar for every block; a wave: {lines} more blocks of an SM"]
+            [*notes, f"a line for every slot, a bar for every block; a wave: {counted(lines, 'block')} more on an SM"]
         ),
     )
 
@@ -177,6 +184,14 @@ def _rows(schedule: GpuSchedule, lines: int) -> tuple[list[tuple[str, History]],
     return shown, ["a row for SMs that do the same", f"{counted(left, 'SM')} left out"]
 
 
+def _check_size(rows: Iterable[History], axis: Axis) -> None:
+    blocks = sum(begun(history, part.window) for history in rows for part in axis.parts if not part.is_gap)
+    if blocks > MOST_BARS:
+        raise InputError(
+            f"the part that the picture shows has {blocks} blocks, and it draws {MOST_BARS} at most: take a smaller one"
+        )
+
+
 def _bars(gpu: GpuInstance, schedule: GpuSchedule, history: History, row: int, axis: Axis) -> Iterator[Bar]:
     """The blocks of a row in all parts of the axis, each once."""
     shown = (part.window for part in axis.parts if not part.is_gap)
@@ -186,24 +201,25 @@ def _bars(gpu: GpuInstance, schedule: GpuSchedule, history: History, row: int, a
         yield Bar(row, stay.slot, stay.order // each, stay.room, stay.begin, stay.end)
 
 
-def draw_gpu(result: GpuResult, path: Path, *, subtitle: str, window: Window | None = None) -> None:
+def draw_gpu(result: GpuResult, path: Path, *, window: Window | None = None) -> None:
     """Write the picture of the witness to `path`, whole or not at all; equal arguments give equal bytes.
 
     Raises:
-        InputError: a suffix other than .png, .svg and .pdf, or a file that cannot be written.
+        InputError: a suffix other than .png, .svg and .pdf, a window with too many blocks, or a file that cannot be
+            written.
         UnsupportedError: several grids.
     """
     check_picture_path(path)
-    drawn = rendered_gpu(result, path.suffix.lower(), subtitle=subtitle, window=window)
-    write_whole(path, drawn, "the picture")
+    write_whole(path, rendered_gpu(result, path.suffix.lower(), window=window), "the picture")
 
 
-def rendered_gpu(
-    result: GpuResult, suffix: str, *, subtitle: str, width: int = WIDTH, window: Window | None = None
-) -> bytes:
+def rendered_gpu(result: GpuResult, suffix: str, *, width: int = WIDTH, window: Window | None = None) -> bytes:
     """The content of the file that `draw_gpu` writes; `suffix` is one of `PICTURES`."""
     shown = chart(result, width=width - 4 * MARGIN - _NAMES, window=window)
-    return rendered(lambda: _figure(shown, str(result), subtitle), suffix, title=str(result), about=in_words(shown))
+    title, subtitle = str(result), pictured(result)
+    if window is not None:
+        subtitle += f"; cycles {window.first:,} to {window.end - 1:,} of {shown.makespan:,}"
+    return rendered(lambda: _figure(shown, title, subtitle), suffix, title=title, about=in_words(shown))
 
 
 def in_words(shown: Chart) -> str:
@@ -241,14 +257,18 @@ def _figure(shown: Chart, title: str, subtitle: str) -> "Figure":
 
 
 def _keys(shown: Chart) -> "list[Patch]":
-    """What the colours mean."""
+    """What the colours that occur mean."""
     from matplotlib.patches import Patch
 
     count = min(shown.waves, len(TONES))
     names = [f"wave {number + 1}" for number in range(count)]
     if shown.waves > count:
         names = [f"{name}, {number + count + 1}, ..." for number, name in enumerate(names)]
-    keys = [Patch(facecolor=_tone(number, shown.waves), linewidth=0, label=name) for number, name in enumerate(names)]
+    tones, occur = (
+        [_tone(number, shown.waves) for number in range(count)],
+        {_tone(bar.wave, shown.waves) for bar in shown.bars},
+    )
+    keys = [Patch(facecolor=tone, linewidth=0, label=n) for tone, n in zip(tones, names, strict=True) if tone in occur]
     if any(bar.begin > bar.room for bar in shown.bars):
         keys.append(Patch(label="has its room, not begun", **_WAITS))
     return [*keys, Patch(facecolor=IDLE, linewidth=0, label="empty slot")]

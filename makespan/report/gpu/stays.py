@@ -88,6 +88,12 @@ def _in_window(series: Sequence[_Series], last_end: int, window: Window) -> Iter
             yield room, delay, end
 
 
+def begun(history: History, window: Window) -> int:
+    """How many blocks get their room on an SM in a window."""
+    series = [each for of_slot in _by_slot(history).values() for each in of_slot]
+    return sum(each.before(window.end) - each.before(window.first) for each in series)
+
+
 def last_dispatch(history: History) -> int:
     """The cycle in which the last block of an SM gets its room."""
     return max(each.last for series in _by_slot(history).values() for each in series)

@@ -6,6 +6,7 @@ from makespan.gpu import GpuInstance, GpuResult, LastDispatch
 from makespan.report.gpu.clock import Clock
 from makespan.report.lines import WIDTH, assumptions, wrapped
 from makespan.report.result.text import interval
+from makespan.result import Status
 from makespan.wording import counted, cycles
 
 _COUNTINGS = {
@@ -57,6 +58,14 @@ def _rows(result: GpuResult) -> Iterator[tuple[str, str, str]]:
     yield "at most", str(result.bounds.upper), f"proven by {_evidence(result)}"
     if result.best_case is not None:
         yield "best case", interval(result.best_case), "the shortest schedule of the whole GPU"
+
+
+def pictured(result: GpuResult) -> str:
+    """One line below the title of a picture of the witness, which of a bounded result is no worst case."""
+    if result.status is Status.EXACT:
+        return str(result.instance)
+    said = f"a schedule of {cycles(result.bounds.lower)}; at most {result.bounds.upper} are proven"
+    return f"{said}: {result.instance}"
 
 
 def waves(gpu: GpuInstance) -> str:

@@ -88,6 +88,19 @@ def test_a_window_shows_what_lies_in_it_without_numbers() -> None:
     assert [part.window for part in shown.axis.parts] == [Window(3, 5)]
     assert all(bar.room < 5 and bar.end > 3 and bar.number is None for bar in shown.bars)
     assert not shown.marks
+    assert b"cycles 3 to 4 of" in rendered_gpu(SMALL, ".svg", window=Window(3, 5))
+
+
+def test_a_window_with_more_blocks_than_pixels_is_refused_before_they_are_counted_out() -> None:
+    with pytest.raises(InputError, match=r"has \d+ blocks, and it draws 500000 at most"):
+        chart(huge(), width=WIDTH, window=Window(0, 10**12))
+
+
+def test_the_legend_has_only_what_occurs() -> None:
+    shown = chart(SMALL, width=WIDTH, window=Window(0, 3))
+    assert [key.get_label() for key in picture._keys(shown)] == ["wave 1", "empty slot"]
+    many = [str(key.get_label()) for key in picture._keys(chart(huge(), width=WIDTH))]
+    assert many[0] == "wave 1, 9, ..."
 
 
 def test_sms_that_do_the_same_share_a_row_where_each_would_be_thin() -> None:
@@ -153,7 +166,7 @@ def test_labels_keep_clear_of_each_other_and_of_lines(width: int) -> None:
 
 @pytest.mark.parametrize("suffix", [".png", ".svg", ".pdf"])
 def test_equal_results_give_equal_bytes_that_say_what_they_show(suffix: str) -> None:
-    one, two = (rendered_gpu(SMALL, suffix, subtitle="of 10 blocks") for _ in range(2))
+    one, two = (rendered_gpu(SMALL, suffix) for _ in range(2))
     assert one == two
     if suffix == ".svg":
         root = ElementTree.fromstring(one)
@@ -162,7 +175,7 @@ def test_equal_results_give_equal_bytes_that_say_what_they_show(suffix: str) -> 
 
 def test_another_suffix_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"must end in \.png, \.svg or \.pdf"):
-        draw_gpu(SMALL, tmp_path / "gpu.jpg", subtitle="")
+        draw_gpu(SMALL, tmp_path / "gpu.jpg")
 
 
 def test_bars_are_plain_data() -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from makespan import PAPER, Program
 from makespan.errors import UnsupportedError
 from makespan.gpu import Begin, Course, GpuInstance, GpuSchedule, Grid, History, Stretch
-from makespan.report.gpu.stays import Stay, last_dispatch, last_ends, most_in_a_slot, slots, stays
+from makespan.report.gpu.stays import Stay, begun, last_dispatch, last_ends, most_in_a_slot, slots, stays
 from makespan.report.schedule.panels import Window
 from makespan.simulate.gpu_replay import replay
 from tests.strategies import gpu_runs, gpus
@@ -80,6 +80,7 @@ def test_a_window_shows_of_repeats_what_it_shows_of_all_of_them(repeats: int, fi
     inside = [stay for stay in everything if stay.end > window.first and stay.room < window.end]
     assert stays(gpu, schedule, history, window) == inside
     assert stays(gpu, schedule, unfolded(history), window) == inside
+    assert begun(history, window) == sum(window.first <= stay.room < window.end for stay in inside)
 
 
 def test_a_window_in_a_history_of_any_length_is_counted() -> None:
