@@ -162,7 +162,7 @@ def test_its_theorem_and_its_enumeration_bound_the_truth(instance: Instance) -> 
     truth = brute_force(instance)
     assert multiprocessor.shortest_and_longest(instance, 10**6) == (truth.lower, truth.upper)
     proven = interference.bound(instance)
-    assert truth.upper <= min(proven, interference._one_after_another(instance))
+    assert truth.upper <= min(proven, interference.one_after_another(instance))
     if instance.features.keys() & MULTIPROCESSOR:
         assert proven <= pessimistic(instance)
     assert quickest.floor(instance) <= truth.lower
