@@ -159,10 +159,12 @@ def chart(result: GpuResult, *, width: int, window: Window | None = None) -> Cha
         waves=max(-(-history.blocks // slots(history)) for history in witness.histories),
         makespan=witness.makespan,
         marks=tuple(said),
-        caption="; ".join(
-            [*notes, f"a line for every slot, a bar for every block; a wave: {counted(lines, 'block')} more on an SM"]
-        ),
+        caption="; ".join([*notes, f"a line for every slot, a bar for every block; a wave: {_wave(lines)}"]),
     )
+
+
+def _wave(lines: int) -> str:
+    return f"the next {counted(lines, 'block')} of an SM"
 
 
 def _rows(schedule: GpuSchedule, lines: int) -> tuple[list[tuple[str, History]], list[str]]:
