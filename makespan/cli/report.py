@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from makespan.cli.gpu import Asked, asked, gpu_options
 from makespan.cli.parameters import Warps, examples
-from makespan.cli.running import INTERRUPTED, exit_code, interruptible, progress
+from makespan.cli.running import DONE, INTERRUPTED, UNDECIDED, exit_code, interruptible, progress
 from makespan.cli.source import (
     engine_options,
     instances,
@@ -19,16 +20,18 @@ from makespan.cli.source import (
     source_options,
 )
 from makespan.engines import Limits, solve
+from makespan.engines.gpu import solve_gpu
 from makespan.errors import BrokenPromiseError, InputError
 from makespan.instance import Instance
 from makespan.kernel_file import is_kernel
 from makespan.machine import MachineFile, find
 from makespan.report.files import check_writable, write_whole
-from makespan.report.html import Command, Context, Input, page_data, render
+from makespan.report.gpu.bundle import bundle as gpu_bundle
+from makespan.report.html import Command, Context, Input, gpu_page, page_data, render
 from makespan.report.result import text
 from makespan.report.result.bundle import bundle as made_bundle
 from makespan.report.result.bundle import check_bundle_path
-from makespan.result import Result
+from makespan.result import Result, Status
 from makespan.simulate import Choices
 from makespan.stopwatch import within
 from makespan.strings import MAX_FILE_BYTES, NamedInstance
@@ -40,6 +43,7 @@ if TYPE_CHECKING:
     from makespan.verify import Verdict
 
 _EVIDENCE = "evidence.json"
+_CHANGED = "a file changed while it was read: run this again"
 _FOR_PAGE = ("output", "curve", "bundle", "check")
 _NOT_OF_KERNELS = ("letters", "capacity", "machine", "holds", "keep_ptx")
 _FOR_SOLVE = ("backend", "memory_limit", "threads", "seed")
@@ -47,6 +51,7 @@ _FOR_SOLVE = ("backend", "memory_limit", "threads", "seed")
 
 @click.command("report", epilog=examples("makespan report ptx/vecadd.ptx --block 256 -o report.html"))
 @source_options
+@gpu_options
 @click.option("--output", "-o", type=click.Path(path_type=Path), required=True, metavar="FILE.html", help="the page")
 @click.option("--curve", type=Warps(), metavar="A..B", help="also the worst case for these numbers of warps")
 @click.option("--bundle", type=click.Path(path_type=Path), help="leave the evidence, whose digest the page states")
@@ -67,14 +72,33 @@ def command(
     memory_limit: int,
     threads: int,
     seed: int,
+    gpu: str | None,
+    sms: str | None,
     **source: Any,
 ) -> int:
     """Write the worst case, its proof and its assumptions as one HTML file that needs no network.
 
-    SOURCE is a kernel (.ptx, .cu, .cubin) or an instance file with one instance (.toml, .jsonl).
+    SOURCE is a kernel (.ptx, .cu, .cubin) or an instance file with one instance (.toml, .jsonl). With --gpu or --sms it
+    is about all blocks of a --grid on all SMs.
     """
     _check_outputs(output, bundle)
-    inputs = tuple(_inputs(source))
+    inputs = tuple(_inputs({**source, "gpu": gpu}))
+    if gpu is not None or sms is not None:
+        if curve is not None or backend != "auto":
+            raise InputError("--curve and --backend are for one SM: leave them out, or --gpu and --sms")
+        with within(time_limit) as reading:
+            launch = asked(**source, gpu=gpu, sms=sms, scheduler=None, deadline=None, clock=None)
+        known = Context(
+            name=str(source["source"] or "an instruction string"),
+            choices=Choices(),
+            inputs=inputs,
+            commands=tuple(_commands(context, bundle or Path(_EVIDENCE), runs_policies=False)),
+            machine=_machine_of_gpu(source, launch),
+        )
+        if tuple(_inputs({**source, "gpu": gpu})) != inputs:
+            raise InputError(_CHANGED)
+        limits = Limits(reading.left, memory_limit, threads, seed, progress=progress())
+        return _whole_gpu(launch, known, limits, output, bundle, check=check, best_case=best_case)
     with within(time_limit) as reading:
         question, others = _questions(source, curve)
         launched = _launched(source)
@@ -87,8 +111,8 @@ def command(
             kernel=None if launched is None else launched.kernel,
             loops=None if launched is None else launched.loops,
         )
-    if tuple(_inputs(source)) != inputs:
-        raise InputError("a file changed while it was read: run this again")
+    if tuple(_inputs({**source, "gpu": gpu})) != inputs:
+        raise InputError(_CHANGED)
 
     def solved(instance: Instance, *, best_case: bool, seconds: float = time_limit) -> Result:
         limits = Limits(seconds, memory_limit, threads, seed, progress=progress())
@@ -103,17 +127,38 @@ def command(
     done = {point.instance.warps for point in points}
     missing = tuple(other.instance.warps for other in others if other.instance.warps not in done)
     known = replace(known, curve=points or None, missing=missing, verdict=_checked(evidence) if check else None)
-    page = render(page_data(gap, known, evidence["sha256"]))
-    if bundle is not None:
-        write_whole(bundle, _compact(evidence), "the bundle")
-    write_whole(output, page.encode("utf-8"), "the page")
-    click.echo(text.verdict(gap.result))
-    for name, path in (("page", output), ("bundle", bundle)):
-        if path is not None:
-            click.echo(f"{name}: {path}")
+    _write(render(page_data(gap, known, evidence["sha256"])), output, evidence, bundle)
+    _tell(text.verdict(gap.result), output, bundle)
     if any(point.interrupted for point in points):
         return INTERRUPTED
     return exit_code(gap.result, question)
+
+
+def _whole_gpu(
+    launch: Asked, known: Context, limits: Limits, output: Path, bundle: Path | None, *, check: bool, best_case: bool
+) -> int:
+    """Solve and write the page of a launch on a whole GPU; the exit code."""
+    with interruptible(limits):
+        result = solve_gpu(launch.instance, best_case=best_case, limits=limits)
+    evidence = gpu_bundle(result)
+    known = replace(known, verdict=_checked(evidence) if check else None)
+    name = None if launch.card is None else launch.card.name
+    _write(gpu_page(result, known, evidence["sha256"], name=name, clock=launch.clock), output, evidence, bundle)
+    _tell(str(result), output, bundle)
+    return INTERRUPTED if result.interrupted else DONE if result.status is Status.EXACT else UNDECIDED
+
+
+def _write(page: str, output: Path, evidence: dict[str, Any], bundle: Path | None) -> None:
+    if bundle is not None:
+        write_whole(bundle, _compact(evidence), "the bundle")
+    write_whole(output, page.encode("utf-8"), "the page")
+
+
+def _tell(verdict: str, output: Path, bundle: Path | None) -> None:
+    click.echo(verdict)
+    for name, path in (("page", output), ("bundle", bundle)):
+        if path is not None:
+            click.echo(f"{name}: {path}")
 
 
 def _check_outputs(output: Path, bundle: Path | None) -> None:
@@ -150,6 +195,8 @@ def _inputs(source: dict[str, Any]) -> Iterator[Input]:
     machine = source["machine"]
     if machine is not None and machine.endswith(".toml"):
         yield _read("machine", Path(machine))
+    if source["gpu"] is not None and source["gpu"].endswith(".toml"):
+        yield _read("GPU", Path(source["gpu"]))
     for what in ("classes", "trace"):
         if source[what] is not None:
             yield _read(what, source[what])
@@ -179,6 +226,13 @@ def _machine_file(source: dict[str, Any], instance: Instance) -> MachineFile | N
     return None if source["warps"] is None and source["block"] is None else find(instance.machine.name)
 
 
+def _machine_of_gpu(source: dict[str, Any], launch: Asked) -> MachineFile | None:
+    """As `_machine_file`; where the GPU says which machine its SMs are, that one."""
+    if source["capacity"] is not None:
+        return None
+    return find(source["machine"] or launch.instance.machine.name)
+
+
 def _points(first: Result, others: Iterable[NamedInstance], solved: Callable[[Instance], Result]) -> Iterator[Result]:
     """A result for each number of warps, until the user interrupts; `first` is one that is known."""
     for other in others:
@@ -206,7 +260,7 @@ def _checked(evidence: dict[str, Any]) -> "Verdict":
     return verdict
 
 
-def _commands(context: click.Context, evidence: Path) -> Iterator[Command]:
+def _commands(context: click.Context, evidence: Path, *, runs_policies: bool = True) -> Iterator[Command]:
     given = [parameter for parameter in context.command.params if _is_given(context, parameter)]
 
     def line(name: str, leave_out: tuple[str, ...], *more: str) -> str:
@@ -217,9 +271,10 @@ def _commands(context: click.Context, evidence: Path) -> Iterator[Command]:
     yield Command(
         "Have the independent checker confirm the evidence:", shlex.join(["makespan", "verify", str(evidence)])
     )
-    yield Command(
-        "Run the policies again, with the best case:", line("simulate", (*_FOR_PAGE, *_FOR_SOLVE, "best_case"))
-    )
+    if runs_policies:
+        yield Command(
+            "Run the policies again, with the best case:", line("simulate", (*_FOR_PAGE, *_FOR_SOLVE, "best_case"))
+        )
     yield Command("Make this page again:", line("report", ()))
 
 

@@ -27,6 +27,7 @@ from makespan.report.pictures import (
     Page,
     across,
     check_picture_path,
+    fitting_lines,
     head_lines,
     rendered,
 )
@@ -54,7 +55,7 @@ _DARK = 5  # so many of these have white numbers
 _WIDEST_CYCLE, _NARROWEST_WAVE, _SHOWN_WAVES, _GAP = 90, 6, 12, 150
 _HEIGHT, _MOST_LINES, _ROW_NAME = 1400, 1100, 22
 _HIGHEST_SLOT, _READABLE_SLOT, _LOWEST_SLOT = 26, 8, 2
-_NAMES, _CAPTION, _AXIS, _LABEL = 120, 44, 90, 30
+_NAMES, _CAPTION_POINTS, _AXIS, _LABEL = 120, 9, 90, 30
 _MOST_NUMBERED, _NUMBER_POINTS, _LOWEST_NUMBER = 999, 7, 16
 _VECTORS = 4000  # bars; more are embedded as an image
 _EDGED, _EDGED_SLOT = 9, 4  # pixels of a bar and of its line that can have a white edge
@@ -215,13 +216,20 @@ def draw_gpu(result: GpuResult, path: Path, *, window: Window | None = None) -> 
     write_whole(path, rendered_gpu(result, path.suffix.lower(), window=window), "the picture")
 
 
-def rendered_gpu(result: GpuResult, suffix: str, *, width: int = WIDTH, window: Window | None = None) -> bytes:
-    """The content of the file that `draw_gpu` writes; `suffix` is one of `PICTURES`."""
+def rendered_gpu(
+    result: GpuResult, suffix: str, *, width: int = WIDTH, window: Window | None = None, is_titled: bool = True
+) -> bytes:
+    """The content of the file that `draw_gpu` writes; `suffix` is one of `PICTURES`.
+
+    Args:
+        is_titled: whether the verdict stands above it; a page that has it already needs no other.
+    """
     shown = chart(result, width=width - 4 * MARGIN - _NAMES, window=window)
     title, subtitle = str(result), pictured(result)
     if window is not None:
         subtitle += f"; cycles {window.first:,} to {window.end - 1:,} of {shown.makespan:,}"
-    return rendered(lambda: _figure(shown, title, subtitle), suffix, title=title, about=in_words(shown))
+    said = (title, subtitle) if is_titled else ("", "")
+    return rendered(lambda: _figure(shown, *said), suffix, title=title, about=in_words(shown))
 
 
 def in_words(shown: Chart) -> str:
@@ -241,12 +249,14 @@ def _figure(shown: Chart, title: str, subtitle: str) -> "Figure":
     keys = _keys(shown)
     columns = max(1, min(len(keys), (width - 2 * MARGIN) // 150))
     levels = _levels(shown, left, width)
-    header = MARGIN + sum(line.height for line in lines) + LINE * -(-len(keys) // columns) + _CAPTION
+    words = fitting_lines(f"{shown.caption}{_of_numbers(shown, slot)}", width - 2 * MARGIN, size=_CAPTION_POINTS)
+    above = MARGIN + sum(line.height for line in lines) + LINE * -(-len(keys) // columns) + 12
+    header = above + LINE * len(words)
     labels = _LABEL * (1 + max(levels, default=-1)) + 10
     height = row * len(shown.rows)
     page = Page(width, header + labels + height + _AXIS)
     page.legend(page.head(lines) + 6, keys, columns)
-    page.write(MARGIN, header - _CAPTION + 16, f"{shown.caption}{_of_numbers(shown, slot)}", color=CAPTION_INK)
+    page.write(MARGIN, above, "\n".join(words), color=CAPTION_INK, size=_CAPTION_POINTS, linespacing=1.4)
     axes = page.axes(left, header + labels, round(shown.axis.width), height)
     axes.set(xlim=(0, shown.axis.width), ylim=(height, 0))
     _draw_ground(axes, shown, slot, row)

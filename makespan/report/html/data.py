@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from makespan.feature import MULTIPROCESSOR
 from makespan.instance import Instance
-from makespan.machine import MachineFile
+from makespan.machine import Machine, MachineFile
 from makespan.report.html.chart import Rows, Traced, chart, occupancy, per_warp, stretches
 from makespan.report.html.visible import visible
 from makespan.report.result import text
@@ -105,13 +105,13 @@ def page_data(gap: PolicyGap, context: Context, evidence: str) -> dict[str, Any]
         "bound": {"name": name, "remark": pessimistic_words(name)},
         "result": {**document(result), "explanation": explanation_document(explained)},
         "explanation": sentence(explained),
-        "verification": None if context.verdict is None else _verification(context.verdict),
+        "verification": None if context.verdict is None else verification(context.verdict),
         "ladder": list(_ladder(gap)),
         "policies": {"settings": simulation.settings(instance, context.choices), "summary": summary(gap)},
         "assumptions": list(map(visible, result.assumptions)),
         "loops": None if context.loops is None else list(map(_loop, context.loops)),
         "instance": _instance(instance),
-        "machine": _machine(instance, context.machine),
+        "machine": machine_data(instance.machine, context.machine),
         "occupancy": occupancy(instance, witness.makespan, traced.bars, holds(instance, witness, traced.bars)),
         "warps": _warps(instance, traced.rows),
         "costs": None if costs is None else _costs(costs),
@@ -119,7 +119,7 @@ def page_data(gap: PolicyGap, context: Context, evidence: str) -> dict[str, Any]
         "curve_missing": list(context.missing),
         "letters": timeline(instance, witness, width=_COLUMNS_OF_LETTERS),
         "chart": chart(instance, witness, traced),
-        "inputs": list(map(_input, context.inputs)),
+        "inputs": list(map(input_data, context.inputs)),
         "bundle_sha256": evidence,
         "commands": [{"what": what, "line": visible(line)} for what, line in context.commands],
     }
@@ -146,7 +146,8 @@ def _ladder(gap: PolicyGap) -> Iterator[dict[str, Any]]:
         yield Row(name, "bound", cycles, cycles, remark)._asdict()
 
 
-def _verification(verdict: "Verdict") -> dict[str, Any]:
+def verification(verdict: "Verdict") -> dict[str, Any]:
+    """What the independent checker says."""
     return {
         "outcome": str(verdict.outcome),
         "reason": visible(verdict.reason),
@@ -193,8 +194,8 @@ def _instance(instance: Instance) -> dict[str, Any]:
     }
 
 
-def _machine(instance: Instance, file: MachineFile | None) -> dict[str, Any]:
-    machine = instance.machine
+def machine_data(machine: Machine, file: MachineFile | None) -> dict[str, Any]:
+    """A machine, and where its numbers come from if a file says so."""
     return {
         "name": visible(machine.name),
         "issue_width": machine.issue_width,
@@ -278,7 +279,8 @@ def _point(result: Result) -> dict[str, Any]:
     }
 
 
-def _input(given: Input) -> dict[str, Any]:
+def input_data(given: Input) -> dict[str, Any]:
+    """What was read, with its digest."""
     return {
         "what": given.what,
         "name": visible(given.name),

@@ -7,7 +7,7 @@ import hashlib
 import json
 import re
 from base64 import b64encode
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any
@@ -22,30 +22,43 @@ _ESCAPES = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028",
 
 def render(data: Mapping[str, Any]) -> str:
     """The HTML of page data, see `data.page_data`; equal data give equal text."""
-    from markupsafe import Markup
-
-    style, script = _part("page.css"), _part("page.js")
-    return _template().render(
-        page=data,
+    return _rendered(
+        "page.html.j2",
+        data,
         ladder=[marks.ladder(data["ladder"], layout) for layout in marks.LAYOUTS],
         occupancy=[marks.occupancy(data["occupancy"], layout) for layout in marks.LAYOUTS],
         curve=[marks.curve(data["curve"], layout) for layout in marks.LAYOUTS] if data["curve"] else None,
+    )
+
+
+def render_gpu(data: Mapping[str, Any], pictures: Sequence[bytes]) -> str:
+    """The HTML of the data of a whole GPU, see `gpu.page_data`, with its picture for wide and narrow pages as PNG."""
+    return _rendered("gpu.html.j2", data, pictures=[b64encode(picture).decode() for picture in pictures])
+
+
+def _rendered(template: str, data: Mapping[str, Any], **drawn: Any) -> str:
+    from markupsafe import Markup
+
+    style, script = _part("page.css"), _part("page.js")
+    return _template(template).render(
+        page=data,
         policy=_policy(style, script),
         style=Markup(style),  # noqa: S704 - files of this package
         script=Markup(script),  # noqa: S704
         embedded=Markup(embedded(data)),  # noqa: S704 - nothing in it can end the element
+        **drawn,
     )
 
 
 @cache
-def _template() -> "Template":
+def _template(name: str) -> "Template":
     from jinja2 import Environment, FunctionLoader, StrictUndefined
 
     environment = Environment(
         loader=FunctionLoader(_part), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     environment.filters |= {"interval": interval, "percent": percent, "share": share}
-    return environment.get_template("page.html.j2")
+    return environment.get_template(name)
 
 
 def embedded(data: Any) -> str:

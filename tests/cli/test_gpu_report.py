@@ -1,0 +1,40 @@
+"""`makespan report` for a whole GPU."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from makespan.verify import digest
+from tests.command import Runner
+
+LAUNCH = ("--string", "CLLCLL", "--warps", 2, "--grid", 18, "--sms", 4, "--blocks-per-sm", 2)
+
+
+@pytest.fixture
+def report(capsys: pytest.CaptureFixture[str]) -> Runner:
+    return Runner("report", capsys)
+
+
+def test_a_page_has_verdict_check_picture_and_evidence(report: Runner, tmp_path: Path) -> None:
+    page, bundle = tmp_path / "gpu.html", tmp_path / "evidence.json"
+    told = report(*LAUNCH, "-o", page, "--bundle", bundle)
+    text = page.read_text("utf-8")
+    assert told.code == 3
+    assert told.out.splitlines()[1:] == [f"page: {page}", f"bundle: {bundle}"]
+    data = json.loads(re.findall('id="page-data">(.*?)</script>', text)[0])
+    assert data["sha256"] == digest({key: value for key, value in data.items() if key != "sha256"})
+    assert data["bundle_sha256"] == json.loads(bundle.read_text())["sha256"]
+    assert data["verdict"] == told.out.splitlines()[0]
+    assert data["verification"]["outcome"] == "accepted"
+    assert text.count("data:image/png;base64,iVBOR") == 2
+    assert f"end of this schedule: cycle {data['result']['lower']}" in data["picture"]
+    assert f'<dd data-value="upper">{data["result"]["upper"]}</dd>' in text
+    assert not re.findall(r'(?:src|href)="(?!data:|#)', text)
+
+
+def test_what_is_for_one_sm_is_refused(report: Runner, tmp_path: Path) -> None:
+    told = report(*LAUNCH, "-o", tmp_path / "gpu.html", "--curve", "1..4")
+    assert (told.code, list(tmp_path.iterdir())) == (2, [])
+    assert "--curve and --backend are for one SM" in told.err
