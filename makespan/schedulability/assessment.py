@@ -230,6 +230,10 @@ def _notes(
     if rounded := [name for name, wcet in wcets.items() if (wcet.seconds / tick).denominator != 1]:
         yield f"execution times rounded up to whole ticks, so a job may never take so long: {', '.join(rounded)}"
     yield "a partition serves one kernel at a time, to its end, and a core only these tasks: nothing else runs on them"
+    yield (
+        "a kernel begins on idle SMs: of the one before no port is held any more, and what it left in caches is in the"
+        " latencies"
+    )
     if any(entry.before or entry.after for entry in description.tasks):
         yield (
             "while a job waits for its kernel its core is free for others: the thread blocks in the driver"
@@ -267,7 +271,7 @@ def _of_card(description: Description) -> Iterator[str]:
     card = description.card
     if card is None:
         return
-    yield f"the SMs of a partition are SMs of {card.name} that belong to it alone; their kernels start on idle SMs"
+    yield f"the SMs of a partition are SMs of {card.name} that belong to it alone"
     sources = [entry.source for entry in description.tasks if isinstance(entry.source, KernelLaunch)]
     if any(latency.grows for source in sources for latency in source.question.latencies.values()):
         yield (

@@ -59,10 +59,13 @@ class Fewest:
 def fewest_sms(
     description: Description, solver: Solver, progress: Callable[[str], None] = lambda _: None
 ) -> Iterator[Fewest]:
-    """The fewest SMs of each partition in turn whose kernels are solved; then, of several, of all at once.
+    """The fewest SMs of each partition in turn whose kernels are all solved; then, of several, of all at once.
+
+    Times that are given, or come from a bundle, are those on as many SMs as the file says: nobody vouches for another
+    number, and such a partition keeps its own.
 
     Raises:
-        InputError: no GPU is named, a task has no partition, or no execution time depends on a number of SMs.
+        InputError: no GPU is named, a task has no partition, or no partition has kernels that are all solved.
     """
     names = _partitions(description)  # refuses before anything is solved
     return _each(description, names, _prover(replace(solver, is_for_bounds=True, known={})), progress)
@@ -119,7 +122,7 @@ def _prover(solver: Solver) -> _Prover:
 
 
 def _partitions(description: Description) -> tuple[str, ...]:
-    """Those on which a kernel is solved."""
+    """Those on which every kernel is solved."""
     if description.card is None:
         raise InputError(
             f"{description.where}: --fewest-sms needs to know how many SMs there are:"
@@ -127,13 +130,14 @@ def _partitions(description: Description) -> tuple[str, ...]:
         )
     if homeless := [task.name for task in description.tasks if task.partition is None]:
         raise InputError(f"{description.where}: --fewest-sms: task {homeless[0]} has no partition: give it one")
-    used = {task.partition for task in description.tasks if isinstance(task.source, KernelLaunch)}
-    if not used:
+    used = {task.partition for task in description.tasks}
+    fixed = {task.partition for task in description.tasks if not isinstance(task.source, KernelLaunch)}
+    if not used - fixed:
         raise InputError(
-            f"{description.where}: --fewest-sms: no execution time depends on a number of SMs, for none is solved"
-            " from a kernel"
+            f"{description.where}: --fewest-sms: every partition has an execution time that is given, or from a bundle,"
+            " and that is one on as many SMs as it has: give the kernels"
         )
-    return tuple(name for name in description.sms if name in used)
+    return tuple(name for name in description.sms if name in used - fixed)
 
 
 def _all(description: Description) -> int:

@@ -18,6 +18,7 @@ from makespan.gpu import GpuInstance, GpuResult
 from makespan.instance import Instance
 from makespan.machine.gpus import Gpu
 from makespan.machine.values import shown
+from makespan.program import Program
 from makespan.result import Bounds, Result
 from makespan.schedulability.description import (
     BundleFile,
@@ -30,7 +31,7 @@ from makespan.schedulability.description import (
 )
 from makespan.stopwatch import within
 from makespan.text_file import read_bytes
-from makespan.verify import Outcome, Refused, parse, reading, verify
+from makespan.verify import Outcome, Refused, gpu_reading, gpu_verdict, parse, reading, verify
 from makespan.verify.reading import MOST_BYTES
 from makespan.wording import caveats, counted, together
 
@@ -78,9 +79,7 @@ class Claim:
         Raises:
             InputError: anything else, such as an `Estimate`, which bounds nothing.
         """
-        if isinstance(result, GpuResult):
-            return cls.about_gpu(result.instance, result.bounds, result.upper_evidence)
-        if not isinstance(result, Result):
+        if not isinstance(result, Result | GpuResult):
             raise InputError(
                 f"an execution time must be a proven upper bound, and {type(result).__name__} is none:"
                 " take the Result of makespan.solve, or a bundle"
@@ -89,26 +88,36 @@ class Claim:
 
     @classmethod
     def about(
-        cls, instance: Instance, bounds: Bounds, proof: str, notes: tuple[str, ...], said: tuple[str, ...] | None = None
+        cls,
+        asked: Instance | GpuInstance,
+        bounds: Bounds,
+        proof: str,
+        notes: tuple[str, ...],
+        said: tuple[str, ...] | None = None,
     ) -> "Claim":
-        """A claim of these bounds; all that is not given follows from the instance and from what is assumed of it.
+        """A claim of these bounds; all that is not given follows from what is asked and from what is assumed of it.
 
         Args:
             said: the assumptions in the words in which they were made, where those of `notes` are others.
         """
-        machine, one_path = instance.machine, all(group.program.is_chain for group in instance.groups)
-        about = caveats(machine, notes if said is None else said)
-        subject = f"{instance.warps} warps on machine {machine.name}"
-        return cls(bounds.lower, bounds.upper, subject, proof, notes, about, one_path)
+        about = caveats(asked.machine, notes if said is None else said)
+        one_path = all(program.is_chain for program in _programs(asked))
+        return cls(bounds.lower, bounds.upper, _subject(asked), proof, notes, about, one_path)
 
-    @classmethod
-    def about_gpu(cls, gpu: GpuInstance, bounds: Bounds, proof: str) -> "Claim":
-        """A claim of these bounds on all blocks of a launch."""
-        notes = gpu.assumptions
-        sms = f"{counted(gpu.sms, 'SM')} with {gpu.resident} each"
-        subject = f"{counted(gpu.blocks, 'block')} of {counted(gpu.grid.warps, 'warp')} on {sms}, {gpu.machine.name}"
-        one_path = all(program.is_chain for grid in gpu.grids for program, _ in grid.block)
-        return cls(bounds.lower, bounds.upper, subject, proof, notes, caveats(gpu.machine, notes), one_path)
+
+def _programs(asked: Instance | GpuInstance) -> Iterator[Program]:
+    if isinstance(asked, Instance):
+        yield from (group.program for group in asked.groups)
+    else:
+        yield from (program for grid in asked.grids for program, _ in grid.block)
+
+
+def _subject(asked: Instance | GpuInstance) -> str:
+    if isinstance(asked, Instance):
+        return f"{asked.warps} warps on machine {asked.machine.name}"
+    blocks = " + ".join(f"{counted(grid.blocks, 'block')} of {counted(grid.warps, 'warp')}" for grid in asked.grids)
+    each = f" with {asked.resident} each" if len(asked.grids) == 1 else ""
+    return f"{blocks} on {counted(asked.sms, 'SM')}{each}, {asked.machine.name}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +205,7 @@ class Solver:
 
     def _of_gpu(self, gpu: GpuInstance) -> Claim:
         if self.is_for_bounds:
-            return Claim.about_gpu(gpu, Bounds(0, theorem_g(gpu).upper), THEOREM_G)
+            return Claim.about(gpu, Bounds(0, theorem_g(gpu).upper), THEOREM_G, gpu.assumptions)
         return Claim.of(solve_gpu(gpu, limits=self.limits()))
 
 
@@ -230,13 +239,17 @@ def each_execution_time(
         yield entry.name, found[key]
 
 
-def of_bundle(path: Path) -> Claim:
+def of_bundle(path: Path, sizes: Sequence[int]) -> Claim:
     """What a bundle proves; of a claim that could be re-proved only in part, that part.
 
     What is assumed of the machine follows from the verified instance; what else the file says is marked as said by it.
 
+    Args:
+        sizes: how many SMs the partition has, or those that may be it; a bundle of a GPU must be about as many.
+
     Raises:
-        InputError: a file that cannot be read, is no bundle or an estimate, or is rejected by the checker.
+        InputError: a file that cannot be read, is no bundle or an estimate, is rejected by the checker, or is about
+            another number of SMs.
     """
     document = _document(path)
     from makespan.wording import PATH_ONLY, TRUSTED_BOUNDS
@@ -248,11 +261,18 @@ def of_bundle(path: Path) -> Claim:
     claimed, proof = verdict.claim.upper, str(verdict.claim.evidence)
     if upper > claimed:
         proof = f"what could be re-proved of {claimed} by {proof}"
-    instance = reading.bundle(document).instance
+    is_of_gpu = gpu_verdict.speaks_of(document)
+    asked = gpu_reading.bundle(document).gpu if is_of_gpu else reading.bundle(document).instance
+    if isinstance(asked, GpuInstance) and set(sizes) != {asked.sms}:
+        has = " or ".join(map(str, sizes))
+        raise InputError(
+            f"{path}: it is about {counted(asked.sms, 'SM')}, and the partition has {has}: a proof for one number of"
+            " SMs is none for another"
+        )
     said = tuple(map(str, document["result"]["assumptions"]))
-    if hidden := [text for text in (instance.machine.name, *said) if not text.isprintable()]:
+    if hidden := [text for text in (asked.machine.name, *said) if not text.isprintable()]:
         raise InputError(f"{path}: rejected: {shown(hidden[0])} has characters that cannot be printed")
-    known = instance.assumptions
+    known = asked.assumptions
     notes = (
         *known,
         f"{path.name}: the numbers were verified, for the warps that are in it; that these are all warps of the kernel"
@@ -263,7 +283,8 @@ def of_bundle(path: Path) -> Claim:
             if note not in known
         ),
     )
-    return Claim.about(instance, Bounds(verdict.lower, max(claimed, upper)), proof, notes, (*known, *said))
+    claim = Claim.about(asked, Bounds(verdict.lower, max(claimed, upper)), proof, notes, (*known, *said))
+    return replace(claim, is_one_path=claim.is_one_path and not is_of_gpu)  # a latency may have grown with active SMs
 
 
 def _document(path: Path) -> Any:
@@ -290,7 +311,7 @@ def _execution_time(entry: TaskEntry, description: Description, solver: Solver) 
     if isinstance(source, GivenCycles):
         return Wcet(source.cycles / description.clock, source.cycles, Kind.GIVEN, source.evidence)
     if isinstance(source, BundleFile):
-        claim, name = of_bundle(source.path), f"bundle {source.path.name}"
+        claim, name = of_bundle(source.path, description.sms_of(entry)), f"bundle {source.path.name}"
     else:
         claim, name = (
             _solved(source, description.sms_of(entry), description.card, solver),

@@ -146,9 +146,24 @@ def test_what_is_missing_is_said_before_the_work(tmp_path: Path, old: str, new: 
         fewest_sms(files.read(path), Solver(Limits))
 
 
-def test_given_times_do_not_depend_on_sms(tmp_path: Path) -> None:
+GIVEN = """
+[[task]]
+name = "a"
+wcet = "1us"
+evidence = "measured on 6 SMs"
+period = "9us"
+deadline = "9us"
+partition = "p"
+"""
+
+
+def test_nobody_vouches_for_a_given_time_on_another_number_of_sms(tmp_path: Path) -> None:
     path = tmp_path / "tasks.toml"
-    task = '[[task]]\nname = "a"\nwcet = "1us"\nevidence = "me"\nperiod = "9us"\ndeadline = "9us"\npartition = "p"\n'
-    path.write_text(f'gpu = "rtx-3070"\n{partitions(p=6)}{task}')
-    with pytest.raises(InputError, match="no execution time depends on a number of SMs"):
+    path.write_text(f'gpu = "rtx-3070"\n{partitions(p=6)}{GIVEN}')
+    with pytest.raises(InputError, match="every partition has an execution time that is given, or from a bundle"):
         fewest_sms(files.read(path), Solver(Limits))
+    description = described(tmp_path, {"p": "10us", "q": "10us"}, GIVEN, p=6, q=20)
+    q, both = searched(description, {"p": [2] * 46, "q": [20, *[2] * 45], "a": [1] * 46})
+    assert q.partition == "q"
+    assert both.found is not None
+    assert both.found.sms == {"p": 6, "q": 2}

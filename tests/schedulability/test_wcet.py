@@ -15,11 +15,13 @@ from hypothesis import strategies as st
 
 from makespan import Instance, KernelQuestion, Launch, Limits, Machine, Result, solve
 from makespan.bounds.theorem_g import theorem_g
+from makespan.engines.gpu import solve_gpu
 from makespan.errors import InputError
 from makespan.estimators.estimate import Estimate
 from makespan.gpu import GpuInstance
 from makespan.machine import PAPER, UnitClass
 from makespan.program import Program
+from makespan.report.gpu import bundle as gpu_bundle
 from makespan.report.result import bundle, cache
 from makespan.report.result.cache import BundleCache
 from makespan.result import Bounds
@@ -237,7 +239,7 @@ def test_of_a_claim_that_cannot_be_re_proved_only_what_can_be_counts(
     path = tmp_path / "k.json"
     bundle.write(replace(result, certificate=None), path)
     monkeypatch.setattr(wcet_module, "verify", lambda document: verify(document, most_states=1))
-    claim = of_bundle(path)
+    claim = of_bundle(path, [1])
     assert (claim.lower, claim.upper, claim.proof) == (10, 14, "what could be re-proved of 10 by search")
 
 
@@ -278,15 +280,29 @@ def test_a_bundle_has_the_caveats_of_its_machine_and_its_assumptions(folder: Pat
         program = Program.chain("CLCLC", assumptions=(f"{AS_WRITTEN}, although", PATH))
         result = solve(Instance.of(program, 2, machine))
         bundle.write(result, folder / "k.json")
-        found = of_bundle(folder / "k.json").caveats
+        found = of_bundle(folder / "k.json", [1]).caveats
         assert found == result.caveats == ("for the PTX as written", "for this path only", about)
         assert one(folder, 'bundle = "k.json"\nevidence = "why"').caveats == found
+
+
+def test_a_bundle_of_a_gpu_is_for_as_many_sms(folder: Path) -> None:
+    gpu = GpuInstance.of(((Program.chain("CLCLC"), 2),), 9, PAPER, sms=2, resident=2)
+    proven = solve_gpu(gpu)
+    gpu_bundle.write(proven, folder / "k.json")
+    found = one(folder, 'bundle = "k.json"', sms=2)
+    assert found.cycles == proven.bounds.upper
+    assert found.evidence.startswith("bundle k.json: 9 blocks of 2 warps on 2 SMs with 2 each, paper: ")
+    assert not found.time().is_shown
+    assert any(note.startswith("the dispatcher is work-conserving") for note in found.assumptions)
+    for sms in (1, 3):
+        message = f": it is about 2 SMs, and the partition has {sms}: a proof for one number of SMs is none for another"
+        assert refusal(folder, 'bundle = "k.json"', sms=sms).endswith(message)
 
 
 def test_a_bundle_cannot_name_classes_that_its_machine_lacks(folder: Path) -> None:
     lie = "no latency is known for C) schedulable (L: as it says"
     bundle.write(replace(solve(Instance.of("CL", 2)), assumptions=(lie,)), folder / "k.json")
-    assert of_bundle(folder / "k.json").caveats == ("if every instruction takes one cycle",)
+    assert of_bundle(folder / "k.json", [1]).caveats == ("if every instruction takes one cycle",)
 
 
 def test_kept_results_have_the_caveats_of_solved_ones(folder: Path) -> None:
