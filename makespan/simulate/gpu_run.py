@@ -34,6 +34,9 @@ who is furthest behind goes first, or who is furthest ahead.
 FAIRLY = dict(zip(("fair", "fair-together", "fair-in-turn"), FAIR, strict=True))
 """The same of a scheduler that promises to be fair: who is ready for longest goes first, and the rule decides ties."""
 
+_SOON = ("starve-together", "starve-in-turn", "gto", "gty", "oldest", "youngest")
+"""Policies under which one block goes before another: an SM is soon where it was before. They are tried first."""
+
 MAX_WORK = 20_000_000
 """Cycles and warp-instructions that are executed one by one."""
 
@@ -118,9 +121,10 @@ def _best(
     found: Found | None = None
     refused = UnsupportedError("there is no policy")
     _check(gpu)
-    names = FAIRLY if gpu.machine.scheduler is Scheduler.FAIR else [*STARVING, *(set(POLICIES) - {"random"})]
+    others = sorted({*STARVING, *POLICIES} - {*_SOON, "random"})
+    names = tuple(FAIRLY) if gpu.machine.scheduler is Scheduler.FAIR else (*_SOON, *others)
     asked = dict.fromkeys(one if _has_choice(gpu) else Choices() for one in choices)
-    for chosen, policy in product(asked, sorted(names, key=list(names).index)):
+    for chosen, policy in product(asked, names):
         try:
             alike = _Alike(gpu, policy, chosen, delay, expired if found else _never)
             for dispatch in DISPATCH[::2]:
