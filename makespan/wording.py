@@ -7,7 +7,16 @@ without them; these are *caveats*, and part of the verdict itself.
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from makespan.machine import INTERVAL_AS_GIVEN, ONE_CYCLE, UNPARTITIONED, UNTIMED, Machine, Scheduler
+from makespan.machine import (
+    ASSIGNMENT_AS_GIVEN,
+    INTERVAL_AS_GIVEN,
+    ONE_CYCLE,
+    UNPARTITIONED,
+    UNTIMED,
+    Assignment,
+    Machine,
+    Scheduler,
+)
 
 PAPERS_NAME = "M^L + M^C"
 ALONE_NAME = "theorem 1S"
@@ -60,7 +69,10 @@ def caveats(machine: Machine, assumptions: Iterable[str]) -> tuple[str, ...]:
     doubted = [note.removeprefix(UNVERIFIED_LATENCIES) for note in notes if note.startswith(UNVERIFIED_LATENCIES)]
     listed = dict.fromkeys(each.split()[0] for note in doubted for each in note.partition(";")[0].split(", "))
     said += [f"with unverified latencies ({', '.join(listed)})"] if listed else []
-    promise = () if machine.scheduler is Scheduler.ANY else (f"for a {machine.scheduler} scheduler",)
+    promise: tuple[str, ...] = () if machine.scheduler is Scheduler.ANY else (f"for a {machine.scheduler} scheduler",)
+    is_assigned = any(note.startswith(ASSIGNMENT_AS_GIVEN) for note in notes)
+    if is_assigned and machine.assignment is Assignment.MODULO:
+        promise += (f"if warp w belongs to partition w mod {machine.partitions}",)
     return (*compiled, *said, *promise, *_about_latencies(machine, notes))
 
 

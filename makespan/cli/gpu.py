@@ -19,13 +19,14 @@ from makespan.cli.source import (
     kernel_question,
     kind_of_source,
     option_name,
+    promised,
     stack,
 )
 from makespan.cli.window import check_window, window, written
 from makespan.engines import Limits
 from makespan.errors import InputError
 from makespan.gpu import GpuInstance, GpuResult
-from makespan.machine import PAPER, Machine, Scheduler, given_intervals, gpus, narrowed
+from makespan.machine import PAPER, Machine, given_intervals, gpus, narrowed
 from makespan.machine.gpus import Gpu
 from makespan.report.gpu import text
 from makespan.report.gpu.bundle import write as write_bundle
@@ -71,6 +72,7 @@ def asked(
     gpu: str | None,
     sms: str | None,
     scheduler: str | None,
+    assignment: str | None,
     deadline: str | None,
     clock: str | None,
     **options: Any,
@@ -96,8 +98,8 @@ def asked(
     else:
         chosen = narrowed(named or (PAPER if card is None else card.machine), intervals)
         instance = _of_string(letters, warps, chosen, count, card, options)
-    if scheduler is not None:
-        instance = replace(instance, machine=replace(instance.machine, scheduler=Scheduler(scheduler)))
+    identical = instance.sm(1).identical
+    instance = replace(instance, machine=promised(instance.machine, scheduler, assignment, identical=identical))
     ticks = _clock(card, clock)
     return Asked(
         instance, card, ticks, None if deadline is None else read_deadline(deadline, ticks.hertz if ticks else None)

@@ -24,11 +24,10 @@ from makespan.cli.output import (
 )
 from makespan.cli.parameters import examples
 from makespan.cli.running import GATE, INTERRUPTED, NO, exit_code, interruptible, progress, worst
-from makespan.cli.source import engine_options, instances, source_options
+from makespan.cli.source import engine_options, instances, promise_options, promised, source_options
 from makespan.cli.window import check_window, gantt_option, window, window_options, written
 from makespan.engines import Limits, solve
 from makespan.errors import InputError
-from makespan.machine import Scheduler
 from makespan.report.lines import terminal_width
 from makespan.report.result import text
 from makespan.report.result.bundle import check_bundle_path
@@ -57,11 +56,7 @@ _WIDTH_OF_OUTCOME = 11
 )
 @source_options
 @gpu_options
-@click.option(
-    "--scheduler",
-    type=click.Choice(list(map(str, Scheduler))),
-    help="what the scheduler promises besides work conservation [default: what the machine says, or any]",
-)
+@promise_options
 @engine_options
 @click.option("--best-case", is_flag=True, help="also the shortest work-conserving schedule")
 @click.option("--deadline", metavar="TIME|Ncycles", help="is the worst case in time? such as 200ns, or 280cycles")
@@ -74,6 +69,7 @@ _WIDTH_OF_OUTCOME = 11
 @quiet_option
 def command(
     scheduler: str | None,
+    assignment: str | None,
     backend: str,
     best_case: bool,
     deadline: str | None,
@@ -105,12 +101,13 @@ def command(
         files.check()
         printed = text_form(output, quiet=quiet)
         with within(time_limit) as reading:
-            launch = whole_gpu.asked(**source, gpu=gpu, sms=sms, scheduler=scheduler, deadline=deadline, clock=clock)
+            source |= {"scheduler": scheduler, "assignment": assignment, "deadline": deadline, "clock": clock}
+            launch = whole_gpu.asked(**source, gpu=gpu, sms=sms)
         limits = Limits(reading.left, memory_limit, threads, seed, progress=progress(quiet=quiet))
         return whole_gpu.answer(launch, limits, printed, files, best_case=best_case)
     gate = read_deadline(deadline, clock)
     with within(time_limit) as reading:
-        asked = tuple(_under(scheduler, question) for question in instances(**source))
+        asked = tuple(_under(scheduler, assignment, question) for question in instances(**source))
     _check_outputs(gantt, bundle, len(asked))
     check_window(gantt, first, end)
     _check_timeline(timeline, output, len(asked))
@@ -142,12 +139,11 @@ def command(
     return worst([_exit_code(question, result, gate) for question, result in zip(asked, results, strict=True)])
 
 
-def _under(scheduler: str | None, question: NamedInstance) -> NamedInstance:
-    """The question for a scheduler that promises this; None leaves what the machine says."""
-    if scheduler is None:
-        return question
-    machine = replace(question.instance.machine, scheduler=Scheduler(scheduler))
-    return replace(question, instance=replace(question.instance, machine=machine))
+def _under(scheduler: str | None, assignment: str | None, question: NamedInstance) -> NamedInstance:
+    """The question under what is promised."""
+    instance = question.instance
+    machine = promised(instance.machine, scheduler, assignment, identical=instance.identical)
+    return replace(question, instance=replace(instance, machine=machine))
 
 
 def _solve(question: NamedInstance, backend: str, limits: Limits, *, best_case: bool) -> Result:

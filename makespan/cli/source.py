@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable, Mapping, Sequence, Set
+from dataclasses import replace
 from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -14,7 +15,17 @@ from makespan.cli.parameters import Capacity, Memory, Seconds, Warps
 from makespan.engines import BACKENDS
 from makespan.errors import InputError
 from makespan.instance import MAX_WARPS, Instance
-from makespan.machine import PAPER, Machine, find, given_intervals, given_latencies, narrowed
+from makespan.machine import (
+    PAPER,
+    Assignment,
+    Machine,
+    Scheduler,
+    find,
+    given_intervals,
+    given_latencies,
+    narrowed,
+    spread_modulo,
+)
 from makespan.strings import NamedInstance
 from makespan.text_file import claim_input, decoded, read_stream
 
@@ -135,6 +146,19 @@ source_options = stack(
     timing_options,
 )
 
+promise_options = stack(
+    click.option(
+        "--scheduler",
+        type=click.Choice(list(map(str, Scheduler))),
+        help="what the scheduler promises besides work conservation [default: what the machine says, or any]",
+    ),
+    click.option(
+        "--assignment",
+        type=click.Choice([str(Assignment.MODULO)]),
+        help="warp w belongs to partition w mod their number, where the machine leaves it open",
+    ),
+)
+
 engine_options = stack(
     click.option("--backend", type=click.Choice(list(BACKENDS)), default="auto", show_default=True, help="the engine"),
     click.option("--time-limit", type=Seconds(), default=60.0, show_default=True, help="per instance"),
@@ -184,6 +208,24 @@ def instances(
     program, blocks = strings.parse_string(letters, chosen), options.get("blocks_per_sm") or 1
     each = (Instance.of(program, count * blocks, chosen, blocks=blocks) for count in warps or ())
     return tuple(NamedInstance(instance, "--string") for instance in each)
+
+
+def promised(machine: Machine, scheduler: str | None, assignment: str | None, *, identical: bool) -> Machine:
+    """The machine under what `promise_options` say.
+
+    Args:
+        identical: whether all warps run the same program.
+
+    Raises:
+        InputError: partitions by numbers of warps that are none of the GPU, or without partitions.
+    """
+    if assignment is not None and not identical:
+        raise InputError(
+            "--assignment modulo is for warps that all run the same program: others are numbered by program here, and"
+            " by their threads on a GPU"
+        )
+    found = machine if assignment is None else spread_modulo(machine)
+    return found if scheduler is None else replace(found, scheduler=Scheduler(scheduler))
 
 
 def check_source(source: str | None, letters: str | None) -> None:

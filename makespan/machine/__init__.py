@@ -1,9 +1,10 @@
 """The machine: classes of execution units on one streaming multiprocessor, and machine files."""
 
 from makespan.machine.files import MachineFile, compatible, executes, find, of_architecture, read, shipped
-from makespan.machine.given import GivenRange, given_intervals, given_latencies, narrowed, timed
+from makespan.machine.given import GivenRange, given_intervals, given_latencies, narrowed, spread_modulo, timed
 from makespan.machine.tables import Datum, Span
 from makespan.machine.values import (
+    ASSIGNMENT_AS_GIVEN,
     DELAY,
     INTERVAL_AS_GIVEN,
     MAX_CAPACITY,
@@ -28,6 +29,7 @@ from makespan.machine.values import (
 )
 
 __all__ = [
+    "ASSIGNMENT_AS_GIVEN",
     "DELAY",
     "INTERVAL_AS_GIVEN",
     "MAX_CAPACITY",
@@ -62,5 +64,6 @@ __all__ = [
     "of_architecture",
     "read",
     "shipped",
+    "spread_modulo",
     "timed",
 ]

@@ -8,11 +8,13 @@ from typing import NamedTuple
 
 from makespan.errors import InputError
 from makespan.machine.values import (
+    ASSIGNMENT_AS_GIVEN,
     INTERVAL_AS_GIVEN,
     MAX_INTERVAL,
     MAX_LATENCY,
     MAX_SMS,
     OPERATIONS,
+    Assignment,
     Latency,
     Machine,
     Operation,
@@ -209,3 +211,17 @@ def narrowed(machine: Machine, given: Mapping[str, GivenRange]) -> Machine:
             units[unit.name] = replace(unit, uses=tuple(less if each is use else each for each in unit.uses))
             said.append(f"{INTERVAL_AS_GIVEN}{holds} {cycles}; the machine says {own}")
     return replace(machine, units=tuple(units.values()), caveats=(*machine.caveats, *said))
+
+
+def spread_modulo(machine: Machine) -> Machine:
+    """The machine whose warp w belongs to partition w mod K, where it leaves that open; the caveats say so.
+
+    Raises:
+        InputError: it has no partitions.
+    """
+    if machine.partitions == 1:
+        raise InputError(f"machine {machine.name!r} has no partitions to which warps could be assigned")
+    if machine.assignment is Assignment.MODULO:
+        return machine
+    said = f"{ASSIGNMENT_AS_GIVEN}warp w belongs to partition w mod {machine.partitions}; the machine leaves it open"
+    return replace(machine, assignment=Assignment.MODULO, caveats=(*machine.caveats, said))

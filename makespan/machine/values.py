@@ -98,6 +98,9 @@ UNTIMED = "no latency is known for "
 UNPARTITIONED = "a warp belongs to one of "
 """How a caveat begins of a machine that leaves out which warps and units belong to which scheduler."""
 
+ASSIGNMENT_AS_GIVEN = "assignment as given: "
+"""How a caveat begins of a machine whose warps a user has assigned to partitions by their numbers."""
+
 INTERVAL_AS_GIVEN = "interval as given: "
 """How a caveat begins of a machine with a range of intervals that a user has narrowed."""
 

@@ -99,6 +99,48 @@ def test_what_lacks_something_is_refused(solve: Runner, arguments: tuple[object,
     assert told.err.count("\n") == 1
 
 
+def test_warps_are_assigned_to_partitions_as_said(solve: Runner) -> None:
+    """What the machine says already changes nothing; what it leaves open makes the bound sharper."""
+    asked = ("--string", "CCCC", "--warps", 2, "--machine", ROOT / "examples" / "partitioned.toml")
+    whole = (*asked, "--sms", 2, "--blocks-per-sm", 1, "--grid", 6)
+    verdict = solve(*whole, "--assignment", "modulo", "--quiet").out
+    assert solve(*whole, "--quiet").out.partition(": ")[2] == verdict.partition(": ")[2]
+    on_gpu = (
+        "--string",
+        "CCCC",
+        "--warps",
+        4,
+        "--machine",
+        "ampere-ga10x",
+        "--sms",
+        2,
+        "--blocks-per-sm",
+        4,
+        "--grid",
+        99,
+    )
+    free, said = (solve(*on_gpu, *more, "--format", "json").out for more in ((), ("--assignment", "modulo")))
+    assert json.loads(said)["upper"] < json.loads(free)["upper"]
+    assert "if warp w belongs to partition w mod 4" in json.loads(said)["caveats"]
+    assert any(note.startswith("assignment as given: warp w") for note in json.loads(said)["assumptions"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--string", "CL", "--warps", 2), "machine 'paper' has no partitions"),
+        ((*CUBIN, "--blocks-per-sm", 1), "--assignment modulo is for warps that all run the same program"),
+        ((*CUBIN, "--gpu", "rtx-3070", "--grid", 9), "--assignment modulo is for warps that all run the same program"),
+    ],
+)
+def test_warps_without_partitions_or_numbers_are_not_assigned(
+    solve: Runner, arguments: tuple[object, ...], message: str
+) -> None:
+    told = solve(*arguments, "--assignment", "modulo")
+    assert told.code == 2
+    assert message in told.err
+
+
 @pytest.mark.parametrize("grid", [7, 100])
 def test_a_bundle_is_verified(solve: Runner, tmp_path: Path, capsys: pytest.CaptureFixture[str], grid: int) -> None:
     told = solve(*ONE_WAVE, "--grid", grid, "--bundle", tmp_path / "b.json")

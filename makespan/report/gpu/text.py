@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 from makespan.gpu import GpuInstance, GpuResult, LastDispatch
+from makespan.machine import Assignment
 from makespan.report.gpu.clock import Clock
 from makespan.report.lines import WIDTH, assumptions, wrapped
 from makespan.report.result.text import interval
@@ -121,3 +122,5 @@ def _of_theorem(gpu: GpuInstance, last: LastDispatch) -> Iterator[str]:
     if spared := latest + last.tail - last.upper:
         yield f"{cycles(spared)} less together: what its SM has executed before is not left after"
     yield f"counted by {last.counting}: {_COUNTINGS[last.counting]}"
+    if gpu.machine.partitions > 1 and gpu.machine.assignment is Assignment.ANY and gpu.sm(1).identical:
+        yield f"warps in any of {gpu.machine.partitions} partitions: --assignment modulo is sharper, where that is so"
