@@ -61,6 +61,14 @@ def test_all_numbers_of_blocks_count_where_blocks_are_few() -> None:
     assert {history.blocks: history.sms for history in found.witness.histories} == {3: 1, 2: 1, 1: 2}
 
 
+def test_the_bound_of_one_wave_is_the_largest_of_its_sms() -> None:
+    """Without time for a search no SM is exact."""
+    gpu = GpuInstance.of(((Program.chain("CLCCLLCLCL"), 5),), 7, Machine.of({"C": 2, "L": 1}), sms=4, resident=3)
+    found = solve_gpu(gpu, limits=Limits(0))
+    assert found.bounds.upper == max(one.bounds.upper for one in found.sms)
+    assert found.bounds.lower == max(one.bounds.lower for one in found.sms) < found.bounds.upper
+
+
 def test_a_million_blocks_keep_their_proof_when_time_is_short() -> None:
     gpu = GpuInstance.of(BLOCK, 1_000_000, MACHINE, sms=46, resident=4)
     found = solve_gpu(gpu, limits=Limits(0))
