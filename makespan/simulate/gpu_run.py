@@ -3,6 +3,9 @@
 While blocks are left every SM gets as many as it has room for. So SMs under a policy that draws no random numbers all
 do the same until the last blocks are dispatched, and one of them stands for all; and once it is where it has been
 before, it goes round in a circle. With random numbers every SM is another one, and every block is executed.
+
+Of several grids all SMs get blocks of one, as long as there are as many as all have room for, then of the next one; the
+rest of all grids comes last, in the same order.
 """
 
 from collections import Counter
@@ -59,6 +62,7 @@ def run(
     choices: Choices | None = None,
     *,
     delay: int | None = None,
+    order: Sequence[int] | None = None,
 ) -> GpuSchedule:
     """The schedule that a policy on all SMs and a dispatcher make: one of many, so no bound on any other.
 
@@ -68,6 +72,7 @@ def run(
         choices: what no policy decides. With random paths, latencies or intervals, and under the policy `random`, each
             SM and each block draws its own.
         delay: cycles from when a block gets its room until its warps begin; by default the most.
+        order: of the grids, by number.
 
     >>> from makespan import Machine, Program
     >>> block = ((Program.chain("CLL"), 8),)
@@ -77,10 +82,19 @@ def run(
 
     Raises:
         InputError: an unknown name, a delay that is too long, or too many blocks to draw random numbers for each.
-        UnsupportedError: several grids, a policy that does not keep the promise of the scheduler, or an SM that does
-            not come back to where it was within `MAX_WORK`.
+        UnsupportedError: random numbers for several grids, a policy that does not keep the promise of the scheduler, or
+            an SM that does not come back to where it was within `MAX_WORK`.
     """
-    return _schedule(gpu, policy, dispatch, choices or Choices(), gpu.dispatch if delay is None else delay, _never)
+    choices, delay = choices or Choices(), gpu.dispatch if delay is None else delay
+    _check(gpu)
+    if dispatch not in DISPATCH:
+        raise InputError(f"unknown dispatch {dispatch!r}; known: {', '.join(DISPATCH)}")
+    if not 0 <= delay <= gpu.dispatch:
+        raise InputError(f"a block begins 0..{gpu.dispatch} cycles after it got its room, not {delay}")
+    if policy == "random" or "random" in (choices.path, choices.latency, choices.interval):
+        return _apart(gpu, policy, dispatch, choices, delay)
+    (schedule,) = _Alike(gpu, policy, choices, delay, order or range(len(gpu.grids))).schedules(dispatch)
+    return schedule
 
 
 def longest(gpu: GpuInstance, expired: Callable[[], bool] = lambda: False) -> Found:
@@ -124,11 +138,14 @@ def _best(
     others = sorted({*STARVING, *POLICIES} - {*_SOON, "random"})
     names = tuple(FAIRLY) if gpu.machine.scheduler is Scheduler.FAIR else (*_SOON, *others)
     asked = dict.fromkeys(one if _has_choice(gpu) else Choices() for one in choices)
-    for chosen, policy in product(asked, names):
+    ascending = tuple(range(len(gpu.grids)))
+    orders = dict.fromkeys([ascending, ascending[::-1]])
+    for chosen, policy, order in product(asked, names, orders):
         try:
-            alike = _Alike(gpu, policy, chosen, delay, expired if found else _never)
-            for dispatch in DISPATCH[::2]:
-                made = Found(alike.schedule(dispatch), f"{dispatch} dispatch, {policy}")
+            alike = _Alike(gpu, policy, chosen, delay, order, expired if found else _never)
+            last = "" if order == ascending else ", the last grid first"
+            for dispatch, schedule in zip(DISPATCH[::2], alike.schedules(*DISPATCH[::2]), strict=True):
+                made = Found(schedule, f"{dispatch} dispatch, {policy}{last}")
                 found = better(found or made, made, key=lambda one: one.schedule.makespan)
         except UnsupportedError as error:
             refused = error
@@ -142,9 +159,8 @@ def _best(
 
 def _check(gpu: GpuInstance) -> None:
     """Refuse what no policy here is made for."""
-    if len(gpu.grids) > 1:
-        raise UnsupportedError(f"runs of a whole GPU know one grid, not {len(gpu.grids)}; run each alone")
-    if gpu.machine.scheduler is Scheduler.FAIR and gpu.sm(1).features.keys() & MULTIPROCESSOR:
+    alone = [gpu.alone(grid).sm(1) for grid in range(len(gpu.grids))]
+    if gpu.machine.scheduler is Scheduler.FAIR and any(one.features.keys() & MULTIPROCESSOR for one in alone):
         raise UnsupportedError(
             "runs of a whole GPU do not know a fair scheduler together with partitions, resources or warps that run"
             ' ahead; leave the promise out: scheduler = "any" in the machine file'
@@ -153,27 +169,14 @@ def _check(gpu: GpuInstance) -> None:
 
 def _has_choice(gpu: GpuInstance) -> bool:
     """Whether paths, latencies or intervals are to be chosen."""
-    sm = gpu.sm(1)
-    is_sole = all(group.program.is_chain for group in sm.groups)
-    return not (is_sole and sm.fixed_latencies and gpu.machine.fixed_uses)
-
-
-def _schedule(
-    gpu: GpuInstance, policy: str, dispatch: str, choices: Choices, delay: int, stop: Callable[[], bool]
-) -> GpuSchedule:
-    _check(gpu)
-    if dispatch not in DISPATCH:
-        raise InputError(f"unknown dispatch {dispatch!r}; known: {', '.join(DISPATCH)}")
-    if not 0 <= delay <= gpu.dispatch:
-        raise InputError(f"a block begins 0..{gpu.dispatch} cycles after it got its room, not {delay}")
-    if policy == "random" or "random" in (choices.path, choices.latency, choices.interval):
-        return _apart(gpu, policy, dispatch, choices, delay)
-    return _Alike(gpu, policy, choices, delay, stop).schedule(dispatch)
+    alone = [gpu.alone(grid).sm(1) for grid in range(len(gpu.grids))]
+    is_sole = all(group.program.is_chain for one in alone for group in one.groups)
+    return not (is_sole and all(one.fixed_latencies for one in alone) and gpu.machine.fixed_uses)
 
 
 def _policies(gpu: GpuInstance, policy: str, choices: Choices, slots: int, partitions: Sequence[int]) -> list[Policy]:
     """The policy of every partition of an SM."""
-    parts, last = range(gpu.machine.partitions), range((slots - 1) * gpu.grid.warps, slots * gpu.grid.warps)
+    parts, last = range(gpu.machine.partitions), range((slots - 1) * gpu.width, slots * gpu.width)
     is_fair = gpu.machine.scheduler is Scheduler.FAIR
     rules = FAIRLY if is_fair else STARVING
     if policy in rules:
@@ -192,13 +195,24 @@ class _Conduct(NamedTuple):
     uses: tuple[tuple[Uses, ...], ...]
 
 
-def _conduct(gpu: GpuInstance, choices: Choices) -> _Conduct:
-    alone = gpu.sm(1).relaxed
-    chosen, numbers = routes(alone, choices), dict(zip(gpu.slots_of_warps(1), count()))
-    order = [numbers[0, warp] for warp in range(gpu.grid.warps)]
+def _placed(gpu: GpuInstance, slots: int, choices: Choices) -> tuple[list[tuple[int, ...]], bool]:
+    """For every slot the partitions of its warps, and whether there is a choice; of several grids there always is."""
+    width, parts = range(gpu.width), gpu.machine.partitions
+    if len(gpu.grids) > 1:
+        return [tuple((slot * gpu.width + warp) % parts for warp in width) for slot in range(slots)], parts > 1
+    together = gpu.sm(slots)
+    found = dict(zip(gpu.slots_of_warps(slots), assigned(together, choices), strict=True))
+    return [tuple(found[slot, warp] for warp in width) for slot in range(slots)], together.partition_of_warp is None
+
+
+def _conduct(gpu: GpuInstance, grid: int, choices: Choices) -> _Conduct:
+    only = gpu.alone(grid)
+    alone = only.sm(1).relaxed
+    chosen, numbers = routes(alone, choices), dict(zip(only.slots_of_warps(1), count()))
+    order = [numbers[0, warp] for warp in range(only.width)]
     paths, latencies = (tuple(rows[number] for number in order) for rows in (chosen.paths, chosen.latencies))
     uses = tuple(chosen.uses[number] for number in order) if chosen.uses else ()
-    return _Conduct(Course(0, paths, () if alone.fixed_latencies else latencies), latencies, uses)
+    return _Conduct(Course(grid, paths, () if alone.fixed_latencies else latencies), latencies, uses)
 
 
 class _Block(NamedTuple):
@@ -223,7 +237,7 @@ class _Part(NamedTuple):
 
 
 class _Sm:
-    """An SM under a policy. Blocks are given to it in a cycle in which slots are empty; then it goes on to the next.
+    """An SM under a policy. Blocks are given to it in a cycle in which there is room; then it goes on to the next.
 
     Warps are numbered by slot.
     """
@@ -231,17 +245,19 @@ class _Sm:
     def __init__(
         self, gpu: GpuInstance, slots: int, policy: str, choices: Choices, delay: int, stop: Callable[[], bool] = _never
     ) -> None:
-        self._gpu, self._delay, self._stop, self._warps = gpu, delay, stop, gpu.grid.warps
-        self._programs = [program for program, warps in gpu.grid.block for _ in range(warps)]
-        together = gpu.sm(slots)
-        parts = dict(zip(gpu.slots_of_warps(slots), assigned(together, choices), strict=True))
-        self._partitions = [tuple(parts[slot, warp] for warp in range(self._warps)) for slot in range(slots)]
-        self._has_choice = together.partition_of_warp is None
+        self._new: Callable[[], _Sm] = lambda: _Sm(gpu, slots, policy, choices, delay, stop)
+        self._log = list[tuple[int, Callable[[_Sm], None]]]()
+        """What it was told, and in which cycle."""
+        self._gpu, self._delay, self._stop, self._warps = gpu, delay, stop, gpu.width
+        self._programs = [[program for program, warps in grid.block for _ in range(warps)] for grid in gpu.grids]
+        self._partitions, self._has_choice = _placed(gpu, slots, choices)
         flat = [part for row in self._partitions for part in row]
         self._floor = Floor(gpu.machine, len(flat))
         self._run = Run(gpu.machine, _policies(gpu, policy, choices, slots, flat), self._floor)
         self._walks: dict[tuple[Course, int], list[Walk]] = {}
-        self.slots, self.cycle, self.empty, self.work = slots, 0, list(range(slots)), 0
+        self.slots, self.cycle, self.work = slots, 0, 0
+        self._grids: dict[int, int] = {}
+        """For every slot with a block its grid."""
         self._first, self._parts = 0, list[_Part]()
         self._cycles: list[tuple[tuple[int, int], ...]] = []
         self._blocks: list[_Block] = []
@@ -256,27 +272,46 @@ class _Sm:
         """From cycle 0 on, repeats included."""
         return sum(part.repeat * len(part.cycles) for part in self._parts) + len(self._cycles)
 
+    @property
+    def blocks(self) -> int:
+        """That are there."""
+        return len(self._grids)
+
+    def fits(self, grid: int) -> int:
+        """How many blocks of a grid there is room for."""
+        taken = Counter(self._grids.values())
+        rooms = [self.slots - len(self._grids)]
+        for number, room in enumerate(self._gpu.room):
+            if takes := self._gpu.grids[grid].takes[number]:
+                left = room - sum(count * self._gpu.grids[other].takes[number] for other, count in taken.items())
+                rooms.append(left // takes)
+        return min(rooms)
+
     def give(self, conducts: Iterable[_Conduct]) -> None:
         """Blocks get the first of the empty slots."""
-        for course, latencies, uses in conducts:
-            slot = self.empty.pop(0)
+        slots = [slot for slot in range(self.slots) if slot not in self._grids]
+        coming = [(slot, one) for slot, one in zip(slots, conducts, strict=False)]
+        self._log.append((self.cycle, lambda sm: sm.give(one for _, one in coming)))
+        for slot, (course, latencies, uses) in coming:
+            self._grids[slot] = course.grid
             if (course, slot) not in self._walks:
-                row = walks(self._gpu.machine, self._programs, course.paths, self._partitions[slot])
+                programs = self._programs[course.grid]
+                row = walks(self._gpu.machine, programs, course.paths, self._partitions[slot][: len(programs)])
                 self._walks[course, slot] = row
             for warp, walk in enumerate(self._walks[course, slot]):
                 number = slot * self._warps + warp
                 self._floor.put(self.cycle + self._delay, number, walk, slot)
                 self._run.put(number, latencies[warp], uses[warp] if uses else None)
-            numbers = range(slot * self._warps, (slot + 1) * self._warps) if uses else ()
+            numbers = range(slot * self._warps, slot * self._warps + len(uses))
             used = tuple(self._run.used[number] for number in numbers)
             self._blocks.append(_Block(Begin(self.cycle, slot, 0, self._delay), course, used))
 
-    def advance(self) -> None:
-        """Execute until the next block has ended, in whose cycle others may be given."""
+    def advance(self, until: int | None = None) -> bool:
+        """Execute until the next block has ended, in whose cycle others may be given, or until a cycle; which it is."""
         floor, warps = self._floor, self._warps
         floor.begin(self.cycle)
         is_new = True
-        while not floor.ended:
+        while not floor.ended and self.cycle != until:
             issued = sorted(self._run.picks(self.cycle)) if is_new and floor.ready else []
             self._cycles.append(tuple(divmod(warp, warps) for warp in issued))
             self.work += 1 + len(issued)
@@ -287,7 +322,10 @@ class _Sm:
                 is_new = True
             if self.cycle % _CYCLES_PER_LOOK == 0:
                 self._look()
-        self.empty, floor.ended = sorted((*self.empty, *floor.ended)), []
+        ended, floor.ended = floor.ended, []
+        for slot in ended:
+            del self._grids[slot]
+        return bool(ended)
 
     def _look(self) -> None:
         if self._stop():
@@ -300,12 +338,22 @@ class _Sm:
 
     def state(self) -> Hashable:
         """All that counts from here on, where all blocks do the same."""
-        return self._floor.state(self.cycle), self._run.state(self.cycle), tuple(self.empty)
+        return self._floor.state(self.cycle), self._run.state(self.cycle), frozenset(self._grids.items())
 
     def repeat(self, since: int, times: int) -> None:
         """What has been executed since a cycle comes so many times more before what is executed next."""
+        self._log.append((self.cycle, lambda sm: sm.repeat(since, times)))
         self._cut(since, 1)
         self._cut(self.cycle, 1 + times)
+
+    def again(self) -> "_Sm":
+        """Another SM on which the same has happened."""
+        other = self._new()
+        for cycle, told in [*self._log, (self.cycle, lambda _: None)]:
+            while other.cycle < cycle:
+                other.advance(cycle)
+            told(other)
+        return other
 
     def _cut(self, until: int, repeat: int) -> None:
         length = until - self._first
@@ -329,80 +377,94 @@ class _Sm:
             )
             for part in self._parts
         )
-        return History(sms, stretches, tuple(self._partitions) if self._has_choice else ())
+        slots = 1 + max(block.begin.slot for part in self._parts for block in part.blocks)
+        return History(sms, stretches, tuple(self._partitions[:slots]) if self._has_choice else ())
 
 
 class _Alike:
-    """All SMs under a policy without random numbers: alike until the last blocks are dispatched.
+    """All SMs under a policy without random numbers: alike until the rest is dispatched, of each grid less than fits.
 
-    By then each has got `common` blocks, and in the same cycle there is room for `room` on each of them, more than the
-    `left` blocks that there are.
+    Args:
+        order: in which grids are dispatched.
     """
 
-    def __init__(self, gpu: GpuInstance, policy: str, choices: Choices, delay: int, stop: Callable[[], bool]) -> None:
-        self._gpu, self._conduct = gpu, _conduct(gpu, choices)
+    def __init__(
+        self,
+        gpu: GpuInstance,
+        policy: str,
+        choices: Choices,
+        delay: int,
+        order: Sequence[int],
+        stop: Callable[[], bool] = _never,
+    ) -> None:
+        self._gpu, self._order, self._seed = gpu, order, choices.seed
+        self._conducts = [_conduct(gpu, grid, choices) for grid in range(len(gpu.grids))]
         self._new: Callable[[int], _Sm] = lambda slots: _Sm(gpu, slots, policy, choices, delay, stop)
-        self._probe: _Sm | None = self._new(gpu.resident)
-        spare = self._supply(self._probe, gpu.blocks // gpu.sms, is_cut_short=True)
-        self.common = gpu.blocks // gpu.sms - spare
-        self.room, self.left = len(self._probe.empty), gpu.blocks - gpu.sms * self.common
-        self._seed = choices.seed
-        self._ends: dict[int, _Sm] = {}
+        self._sm = self._new(gpu.most_together)
+        self._left = {grid: gpu.grids[grid].blocks for grid in order}
+        for grid in order:
+            each = self._left[grid] // gpu.sms
+            self._left[grid] -= gpu.sms * (each - self._supply(grid, each))
 
-    def _supply(self, sm: _Sm, blocks: int, *, is_cut_short: bool = False) -> int:
-        """Give these blocks to an SM as soon as there is room; or stop where more would fit, with how many are left."""
-        seen: dict[Hashable, tuple[int, int]] | None = {}
-        while blocks or is_cut_short:
-            if is_cut_short and len(sm.empty) > blocks:
-                return blocks
-            if seen is not None:
-                since, before = seen.setdefault(sm.state(), (sm.cycle, blocks))
-                if before > blocks:
-                    times = max(0, blocks // (before - blocks) - 1)  # what follows a circle goes round once more
-                    if times:
-                        sm.repeat(since, times)
-                    blocks, seen = blocks - times * (before - blocks), None
-            coming = min(blocks, len(sm.empty))
-            sm.give([self._conduct] * coming)
-            blocks -= coming
-            sm.advance()
-        while sm.is_working:
-            sm.advance()
-        return 0
+    def _supply(self, grid: int, blocks: int) -> int:
+        """Give these blocks to each SM as soon as there is room, until more would fit; how many are left."""
+        sm, seen = self._sm, dict[Hashable, tuple[int, int]]()
+        while blocks and (room := sm.fits(grid)) <= blocks:
+            since, before = seen.setdefault(sm.state(), (sm.cycle, blocks))
+            if before > blocks:
+                times = blocks // (before - blocks) - 1  # what follows a circle goes round once more
+                if times > 0:
+                    sm.repeat(since, times)
+                    blocks -= times * (before - blocks)
+                seen.clear()
+            sm.give([self._conducts[grid]] * room)
+            blocks -= room
+            if blocks:
+                sm.advance()
+        return blocks
 
-    def schedule(self, dispatch: str) -> GpuSchedule:
-        """What all SMs do if the last blocks go there."""
-        counts = _shares(dispatch, self._gpu.sms, self.room, self.left, Draws(self._seed, _DISPATCHER))
+    def schedules(self, *dispatches: str) -> Iterator[GpuSchedule]:
+        """What all SMs do if dispatchers decide where the rest goes."""
+        yield from (self._schedule(dispatch, self._sm.again()) for dispatch in dispatches[:-1])
+        yield self._schedule(dispatches[-1], self._sm)
+
+    def _schedule(self, dispatch: str, sm: _Sm) -> GpuSchedule:
+        """Grids in their order, each as soon as there is room for it; all SMs have done what one has up to now."""
+        draws, left = Draws(self._seed, _DISPATCHER), dict(self._left)
+        groups = [(sm, list(range(self._gpu.sms)))]
+        while any(left.values()):
+            for grid in self._order:
+                groups = list(self._dispatched(groups, grid, left, dispatch, draws))
+                if left[grid]:
+                    break
+            if any(left.values()):
+                while sum(sm.advance(sm.cycle + 1) for sm, _ in groups) == 0:
+                    pass  # all of them go on together
         courses: dict[Course, int] = {}
-        histories = [
-            self._end(last).history(sms, lambda course: courses.setdefault(course, len(courses)))
-            for last, sms in sorted(counts.items())
-            if self.common + last
-        ]
+        histories = []
+        for sm, numbers in groups:
+            while sm.is_working:
+                sm.advance()
+            if sm.cycle:
+                histories.append(sm.history(len(numbers), lambda course: courses.setdefault(course, len(courses))))
         return GpuSchedule(tuple(courses), tuple(histories))
 
-    def _end(self, last: int) -> _Sm:
-        """An SM that gets so many of the last blocks."""
-        if last not in self._ends:
-            sm, blocks = self._probe, last
-            if sm is None or not self.common:
-                sm, blocks = self._new(self._gpu.resident if self.common else last), self.common + last
-            else:
-                self._probe = None
-            self._supply(sm, blocks)
-            self._ends[last] = sm
-        return self._ends[last]
-
-
-def _shares(dispatch: str, sms: int, room: int, blocks: int, draws: Draws) -> Counter[int]:
-    """How many SMs get how many blocks, if each has room for so many and all have equally many by now."""
-    if dispatch == "most-loaded":
-        full, rest = divmod(blocks, room)
-        return Counter({room: full}) + Counter([rest] if full < sms else []) + Counter({0: max(0, sms - full - 1)})
-    if dispatch == "random":
-        return Counter(_spread(dispatch, [room] * sms, [0] * sms, blocks, draws))
-    least, more = divmod(blocks, sms)
-    return Counter({least + 1: more}) + Counter({least: sms - more})
+    def _dispatched(
+        self, groups: Iterable[tuple[_Sm, list[int]]], grid: int, left: dict[int, int], dispatch: str, draws: Draws
+    ) -> Iterator[tuple[_Sm, list[int]]]:
+        """Groups of SMs that are alike, with their numbers, once blocks of a grid have come where there is room."""
+        sms = dict(sorted(((number, sm) for sm, numbers in groups for number in numbers), key=lambda one: one[0]))
+        rooms, loads = [sm.fits(grid) for sm in sms.values()], [sm.blocks for sm in sms.values()]
+        given = dict(zip(sms, _spread(dispatch, rooms, loads, left[grid], draws), strict=True))
+        left[grid] -= sum(given.values())
+        for sm, numbers in groups:
+            shares = Counter(given[number] for number in numbers)
+            for blocks in sorted(shares):
+                one = sm if blocks == max(shares) else sm.again()
+                if not sm.cycle and len(self._gpu.grids) == 1:  # which has as many slots as blocks in cycle 0
+                    one = self._new(blocks) if blocks else sm
+                one.give([self._conducts[grid]] * blocks)
+                yield one, [number for number in numbers if given[number] == blocks]
 
 
 def _spread(dispatch: str, room: Sequence[int], loads: Sequence[int], blocks: int, draws: Draws) -> list[int]:
@@ -423,6 +485,11 @@ def _spread(dispatch: str, room: Sequence[int], loads: Sequence[int], blocks: in
 
 def _apart(gpu: GpuInstance, policy: str, dispatch: str, choices: Choices, delay: int) -> GpuSchedule:
     """A run in which every SM and every block has random numbers of its own."""
+    if len(gpu.grids) > 1:
+        raise UnsupportedError(
+            f"runs of a whole GPU with random numbers know one grid, not {len(gpu.grids)}; take a policy and choices"
+            " without random numbers"
+        )
     most = gpu.blocks * sum(warps * program.most() for program, warps in gpu.grid.block)
     if most > MAX_WORK:
         raise InputError(
@@ -433,7 +500,7 @@ def _apart(gpu: GpuInstance, policy: str, dispatch: str, choices: Choices, delay
     def own(stream: int, number: int) -> Choices:
         return replace(choices, seed=Draws(choices.seed, stream, number).state)
 
-    conducts: Iterator[_Conduct] = (_conduct(gpu, own(_BLOCK, number)) for number in count())
+    conducts: Iterator[_Conduct] = (_conduct(gpu, 0, own(_BLOCK, number)) for number in count())
     draws, left = Draws(choices.seed, _DISPATCHER), gpu.blocks
     shares = _spread(dispatch, [gpu.resident] * gpu.sms, [0] * gpu.sms, left, draws)
     sms = [_Sm(gpu, share, policy, own(_SM, number), delay) for number, share in enumerate(shares) if share]
@@ -444,10 +511,8 @@ def _apart(gpu: GpuInstance, policy: str, dispatch: str, choices: Choices, delay
             now.append(heappop(waiting)[1])
         now.sort(key=lambda number: (number < turn, number))
         here = [sms[number] for number in now]
-        loads = [sm.slots - len(sm.empty) for sm in here]
-        for number, sm, coming in zip(
-            now, here, _spread(dispatch, [len(sm.empty) for sm in here], loads, left, draws), strict=True
-        ):
+        loads, rooms = [sm.blocks for sm in here], [sm.fits(0) for sm in here]
+        for number, sm, coming in zip(now, here, _spread(dispatch, rooms, loads, left, draws), strict=True):
             sm.give(islice(conducts, coming))
             left -= coming
             turn = number + 1 if coming else turn

@@ -148,8 +148,8 @@ def test_what_is_not_known_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InputError, match="50000000 blocks with up to 300000000 warp-instructions are too many"):
         run(gpu_of("CLL", 2, 50_000_000, 3, 2), "random")
     grid = Grid(((Program.chain("C"), 1),), 1)
-    with pytest.raises(UnsupportedError, match="know one grid, not 2"):
-        longest(GpuInstance((grid, grid), PAPER, 1, (2,)))
+    with pytest.raises(UnsupportedError, match="with random numbers know one grid, not 2"):
+        run(GpuInstance((grid, grid), PAPER, 1, (2,)), "random")
     monkeypatch.setattr(gpu_run, "MAX_WORK", 1)
     monkeypatch.setattr(gpu_run, "_CYCLES_PER_LOOK", 1)
     with pytest.raises(UnsupportedError, match="gives up after 1 cycles and instructions of an SM"):
