@@ -106,7 +106,7 @@ def obeys_gpu(gpu: GpuInstance, schedule: GpuSchedule) -> bool:
             left -= sum(sm.begin(cycle) for sm in sms)
             if not all(sm.still == bool(unfinished_slots(gpu, sm.state)) for sm in sms):
                 return False
-            state = gpu_semantics.GpuState(tuple(sorted(sm.state for sm in sms if sm.still)), left)
+            state = gpu_semantics.GpuState(tuple(sorted(sm.state for sm in sms if sm.still)), (left,))
             if state not in allowed:
                 return False
             for sm in sms:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from hypothesis import strategies as st
 
 from makespan.errors import InputError
-from makespan.gpu import Begin, Course, GpuInstance, GpuSchedule, History, Stretch
+from makespan.gpu import Begin, Course, GpuInstance, GpuSchedule, Grid, History, Stretch
 from makespan.instance import Instance
 from makespan.machine import PAPER, Assignment, Latency, Machine, Resource, Scheduler, UnitClass, Use
 from makespan.program import BARRIER, Place, Program, Timing
@@ -253,6 +253,24 @@ def gpus(
     dispatch = draw(st.sampled_from((0, 0, 1)))
     blocks = draw(st.integers(1, most_blocks))
     return GpuInstance.of(block, blocks, machine, sms=sms, resident=resident, dispatch=dispatch)
+
+
+@st.composite
+def shared_gpus(draw: st.DrawFn, *, most_sms: int = 2, most_blocks: int = 4) -> GpuInstance:
+    """Two grids of tiny blocks, which take different shares of SMs of any kind."""
+    machine = draw(
+        st.one_of(machines(most_classes=2, most_units=2), general_machines(most_classes=2), multiprocessors())
+    )
+    free, room = [most_blocks], (draw(st.integers(1, 3)), draw(st.integers(2, 5)))
+    grids = []
+    for others in (1, 0):
+        one = draw(barrier_instances(machine=machine, most_warps=2, most=2, most_blocks=1))
+        blocks = draw(st.integers(1, free[0] - others))
+        free[0] -= blocks
+        takes = draw(st.integers(1, room[0])), draw(st.integers(0, room[1]))
+        grids.append(Grid(tuple((group.program, group.warps) for group in one.groups), blocks, takes))
+    sms, dispatch = draw(st.integers(1, most_sms)), draw(st.sampled_from((0, 0, 1)))
+    return GpuInstance(tuple(grids), machine, sms, room, dispatch)
 
 
 @st.composite

@@ -12,9 +12,10 @@ from makespan.bounds.theorem_1s import bound
 from makespan.gpu import GpuInstance, Grid, LastDispatch
 from makespan.machine import PAPER, Assignment, Latency, Machine, UnitClass
 from makespan.program import Program
+from makespan.simulate import gpu_run
 from makespan.strings import parse_string
 from tests.oracle import brute_force_gpu
-from tests.strategies import gpus
+from tests.strategies import gpus, shared_gpus
 
 theorem_1s = import_module("makespan.bounds.theorem_1s")
 
@@ -57,6 +58,16 @@ def test_no_schedule_of_a_gpu_is_longer_or_shorter_than_its_bounds(gpu: GpuInsta
         split = in_two_grids(gpu)
         assert truth.upper <= theorem_g.theorem_g(split).upper
         assert gpu_best_case.least_possible(split) <= truth.lower
+
+
+@given(shared_gpus(most_blocks=3))
+@settings(max_examples=15)
+def test_no_schedule_of_two_grids_is_longer_or_shorter_than_its_bounds(gpu: GpuInstance) -> None:
+    truth = brute_force_gpu(gpu)
+    assert truth.upper <= theorem_g.theorem_g(gpu).upper
+    assert gpu_best_case.least_possible(gpu) <= truth.lower
+    found = gpu_run.longest(gpu).schedule.makespan, gpu_run.shortest(gpu).schedule.makespan
+    assert all(truth.lower <= makespan <= truth.upper for makespan in found)
 
 
 FREE = gpu("CC", 1, 9, SLOW, sms=2, resident=2)  # nobody ever waits: three blocks in a row, each 6 cycles

@@ -1,7 +1,9 @@
 """The definition of a whole GPU, against cases worked out by hand and SMs that are on their own."""
 
+from dataclasses import replace
+
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from makespan.errors import UnsupportedError
@@ -56,13 +58,13 @@ def test_blocks_that_are_left_come_as_soon_as_there_is_room() -> None:
     gpu = gpu_of("C", 5, 2, 2)
     sm = gpu.sm(2)
     both, one = standing(sm, 0, 0), standing(sm, 0, 1)
-    assert list(starts(gpu)) == [GpuState((both, both), 1)]
+    assert list(starts(gpu)) == [GpuState((both, both), (1,))]
     (after,) = starts(gpu)
     assert set(steps(gpu, after)) == {
-        GpuState((both, standing(sm, 0, 1)), 0),
-        GpuState((both, standing(sm, 1, 0)), 0),
-    } | {GpuState(tuple(sorted((both, one))), 0)}
-    assert list(steps(gpu, GpuState((), 0))) == []
+        GpuState((both, standing(sm, 0, 1)), (0,)),
+        GpuState((both, standing(sm, 1, 0)), (0,)),
+    } | {GpuState(tuple(sorted((both, one))), (0,))}
+    assert list(steps(gpu, GpuState((), (0,)))) == []
 
 
 @given(st.one_of(instances(most_warps=2), barrier_instances(most_warps=2)), st.integers(1, 2))
@@ -88,16 +90,49 @@ def test_any_walk_dispatches_every_block_once_and_leaves_no_room_before_the_last
     for state in starts(gpu):
         while not finished(state):
             after = min(steps(gpu, state))
-            assert 0 <= after.left <= state.left
-            assert not after.left or len(after.sms) == gpu.sms
+            assert 0 <= after.left[0] <= state.left[0]
+            assert not any(after.left) or len(after.sms) == gpu.sms
             state = after
-        assert state == GpuState((), 0)
+        assert state == GpuState((), (0,))
+
+
+TWO_PORTS = Machine.of({"C": 2})
+
+
+def grids_of(
+    *grids: tuple[str, int, int], room: int, sms: int = 1, machine: Machine = PAPER, dispatch: int = 0
+) -> GpuInstance:
+    """Grids of so many blocks of one warp, which take so much of the only resource."""
+    each = (Grid(((Program.chain(string), 1),), blocks, (takes,)) for string, blocks, takes in grids)
+    return GpuInstance(tuple(each), machine, sms, (room,), dispatch)
+
+
+@pytest.mark.parametrize(
+    ("gpu", "shortest", "longest"),
+    [
+        (grids_of(("C", 1, 1), ("L", 1, 1), room=2), 1, 1),  # beside each other
+        (grids_of(("C", 1, 1), ("L", 1, 1), room=1), 2, 2),  # one after another
+        (grids_of(("CCC", 1, 2), ("C", 2, 1), room=3, machine=TWO_PORTS), 3, 4),  # CCC first, or after both C
+        (grids_of(("C", 2, 1), ("CC", 1, 1), room=1, sms=2), 2, 3),  # CC beside both C, or after one of them
+        (grids_of(("C", 1, 1), ("L", 1, 1), room=1, dispatch=1), 2, 4),
+        (grids_of(("C", 1, 1), ("C", 2, 1), room=3, machine=HALVES), 2, 3),  # all can be in one partition
+        (grids_of(("C|L", 1, 1), ("CC", 1, 1), room=2), 3, 4),  # a barrier is no concern of other blocks
+    ],
+)
+def test_blocks_of_several_grids_share_an_sm_by_hand(gpu: GpuInstance, shortest: int, longest: int) -> None:
+    assert brute_force_gpu(gpu) == Bounds(shortest, longest)
+
+
+@given(gpus(most_blocks=4, most=2, most_slots=2))
+@settings(max_examples=6)
+def test_a_grid_in_two_parts_is_the_same_where_partitions_do_not_matter(gpu: GpuInstance) -> None:
+    gpu = replace(gpu, machine=replace(gpu.machine, partitions=1))
+    assume(gpu.blocks > 1)
+    parts = replace(gpu.grid, blocks=gpu.blocks - 1), replace(gpu.grid, blocks=1)
+    assert brute_force_gpu(replace(gpu, grids=parts)) == brute_force_gpu(gpu)
 
 
 def test_what_the_definition_does_not_know_is_named() -> None:
-    grid = Grid(((Program.chain("C"), 1),), 1)
-    with pytest.raises(UnsupportedError, match="knows one grid, not 2"):
-        list(starts(GpuInstance((grid, grid), PAPER, 1, (2,))))
     fair = Machine("fair", (UnitClass("C", 1, latency=Latency(1, 1)),), scheduler=Scheduler.FAIR)
     with pytest.raises(UnsupportedError, match="a scheduler that promises something"):
         list(starts(gpu_of("C", 2, 1, 1, machine=fair)))
