@@ -11,12 +11,12 @@ from makespan.cli.parameters import Memory, Seconds, examples
 from makespan.cli.running import DONE, INTERRUPTED, NO, UNDECIDED, progress
 from makespan.engines import Limits as SolverLimits
 from makespan.errors import InputError
+from makespan.report.cache import BundleCache, default_folder
 from makespan.report.deadlines.document import document
 from makespan.report.deadlines.text import execution_times, report, verdict
 from makespan.report.files import check_writable, write_whole
 from makespan.report.lines import terminal_width
 from makespan.report.pictures import PICTURES
-from makespan.report.result.cache import BundleCache, default_folder
 from makespan.schedulability.analysis import DEFAULT_LIMITS
 from makespan.schedulability.assessment import ASSIGNMENTS, Assessment, stages
 from makespan.schedulability.description import Description, Priorities

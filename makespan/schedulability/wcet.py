@@ -164,10 +164,10 @@ class Wcet:
 class Store(Protocol):
     """Where results are kept; what comes from there is verified."""
 
-    def load(self, instance: Instance) -> Claim | None:
-        """The claim kept for an instance, None where there is none that can be trusted."""
+    def load(self, asked: Instance | GpuInstance) -> Claim | None:
+        """The claim kept for what is asked, None where there is none that can be trusted."""
 
-    def save(self, result: Result) -> None:
+    def save(self, result: Result | GpuResult) -> None:
         """Keep a result."""
 
 
@@ -188,25 +188,23 @@ class Solver:
     known: dict[tuple[Instance | GpuInstance, tuple[str, ...]], Claim] = field(default_factory=dict)
 
     def claim(self, asked: Instance | GpuInstance) -> Claim:
-        """The worst case of an instance, solved once; that of one SM may be in the store."""
+        """The worst case of what is asked: from the store, or solved, once."""
         key = asked, asked.assumptions
         if key not in self.known:
-            self.known[key] = self._of_sm(asked) if isinstance(asked, Instance) else self._of_gpu(asked)
+            self.known[key] = self._claim(asked)
         return self.known[key]
 
-    def _of_sm(self, instance: Instance) -> Claim:
-        kept = None if self.store is None else self.store.load(instance)
+    def _claim(self, asked: Instance | GpuInstance) -> Claim:
+        if self.is_for_bounds and isinstance(asked, GpuInstance):
+            return Claim.about(asked, Bounds(0, theorem_g(asked).upper), THEOREM_G, asked.assumptions)
+        kept = None if self.store is None else self.store.load(asked)
         if kept is not None:
             return kept
-        result = solve(instance, limits=self.limits())
+        limits = self.limits()
+        result = solve(asked, limits=limits) if isinstance(asked, Instance) else solve_gpu(asked, limits=limits)
         if self.store is not None:
             self.store.save(result)
         return Claim.of(result)
-
-    def _of_gpu(self, gpu: GpuInstance) -> Claim:
-        if self.is_for_bounds:
-            return Claim.about(gpu, Bounds(0, theorem_g(gpu).upper), THEOREM_G, gpu.assumptions)
-        return Claim.of(solve_gpu(gpu, limits=self.limits()))
 
 
 def execution_times(description: Description, solver: Solver) -> dict[str, Wcet]:

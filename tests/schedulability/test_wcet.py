@@ -21,9 +21,10 @@ from makespan.estimators.estimate import Estimate
 from makespan.gpu import GpuInstance
 from makespan.machine import PAPER, UnitClass
 from makespan.program import Program
+from makespan.report import cache
+from makespan.report.cache import BundleCache
 from makespan.report.gpu import bundle as gpu_bundle
-from makespan.report.result import bundle, cache
-from makespan.report.result.cache import BundleCache
+from makespan.report.result import bundle
 from makespan.result import Bounds
 from makespan.schedulability import files
 from makespan.schedulability import wcet as wcet_module
@@ -519,6 +520,21 @@ def test_what_is_kept_is_not_solved_again(folder: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(wcet_module, "solve", lambda *_, **__: pytest.fail("solved again"))
     assert one(folder, SOURCE, store=kept(folder, log)) == first
     assert log == []
+
+
+def test_a_launch_of_several_waves_is_kept_and_verified(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log, source = Log(), 'kernel = "vecadd.ptx"\nblock = 128\ngrid = 9\nblocks_per_sm = 2'
+    first = one(folder, source, sms=2, store=kept(folder, log))
+    (file,) = (folder / "kept").iterdir()
+    whole = json.loads(file.read_bytes())
+    assert whole["schema"] == "makespan.gpu-bundle/1"
+    with monkeypatch.context() as patch:
+        patch.setattr(wcet_module, "solve_gpu", lambda *_, **__: pytest.fail("solved again"))
+        assert one(folder, source, sms=2, store=kept(folder, log)) == first
+    file.write_bytes(changed(whole, upper=whole["result"]["upper"] - 1))
+    assert one(folder, source, sms=2, store=kept(folder, log)) == first
+    (line,) = log
+    assert line.startswith(f"{file}: not used, the kernel is solved again: ")
 
 
 def changed(content: dict[str, Any], **fields: Any) -> bytes:

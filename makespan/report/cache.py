@@ -7,8 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from makespan.errors import InputError
+from makespan.gpu import GpuInstance, GpuResult
 from makespan.instance import Instance
 from makespan.report.files import write_whole
+from makespan.report.gpu.bundle import bundle as gpu_bundle
+from makespan.report.gpu.bundle import of_gpu
 from makespan.report.result.bundle import bundle, canonical, of_instance
 from makespan.result import Bounds, Result, Status
 from makespan.schedulability.wcet import Claim
@@ -44,10 +47,10 @@ class BundleCache:
         self._folder, self._effort, self._note = folder, effort, note
         self._is_told = False
 
-    def load(self, instance: Instance) -> Claim | None:
-        """The claim kept for `instance`, proven anew; None where there is none, or none that can be proven anew."""
+    def load(self, asked: Instance | GpuInstance) -> Claim | None:
+        """The claim kept for what is asked, proven anew; None where there is none, or none that can be proven anew."""
         for effort in ("", self._effort):
-            path = self._path(instance, effort)
+            path = self._path(asked, effort)
             if path.exists() and not path.is_file():
                 self._note(f"{path}: not used: it is no file")
                 continue
@@ -59,19 +62,19 @@ class BundleCache:
                 self._note(f"{error}; not used")
                 continue
             try:
-                return _claim(content, instance)
+                return _claim(content, asked)
             except Refused as refusal:
                 self._note(f"{path}: not used, the kernel is solved again: {refusal}")
         return None
 
-    def save(self, result: Result) -> None:
+    def save(self, result: Result | GpuResult) -> None:
         """Keep a result; the first time that this fails, a note says so."""
         path = self._path(result.instance, "" if result.status is Status.EXACT else self._effort)
         if path.exists() and not path.is_file():
             return
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            write_whole(path, canonical(bundle(result)) + b"\n", "the result")
+            write_whole(path, canonical(_bundle(result)) + b"\n", "the result")
         except OSError as error:
             self._tell(f"{self._folder}: {error.strerror or error}")
         except InputError as error:
@@ -84,18 +87,26 @@ class BundleCache:
             self._note(f"not kept: {problem}; {remedy}")
         self._is_told = True
 
-    def _path(self, instance: Instance, effort: str) -> Path:
-        asked = {"version": __version__, "effort": effort, "instance": of_instance(instance)}
-        return self._folder / f"{hashlib.sha256(canonical(asked)).hexdigest()}.json"
+    def _path(self, asked: Instance | GpuInstance, effort: str) -> Path:
+        named = {"version": __version__, "effort": effort, "instance": _question(asked)}
+        return self._folder / f"{hashlib.sha256(canonical(named)).hexdigest()}.json"
 
 
-def _claim(content: bytes, instance: Instance) -> Claim:
-    """What a kept bundle proves of `instance`; its assumptions are not read, but those that go with the question."""
+def _bundle(result: Result | GpuResult) -> dict[str, Any]:
+    return bundle(result) if isinstance(result, Result) else gpu_bundle(result)
+
+
+def _question(asked: Instance | GpuInstance) -> dict[str, Any]:
+    return of_instance(asked) if isinstance(asked, Instance) else of_gpu(asked)
+
+
+def _claim(content: bytes, asked: Instance | GpuInstance) -> Claim:
+    """What a kept bundle proves of what is asked; its assumptions are not read, but those that go with the question."""
     document: Any = parse(content)
     verdict = verify(document)
     if verdict.outcome is not Outcome.ACCEPTED or verdict.claim is None:
         raise Refused(verdict.reason)
-    if canonical(document["instance"]) != canonical(of_instance(instance)):
+    if canonical(document["instance"]) != canonical(_question(asked)):
         raise Refused("it answers another question")
     claim = verdict.claim
-    return Claim.about(instance, Bounds(claim.lower, claim.upper), str(claim.evidence), instance.assumptions)
+    return Claim.about(asked, Bounds(claim.lower, claim.upper), str(claim.evidence), asked.assumptions)
