@@ -24,7 +24,7 @@ from typing import NamedTuple
 from benchmarks import multiprocessors
 from makespan.bounds.gpu_best_case import least_possible
 from makespan.bounds.theorem_g import theorem_g
-from makespan.gpu import GpuInstance
+from makespan.gpu import GpuInstance, Grid
 from makespan.machine import Latency, Machine, UnitClass
 from makespan.simulate.gpu_semantics import GpuState, finished, starts, steps
 
@@ -47,6 +47,7 @@ class Kind(NamedTuple):
     barriers: bool = False
     whole: bool = False  # a whole multiprocessor, as `benchmarks.multiprocessors` draws them
     dispatch: int = 0
+    grids: bool = False  # two or three of them, whose blocks take different shares of two resources of an SM
 
 
 KINDS = {
@@ -59,6 +60,8 @@ KINDS = {
     "barriers": Kind(latency=2, barriers=True),
     "multiprocessor": Kind(whole=True, ahead=True),
     "all": Kind(whole=True, ahead=True, barriers=True, dispatch=1),
+    "grids": Kind(latency=2, interval=2, barriers=True, grids=True),
+    "grids of all": Kind(whole=True, ahead=True, barriers=True, dispatch=1, grids=True),
 }
 
 
@@ -86,6 +89,8 @@ def machine(draw: random.Random, kind: Kind) -> Machine:
 def instance(draw: random.Random, kind: Kind) -> GpuInstance:
     """A small GPU, as a rule with a few more blocks than slots."""
     chosen = machine(draw, kind)
+    if kind.grids:
+        return shared(draw, chosen, kind)
     warps, resident, sms = draw.choice(SHAPES)
     slots, classes = sms * resident, "".join(unit.name for unit in chosen.units)
     most = {1: 5, 2: 4}.get(warps * resident, 3) - (sms > 1)
@@ -99,6 +104,17 @@ def instance(draw: random.Random, kind: Kind) -> GpuInstance:
     blocks = draw.choice((slots + 1, slots + 1, slots + 2, draw.randint(1, slots + 3)))
     dispatch = draw.randint(0, kind.dispatch)
     return GpuInstance.of(block.items(), blocks, chosen, sms=sms, resident=resident, dispatch=dispatch)
+
+
+def shared(draw: random.Random, chosen: Machine, kind: Kind) -> GpuInstance:
+    """Two or three grids of one to three blocks, which mostly do not fit at once."""
+    room, classes, grids = (draw.randint(1, 3), draw.randint(2, 6)), "".join(unit.name for unit in chosen.units), []
+    for _ in range(draw.choice((2, 2, 2, 3))):
+        ahead = kind.ahead and draw.random() < 0.6
+        program = multiprocessors.program(draw, classes, 3, barriers=kind.barriers, runs_ahead=ahead)
+        takes = draw.randint(1, room[0]), draw.randint(0, room[1])
+        grids.append(Grid(((program, draw.choice((1, 1, 2))),), draw.choice((1, 1, 2, 3)), takes))
+    return GpuInstance(tuple(grids), chosen, draw.choice((1, 1, 2)), room, draw.randint(0, kind.dispatch))
 
 
 def walk(gpu: GpuInstance, most_states: int = MOST_STATES) -> Truth | None:
