@@ -1,15 +1,17 @@
-"""The launch of a kernel on a whole GPU, or on some of its SMs: from a question about a kernel to a `GpuInstance`."""
+"""Launches of kernels on a whole GPU, of one or of several that share it: from questions to a `GpuInstance`."""
 
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from math import prod
 
-from makespan import ptx
+from makespan import ptx, sass
 from makespan.errors import InputError
-from makespan.gpu import GpuInstance
+from makespan.gpu import Block, GpuInstance, Grid
 from makespan.kernel_file import Naming
 from makespan.machine import Machine, compatible, gpus
 from makespan.machine.gpus import Gpu
-from makespan.machine.occupancy import Occupancy, occupancy
+from makespan.machine.occupancy import Limits, Occupancy, Share, occupancy
 from makespan.question import Kernel, KernelQuestion, LaunchedKernel, launched
 
 
@@ -59,22 +61,158 @@ def of_kernel(
         InputError: no grid, several numbers of warps, code that does not run on the GPU, or a number of resident blocks
             that is not known or cannot be; or see `question.instances`.
     """
-    asked, grid = kernel.question, kernel.launch.grid
-    if grid is None:
-        raise InputError(f"{asked.named('grid')} is missing: how many blocks are launched?")
+    blocks = _blocks(kernel, card)
+    known = _at_work(kernel, sms, blocks, card)
+    chosen = machine or (known.default_machine if card is None else card.machine)
+    block = _block(known, chosen)
+    resident, told = _resident(known, sum(warps for _, warps in block), card)
+    return GpuInstance.of(
+        _assuming(block, *told), blocks, chosen, sms=sms, resident=resident, dispatch=dispatch_cycles(card)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class SharedLaunch:
+    """One of several launches.
+
+    Args:
+        takes: what a block takes of each resource of an SM; empty where machine code tells.
+    """
+
+    name: str
+    kernel: LaunchedKernel
+    takes: Mapping[str, int]
+
+
+def of_kernels(
+    launches: Sequence[SharedLaunch],
+    machine: Machine,
+    *,
+    sms: int,
+    card: Gpu | None = None,
+    room: Mapping[str, int] | None = None,
+) -> GpuInstance:
+    """All blocks of several launches, which are there together, on so many SMs.
+
+    Args:
+        card: as of `of_kernel`.
+        room: what an SM has of each resource; None for what one of `card`, or of the architecture of machine code, has.
+
+    Raises:
+        InputError: as of `of_kernel`, with the name of the launch; or what blocks take of an SM is not known.
+    """
+    counts, blocks, shares = [], [], []
+    for launch in launches:
+        with _telling(launch.name):
+            counts.append(_blocks(launch.kernel, card))
+    for launch in launches:
+        with _telling(launch.name):
+            known = _at_work(launch.kernel, sms, sum(counts), card)
+            blocks.append(_block(known, machine))
+            shares.append(_shares(launch, sum(warps for _, warps in blocks[-1]), card, room))
+    if room is None:
+        _check_registers(launches, shares, card)
+    has = {name: share.room for own in shares for name, share in own.items()}
+    grids = []
+    for launch, count, block, own in zip(launches, counts, blocks, shares, strict=True):
+        taken = ", ".join(f"{share.takes} of {share.room} {share.unit}" for share in own.values() if share.takes)
+        told = f"a block of {launch.name} takes {taken} of an SM, which has room for it as long as so much is left"
+        takes = tuple(own[name].takes if name in own else 0 for name in has)
+        grids.append(Grid(_assuming(block, told), count, takes))
+    return GpuInstance(tuple(grids), machine, sms, tuple(has.values()), dispatch_cycles(card))
+
+
+@contextmanager
+def _telling(name: str) -> Iterator[None]:
+    """Errors say which launch it is."""
+    try:
+        yield
+    except InputError as error:
+        raise type(error)(f"launch {name}: {error}") from None
+
+
+def _shares(launch: SharedLaunch, warps: int, card: Gpu | None, room: Mapping[str, int] | None) -> dict[str, Share]:
+    """What a block takes of each resource."""
+    kernel, source = launch.kernel, launch.kernel.kernel.source
+    if room is not None:
+        if launch.takes.keys() != room.keys():
+            raise InputError(f"takes says what a block takes of each resource of room: {', '.join(room)}")
+        found = {name: Share(launch.takes[name], most, name) for name, most in room.items()}
+        fit = min((share.room // share.takes for share in found.values() if share.takes), default=0)
+        if card is not None and fit > (whole := occupancy(card.limits, warps_per_block=warps)).blocks_per_sm:
+            raise InputError(f"room and takes let {fit} blocks be resident: only {whole}")
+        return found
+    if isinstance(kernel.kernel, ptx.Kernel):
+        raise InputError(
+            f"{source}: what a block of PTX takes of an SM is not known: say room and takes (machine code tells: a"
+            " .cubin, or arch sm_NN)"
+        )
+    held = kernel.residency(warps, None if card is None else card.limits)
+    if unknown := (*held.unknown, *held.unrounded):
+        raise InputError(
+            f"{source}: what limits the resident blocks is not known of this GPU ({', '.join(unknown)}): say room and"
+            " takes"
+        )
+    return dict(held.shares)
+
+
+def _check_registers(launches: Sequence[SharedLaunch], shares: Sequence[dict[str, Share]], card: Gpu | None) -> None:
+    """Leave out registers that never limit; refuse those of launches whose warps have different numbers of them.
+
+    Registers lie in several files, and a warp has all of its in one. So where warps have different numbers, what is
+    free in all files together does not tell whether one more fits. If even of the warps with the most a file holds as
+    many as there can be, it always does.
+    """
+    held = [own["registers"] for own in shares if "registers" in own]
+    if len({(share.room, share.unit) for share in held}) <= 1:
+        return
+    most = [
+        (card.limits if card is not None else Limits.of_sm(launch.kernel.kernel.sm)).warps
+        for launch in launches
+        if isinstance(launch.kernel.kernel, sass.Kernel)
+    ]
+    if any(warps is None or share.room < warps for warps in most for share in held):
+        told = "; ".join(
+            f"{launch.name}: {own['registers'].unit}"
+            for launch, own in zip(launches, shares, strict=True)
+            if "registers" in own
+        )
+        raise InputError(
+            f"whether a block still fits beside others of different registers is not known ({told}): compile all with"
+            " the same -maxrregcount, or say room and takes"
+        )
+    for own in shares:
+        own.pop("registers", None)
+
+
+def _blocks(kernel: LaunchedKernel, card: Gpu | None) -> int:
+    """How many blocks are launched."""
+    if kernel.launch.grid is None:
+        raise InputError(f"{kernel.question.named('grid')} is missing: how many blocks are launched?")
     if card is not None:
         _check_code(kernel.kernel, card)
-    blocks, others = prod(grid), 0 if card is None else card.whole("sms") - sms
-    active = min(sms, blocks) + others  # whatever is at work on the others
-    given = {name: latency.for_sms(active) for name, latency in asked.latencies.items()}
-    known = LaunchedKernel(replace(asked, latencies=given), kernel.module, kernel.kernel)
-    chosen = machine or (known.default_machine if card is None else card.machine)
-    each = known.blocks(chosen)
+    return prod(kernel.launch.grid)
+
+
+def _at_work(kernel: LaunchedKernel, sms: int, blocks: int, card: Gpu | None) -> LaunchedKernel:
+    """The same with latencies as of so many blocks on so many SMs, and whatever is at work on the others."""
+    active = min(sms, blocks) + (0 if card is None else card.whole("sms") - sms)
+    given = {name: latency.for_sms(active) for name, latency in kernel.question.latencies.items()}
+    return LaunchedKernel(replace(kernel.question, latencies=given), kernel.module, kernel.kernel)
+
+
+def _block(kernel: LaunchedKernel, machine: Machine) -> Block:
+    """The warps of a block."""
+    each = kernel.blocks(machine)
     if len(each) != 1:
-        raise InputError(f"{asked.named('warps')}: of a GPU one launch is asked for, and this means {len(each)}")
-    resident, told = _resident(known, sum(warps for _, warps in each[0]), card)
-    block = tuple((program.assuming((*program.assumptions, *told)), warps) for program, warps in each[0])
-    return GpuInstance.of(block, blocks, chosen, sms=sms, resident=resident, dispatch=dispatch_cycles(card))
+        raise InputError(
+            f"{kernel.question.named('warps')}: of a GPU one launch is asked for, and this means {len(each)}"
+        )
+    return each[0]
+
+
+def _assuming(block: Block, *told: str) -> Block:
+    return tuple((program.assuming((*program.assumptions, *told)), warps) for program, warps in block)
 
 
 def dispatch_cycles(card: Gpu | None) -> int:

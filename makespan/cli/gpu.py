@@ -1,6 +1,6 @@
 """`makespan solve --gpu`: a launch on a whole GPU, or on some of its SMs."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from math import prod
@@ -16,6 +16,7 @@ from makespan.cli.source import (
     check_source,
     check_string,
     given_machine,
+    given_options,
     kernel_question,
     kind_of_source,
     option_name,
@@ -26,7 +27,7 @@ from makespan.cli.window import check_window, window, written
 from makespan.engines import Limits
 from makespan.errors import InputError
 from makespan.gpu import GpuInstance, GpuResult
-from makespan.machine import PAPER, Machine, given_intervals, gpus, narrowed
+from makespan.machine import PAPER, GivenRange, Machine, given_intervals, gpus, narrowed
 from makespan.machine.gpus import Gpu
 from makespan.report.gpu import text
 from makespan.report.gpu.bundle import write as write_bundle
@@ -50,9 +51,12 @@ gpu_options = stack(
 )
 
 
+_LAUNCHES = ".toml"
+
+
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A launch on SMs; `card` is the GPU that they belong to, if that is known."""
+    """What is launched on SMs; `card` is the GPU that they belong to, if that is known."""
 
     instance: GpuInstance
     card: Gpu | None
@@ -77,18 +81,29 @@ def asked(
     clock: str | None,
     **options: Any,
 ) -> Asked:
-    """The launch that `source_options` and `gpu_options` ask for; all are checked first.
+    """The launch that `source_options` and `gpu_options` ask for, or all of a file; all are checked first.
 
     Raises:
         InputError: options that contradict each other or lack something, or a source that is no launch.
     """
     check_source(source, letters)
-    if source is not None and kind_of_source(source, input_format) in strings.SUFFIXES:
-        raise InputError(f"{source}: an instance file is about one SM: --gpu and --sms are for a kernel or --string")
+    kind = "" if source is None else kind_of_source(source, input_format)
+    if kind in strings.SUFFIXES and (kind != _LAUNCHES or source == "-"):
+        raise InputError(
+            f"{source}: instances are about one SM: --gpu and --sms are for a kernel, --string, or a file of launches,"
+            f" whose name ends in {_LAUNCHES}"
+        )
     card = None if gpu is None else gpus.find(gpu)
     count = _count(card, sms)
     named, intervals = given_machine(capacity, machine), given_intervals(holds)
-    if letters is None:
+    if kind == _LAUNCHES:
+        if warps is not None or assignment is not None or given_options(options):
+            raise InputError(
+                f"{source}: a file of launches says itself what is launched: no options for kernels (--block, --grid,"
+                " --latency, ...) and no --assignment beside it"
+            )
+        instance = _of_file(Path(str(source)), named, intervals, count, card)
+    elif letters is None:
         from makespan.gpu_question import of_kernel
         from makespan.question import launched
 
@@ -98,12 +113,30 @@ def asked(
     else:
         chosen = narrowed(named or (PAPER if card is None else card.machine), intervals)
         instance = _of_string(letters, warps, chosen, count, card, options)
-    identical = instance.sm(1).identical
+    identical = len(instance.grids) == 1 and instance.sm(1).identical
     instance = replace(instance, machine=promised(instance.machine, scheduler, assignment, identical=identical))
     ticks = _clock(card, clock)
     return Asked(
         instance, card, ticks, None if deadline is None else read_deadline(deadline, ticks.hertz if ticks else None)
     )
+
+
+def _of_file(
+    path: Path, named: Machine | None, intervals: Mapping[str, GivenRange], sms: int, card: Gpu | None
+) -> GpuInstance:
+    """Launches that share the GPU, on one machine."""
+    from makespan.gpu_question import of_kernels
+    from makespan.schedulability import launches
+
+    found = launches.read(path)
+    defaults = () if named or card else dict.fromkeys(launch.kernel.default_machine for launch in found.launches)
+    if len(defaults) > 1:
+        raise InputError(f"{path}: the launches are for different machines: say which one with --machine or --gpu")
+    chosen = named or (card.machine if card else next(iter(defaults)))
+    try:
+        return of_kernels(found.launches, narrowed(chosen, intervals), sms=sms, card=card, room=found.room)
+    except InputError as error:
+        raise type(error)(f"{path}: {error}") from None
 
 
 def _count(card: Gpu | None, sms: str | None) -> int:
@@ -196,6 +229,8 @@ def answer(asked: Asked, limits: Limits, output: str, files: Files, *, best_case
     """Solve, print, and leave files; the exit code."""
     from makespan.engines.gpu import solve_gpu
 
+    if files.gantt and len(asked.instance.grids) > 1:
+        raise InputError("--gantt draws the blocks of one launch: leave it out, or ask for each launch alone")
     with interruptible(limits):
         result = solve_gpu(asked.instance, best_case=best_case, limits=limits)
     click.echo(_told(asked, result, output))  # first: a file that fails costs nobody the answer

@@ -92,8 +92,8 @@ def command(
     """The longest that the warps can take under any work-conserving scheduler, with proof.
 
     SOURCE is a kernel (.ptx, .cu, .cubin), an instance file (.toml, .jsonl) or '-'. It is about one SM; with --gpu or
-    --sms it is about all blocks of a --grid on all SMs. With --deadline the exit code is that of a gate: 0 in time, 1 a
-    schedule is too late, 3 not decided.
+    --sms it is about all blocks of a --grid on all SMs, or of several launches in a file (.toml). With --deadline the
+    exit code is that of a gate: 0 in time, 1 a schedule is too late, 3 not decided.
     """
     if gpu is not None or sms is not None:
         whole_gpu.refuse(output, backend, timeline=timeline)

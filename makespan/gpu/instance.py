@@ -132,7 +132,9 @@ class GpuInstance:
         begin = f"at most {cycles(self.dispatch)} after" if self.dispatch else "in the cycle in which"
         yield f"the warps of a block begin {begin} it gets its room, which it keeps until its last warp has finished"
         yield "SMs share nothing but the dispatcher: what else they share, caches and memory, is in the latencies"
-        if self.machine.partitions > 1 and not self.is_one_wave:
+        if self.machine.partitions > 1 and len(self.grids) > 1:
+            yield "blocks of several launches may have their warps in any partitions, spread evenly or not"
+        elif self.machine.partitions > 1 and not self.is_one_wave:
             yield "a warp of a later block belongs to the partition of the warp whose place it takes"
 
     def _of_sm(self, grid: Grid) -> Iterator[str]:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from makespan.errors import InputError
 
@@ -81,12 +81,20 @@ class Limits:
         return -(-threads // self.warp_size)
 
 
+class Share(NamedTuple):
+    """What a block takes of a resource of an SM, as it is allocated, and what there is, in the same unit."""
+
+    takes: int
+    room: int
+    unit: str
+
+
 @dataclass(frozen=True, slots=True)
 class Occupancy:
     """The blocks that fit on an SM.
 
     Args:
-        by_resource: how many blocks each limit would allow by itself.
+        shares: of the resources of which a block takes something.
         limiting: the resources that allow no more than `blocks_per_sm`; empty if there is no known limit.
         unknown: the resources that were left out, as their demand or their limit is not known.
         unrounded: the keys of a GPU description that lack: what is allocated may be more than what counts here.
@@ -94,9 +102,14 @@ class Occupancy:
 
     blocks_per_sm: int
     warps_per_block: int
-    by_resource: Mapping[str, int]
+    shares: Mapping[str, Share]
     unknown: tuple[str, ...] = ()
     unrounded: tuple[str, ...] = ()
+
+    @property
+    def by_resource(self) -> dict[str, int]:
+        """How many blocks each limit would allow by itself."""
+        return {name: share.room // share.takes for name, share in self.shares.items()}
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -168,18 +181,19 @@ def occupancy(
         "shared memory": (_shared(limits, shared_bytes), limits.shared_bytes, "bytes of shared memory"),
         "barriers": (barriers if limits.barriers else 0, limits.barriers, "barriers"),
     }
-    found: dict[str, int] = {}
+    found: dict[str, Share] = {}
     unknown: list[str] = []
     for name, (demand, limit, unit) in demands.items():
         if demand is None or (limit is None and demand):
             unknown.append(name)
         elif limit is not None and demand:
-            found[name] = limit // demand
-            if not found[name]:
+            found[name] = Share(demand, limit, unit)
+            if demand > limit:
                 raise InputError(f"the block fits on no SM: it needs {demand} {unit}, an SM has {limit}")
     if not found:
         raise InputError(f"the occupancy is not known: no limit is, for {', '.join(unknown)}; give the active blocks")
-    return Occupancy(min(found.values()), warps_per_block, found, tuple(unknown), tuple(_unrounded(limits, found)))
+    most = min(share.room // share.takes for share in found.values())
+    return Occupancy(most, warps_per_block, found, tuple(unknown), tuple(_unrounded(limits, found)))
 
 
 _ALLOCATION = {"registers": ("register_unit", "register_scope"), "shared memory": ("shared_unit",)}

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from makespan.errors import InputError
+from makespan.gpu.instance import MAX_ROOM
 from makespan.instance import MAX_WARPS
 from makespan.machine import Machine, find, given_intervals, given_latencies
 from makespan.machine.gpus import Gpu
@@ -33,8 +34,10 @@ MAX_BLOCKS = 2**31 - 1
 MAX_PRIORITY = 10**9
 MAX_GIVEN_CYCLES = 10**15
 MAX_ITEMS = 1000
+MAX_SHARED_BYTES = 1 << 20
+MAX_RESOURCES = 16
 
-NUMBERS = frozenset({"cycles", "priority", "warps", "blocks_per_sm", "sms"})
+NUMBERS = frozenset({"cycles", "priority", "warps", "blocks_per_sm", "dynamic_shared", "sms"})
 """Keys whose values are whole numbers."""
 LISTS = frozenset({"param", "loop_bound", "take", "latency", "hold"})
 """Keys whose values are lists of texts."""
@@ -44,8 +47,29 @@ _PLACES = ("priority", "partition", "core")
 _SOURCES = ("wcet", "cycles", "bundle", "kernel")
 _LAUNCH = (
     "entry", "block", "grid", "warps", "blocks_per_sm", "param", "loop_bound", "take", "trace", "profile", "classes",
-    "unknown", "machine", "capacity", "dependences", "latency", "hold", "arch",
+    "unknown", "machine", "capacity", "dependences", "latency", "hold", "arch", "dynamic_shared",
 )  # fmt: skip
+
+_OF_ALL_LAUNCHES = ("machine", "capacity", "hold", "blocks_per_sm")
+_NOT_OF_A_LAUNCH = {
+    ("machine", "capacity", "hold"): "all launches are on the same SMs: say it on the command line",
+    (
+        "blocks_per_sm",
+    ): "blocks of several launches share an SM: say what an SM has in [room], and what a block takes of it in takes",
+    ("stream", "after", "depends"): "the proof knows no launch that waits for another one, as those of one stream do:"
+    " ask for each alone, and add up",
+    (
+        "start",
+        "offset",
+        "period",
+        "jitter",
+    ): "the proof knows launches that are all there in cycle 0, at no other time",
+    ("priority",): "the proof is for any order of blocks, so for that of priorities as well: leave it out (a block that"
+    " runs is never preempted by one)",
+    ("cooperative", "cluster"): "the proof knows no blocks that wait for each other, as those of cooperative launches"
+    " and of clusters do",
+}
+"""What a launch beside others does not say, and why."""
 
 Choice = TypeVar("Choice", bound=StrEnum)
 Value = TypeVar("Value")
@@ -113,6 +137,38 @@ def sms(value: object, card: Gpu | None, what: str) -> int:
         return card.count_sms(str(value))
     except InputError as error:
         raise InputError(f"{what}: {error}") from None
+
+
+def launch(table: Mapping[str, object], folder: Path) -> tuple[str, "KernelQuestion", dict[str, int]]:
+    """A table `[[launch]]` of a kernel that shares a GPU with others: its name, and what a block takes of an SM.
+
+    Raises:
+        InputError: an unknown key, one that nothing is proven of, or one that is missing or does not fit.
+    """
+    name = _name(table, "a launch")
+    where = f"launch {name}"
+    for keys, reason in _NOT_OF_A_LAUNCH.items():
+        if said := [key for key in keys if key in table]:
+            raise InputError(f"{where}: {said[0]}: {reason}")
+    only(table, ("name", "kernel", "takes", *(key for key in _LAUNCH if key not in _OF_ALL_LAUNCHES)), where)
+    if "kernel" not in table:
+        raise InputError(f"{where} has no kernel: give its file")
+    try:
+        path = folder / text(table["kernel"], "kernel")
+        return name, _question(table, path, folder), amounts(table.get("takes", {}), "takes", 0)
+    except InputError as error:
+        raise InputError(f"{where}: {error}") from None
+
+
+def amounts(value: object, what: str, least: int) -> dict[str, int]:
+    """A table of whole numbers, such as `{ blocks = 16, warps = 48 }`."""
+    if not isinstance(value, dict) or len(value) > MAX_RESOURCES:
+        raise InputError(f"{what} must be a table of at most {MAX_RESOURCES} numbers, not {shown(value)}")
+    for name, number in value.items():
+        text(name, what)
+        if number != 0 or isinstance(number, bool) or least:
+            count(number, f"{what}: {name}", MAX_ROOM)
+    return value
 
 
 def chain(table: Mapping[str, object]) -> ChainEntry:
@@ -217,6 +273,9 @@ def _question(table: Mapping[str, object], path: Path, folder: Path) -> "KernelQ
     def warps(value: object, what: str) -> int:
         return count(value, what, MAX_WARPS)
 
+    def size(value: object, what: str) -> int:
+        return 0 if value == 0 and not isinstance(value, bool) else count(value, what, MAX_SHARED_BYTES)
+
     def dependences(value: object, what: str) -> ptx.Dependences:
         return choice(value, ptx.Dependences, what)
 
@@ -230,6 +289,7 @@ def _question(table: Mapping[str, object], path: Path, folder: Path) -> "KernelQ
         launch=flow.launch(given("block", _extent), given("grid", _extent), given("param", _params) or ()),
         warps=given("warps", warps),
         blocks_per_sm=given("blocks_per_sm", warps),
+        dynamic_shared=given("dynamic_shared", size),
         loop_bounds=flow.loop_bounds(item if "=" in item else str(folder / item) for item in bounds),
         classes=ptx.Classes(profile, {} if classes is None else ptx.read_classes(classes), given("unknown", text)),
         take=flow.takes(given("take", _texts) or ()),

@@ -62,7 +62,7 @@ def read(path: Path, *, gpu: str | None = None, clock: str | None = None, priori
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES:
         raise InputError(f"{path}: unknown kind of task file; the name ends in {' or '.join(SUFFIXES)}")
-    content = _text(path)
+    content = checked_text(path, "task file")
     if suffix == ".toml":
         if {gpu, clock, priorities} != {None}:
             raise InputError(
@@ -95,8 +95,13 @@ def _on_card(found: Description) -> Description:
     return replace(found, clock=card.hertz("base_clock_ghz"), clock_by=by)
 
 
-def _text(path: Path) -> str:
-    content = read_text(path, "task file", MAX_FILE_BYTES)
+def checked_text(path: Path, what: str) -> str:
+    """The text of a file that may be TOML.
+
+    Raises:
+        InputError: it cannot be read, is too large, or would take a reader of TOML too long.
+    """
+    content = read_text(path, what, MAX_FILE_BYTES)
     for number, line in enumerate(content.splitlines(), start=1):
         if len(line) > MAX_LINE:
             raise InputError(f"{path}:{number}: a line of {len(line)} characters; the limit is {MAX_LINE}")

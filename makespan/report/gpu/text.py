@@ -110,10 +110,10 @@ def _blocks(result: GpuResult, number: int) -> int:
 
 def _of_theorem(gpu: GpuInstance, last: LastDispatch) -> Iterator[str]:
     latest = last.block * last.charged // last.scale
-    if gpu.is_one_wave:
+    if not last.charged:
         yield f"what a block waits for takes at most {cycles(last.tail)} with its own instructions"
     else:
-        full = "every SM is full"
+        full = "there is no room for some of them on any SM"
         if len(gpu.grids) == 1:
             most = -(-last.block * gpu.slots // last.scale)
             full = f"all {gpu.slots} slots are taken, by each block for at most {cycles(most)} on average"
@@ -122,5 +122,6 @@ def _of_theorem(gpu: GpuInstance, last: LastDispatch) -> Iterator[str]:
     if spared := latest + last.tail - last.upper:
         yield f"{cycles(spared)} less together: what its SM has executed before is not left after"
     yield f"counted by {last.counting}: {_COUNTINGS[last.counting]}"
-    if gpu.machine.partitions > 1 and gpu.machine.assignment is Assignment.ANY and gpu.sm(1).identical:
+    is_free = len(gpu.grids) == 1 and gpu.machine.partitions > 1 and gpu.machine.assignment is Assignment.ANY
+    if is_free and gpu.sm(1).identical:
         yield f"warps in any of {gpu.machine.partitions} partitions: --assignment modulo is sharper, where that is so"
