@@ -1,6 +1,13 @@
-"""Random machines, programs and instances, small enough for brute force."""
+"""Random machines, programs and instances, small enough for brute force.
 
-from collections.abc import Callable
+A strategy is checked and labelled when it is first drawn from, which takes longer than the draw: what does not depend
+on drawn values is built once, and what does is an index that `choose` draws.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
+from itertools import combinations
+from typing import TypeVar
 
 from hypothesis import strategies as st
 
@@ -15,13 +22,50 @@ from tests.oracle import nobody, unfinished_slots
 
 CLASSES = "CLS"
 
+T = TypeVar("T")
 
+integers = cache(st.integers)
+FLAGS = st.booleans()
+TOKENS = st.sampled_from([(), (0,), (1,), (0, 1)])
+
+
+def choose(draw: st.DrawFn, options: Sequence[T]) -> T:
+    """One of the options, the first when shrunk."""
+    return options[draw(integers(0, len(options) - 1))] if len(options) > 1 else options[0]
+
+
+def _evenly(*kinds: Sequence[T]) -> st.SearchStrategy[T]:
+    """A member of any of them, of each kind about as often; the first of the first when shrunk."""
+    most = max(map(len, kinds))
+    return st.sampled_from([member for kind in kinds if kind for member in [*kind] * -(-most // len(kind))])
+
+
+@cache
+def _ranges(least: int, most: int, singles: int = 2) -> st.SearchStrategy[tuple[int, int]]:
+    """The ends of a range within `least` to `most`; for each wide one there are two (or four, ...) single numbers."""
+    single = [(number, number) for number in range(least, most + 1)]
+    return st.sampled_from(
+        single * max(1, (most - least) * singles // 2) + list(combinations(range(least, most + 1), 2))
+    )
+
+
+@cache
+def _intervals(most: int) -> st.SearchStrategy[int]:
+    return _evenly([1], range(1, most + 1))
+
+
+@cache
+def _widths(most: int) -> st.SearchStrategy[int | None]:
+    none: list[int | None] = [None]
+    return _evenly(none, range(1, most + 1))
+
+
+@cache
 def machines(most_classes: int = 3, most_units: int = 3) -> st.SearchStrategy[Machine]:
     """One to three classes with one to three units each."""
-    units = st.integers(1, most_units)
-    return st.integers(1, most_classes).flatmap(
-        lambda count: st.fixed_dictionaries(dict.fromkeys(CLASSES[:count], units)).map(Machine.of)
-    )
+    units = integers(1, most_units)
+    names = (CLASSES[:count] for count in range(1, most_classes + 1))
+    return st.one_of([st.fixed_dictionaries(dict.fromkeys(some, units)).map(Machine.of) for some in names])
 
 
 @st.composite
@@ -36,45 +80,86 @@ def general_machines(
 ) -> Machine:
     """Intervals, latencies, ranges of latencies and an issue width, each of them in some machines only."""
     units = []
-    for name in CLASSES[: draw(st.integers(1, most_classes))]:
-        least = draw(st.integers(1, most_latency))
-        most = draw(st.just(least) | st.integers(least, most_latency))
-        interval = draw(st.just(1) | st.integers(1, most_interval))
-        units.append(UnitClass(name, draw(st.integers(1, most_units)), interval, Latency(least, most)))
-    return Machine("general", tuple(units), draw(st.none() | st.integers(1, most_width)))
+    for name in CLASSES[: draw(integers(1, most_classes))]:
+        latency = Latency(*draw(_ranges(1, most_latency)))
+        interval = draw(_intervals(most_interval))
+        units.append(UnitClass(name, draw(integers(1, most_units)), interval, latency))
+    return Machine("general", tuple(units), draw(_widths(most_width)))
+
+
+GENERAL, GENERAL_OF_TWO = general_machines(), general_machines(most_classes=2)
 
 
 @st.composite
 def general_instances(draw: st.DrawFn, *, most_warps: int = 3, most: int = 3, choices: bool = True) -> Instance:
     """A few warps of a few instructions on a general machine."""
-    machine = draw(general_machines())
-    return draw(instances(machine=machine, choices=choices, most_warps=most_warps, most=most))
+    return _instance(draw, draw(GENERAL), choices=choices, most_warps=most_warps, most=most)
 
 
+@cache
 def letters(units: str = "CL", most: int = 6) -> st.SearchStrategy[str]:
     """An instruction string."""
     return st.text(units, min_size=1, max_size=most)
 
 
+@cache
 def chains(units: str = "CL", most: int = 6) -> st.SearchStrategy[Program]:
     """The program of a string."""
     return letters(units, most).map(Program.chain)
 
 
-@st.composite
-def automata(draw: st.DrawFn, units: str = "CL", most: int = 5) -> Program:
-    """A program with choices: any acyclic automaton in which every place is reached and leads to the end."""
-    end = draw(st.integers(1, most))
+@cache
+def _successors(first: int, last: int) -> st.SearchStrategy[tuple[int, ...]]:
+    """One or two of the places `first` to `last`, about as often."""
+    return _evenly(*(list(combinations(range(first, last + 1), size)) for size in (1, 2)))
+
+
+def _automaton(draw: st.DrawFn, units: str, most: int) -> tuple[tuple[Place, ...], tuple[int, ...]]:
+    """Places and starts of an automaton."""
+    end = draw(integers(1, most))
     places: list[Place] = []
     first: set[int] = {0}
     reached: set[int] = set()
     for number in range(end):
-        after = draw(st.sets(st.integers(number + 1, end), min_size=1, max_size=2))
-        places.append(Place(draw(st.sampled_from(units)), tuple(sorted(after))))
-        if number not in reached or draw(st.integers(0, 5)) == 5:
+        after = draw(_successors(number + 1, end))
+        places.append(Place(choose(draw, units), after))
+        if number not in reached or draw(integers(0, 5)) == 5:
             first.add(number)
-        reached |= after
-    return Program(tuple(places), tuple(sorted(first)))
+        reached.update(after)
+    return tuple(places), tuple(sorted(first))
+
+
+@st.composite
+def automata(draw: st.DrawFn, units: str = "CL", most: int = 5) -> Program:
+    """A program with choices: any acyclic automaton in which every place is reached and leads to the end."""
+    return Program(*_automaton(draw, units, most))
+
+
+@cache
+def _kinds(units: str, most: int, choices: bool) -> st.SearchStrategy[list[Program]]:
+    plain = chains(units, most)
+    return st.lists(st.one_of(plain, automata(units, most)) if choices else plain, min_size=1, max_size=3)
+
+
+@cache
+def _kinds_with_barriers(units: str, most: int) -> st.SearchStrategy[list[Program]]:
+    chain = letters(units + BARRIER, most).filter(lambda string: string.strip(BARRIER)).map(Program.chain)
+    return st.lists(st.one_of(chain, _automata_with_barriers(units, most)), min_size=1, max_size=2)
+
+
+@cache
+def _numbers(count: int, most: int) -> st.SearchStrategy[list[int]]:
+    return st.lists(integers(0, count - 1), min_size=1, max_size=most)
+
+
+def _warps(draw: st.DrawFn, kinds: Sequence[Program], most: int) -> list[Program]:
+    """The programs of up to `most` warps."""
+    return [kinds[number] for number in draw(_numbers(len(kinds), most))]
+
+
+def _instance(draw: st.DrawFn, machine: Machine, *, choices: bool, most_warps: int, most: int) -> Instance:
+    programs = _warps(draw, draw(_kinds("".join(machine.capacities), most, choices)), most_warps)
+    return Instance.merged([(program, 1) for program in programs], machine)
 
 
 @st.composite
@@ -82,12 +167,20 @@ def instances(
     draw: st.DrawFn, *, machine: Machine | None = None, choices: bool = True, most_warps: int = 4, most: int = 4
 ) -> Instance:
     """Up to `most_warps` warps of up to `most` instructions in one to three groups, strings or automata."""
-    chosen = machine or draw(machines())
-    units = "".join(chosen.capacities)
-    program = st.one_of(chains(units, most), automata(units, most)) if choices else chains(units, most)
-    kinds = draw(st.lists(program, min_size=1, max_size=3))
-    numbers = draw(st.lists(st.sampled_from(kinds), min_size=1, max_size=most_warps))
-    return Instance.merged([(kind, 1) for kind in numbers], chosen)
+    return _instance(draw, machine or draw(machines()), choices=choices, most_warps=most_warps, most=most)
+
+
+def _block(
+    draw: st.DrawFn, machine: Machine, *, most_warps: int, most: int, most_blocks: int = 2
+) -> tuple[list[Program], int]:
+    """The programs of the warps of a block, with barriers in some, and how many such blocks there are."""
+    kinds = draw(_kinds_with_barriers("".join(machine.capacities), most))
+    blocks = draw(integers(1, most_blocks))
+    return _warps(draw, kinds, most_warps // blocks), blocks
+
+
+def _blocks(programs: Iterable[Program], machine: Machine, blocks: int) -> Instance:
+    return Instance.merged([(program, blocks) for program in programs], machine, blocks=blocks)
 
 
 @st.composite
@@ -101,63 +194,61 @@ def barrier_instances(
     most_units: int = 2,
 ) -> Instance:
     """Instances with barriers: strings and automata, one block or several."""
-    chosen = machine or draw(machines(most_classes=2, most_units=most_units))
-    units = "".join(chosen.capacities) + BARRIER
-    kinds = draw(st.lists(st.one_of(_chains_with(units, most), _automata_with(units, most)), min_size=1, max_size=2))
-    blocks = draw(st.integers(1, most_blocks))
-    numbers = draw(st.lists(st.sampled_from(kinds), min_size=1, max_size=most_warps // blocks))
-    return Instance.merged([(kind, blocks) for kind in numbers], chosen, blocks=blocks)
+    chosen = machine or draw(machines(2, most_units))
+    programs, blocks = _block(draw, chosen, most_warps=most_warps, most=most, most_blocks=most_blocks)
+    return _blocks(programs, chosen, blocks)
 
 
 @st.composite
 def general_barrier_instances(draw: st.DrawFn, *, most_warps: int = 3, most: int = 4) -> Instance:
     """A few warps with barriers on a general machine."""
-    machine = draw(general_machines(most_classes=2))
-    return draw(barrier_instances(machine=machine, most_warps=most_warps, most=most))
-
-
-def _chains_with(units: str, most: int) -> st.SearchStrategy[Program]:
-    return letters(units, most).filter(lambda string: string.strip(BARRIER)).map(Program.chain)
+    machine = draw(GENERAL_OF_TWO)
+    programs, blocks = _block(draw, machine, most_warps=most_warps, most=most)
+    return _blocks(programs, machine, blocks)
 
 
 @st.composite
-def _automata_with(draw: st.DrawFn, units: str, most: int) -> Program:
+def _automata_with_barriers(draw: st.DrawFn, units: str, most: int) -> Program:
     """An automaton in which some places are barriers, but no path is all barriers."""
-    plain = draw(automata(units.replace(BARRIER, ""), most))
-    marked = draw(st.sets(st.integers(0, plain.end - 1), max_size=2))
-    places = [p._replace(unit=BARRIER if at in marked else p.unit) for at, p in enumerate(plain.places)]
+    plain, first = _automaton(draw, units, most)
+    marked = draw(_some_of(len(plain)))
+    places = tuple(place._replace(unit=BARRIER) if at in marked else place for at, place in enumerate(plain))
     try:
-        return Program(tuple(places), plain.starts)
+        return Program(places, first)
     except InputError:
-        return plain
+        return Program(plain, first)
+
+
+@cache
+def _some_of(count: int) -> st.SearchStrategy[tuple[int, ...]]:
+    """None, one or two of so many places, each about as often."""
+    return _evenly(*(list(combinations(range(count), size)) for size in range(3)))
 
 
 @st.composite
 def multiprocessors(draw: st.DrawFn, *, promises: bool = False) -> Machine:
     """Partitions, shared ports, resources and ranges of intervals, each of them in some machines only."""
-    flags, cycles = st.booleans(), st.integers(1, 3)
-    resources = tuple(
-        Resource(name, draw(st.integers(1, 2)), draw(flags)) for name in ("bus", "pipe")[: draw(cycles) - 1]
-    )
-    names = tuple(resource.name for resource in resources)
+    one_or_two = integers(1, 2)
+    names = ("bus", "pipe")[: draw(integers(0, 2))]
+    resources = tuple(Resource(name, draw(one_or_two), draw(FLAGS)) for name in names)
     units = []
-    for name in "CL"[: draw(st.integers(1, 2))]:
-        uses: list[Use] = []
-        for chosen in draw(st.sampled_from([(), (names,), tuple((each,) for each in names)])) if names else ():
-            least = draw(cycles)
-            uses.append(Use(chosen, least, draw(st.just(least) | st.integers(least, 3))))
-        least = draw(cycles)
-        latency = Latency(least, draw(st.just(least) | st.integers(least, 4)))
-        units.append(UnitClass(name, draw(st.integers(1, 2)), draw(cycles), latency, draw(flags), tuple(uses)))
+    for name in "CL"[: draw(one_or_two)]:
+        held = choose(draw, ((), (names,), tuple((each,) for each in names))) if names else ()
+        uses = tuple(Use(chosen, *draw(_ranges(1, 3, 4))) for chosen in held)
+        latency = Latency(*draw(_ranges(1, 4)))
+        units.append(UnitClass(name, draw(one_or_two), draw(integers(1, 3)), latency, draw(FLAGS), uses))
     return Machine(
         "multiprocessor",
         tuple(units),
-        draw(st.none() | st.integers(1, 2)),
-        scheduler=draw(st.sampled_from(Scheduler)) if promises else Scheduler.ANY,
-        partitions=draw(st.integers(1, 2)),
-        assignment=draw(st.sampled_from(Assignment)),
+        draw(_widths(2)),
+        scheduler=choose(draw, tuple(Scheduler)) if promises else Scheduler.ANY,
+        partitions=draw(one_or_two),
+        assignment=choose(draw, tuple(Assignment)),
         resources=resources,
     )
+
+
+MULTIPROCESSORS, PROMISING = multiprocessors(), multiprocessors(promises=True)
 
 
 @st.composite
@@ -165,38 +256,43 @@ def multiprocessor_instances(
     draw: st.DrawFn, *, most_warps: int = 3, most: int = 3, barriers: bool = True, promises: bool = False
 ) -> Instance:
     """A few warps on a multiprocessor; most of them run ahead."""
-    machine = draw(multiprocessors(promises=promises))
-    instance = draw(
-        barrier_instances(machine=machine, most_warps=most_warps, most=most)
-        if barriers
-        else instances(machine=machine, most_warps=most_warps, most=most)
+    machine = draw(PROMISING if promises else MULTIPROCESSORS)
+    if barriers:
+        programs, blocks = _block(draw, machine, most_warps=most_warps, most=most)
+    else:
+        programs, blocks = _warps(draw, draw(_kinds("".join(machine.capacities), most, True)), most_warps), 1
+    return _blocks(_ahead(draw, programs), machine, blocks)
+
+
+def _running_ahead(draw: st.DrawFn, program: Program) -> Program:
+    if draw(integers(0, 4)) == 4:
+        return program
+    timings = tuple(
+        Timing(0, (0, 0), (), draw(TOKENS))
+        if place.unit == BARRIER
+        else Timing(draw(integers(1, 3)), draw(_ranges(1, 5)), draw(TOKENS), draw(TOKENS))
+        for place in program.places
     )
-    groups = [(draw(running_ahead(group.program)), group.warps) for group in instance.groups]
-    return Instance.merged(groups, machine, blocks=instance.blocks)
+    return Program(program.places, program.starts, timings=timings)
+
+
+def _ahead(draw: st.DrawFn, programs: Iterable[Program]) -> list[Program]:
+    """Warps that were equal stay so."""
+    ahead: dict[Program, Program] = {}
+    return [ahead.get(program) or ahead.setdefault(program, _running_ahead(draw, program)) for program in programs]
 
 
 @st.composite
 def running_ahead(draw: st.DrawFn, program: Program) -> Program:
     """The program with random stalls, latencies and dependences through two tokens; now and then as it is."""
-    if draw(st.integers(0, 4)) == 4:
-        return program
-    tokens = st.sets(st.integers(0, 1)).map(sorted).map(tuple)
-    timings = []
-    for place in program.places:
-        if place.unit == BARRIER:
-            timings.append(Timing(0, (0, 0), (), draw(tokens)))
-            continue
-        least = draw(st.integers(1, 4))
-        most = draw(st.just(least) | st.integers(least, 5))
-        timings.append(Timing(draw(st.integers(1, 3)), (least, most), draw(tokens), draw(tokens)))
-    return Program(program.places, program.starts, timings=tuple(timings))
+    return _running_ahead(draw, program)
 
 
 @st.composite
 def runs(draw: st.DrawFn, instance: Instance) -> Schedule:
     """A random work-conserving schedule, made with the definition only."""
     programs = tuple(instance.programs())
-    state = draw(st.sampled_from(list(starts(instance, pass_barriers=False))))
+    state = choose(draw, list(starts(instance, pass_barriers=False)))
     paths: list[list[int]] = [[] for _ in programs]
     latencies: list[list[int]] = [[] for _ in programs]
     uses: list[list[tuple[tuple[int, int], ...]]] = [[] for _ in programs]
@@ -204,7 +300,7 @@ def runs(draw: st.DrawFn, instance: Instance) -> Schedule:
 
     def pass_barriers(state: State) -> State:
         while passing := released(instance, state):
-            targets = {w: draw(st.sampled_from(programs[w].places[state.places[w]].successors)) for w in passing}
+            targets = {w: choose(draw, programs[w].places[state.places[w]].successors) for w in passing}
             for warp in passing:
                 paths[warp].append(state.places[warp])
             state = state._replace(places=tuple(targets.get(warp, at) for warp, at in enumerate(state.places)))
@@ -213,10 +309,10 @@ def runs(draw: st.DrawFn, instance: Instance) -> Schedule:
     partitions = state.partitions if instance.partition_of_warp is None else ()
     state = pass_barriers(state)
     while not finished(instance, state):
-        issuing = draw(st.sampled_from(list(issues(instance, state))))
+        issuing = choose(draw, list(issues(instance, state)))
         moves = []
         for warp, chosen in issuing.items():
-            move = draw(st.sampled_from(list(outcomes(instance, state, warp, chosen))))
+            move = choose(draw, list(outcomes(instance, state, warp, chosen)))
             paths[warp].append(state.places[warp])
             latencies[warp].append(move.latency)
             uses[warp].append(move.uses)
@@ -242,16 +338,15 @@ def gpus(
     draw: st.DrawFn, *, most_sms: int = 2, most_slots: int = 3, most_blocks: int = 5, most: int = 3
 ) -> GpuInstance:
     """One grid of small blocks on a few SMs of any kind: barriers, partitions, resources, warps that run ahead."""
-    machine = draw(
-        st.one_of(machines(most_classes=2, most_units=2), general_machines(most_classes=2), multiprocessors())
-    )
-    one = draw(barrier_instances(machine=machine, most_warps=2, most=most, most_blocks=1))
-    is_ahead = draw(st.booleans())
-    block = [(draw(running_ahead(group.program)) if is_ahead else group.program, group.warps) for group in one.groups]
-    sms = draw(st.integers(1, most_sms))
-    resident = draw(st.integers(1, most_slots // sms))
-    dispatch = draw(st.sampled_from((0, 0, 1)))
-    blocks = draw(st.integers(1, most_blocks))
+    machine = draw(choose(draw, (machines(2, 2), GENERAL_OF_TWO, MULTIPROCESSORS)))
+    programs, _ = _block(draw, machine, most_warps=2, most=most, most_blocks=1)
+    if draw(FLAGS):
+        programs = _ahead(draw, programs)
+    block = [(program, programs.count(program)) for program in dict.fromkeys(programs)]
+    sms = draw(integers(1, most_sms))
+    resident = draw(integers(1, most_slots // sms))
+    dispatch = choose(draw, (0, 0, 1))
+    blocks = draw(integers(1, most_blocks))
     return GpuInstance.of(block, blocks, machine, sms=sms, resident=resident, dispatch=dispatch)
 
 
@@ -302,20 +397,20 @@ class _SmRun:
         self.gpu, self.slots, self.draw = gpu, slots, draw
         self.instance, self.numbers = gpu.sm(slots), gpu.slots_of_warps(slots)
         self.programs = tuple(self.instance.programs())
-        self.state = draw(st.sampled_from(list(nobody(self.instance))))
+        self.state = choose(draw, list(nobody(self.instance)))
         self.partitions = self.state.partitions
         self.taken: dict[int, dict[int, tuple[list[int], list[int], list[tuple[tuple[int, int], ...]]]]] = {}
         self.begins: list[tuple[Begin, dict[int, tuple[list[int], list[int], list[tuple[tuple[int, int], ...]]]]]] = []
         self.cycles: list[tuple[tuple[int, int], ...]] = []
 
     def begin(self, slot: int) -> None:
-        delay = self.draw(st.integers(0, self.gpu.dispatch))
+        delay = self.draw(integers(0, self.gpu.dispatch))
         self.taken[slot] = {warp: ([], [], []) for warp in range(self.gpu.grid.warps)}
         self.begins.append((Begin(len(self.cycles), slot, 0, delay), self.taken[slot]))
         places, waits = list(self.state.places), list(self.state.waits)
         for number, (other, _) in enumerate(self.numbers):
             if other == slot:
-                places[number], waits[number] = self.draw(st.sampled_from(self.programs[number].starts)), delay
+                places[number], waits[number] = choose(self.draw, self.programs[number].starts), delay
         self.state = self.state._replace(places=tuple(places), waits=tuple(waits))
 
     def _pass_barriers(self) -> None:
@@ -323,7 +418,7 @@ class _SmRun:
             places = list(self.state.places)
             for warp in passing:
                 self._row(warp)[0].append(places[warp])
-                places[warp] = self.draw(st.sampled_from(self.programs[warp].places[places[warp]].successors))
+                places[warp] = choose(self.draw, self.programs[warp].places[places[warp]].successors)
             self.state = self.state._replace(places=tuple(places))
 
     def _row(self, number: int) -> tuple[list[int], list[int], list[tuple[tuple[int, int], ...]]]:
@@ -333,8 +428,8 @@ class _SmRun:
     def step(self) -> None:
         self._pass_barriers()
         moves = []
-        for warp, chosen in self.draw(st.sampled_from(list(issues(self.instance, self.state)))).items():
-            move = self.draw(st.sampled_from(list(outcomes(self.instance, self.state, warp, chosen))))
+        for warp, chosen in choose(self.draw, list(issues(self.instance, self.state))).items():
+            move = choose(self.draw, list(outcomes(self.instance, self.state, warp, chosen)))
             path, latencies, uses = self._row(warp)
             path.append(self.state.places[warp])
             latencies.append(move.latency)
