@@ -4,6 +4,7 @@ A strategy is checked and labelled when it is first drawn from, which takes long
 on drawn values is built once, and what does is an index that `choose` draws.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from itertools import combinations
@@ -342,29 +343,26 @@ def gpus(
     programs, _ = _block(draw, machine, most_warps=2, most=most, most_blocks=1)
     if draw(FLAGS):
         programs = _ahead(draw, programs)
-    block = [(program, programs.count(program)) for program in dict.fromkeys(programs)]
     sms = draw(integers(1, most_sms))
     resident = draw(integers(1, most_slots // sms))
     dispatch = choose(draw, (0, 0, 1))
     blocks = draw(integers(1, most_blocks))
-    return GpuInstance.of(block, blocks, machine, sms=sms, resident=resident, dispatch=dispatch)
+    return GpuInstance.of(Counter(programs).items(), blocks, machine, sms=sms, resident=resident, dispatch=dispatch)
 
 
 @st.composite
 def shared_gpus(draw: st.DrawFn, *, most_sms: int = 2, most_blocks: int = 4) -> GpuInstance:
     """Two grids of tiny blocks, which take different shares of SMs of any kind."""
-    machine = draw(
-        st.one_of(machines(most_classes=2, most_units=2), general_machines(most_classes=2), multiprocessors())
-    )
-    free, room = [most_blocks], (draw(st.integers(1, 3)), draw(st.integers(2, 5)))
+    machine = draw(choose(draw, (machines(2, 2), GENERAL_OF_TWO, MULTIPROCESSORS)))
+    free, room = [most_blocks], (draw(integers(1, 3)), draw(integers(2, 5)))
     grids = []
     for others in (1, 0):
-        one = draw(barrier_instances(machine=machine, most_warps=2, most=2, most_blocks=1))
-        blocks = draw(st.integers(1, free[0] - others))
+        programs, _ = _block(draw, machine, most_warps=2, most=2, most_blocks=1)
+        blocks = draw(integers(1, free[0] - others))
         free[0] -= blocks
-        takes = draw(st.integers(1, room[0])), draw(st.integers(0, room[1]))
-        grids.append(Grid(tuple((group.program, group.warps) for group in one.groups), blocks, takes))
-    sms, dispatch = draw(st.integers(1, most_sms)), draw(st.sampled_from((0, 0, 1)))
+        takes = draw(integers(1, room[0])), draw(integers(0, room[1]))
+        grids.append(Grid(tuple(Counter(programs).items()), blocks, takes))
+    sms, dispatch = draw(integers(1, most_sms)), choose(draw, (0, 0, 1))
     return GpuInstance(tuple(grids), machine, sms, room, dispatch)
 
 
