@@ -1,6 +1,7 @@
 """What every schedule of a real multiprocessor takes at least, for the checker: a warp alone, and the busiest ports."""
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import zip_longest
 
@@ -30,15 +31,31 @@ def floor(instance: Instance) -> int:
 
 
 def floor_of_gpu(gpu: GpuInstance) -> int:
-    """The same of a whole GPU: some slot gets its share of all blocks, one after another, and some SM its share."""
+    """The same of a whole GPU: some slot gets its share of all blocks, one after another, and some SM its share.
+
+    Of several grids, what blocks take of a resource they keep for as long as they are there.
+    """
+    machine = replace(gpu.machine, assignment=Assignment.ANY)  # the warps of a later block may be in any partitions
+    blocks = [Instance.merged(grid.block, machine) for grid in gpu.grids]
+    alone = [floor(block) for block in blocks]
     found = []
-    for grid in gpu.grids:
-        # the warps of a later block may be in any partitions
-        machine = replace(gpu.machine, assignment=Assignment.ANY)
-        block = Instance.merged(grid.block, machine)
-        found.append(floor(block) * -(-grid.blocks // (gpu.sms * gpu.most_resident(grid))))
-        found += _busy(block, -(-grid.blocks // gpu.sms))
+    for grid, block, least in zip(gpu.grids, blocks, alone, strict=True):
+        found.append(least * -(-grid.blocks // (gpu.sms * gpu.most_resident(grid))))
+        found += _busy(block, _crew(grid.block, -(-grid.blocks // gpu.sms)))
+    for number, room in enumerate(gpu.room):
+        kept = sum(grid.blocks * grid.takes[number] * least for grid, least in zip(gpu.grids, alone, strict=True))
+        found.append(-(-kept // (gpu.sms * room)))
+    everybody = sum((_crew(grid.block, grid.blocks) for grid in gpu.grids), Counter[Program]())
+    found += _busy(Instance.merged([(program, 1) for program in everybody], machine), everybody, gpu.sms)
     return max(found)
+
+
+def _crew(block: Iterable[tuple[Program, int]], blocks: int) -> Counter[Program]:
+    """How many warps of so many blocks run each program."""
+    found = Counter[Program]()
+    for program, warps in block:
+        found[program] += warps * blocks
+    return found
 
 
 def _phases(instance: Instance, program: Program, work: Work) -> Iterator[int]:
@@ -93,10 +110,11 @@ def _held(unit: UnitClass, single: set[str]) -> dict[str, int]:
     return {name: cycles for name, cycles in holds.items() if name in single}
 
 
-def _busy(instance: Instance, times: int = 1) -> Iterator[int]:
+def _busy(instance: Instance, crew: Mapping[Program, int] | None = None, sms: int = 0) -> Iterator[int]:
     """How long ports are busy that some instructions cannot do without, in all partitions and in the busiest one.
 
-    With everything to be done so many `times`, and the partitions of one time.
+    In all partitions there is a `crew` in the place of the warps of the instance; and if these are the partitions of
+    so many SMs, none is busier than another for sure.
     """
     machine, used = instance.machine, frozenset[str]().union(*(group.program.units for group in instance.groups))
     capacity = {ports.name: ports.capacity for ports in machine.ports}
@@ -117,8 +135,9 @@ def _busy(instance: Instance, times: int = 1) -> Iterator[int]:
         interval, tail = min(min(kept[unit]) for unit in users), min(tails[unit] for unit in users)
         work = [total(group.program, dict.fromkeys(users, 1), min) for group in instance.groups]
         everywhere = sum(capacity[name] * (1 if name in shared else machine.partitions) for name in gate)
-        loads = [(sum(group.warps * own for group, own in zip(instance.groups, work, strict=True)) * times, everywhere)]
-        if not gate & shared:
+        warps = [group.warps if crew is None else crew[group.program] for group in instance.groups]
+        loads = [(sum(count * own for count, own in zip(warps, work, strict=True)), everywhere * max(1, sms))]
+        if not gate & shared and not sms:
             loads.append((_busiest(instance, work), sum(capacity[name] for name in gate)))
         for count, ports in loads:
             if count:

@@ -14,6 +14,7 @@ from makespan.machine import PAPER, Assignment, Latency, Machine, UnitClass
 from makespan.program import Program
 from makespan.simulate import gpu_run
 from makespan.strings import parse_string
+from makespan.verify import quickest
 from tests.oracle import brute_force_gpu
 from tests.strategies import gpus, shared_gpus
 
@@ -65,7 +66,7 @@ def test_no_schedule_of_a_gpu_is_longer_or_shorter_than_its_bounds(gpu: GpuInsta
 def test_no_schedule_of_two_grids_is_longer_or_shorter_than_its_bounds(gpu: GpuInstance) -> None:
     truth = brute_force_gpu(gpu)
     assert truth.upper <= theorem_g.theorem_g(gpu).upper
-    assert gpu_best_case.least_possible(gpu) <= truth.lower
+    assert max(gpu_best_case.least_possible(gpu), quickest.floor_of_gpu(gpu)) <= truth.lower
     found = gpu_run.longest(gpu).schedule.makespan, gpu_run.shortest(gpu).schedule.makespan
     assert all(truth.lower <= makespan <= truth.upper for makespan in found)
 
