@@ -87,7 +87,9 @@ def command(
         if curve is not None or backend != "auto":
             raise InputError("--curve and --backend are for one SM: leave them out, or --gpu and --sms")
         with within(time_limit) as reading:
-            launch = asked(**source, gpu=gpu, sms=sms, scheduler=None, deadline=None, clock=None)
+            launch = asked(**source, gpu=gpu, sms=sms, scheduler=None, assignment=None, deadline=None, clock=None)
+        if len(launch.instance.grids) > 1:
+            raise InputError("a page draws the blocks of one launch: ask for each alone, or solve the file of launches")
         known = Context(
             name=str(source["source"] or "an instruction string"),
             choices=Choices(),

@@ -118,7 +118,14 @@ def test_what_a_file_of_launches_says_itself_is_no_option(solve: Runner) -> None
     path = solve.written(ROOM, launch("a", 64, 2, SMALL))  # type: ignore[attr-defined]
     for given in (("--grid", 3), ("--warps", 2), ("--latency", "global=..3"), ("--assignment", "modulo")):
         assert "a file of launches says itself what is launched" in solve(path, "--sms", 3, *given).err
+
+
+def test_pictures_of_several_launches_are_refused(
+    solve: Runner, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     two = solve.written(ROOM, launch("a", 64, 2, SMALL), launch("b", 64, 2, SMALL))  # type: ignore[attr-defined]
+    path = tmp_path / "page.html"
+    assert "a page draws the blocks of one launch" in Runner("report", capsys)(two, "--sms", 3, "-o", path).err
     assert "--gantt draws the blocks of one launch" in solve(two, "--sms", 3, "--gantt", path.with_suffix(".png")).err
 
 
