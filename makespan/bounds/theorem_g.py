@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import chain, islice
+from math import gcd
 from typing import NamedTuple
 
 from makespan.bounds.gates import Gate, Ports
@@ -347,9 +348,14 @@ def _weighed(
 
 def _shares(gpu: GpuInstance) -> list[Fraction]:
     """What a block of each grid weighs, so that on an SM on which some block does not fit they add up to 1 at least."""
-    rows = list(zip(gpu.room, *(grid.takes for grid in gpu.grids), strict=True))
-    full = [room + 1 - max(takes) for room, *takes in rows]
+    rows = zip(gpu.room, *(grid.takes for grid in gpu.grids), strict=True)
+    full = [_least_taken(room - max(takes), gcd(*takes) or 1) for room, *takes in rows]
     return [max(map(Fraction, grid.takes, full)) for grid in gpu.grids]
+
+
+def _least_taken(more_than: int, unit: int) -> int:
+    """What is taken of a resource at least, if it is more than that, and a number of units."""
+    return (more_than // unit + 1) * unit
 
 
 def _most_together(gpu: GpuInstance, values: Sequence[Fraction], room: Sequence[int]) -> Fraction:

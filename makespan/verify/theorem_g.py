@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from itertools import islice, zip_longest
-from math import lcm
+from math import gcd, lcm
 from typing import NamedTuple
 
 from makespan.certificate import Weights
@@ -234,12 +234,13 @@ def _paired(gpu: GpuInstance, sm: Instance, proof: Weights) -> Iterator[int]:
 
 
 def _several_grids(gpu: GpuInstance) -> Iterator[int]:
-    """Each block weighs, by what it takes of an SM; those on an SM on which one does not fit weigh 1 at least."""
+    """Each block weighs, by what it takes of an SM; those on an SM on which one does not fit weigh 1 at least.
+
+    All that is taken of a resource is a multiple of what divides whatever blocks take of it.
+    """
     room = list(zip(gpu.room, *(grid.takes for grid in gpu.grids), strict=True))
-    shares = [
-        max(Fraction(one, there + 1 - max(takes)) for one, (there, *takes) in zip(grid.takes, room, strict=True))
-        for grid in gpu.grids
-    ]
+    full = [there - max(takes) + (step := gcd(*takes) or 1) - (there - max(takes)) % step for there, *takes in room]
+    shares = [max(map(Fraction, grid.takes, full)) for grid in gpu.grids]
     alone = [of_grid(gpu, grid, 1) for grid in gpu.grids]
     late = gpu.dispatch + max(map(_longest_hold, alone)) - 1
     passing = [Fraction(interference.one_after_another(block)) for block in alone]

@@ -196,3 +196,20 @@ def test_the_least_is_attained_where_ports_or_slots_are_never_idle(resident: int
     assert gpu_best_case.least_possible(busy) == brute_force_gpu(busy).lower
     slow = gpu("CC", 1, 5, SLOW, sms=sms, resident=min(resident, 2))
     assert gpu_best_case.least_possible(slow) == brute_force_gpu(slow).lower
+
+
+@pytest.mark.parametrize(
+    ("takes", "room", "shares"),
+    [
+        ((8, 8), 50, ("1/6", "1/6")),  # as of one grid of which 6 blocks fit
+        ((4, 2), 6, ("1", "1/2")),  # where 4 do not fit more than 2 are taken, so 4 or more
+        ((3, 2), 7, ("3/5", "2/5")),  # 5 = 3 + 2, and 3 do not fit
+        ((3, 0), 7, ("1/2", "1/8")),  # of the other resource an SM has 8, and a block takes 1
+    ],
+)
+def test_a_block_of_several_grids_weighs_what_it_takes_where_another_does_not_fit(
+    takes: tuple[int, ...], room: int, shares: tuple[str, ...]
+) -> None:
+    block = ((Program.chain("C"), 1),)
+    grids = tuple(Grid(block, 99, (one, 1)) for one in takes)
+    assert theorem_g._shares(GpuInstance(grids, PAPER, 2, (room, 8))) == list(map(Fraction, shares))
