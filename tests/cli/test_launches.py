@@ -9,10 +9,12 @@ import jsonschema
 import pytest
 
 from makespan import Launch, sass
+from makespan.bounds.theorem_g import theorem_g
 from makespan.errors import InputError
 from makespan.gpu_question import SharedLaunch, of_kernels
 from makespan.machine import GivenRange, gpus
 from makespan.question import KernelQuestion, LaunchedKernel, launched
+from makespan.schedulability import launches
 from tests.command import Runner
 
 ROOT = Path(__file__).parents[2]
@@ -160,3 +162,10 @@ def test_registers_that_are_allotted_differently_are_refused() -> None:
         of_kernels([shared("a", registers=96), shared("b", registers=32)], card.machine, sms=4, card=card)
     with pytest.raises(InputError, match=r"launch b: .*a thread has at most 255"):
         of_kernels([shared("a"), shared("b", registers=256)], card.machine, sms=4, card=card)
+
+
+def test_the_example_has_the_bound_that_the_documentation_shows() -> None:
+    card, found = gpus.find("rtx-3070"), launches.read(ROOT / "examples" / "launches.toml")
+    gpu = of_kernels(found.launches, card.machine, sms=46, card=card, room=found.room)
+    told = f"at most {theorem_g(gpu).upper:>11}  proven by theorem-g"
+    assert told in (ROOT / "docs" / "cli.md").read_text()
