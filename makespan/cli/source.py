@@ -269,6 +269,8 @@ def check_string(warps: range | None, options: Mapping[str, Any], allowed: Set[s
             "--latency and --dependences are for kernels; in a string write what an instruction needs, and its latency,"
             " behind its letter, such as L()@400..900 C(1)"
         )
+    if given - allowed == {"grid"}:
+        raise InputError("--grid of a --string is for a whole GPU: leave it out, or use solve with --gpu or --sms")
     if given - allowed:
         raise InputError("--string takes no options for kernels (--kernel, --profile, --loop-bound, --take, ...)")
     if warps is None:

@@ -78,7 +78,10 @@ class GivenRange(NamedTuple):
         most = next((cycles for sms, cycles in known if active <= sms), None)
         if most is None:
             last, _ = self.steps[-1]
-            raise InputError(f"latency {self}: says what it is with up to {last} active SMs, and {active} are active")
+            raise InputError(
+                f"latency {self}: says what it is with up to {last} active SMs, and {active} are active:"
+                f" add ,N:{active}"
+            )
         if most > MAX_LATENCY:
             raise InputError(f"latency {self}: 1..{MAX_LATENCY} cycles, not {most} with {active} active SMs")
         return GivenRange(self.least, most, sms=active)

@@ -81,6 +81,7 @@ def test_a_gpu_says_its_sms_machine_and_clock(solve: Runner) -> None:
         (("--string", "CL", "--warps", 2, "--sms", 0, "--grid", 9, "--blocks-per-sm", 1), "the number of SMs"),
         (("--string", "CL", "--warps", "1..2", "--sms", 2, "--grid", 9, "--blocks-per-sm", 1), "one launch"),
         (("--string", "CL", "--sms", 2, "--grid", 9), "--warps is missing"),
+        (("--string", "CL", "--warps", 2, "--grid", 9), "--grid of a --string is for a whole GPU"),
         ((*ONE_WAVE, "--grid", 9, "--take", "A=fall"), "--string takes no options for kernels"),
         ((*ONE_WAVE, "--grid", 9, "--format", "csv"), "--format csv is for one SM"),
         ((*ONE_WAVE, "--grid", 9, "--backend", "search"), "--backend search is for one SM"),

@@ -144,7 +144,7 @@ def test_a_table_says_the_least_of_the_rows_that_reach(further: list[tuple[int, 
     text = f"..{','.join(f'{cycles}:{sms}' for cycles, sms in rows)}"
     assert str(given_latencies([f"global={text}"])["global"]) == text
     if active > sms:
-        with pytest.raises(InputError, match=f"up to {sms} active SMs, and {active} are active"):
+        with pytest.raises(InputError, match=f"up to {sms} active SMs, and {active} are active: add ,N:{active}"):
             grown(text, active)
         return
     assert grown(text, active).most == min(cycles for cycles, reached in rows if active <= reached)
