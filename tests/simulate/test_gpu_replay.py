@@ -103,6 +103,24 @@ def test_a_mutated_course_or_partition_is_accepted_just_when_the_definition_allo
     event(f"{kind}: {_judged(gpu, mutated)}")
 
 
+@given(st.data(), gpus(most_sms=1, most_slots=2, most=2), st.integers(1, 3), st.integers(1, 3))
+@settings(max_examples=40)
+def test_sms_that_are_right_alone_are_accepted_together_just_when_no_block_waits_beside_an_empty_slot(
+    data: st.DataObject, gpu: GpuInstance, first: int, second: int
+) -> None:
+    def with_(blocks: int, sms: int) -> GpuInstance:
+        return GpuInstance.of(gpu.grid.block, blocks, gpu.machine, sms=sms, resident=gpu.room[0], dispatch=gpu.dispatch)
+
+    one, other = (data.draw(gpu_runs(with_(blocks, 1))) for blocks in (first, second))
+    shift = len(one.courses)
+    moved = [
+        replace(part, begins=tuple(begin._replace(course=begin.course + shift) for begin in part.begins))
+        for part in other.histories[0].stretches
+    ]
+    histories = one.histories[0], replace(other.histories[0], stretches=tuple(moved))
+    event(_judged(with_(first + second, 2), GpuSchedule(one.courses + other.courses, histories)))
+
+
 def _other(rows: Any, at: int, by: int) -> Any:
     """The same with one number changed."""
     if isinstance(rows, int):
@@ -178,6 +196,11 @@ ONCE = history((A,), (A,), begins=(Begin(0, 0, 0),))
             "cycle 0: a block begins 1 cycles after it got its room, 0 at most",
         ),
         (FOUR, (replace(GOOD, sms=2),), "8 blocks get their room"),
+        (
+            gpu_of("CL", 4, 2, 1),
+            (ONCE, History(1, (Stretch(((A,), (A,)), FIRST[:1], 3),))),
+            "cycle 2: there is room for a block of every grid",
+        ),
         (gpu_of("CL", 1, 1, 1), (history((A,), (A,), (), begins=FIRST[:1]),), "cycle 2: all blocks have ended already"),
         (gpu_of("CL", 1, 1, 1), (history((A,), begins=FIRST[:1]),), "1 blocks have not ended after 1 cycles"),
         (gpu_of("CL", 1, 1, 1), (history((A,), (B,), begins=FIRST[:1]),), "cycle 1: there is no warp 0 of slot 1"),
@@ -318,3 +341,23 @@ def test_the_last_of_more_slots_is_in_the_partition_that_the_machine_says() -> N
         InvalidScheduleError, match="cycle 0: warp 0 of slot 2 executes, but no port of C is free in part"
     ):
         replay(gpu, GpuSchedule((course,), (together,)))
+
+
+@pytest.mark.parametrize(("repeats", "late"), [(1, 2), (2, None), (3, None), (4, 5), (100, 5)])
+def test_room_that_comes_again_counts_once_a_larger_block_waits_no_more(repeats: int, late: int | None) -> None:
+    """In every second cycle there is room for a short block, and until cycle 4 a block waits that needs a whole SM.
+
+    With one repeat SM 0 is empty from cycle 2 on, so that this one fits.
+    """
+    programs = ("CC", 1, repeats), ("C", 1, repeats), ("CCCC", 2, 2)
+    grids = tuple(Grid(((Program.chain(string), 1),), blocks, (takes,)) for string, takes, blocks in programs)
+    courses = tuple(Course(grid, (tuple(range(len(string))),)) for grid, (string, _, _) in enumerate(programs))
+    short = Stretch(((A, B), (A,)), (Begin(0, 0, 0), Begin(0, 1, 1)), repeats)
+    large = Stretch(((A,),) * 4, (Begin(0, 0, 2),), 2)
+    schedule = GpuSchedule(courses, (History(1, (short,)), History(1, (large,))))
+    gpu = GpuInstance(grids, Machine.of({"C": 2}), 2, (2,))
+    if late is None:
+        assert replay(gpu, schedule) == max(8, 2 * repeats)
+        return
+    with pytest.raises(InvalidScheduleError, match=f"cycle {late}: there is room for a block of every grid"):
+        replay(gpu, schedule)
