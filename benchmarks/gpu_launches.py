@@ -99,9 +99,15 @@ def measured(gpu: GpuInstance) -> Launch:
     """Bounds over slowest runs."""
     full = GpuInstance.of(gpu.grid.block, gpu.resident, gpu.machine, sms=1, resident=gpu.resident)
     return Launch(
-        theorem_g(gpu).upper / longest(gpu).schedule.makespan,
-        closed_form(gpu.sm(gpu.resident)).upper / longest(full).schedule.makespan,
+        theorem_g(gpu).upper / _slowest(gpu),
+        closed_form(gpu.sm(gpu.resident)).upper / _slowest(full),
     )
+
+
+def _slowest(gpu: GpuInstance) -> int:
+    if (found := longest(gpu)) is None:
+        raise RuntimeError(f"no run ends: {gpu}")
+    return found.schedule.makespan
 
 
 def line(kind: str, launches: list[Launch], seconds: float) -> dict[str, object]:

@@ -217,7 +217,7 @@ class Files:
             InputError: a file that cannot be written; the others are.
         """
         part, drawn = None, self.gantt
-        if self.first is not None or self.end is not None:
+        if result.witness is not None and (self.first is not None or self.end is not None):
             part = window(result.witness.makespan, self.first, self.end)
             drawn = () if part is None else drawn
         writing = [partial(draw_gpu, result, path, window=part) for path in drawn]

@@ -1,6 +1,6 @@
 """`solve_gpu`: the worst case on a whole GPU, from what is proven of its SMs or, of several waves, from theorem G."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from makespan.bounds.gpu_best_case import least_possible
@@ -19,8 +19,10 @@ _Row = TypeVar("_Row")
 
 ONE_WAVE, THEOREM_G = "one-wave", "theorem-g"
 
-SHARE_OF_RUNS = 0.1
-"""Of the time, what policies may take to show how long several waves may last: their bound is proven by then."""
+SHARE_OF_FIRST_RUN = 0.5
+"""Of the time, what policies may take until one shows how long several waves may last: the bound is proven by then."""
+SHARE_OF_RUNS = 1 / 60
+"""The same of all others, that may show more: a second by default, and as much of less time, but a tenth at most."""
 
 
 def solve_gpu(gpu: GpuInstance, *, best_case: bool = False, limits: Limits | None = None) -> GpuResult:
@@ -45,7 +47,7 @@ def solve_gpu(gpu: GpuInstance, *, best_case: bool = False, limits: Limits | Non
     budget = limits or Limits()
     # blocks that begin some cycles after they got their room do not start together, and are no instance of an SM
     found = (_one_wave if gpu.is_one_wave and not gpu.dispatch else _waves)(gpu, best_case=best_case, budget=budget)
-    if (length := replay(gpu, found.witness)) != found.bounds.lower:
+    if found.witness is not None and (length := replay(gpu, found.witness)) != found.bounds.lower:
         raise BrokenPromiseError(f"the witness takes {length} cycles when it is replayed, not {found.bounds.lower}")
     return found
 
@@ -54,17 +56,16 @@ def _waves(gpu: GpuInstance, *, best_case: bool, budget: Limits) -> GpuResult:
     """By theorem G, and by schedules of policies."""
     last = theorem_g(gpu)
     budget.progress(f"theorem G: at most {last.upper} cycles")
-    running = budget.part(SHARE_OF_RUNS)
-    longest = gpu_run.longest(gpu, lambda: running.expired)
+    longest = _run(gpu_run.longest, gpu, budget)
     shortest = None
     if best_case:
-        running = budget.part(SHARE_OF_RUNS)
-        quickest = min(replay(gpu, gpu_run.shortest(gpu, lambda: running.expired).schedule), longest.schedule.makespan)
+        runs = [longest, _run(gpu_run.shortest, gpu, budget)]
+        quickest = min((replay(gpu, one.schedule) for one in runs if one), default=last.upper)
         shortest = Bounds(least_possible(gpu), quickest)
     return GpuResult(
         instance=gpu,
-        bounds=Bounds(longest.schedule.makespan, last.upper),
-        witness=longest.schedule,
+        bounds=Bounds(longest.schedule.makespan if longest else least_possible(gpu), last.upper),
+        witness=longest.schedule if longest else None,
         upper_evidence=THEOREM_G,
         last_dispatch=last,
         sms=(),
@@ -72,8 +73,15 @@ def _waves(gpu: GpuInstance, *, best_case: bool, budget: Limits) -> GpuResult:
         seconds=budget.elapsed,
         assumptions=gpu.assumptions,
         interrupted=budget.interrupted,
-        policy=longest.policy,
+        policy=longest.policy if longest else "",
     )
+
+
+def _run(runs: Callable[..., gpu_run.Found | None], gpu: GpuInstance, budget: Limits) -> gpu_run.Found | None:
+    """The best of the runs of all policies that there is time for."""
+    first = budget.part(SHARE_OF_FIRST_RUN)
+    others = budget.part(min(0.1, max(SHARE_OF_RUNS, 1 / max(1.0, budget.remaining))))
+    return runs(gpu, lambda: first.expired, enough=lambda: others.expired)
 
 
 def _one_wave(gpu: GpuInstance, *, best_case: bool, budget: Limits) -> GpuResult:

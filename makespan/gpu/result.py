@@ -48,7 +48,8 @@ class GpuResult:
 
     Args:
         bounds: proven interval of the worst case.
-        witness: a schedule of `bounds.lower` cycles; replayed before it got here.
+        witness: a schedule of `bounds.lower` cycles; replayed before it got here. None where none was found in time:
+            then no schedule is shorter than `bounds.lower`.
         upper_evidence: `theorem-g`; or `one-wave`, where all blocks are on the GPU from the beginning: the largest of
             `sms`.
         last_dispatch: the parts of theorem G, where it is the evidence.
@@ -57,12 +58,12 @@ class GpuResult:
         seconds: wall-clock time.
         assumptions: what must hold for the number to be a worst case of the source.
         interrupted: whether the user stopped the solve; the interval is proven all the same.
-        policy: in words, which dispatcher and policy the witness is of; empty in one wave.
+        policy: in words, which dispatcher and policy the witness is of; empty in one wave, and without one.
     """
 
     instance: GpuInstance
     bounds: Bounds
-    witness: GpuSchedule
+    witness: GpuSchedule | None
     upper_evidence: str
     last_dispatch: LastDispatch | None
     sms: tuple[Result, ...]
@@ -73,7 +74,7 @@ class GpuResult:
     policy: str = ""
 
     def __post_init__(self) -> None:
-        if self.witness.makespan != self.bounds.lower:
+        if self.witness is not None and self.witness.makespan != self.bounds.lower:
             raise BrokenPromiseError(
                 f"the witness takes {self.witness.makespan} cycles, the lower bound says {self.bounds.lower}"
             )

@@ -21,7 +21,6 @@ from makespan.gpu import Begin, Course, GpuInstance, GpuSchedule, History, Stret
 from makespan.machine import Scheduler
 from makespan.simulate.choices import Choices, Draws, Uses, assigned, routes
 from makespan.simulate.floor import Floor, Walk, walks
-from makespan.simulate.gpu_replay import replay
 from makespan.simulate.policies import POLICIES, Policy, Run, members
 from makespan.simulate.rules import FAIR, RULES, Ruled
 
@@ -97,27 +96,32 @@ def run(
     return schedule
 
 
-def longest(gpu: GpuInstance, expired: Callable[[], bool] = lambda: False) -> Found:
-    """The longest run that is found, replayed: a lower bound on the worst case.
-
-    Args:
-        expired: once it says so, only what has been found by then counts; always one run.
-
-    Raises:
-        UnsupportedError: as `run` does, if no run is found.
-    """
-    ends = ("most", "least")
-    return _best(gpu, (Choices(latency=latency) for latency in ends), gpu.dispatch, max, expired)
-
-
-def shortest(gpu: GpuInstance, expired: Callable[[], bool] = lambda: False) -> Found:
-    """The shortest run that is found, replayed: an upper bound on the best case; as `longest` otherwise."""
-    least = (Choices(path=path, latency="least", interval="least") for path in ("shortest", "longest"))
-    return _best(gpu, least, 0, min, expired)
-
-
 def _never() -> bool:
     return False
+
+
+def longest(
+    gpu: GpuInstance, expired: Callable[[], bool] = _never, *, enough: Callable[[], bool] = _never
+) -> Found | None:
+    """The longest run that is found, of which a replay makes a lower bound on the worst case; None if none ends.
+
+    Args:
+        expired: once it says so, only what has been found by then counts.
+        enough: the same, as soon as one run is found.
+
+    Raises:
+        UnsupportedError: a machine of which `run` knows no policy.
+    """
+    ends = ("most", "least")
+    return _best(gpu, (Choices(latency=latency) for latency in ends), gpu.dispatch, max, expired, enough)
+
+
+def shortest(
+    gpu: GpuInstance, expired: Callable[[], bool] = _never, *, enough: Callable[[], bool] = _never
+) -> Found | None:
+    """The shortest run that is found, of which a replay makes an upper bound on the best case; else as `longest`."""
+    least = (Choices(path=path, latency="least", interval="least") for path in ("shortest", "longest"))
+    return _best(gpu, least, 0, min, expired, enough)
 
 
 class _StoppedError(Exception):
@@ -130,30 +134,33 @@ def _best(
     delay: int,
     better: Callable[..., Found],
     expired: Callable[[], bool],
-) -> Found:
+    enough: Callable[[], bool],
+) -> Found | None:
     """The best run of all policies and dispatchers that draw no random numbers."""
     found: Found | None = None
-    refused = UnsupportedError("there is no policy")
     _check(gpu)
+
+    def stop() -> bool:
+        return expired() or (found is not None and enough())
+
     others = sorted({*STARVING, *POLICIES} - {*_SOON, "random"})
     names = tuple(FAIRLY) if gpu.machine.scheduler is Scheduler.FAIR else (*_SOON, *others)
     asked = dict.fromkeys(one if _has_choice(gpu) else Choices() for one in choices)
     ascending = tuple(range(len(gpu.grids)))
     orders = dict.fromkeys([ascending, ascending[::-1]])
     for chosen, policy, order in product(asked, names, orders):
+        if found and stop():
+            break
         try:
-            alike = _Alike(gpu, policy, chosen, delay, order, expired if found else _never)
+            alike = _Alike(gpu, policy, chosen, delay, order, stop)
             last = "" if order == ascending else ", the last grid first"
             for dispatch, schedule in zip(DISPATCH[::2], alike.schedules(*DISPATCH[::2]), strict=True):
                 made = Found(schedule, f"{dispatch} dispatch, {policy}{last}")
                 found = better(found or made, made, key=lambda one: one.schedule.makespan)
-        except UnsupportedError as error:
-            refused = error
+        except UnsupportedError:
+            continue  # it does not come back to where it was; another may
         except _StoppedError:
             break
-    if found is None:
-        raise refused
-    replay(gpu, found.schedule)
     return found
 
 
@@ -346,14 +353,19 @@ class _Sm:
         self._cut(since, 1)
         self._cut(self.cycle, 1 + times)
 
-    def again(self) -> "_Sm":
-        """Another SM on which the same has happened."""
-        other = self._new()
-        for cycle, told in [*self._log, (self.cycle, lambda _: None)]:
-            while other.cycle < cycle:
-                other.advance(cycle)
-            told(other)
-        return other
+    def again(self) -> Callable[[], "_Sm"]:
+        """What makes other SMs on which the same has happened as on this one up to now."""
+        log = [*self._log, (self.cycle, lambda _: None)]
+
+        def made() -> _Sm:
+            other = self._new()
+            for cycle, told in log:
+                while other.cycle < cycle:
+                    other.advance(cycle)
+                told(other)
+            return other
+
+        return made
 
     def _cut(self, until: int, repeat: int) -> None:
         length = until - self._first
@@ -425,8 +437,9 @@ class _Alike:
 
     def schedules(self, *dispatches: str) -> Iterator[GpuSchedule]:
         """What all SMs do if dispatchers decide where the rest goes."""
-        yield from (self._schedule(dispatch, self._sm.again()) for dispatch in dispatches[:-1])
-        yield self._schedule(dispatches[-1], self._sm)
+        again = self._sm.again()
+        yield self._schedule(dispatches[0], self._sm)
+        yield from (self._schedule(dispatch, again()) for dispatch in dispatches[1:])
 
     def _schedule(self, dispatch: str, sm: _Sm) -> GpuSchedule:
         """Grids in their order, each as soon as there is room for it; all SMs have done what one has up to now."""
@@ -460,7 +473,7 @@ class _Alike:
         for sm, numbers in groups:
             shares = Counter(given[number] for number in numbers)
             for blocks in sorted(shares):
-                one = sm if blocks == max(shares) else sm.again()
+                one = sm if blocks == max(shares) else sm.again()()
                 if not sm.cycle and len(self._gpu.grids) == 1:  # which has as many slots as blocks in cycle 0
                     one = self._new(blocks) if blocks else sm
                 one.give([self._conducts[grid]] * blocks)

@@ -43,11 +43,14 @@ class OfSm(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class GpuBundle:
-    """A claim and its evidence: the weights of pairs for theorem G; in one wave what is said of SMs, by blocks."""
+    """A claim and its evidence: the weights of pairs for theorem G; in one wave what is said of SMs, by blocks.
+
+    Without a witness, the claim is that no schedule is shorter than its lower bound.
+    """
 
     gpu: GpuInstance
     claim: Claim
-    witness: GpuSchedule
+    witness: GpuSchedule | None
     weights: tuple[Weights, ...]
     sms: dict[int, OfSm]
 
@@ -64,7 +67,7 @@ def bundle(document: dict[str, Any]) -> GpuBundle:
         shapes.bad(f"schema is not {SCHEMA!r}: {parts['schema']!r:.40} {remedy}")
     gpu = _gpu(parts["instance"])
     claim = _claim(parts["result"])
-    witness = _witness(parts["witness"], gpu)
+    witness = None if parts["witness"] is None else _witness(parts["witness"], gpu)
     room = Work(reading.MOST_COEFFICIENTS)
     try:
         weights = _weights(parts["weights"], gpu, room)

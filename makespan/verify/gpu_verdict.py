@@ -49,8 +49,8 @@ def verify(document: dict[str, Any], most_states: int) -> Verdict:
 def _verdict(bundle: GpuBundle, most_states: int) -> Verdict:
     """The cheap claims first."""
     gpu, claim = bundle.gpu, bundle.claim
-    lower = replay(gpu, bundle.witness)
-    if lower != claim.lower:
+    lower = floor_of_gpu(gpu) if bundle.witness is None else replay(gpu, bundle.witness)
+    if bundle.witness is not None and lower != claim.lower:
         raise Refused(f"the witness takes {lower} cycles, the lower bound says {claim.lower}")
     uppers = {THEOREM_G: theorem_g.bound(gpu, bundle.weights)}
     if claim.evidence == ONE_WAVE:
@@ -58,15 +58,17 @@ def _verdict(bundle: GpuBundle, most_states: int) -> Verdict:
     if (upper := min(uppers.values())) < lower:
         raise BrokenPromiseError(f"an upper bound of {upper} cycles, and a schedule of {lower}")
     gaps = []
+    if lower < claim.lower:
+        gaps.append(f"lower {claim.lower} reported without a witness, re-proved only to {lower}")
     if upper > claim.upper:
         gaps.append(f"upper {claim.upper} reported by {claim.evidence}, re-proved only to {upper}")
-    best_case = _best_case(bundle, lower)
+    best_case = _best_case(bundle, upper if bundle.witness is None else lower)
     if best_case and claim.best_case and not within(best_case, claim.best_case):
         gaps.append(
             f"best case {interval_text(claim.best_case)} reported, re-proved only to {interval_text(best_case)}"
         )
     outcome = Outcome.UNPROVEN if gaps else Outcome.ACCEPTED
-    reason = "; ".join(gaps) or summary(claim, _HOW[_name(uppers, claim)])
+    reason = "; ".join(gaps) or summary(claim, _HOW[_name(uppers, claim)], has_witness=bundle.witness is not None)
     return Verdict(outcome, reason, claim, lower, tuple(uppers.items()), best_case, UNCHECKED_OF_GPU)
 
 
@@ -91,12 +93,12 @@ def _one_wave(bundle: GpuBundle, most_states: int) -> int:
     return gpu.dispatch + longest
 
 
-def _best_case(bundle: GpuBundle, lower: int) -> Interval | None:
-    """What is proven of the shortest schedule."""
+def _best_case(bundle: GpuBundle, some: int) -> Interval | None:
+    """What is proven of the shortest schedule, where some schedule takes no more than `some` cycles."""
     claimed = bundle.claim.best_case
     if claimed is None:
         return None
-    proven = floor_of_gpu(bundle.gpu), lower
+    proven = floor_of_gpu(bundle.gpu), some
     if claimed[1] < proven[0] or claimed[0] > proven[1]:
         raise Refused(f"best case {interval_text(claimed)} is wrong: it is {interval_text(proven)}")
     return proven

@@ -40,7 +40,8 @@ class Verdict:
     Args:
         reason: one line: what is proven, or why not.
         claim: what the result says; None when it could not be read.
-        lower: makespan of the witness, executed anew; None when it is no evidence.
+        lower: makespan of the witness, executed anew, or of a whole GPU without one what no schedule falls short of;
+            None when there is no evidence.
         uppers: the upper bounds that were proven again, by the name of their proof.
         best_case: interval of the shortest schedule that was proven again; None when nothing is claimed about it.
         unchecked: what the result says besides.
@@ -78,9 +79,10 @@ def cycles(count: int) -> str:
     return f"{count} cycle" if count == 1 else f"{count} cycles"
 
 
-def summary(claim: Claim, how: str) -> str:
+def summary(claim: Claim, how: str, *, has_witness: bool = True) -> str:
     """What a claim that was proven again says, and how it was."""
     worst = cycles(claim.upper)
     if claim.lower != claim.upper:
         worst = f"at least {claim.lower} and at most {worst}"
-    return f"the worst case is {worst}; the witness was executed, the upper bound proven by {how}"
+    executed = "the witness was executed" if has_witness else "no schedule is shorter, and none is shown"
+    return f"the worst case is {worst}; {executed}, the upper bound proven by {how}"

@@ -6,6 +6,8 @@ import pytest
 from hypothesis import given, settings
 
 from makespan import Bounds, InputError, Latency, Limits, Machine, Program, UnitClass, solve
+from makespan.bounds.gpu_best_case import least_possible
+from makespan.bounds.theorem_g import theorem_g
 from makespan.engines.gpu import solve_gpu
 from makespan.gpu import GpuInstance
 from makespan.result import Status
@@ -24,6 +26,7 @@ def test_the_interval_holds_the_truth(gpu: GpuInstance) -> None:
     assert found.bounds.lower <= truth.upper <= found.bounds.upper
     assert found.best_case is not None
     assert found.best_case.lower <= truth.lower <= found.best_case.upper
+    assert found.witness is not None
     assert replay(gpu, found.witness) == found.bounds.lower
 
 
@@ -52,12 +55,14 @@ def test_a_launch_that_fits_has_the_number_of_one_sm() -> None:
     gpu = GpuInstance.of(BLOCK, 184, MACHINE, sms=46, resident=4)
     found = solve_gpu(gpu)
     assert found.bounds == solve(gpu.sm(4)).bounds
+    assert found.witness is not None
     assert (found.witness.makespan, sum(history.sms for history in found.witness.histories)) == (34, 46)
 
 
 def test_all_numbers_of_blocks_count_where_blocks_are_few() -> None:
     found = solve_gpu(GpuInstance.of(BLOCK, 7, MACHINE, sms=4, resident=3))
     assert [one.instance.warps for one in found.sms] == [6, 4, 2]
+    assert found.witness is not None
     assert {history.blocks: history.sms for history in found.witness.histories} == {3: 1, 2: 1, 1: 2}
 
 
@@ -74,7 +79,16 @@ def test_a_million_blocks_keep_their_proof_when_time_is_short() -> None:
     found = solve_gpu(gpu, limits=Limits(0))
     assert found.last_dispatch is not None
     assert found.bounds.upper == found.last_dispatch.upper
+    assert found.witness is not None
     assert sum(history.sms * history.blocks for history in found.witness.histories) == 1_000_000
+
+
+def test_the_proof_is_kept_without_any_schedule() -> None:
+    """No run of ever so many letters ends in no time; what no schedule falls short of is below the worst case, too."""
+    gpu = GpuInstance.of(((Program.chain("CLLCL" * 60), 8),), 1_000_000, MACHINE, sms=46, resident=6)
+    found = solve_gpu(gpu, best_case=True, limits=Limits(0))
+    assert (found.witness, found.policy) == (None, "")
+    assert found.bounds == found.best_case == Bounds(least_possible(gpu), theorem_g(gpu).upper)
 
 
 def test_what_is_no_gpu_is_refused() -> None:

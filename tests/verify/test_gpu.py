@@ -4,6 +4,7 @@ import copy
 import json
 import random
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,7 @@ from makespan.simulate.policies import POLICIES
 from makespan.strings import parse_string
 from makespan.verify import Outcome, Verdict, digest, gpu_reading, verify
 from makespan.verify.gpu_witness import replay
+from makespan.verify.quickest import floor_of_gpu
 from makespan.verify.refusal import Refused
 from tests.oracle import brute_force_gpu
 from tests.strategies import gpus
@@ -154,9 +156,25 @@ def test_honest_bundles_are_valid_by_the_published_schema() -> None:
     ours, other = (json.loads((folder / name).read_text()) for name in ("gpu-bundle-1.schema.json", OTHER))
     known = Registry().with_resource("makespan.gpu-bundle/" + OTHER, DRAFT202012.create_resource(other))
     validator = jsonschema.Draft202012Validator(ours, registry=known)
-    for document in honest():
+    for document in (*honest(), {**honest()[0], "witness": None}):
         validator.validate(document)
         assert not validator.is_valid({**document, "more": 1})
+
+
+def test_without_a_witness_no_schedule_is_shorter_than_the_lower_bound() -> None:
+    gpu = of("CLL CL", 9, 2, 2)
+    shown = of_theorem_g(gpu, run(gpu, "lrr"), 6)
+    without = replace(
+        shown, witness=None, bounds=Bounds(6, shown.bounds.upper), best_case=Bounds(6, shown.bounds.upper)
+    )
+    document = bundle(without)
+    verdict = verify(document)
+    assert (verdict.outcome, verdict.lower) == (Outcome.ACCEPTED, floor_of_gpu(gpu))
+    assert "no schedule is shorter, and none is shown" in verdict.reason
+    higher = bundle(replace(without, bounds=Bounds(floor_of_gpu(gpu) + 1, shown.bounds.upper)))
+    assert verify(higher).outcome is Outcome.UNPROVEN
+    shorter = bundle(replace(without, best_case=Bounds(6, floor_of_gpu(gpu) + 1)))
+    assert verify(shorter).outcome is Outcome.UNPROVEN
 
 
 def test_a_million_repeats_cost_as_much_as_one() -> None:
@@ -318,10 +336,13 @@ def truth(instance: str) -> Bounds:
 
 
 def is_true(document: Document, verdict: Verdict) -> bool:
-    """Whether an accepted claim encloses all schedules, and its witness is one of them."""
+    """Whether an accepted claim encloses all schedules, and its witness, if there is one, is one of them."""
     claim, every, read = verdict.claim, truth(json.dumps(document["instance"])), gpu_reading.bundle(document)
     assert claim is not None
-    assert gpu_replay.replay(read.gpu, read.witness) == claim.lower
+    if read.witness is None:
+        assert claim.lower <= every.lower
+    else:
+        assert gpu_replay.replay(read.gpu, read.witness) == claim.lower
     best = claim.best_case or (every.lower, every.lower)
     return claim.lower <= every.upper <= claim.upper and best[0] <= every.lower <= best[1]
 

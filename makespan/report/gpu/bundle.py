@@ -7,7 +7,7 @@ import hashlib
 from pathlib import Path
 from typing import Any
 
-from makespan.gpu import Course, GpuInstance, GpuResult, Grid, History, Stretch
+from makespan.gpu import Course, GpuInstance, GpuResult, GpuSchedule, Grid, History, Stretch
 from makespan.instance import Instance
 from makespan.machine import Assignment
 from makespan.report.provenance import versions
@@ -33,10 +33,7 @@ def bundle(result: GpuResult) -> dict[str, Any]:
         "schema": SCHEMA,
         "instance": of_gpu(gpu),
         "result": _claim(result),
-        "witness": {
-            "courses": [_course(gpu, course) for course in result.witness.courses],
-            "histories": [_history(gpu, history) for history in result.witness.histories],
-        },
+        "witness": None if result.witness is None else _schedule(gpu, result.witness),
         "weights": [weights_of(item) for item in last.weights] if last else [],
         "sms": [_of_sm(gpu, each) for each in result.sms],
     }
@@ -83,6 +80,13 @@ def _claim(result: GpuResult) -> dict[str, Any]:
         "interrupted": result.interrupted,
         "assumptions": list(result.assumptions),
         "versions": versions(),
+    }
+
+
+def _schedule(gpu: GpuInstance, schedule: GpuSchedule) -> dict[str, Any]:
+    return {
+        "courses": [_course(gpu, course) for course in schedule.courses],
+        "histories": [_history(gpu, history) for history in schedule.histories],
     }
 
 

@@ -32,7 +32,7 @@ def document(result: GpuResult, *, name: str | None = None, clock: Clock | None 
         "dispatch_cycles": gpu.dispatch,
         "grids": [_grid(gpu, grid) for grid in gpu.grids],
         "machine": {"name": gpu.machine.name, **of_machine(gpu.machine)},
-        "evidence": {"lower": "witness", "upper": result.upper_evidence},
+        "evidence": {"lower": "witness" if result.witness else "least-possible", "upper": result.upper_evidence},
         "policy": result.policy or None,
         "last_dispatch": None if last is None else _last(last),
         "sm_results": [

@@ -11,7 +11,7 @@ from itertools import permutations, product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from makespan.errors import InputError
+from makespan.errors import InputError, UnsupportedError
 from makespan.gpu import GpuInstance, GpuResult, GpuSchedule, History
 from makespan.report.files import write_whole
 from makespan.report.gpu.axis import Axis
@@ -111,7 +111,8 @@ class Chart:
 
 def marks(result: GpuResult) -> Iterator[Mark]:
     """The last dispatch and the end, in the witness and as they are proven."""
-    last, witness = max(map(last_dispatch, result.witness.histories)), result.witness.makespan
+    schedule = _witness(result)
+    last, witness = max(map(last_dispatch, schedule.histories)), schedule.makespan
     if last:
         yield Mark(last, "last dispatch in this schedule", is_proven=False, is_end=False)
     if (proof := result.last_dispatch) is not None and not result.instance.is_one_wave:
@@ -124,14 +125,20 @@ def marks(result: GpuResult) -> Iterator[Mark]:
     yield Mark(result.bounds.upper, "proven bound", is_proven=True, is_end=True)
 
 
+def _witness(result: GpuResult) -> GpuSchedule:
+    if result.witness is None:
+        raise UnsupportedError("a picture of a whole GPU: no schedule was found within the time limit; give more time")
+    return result.witness
+
+
 def chart(result: GpuResult, *, width: int, window: Window | None = None) -> Chart:
     """What is drawn of the witness in so many pixels; None shows all of it, or the first and the last waves.
 
     Raises:
-        UnsupportedError: several grids.
+        UnsupportedError: several grids, or no schedule was found.
         InputError: a window with too many blocks.
     """
-    gpu, witness = result.instance, result.witness
+    gpu, witness = result.instance, _witness(result)
     most, lines = max(map(most_in_a_slot, witness.histories)), max(map(slots, witness.histories))
     said = sorted(marks(result))
     if window is None:
@@ -210,7 +217,7 @@ def draw_gpu(result: GpuResult, path: Path, *, window: Window | None = None) -> 
     Raises:
         InputError: a suffix other than .png, .svg and .pdf, a window with too many blocks, or a file that cannot be
             written.
-        UnsupportedError: several grids.
+        UnsupportedError: several grids, or no schedule was found.
     """
     check_picture_path(path)
     write_whole(path, rendered_gpu(result, path.suffix.lower(), window=window), "the picture")

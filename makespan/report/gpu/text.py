@@ -18,6 +18,8 @@ _COUNTINGS = {
     "pairs": "as all, but of two instructions of different classes that could go together one counts (theorem E)",
 }
 
+WITHOUT_WITNESS = "no schedule is shorter; none was found within the time limit"
+
 
 def report(
     result: GpuResult,
@@ -54,8 +56,8 @@ def report(
 
 def _rows(result: GpuResult) -> Iterator[tuple[str, str, str]]:
     """What bounds the worst case: its name, the cycles, and why."""
-    by = f": {result.policy}" if result.policy else ""
-    yield "at least", str(result.bounds.lower), f"a replayed schedule of the whole GPU{by}"
+    shown = f"a replayed schedule of the whole GPU{f': {result.policy}' if result.policy else ''}"
+    yield "at least", str(result.bounds.lower), shown if result.witness is not None else WITHOUT_WITNESS
     yield "at most", str(result.bounds.upper), f"proven by {_evidence(result)}"
     if result.best_case is not None:
         yield "best case", interval(result.best_case), "the shortest schedule of the whole GPU"

@@ -24,7 +24,8 @@ def gpu_page(result: GpuResult, context: Context, evidence: str, *, name: str | 
         evidence: the SHA-256 in the bundle of the result.
         name: of the GPU.
     """
-    pictures = [rendered_gpu(result, ".png", width=width, is_titled=False) for width in (WIDTH, NARROW)]
+    widths = () if result.witness is None else (WIDTH, NARROW)
+    pictures = [rendered_gpu(result, ".png", width=width, is_titled=False) for width in widths]
     return render_gpu(gpu_page_data(result, context, evidence, name=name, clock=clock), pictures)
 
 
@@ -45,7 +46,7 @@ def gpu_page_data(
         "best_case": None if result.best_case is None else text.interval(result.best_case),
         "result": told,
         "explanation": list(explanation(result)),
-        "picture": in_words(chart(result, width=WIDTH)),
+        "picture": None if result.witness is None else in_words(chart(result, width=WIDTH)),
         "verification": None if context.verdict is None else verification(context.verdict),
         "assumptions": list(map(visible, told["assumptions"])),
         "machine": machine_data(gpu.machine, context.machine),

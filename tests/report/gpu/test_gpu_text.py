@@ -1,12 +1,16 @@
 """A result for a whole GPU in words."""
 
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
 
 from makespan import Bounds, Machine, Program
+from makespan.errors import UnsupportedError
 from makespan.gpu import GpuInstance, GpuResult, GpuSchedule, History, LastDispatch, Stretch
 from makespan.report.gpu.clock import Clock
+from makespan.report.gpu.document import document
+from makespan.report.gpu.picture import chart
 from makespan.report.gpu.text import explanation, report, waves
 
 BLOCK = ((Program.chain("CLL"), 8),)
@@ -28,6 +32,14 @@ def test_the_bound_is_told_wave_by_wave() -> None:
     assert "the last one gets its room in cycle 148 or before" in told
     assert "takes at most 700 cycles" in told
     assert "less together" not in told
+
+
+def test_without_a_schedule_it_says_so() -> None:
+    without = replace(result(LastDispatch("all", 0, 4095, 1, 0, 0, 1500)), witness=None)
+    assert "700  no schedule is shorter; none was found within the time limit" in report(without)
+    assert document(without)["evidence"]["lower"] == "least-possible"
+    with pytest.raises(UnsupportedError, match="no schedule was found within the time limit; give more time"):
+        chart(without, width=900)
 
 
 def test_what_is_spared_does_not_move_the_last_dispatch() -> None:
