@@ -47,8 +47,9 @@ def solve_gpu(gpu: GpuInstance, *, best_case: bool = False, limits: Limits | Non
     budget = limits or Limits()
     # blocks that begin some cycles after they got their room do not start together, and are no instance of an SM
     found = (_one_wave if gpu.is_one_wave and not gpu.dispatch else _waves)(gpu, best_case=best_case, budget=budget)
-    if found.witness is not None and (length := replay(gpu, found.witness)) != found.bounds.lower:
-        raise BrokenPromiseError(f"the witness takes {length} cycles when it is replayed, not {found.bounds.lower}")
+    for schedule in found.witness, found.shortest:
+        if schedule is not None and (length := replay(gpu, schedule)) != schedule.makespan:
+            raise BrokenPromiseError(f"a schedule takes {length} cycles when it is replayed, not {schedule.makespan}")
     return found
 
 
@@ -57,11 +58,9 @@ def _waves(gpu: GpuInstance, *, best_case: bool, budget: Limits) -> GpuResult:
     last = theorem_g(gpu)
     budget.progress(f"theorem G: at most {last.upper} cycles")
     longest = _run(gpu_run.longest, gpu, budget)
-    shortest = None
-    if best_case:
-        runs = [longest, _run(gpu_run.shortest, gpu, budget)]
-        quickest = min((replay(gpu, one.schedule) for one in runs if one), default=last.upper)
-        shortest = Bounds(least_possible(gpu), quickest)
+    quickest = _run(gpu_run.shortest, gpu, budget) if best_case else None
+    lengths = [one.schedule.makespan for one in (longest, quickest) if one]
+    shortest = quickest.schedule if quickest and quickest.schedule.makespan == min(lengths) else None
     return GpuResult(
         instance=gpu,
         bounds=Bounds(longest.schedule.makespan if longest else least_possible(gpu), last.upper),
@@ -69,11 +68,12 @@ def _waves(gpu: GpuInstance, *, best_case: bool, budget: Limits) -> GpuResult:
         upper_evidence=THEOREM_G,
         last_dispatch=last,
         sms=(),
-        best_case=shortest,
+        best_case=Bounds(least_possible(gpu), min(lengths, default=last.upper)) if best_case else None,
         seconds=budget.elapsed,
         assumptions=gpu.assumptions,
         interrupted=budget.interrupted,
         policy=longest.policy if longest else "",
+        shortest=shortest,
     )
 
 
@@ -89,6 +89,7 @@ def _one_wave(gpu: GpuInstance, *, best_case: bool, budget: Limits) -> GpuResult
     least = max(1, gpu.blocks - (gpu.sms - 1) * gpu.resident)
     found = _of_sms(gpu, range(gpu.resident, least - 1, -1), best_case=best_case, budget=budget)
     worst = max(found, key=lambda blocks: found[blocks].bounds.lower)
+    best, shortest = _shortest(gpu, found, budget) if best_case else (None, None)
     return GpuResult(
         instance=gpu,
         bounds=Bounds(found[worst].bounds.lower, max(result.bounds.upper for result in found.values())),
@@ -96,10 +97,11 @@ def _one_wave(gpu: GpuInstance, *, best_case: bool, budget: Limits) -> GpuResult
         upper_evidence=ONE_WAVE,
         last_dispatch=None,
         sms=tuple(found.values()),
-        best_case=_shortest(gpu, found) if best_case else None,
+        best_case=best,
         seconds=budget.elapsed,
         assumptions=gpu.assumptions,
         interrupted=budget.interrupted,
+        shortest=shortest,
     )
 
 
@@ -159,10 +161,16 @@ def _history(gpu: GpuInstance, witness: Schedule, blocks: int, sms: int, courses
     return History(sms, (Stretch(cycles, tuple(begins)),), partitions)
 
 
-def _shortest(gpu: GpuInstance, found: dict[int, Result]) -> Bounds:
-    """The shortest schedule: some SM has the mean number of blocks at least, and blocks may be spread evenly."""
+def _shortest(gpu: GpuInstance, found: dict[int, Result], budget: Limits) -> tuple[Bounds, GpuSchedule | None]:
+    """The shortest schedule: some SM has the mean number of blocks at least, and blocks may be spread evenly.
+
+    With a run that is as short as is known, if there is one: what an SM takes at least may come without a schedule.
+    """
     each, more = divmod(gpu.blocks, gpu.sms)
     best = {blocks: result.best_case for blocks, result in found.items() if result.best_case is not None}
     most_loaded = [best[blocks].lower for blocks in best if blocks >= each + bool(more)]
     even = [best[blocks].upper for blocks, sms in ((each, gpu.sms - more), (each + 1, more)) if blocks and sms]
-    return Bounds(max(min(most_loaded), least_possible(gpu)), max(even))
+    run = _run(gpu_run.shortest, gpu, budget)
+    most = max(even) if run is None else min(max(even), run.schedule.makespan)
+    shown = run.schedule if run is not None and run.schedule.makespan == most else None
+    return Bounds(max(min(most_loaded), least_possible(gpu)), most), shown

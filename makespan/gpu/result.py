@@ -59,6 +59,8 @@ class GpuResult:
         assumptions: what must hold for the number to be a worst case of the source.
         interrupted: whether the user stopped the solve; the interval is proven all the same.
         policy: in words, which dispatcher and policy the witness is of; empty in one wave, and without one.
+        shortest: a schedule of `best_case.upper` cycles; replayed before it got here. None where the witness is as
+            short, or none is known.
     """
 
     instance: GpuInstance
@@ -72,11 +74,17 @@ class GpuResult:
     assumptions: tuple[str, ...]
     interrupted: bool = False
     policy: str = ""
+    shortest: GpuSchedule | None = None
 
     def __post_init__(self) -> None:
         if self.witness is not None and self.witness.makespan != self.bounds.lower:
             raise BrokenPromiseError(
                 f"the witness takes {self.witness.makespan} cycles, the lower bound says {self.bounds.lower}"
+            )
+        best = None if self.best_case is None else self.best_case.upper
+        if self.shortest is not None and self.shortest.makespan != best:
+            raise BrokenPromiseError(
+                f"the shortest schedule takes {self.shortest.makespan} cycles, the best case says {best} at most"
             )
 
     def __str__(self) -> str:

@@ -26,7 +26,6 @@ MOST_QUESTIONS = 64
 """Different numbers of blocks on an SM, in one wave; GPUs have room for 32."""
 
 _MOST = 10**shapes.MOST_DIGITS
-_TOO_LARGE = "the witness is too large for this checker"
 
 
 class OfSm(NamedTuple):
@@ -51,6 +50,7 @@ class GpuBundle:
     gpu: GpuInstance
     claim: Claim
     witness: GpuSchedule | None
+    shortest: GpuSchedule | None
     weights: tuple[Weights, ...]
     sms: dict[int, OfSm]
 
@@ -61,13 +61,14 @@ def bundle(document: dict[str, Any]) -> GpuBundle:
     Raises:
         Refused: a key or type is wrong, a value contradicts the instance, or the digest does not match.
     """
-    parts = shapes.table(document, "bundle", "schema", "instance", "result", "witness", "weights", "sms", "sha256")
+    keys = "schema instance result witness shortest weights sms sha256"
+    parts = shapes.table(document, "bundle", *keys.split())
     if parts["schema"] != SCHEMA:
         remedy = "is of another makespan; verify it with that one, or solve anew"
         shapes.bad(f"schema is not {SCHEMA!r}: {parts['schema']!r:.40} {remedy}")
     gpu = _gpu(parts["instance"])
     claim = _claim(parts["result"])
-    witness = None if parts["witness"] is None else _witness(parts["witness"], gpu)
+    witness, shortest = (_schedule(parts[name], name, gpu) for name in ("witness", "shortest"))
     room = Work(reading.MOST_COEFFICIENTS)
     try:
         weights = _weights(parts["weights"], gpu, room)
@@ -79,7 +80,7 @@ def bundle(document: dict[str, Any]) -> GpuBundle:
         shapes.bad(f"results of SMs are the evidence of {ONE_WAVE}, and of nothing else")
     if shapes.text(parts["sha256"], "sha256") != reading.digest(document):
         raise Refused("the digest does not match the content: the file was changed after it was written")
-    return GpuBundle(gpu, claim, witness, weights, sms)
+    return GpuBundle(gpu, claim, witness, shortest, weights, sms)
 
 
 # Question
@@ -144,8 +145,10 @@ def fixed_latencies(gpu: GpuInstance, grid: Grid) -> bool:
     return of_grid(gpu, grid, 1).fixed_latencies
 
 
-def _witness(value: object, gpu: GpuInstance) -> GpuSchedule:
-    parts = shapes.table(value, "witness", "courses", "histories")
+def _schedule(value: object, name: str, gpu: GpuInstance) -> GpuSchedule | None:
+    if value is None:
+        return None
+    parts = shapes.table(value, name, "courses", "histories")
     room, cycles = Work(shapes.MOST_INSTRUCTIONS), Work(MAX_CYCLES)
     try:
         courses = tuple(_course(course, gpu, room) for course in shapes.items(parts["courses"], "courses"))
@@ -153,7 +156,7 @@ def _witness(value: object, gpu: GpuInstance) -> GpuSchedule:
         return GpuSchedule(courses, tuple(_history(history, gpu, room, cycles) for history in written))
     except TooMuchWork:
         most = f"over {shapes.MOST_INSTRUCTIONS} warp-instructions, or {MAX_CYCLES} cycles"
-        raise Refused(f"{_TOO_LARGE}: {most}") from None
+        raise Refused(f"the {name} is too large for this checker: {most}") from None
 
 
 def _course(value: object, gpu: GpuInstance, room: Work) -> Course:

@@ -62,7 +62,10 @@ def _verdict(bundle: GpuBundle, most_states: int) -> Verdict:
         gaps.append(f"lower {claim.lower} reported without a witness, re-proved only to {lower}")
     if upper > claim.upper:
         gaps.append(f"upper {claim.upper} reported by {claim.evidence}, re-proved only to {upper}")
-    best_case = _best_case(bundle, upper if bundle.witness is None else lower)
+    lengths = [upper if bundle.witness is None else lower]
+    if bundle.shortest is not None:
+        lengths.append(replay(gpu, bundle.shortest))
+    best_case = _best_case(bundle, min(lengths))
     if best_case and claim.best_case and not within(best_case, claim.best_case):
         gaps.append(
             f"best case {interval_text(claim.best_case)} reported, re-proved only to {interval_text(best_case)}"

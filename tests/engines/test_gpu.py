@@ -28,6 +28,8 @@ def test_the_interval_holds_the_truth(gpu: GpuInstance) -> None:
     assert found.best_case.lower <= truth.lower <= found.best_case.upper
     assert found.witness is not None
     assert replay(gpu, found.witness) == found.bounds.lower
+    if not found.sms or found.shortest is not None:
+        assert replay(gpu, found.shortest or found.witness) == found.best_case.upper
 
 
 @settings(max_examples=5)
@@ -72,6 +74,15 @@ def test_the_bound_of_one_wave_is_the_largest_of_its_sms() -> None:
     found = solve_gpu(gpu, limits=Limits(0))
     assert found.bounds.upper == max(one.bounds.upper for one in found.sms)
     assert found.bounds.lower == max(one.bounds.lower for one in found.sms) < found.bounds.upper
+
+
+def test_the_shortest_schedule_is_shown() -> None:
+    for blocks in 3, 30:
+        gpu = GpuInstance.of(((Program.chain("CLC"), 1), (Program.chain("LLL"), 1)), blocks, MACHINE, sms=1, resident=3)
+        found = solve_gpu(gpu, best_case=True)
+        assert found.shortest is not None
+        assert found.best_case is not None
+        assert replay(gpu, found.shortest) == found.best_case.upper < found.bounds.lower
 
 
 def test_a_million_blocks_keep_their_proof_when_time_is_short() -> None:

@@ -156,7 +156,7 @@ def test_honest_bundles_are_valid_by_the_published_schema() -> None:
     ours, other = (json.loads((folder / name).read_text()) for name in ("gpu-bundle-1.schema.json", OTHER))
     known = Registry().with_resource("makespan.gpu-bundle/" + OTHER, DRAFT202012.create_resource(other))
     validator = jsonschema.Draft202012Validator(ours, registry=known)
-    for document in (*honest(), {**honest()[0], "witness": None}):
+    for document in (*honest(), {**honest()[0], "witness": None, "shortest": honest()[0]["witness"]}):
         validator.validate(document)
         assert not validator.is_valid({**document, "more": 1})
 
@@ -175,6 +175,21 @@ def test_without_a_witness_no_schedule_is_shorter_than_the_lower_bound() -> None
     assert verify(higher).outcome is Outcome.UNPROVEN
     shorter = bundle(replace(without, best_case=Bounds(6, floor_of_gpu(gpu) + 1)))
     assert verify(shorter).outcome is Outcome.UNPROVEN
+
+
+def test_the_shortest_schedule_is_executed() -> None:
+    gpu = of("CLC LLL", 30, 1, 3)
+    quick, slow = sorted((run(gpu, policy) for policy in ("oldest", "gty")), key=lambda one: one.makespan)
+    assert quick.makespan < slow.makespan
+    shown = of_theorem_g(gpu, slow, floor_of_gpu(gpu))
+    shown = replace(shown, best_case=Bounds(floor_of_gpu(gpu), quick.makespan), shortest=quick)
+    assert verify(bundle(shown)).outcome is Outcome.ACCEPTED
+    assert verify(bundle(shown)).best_case == (floor_of_gpu(gpu), quick.makespan)
+    assert verify(bundle(replace(shown, shortest=None))).outcome is Outcome.UNPROVEN
+    document = bundle(shown)
+    document["shortest"]["histories"][0]["stretches"][0]["cycles"][0][1].pop()
+    document["sha256"] = digest(document)
+    assert verify(document).outcome is Outcome.REJECTED
 
 
 def test_a_million_repeats_cost_as_much_as_one() -> None:

@@ -34,6 +34,7 @@ def bundle(result: GpuResult) -> dict[str, Any]:
         "instance": of_gpu(gpu),
         "result": _claim(result),
         "witness": None if result.witness is None else _schedule(gpu, result.witness),
+        "shortest": None if result.shortest is None else _schedule(gpu, result.shortest),
         "weights": [weights_of(item) for item in last.weights] if last else [],
         "sms": [_of_sm(gpu, each) for each in result.sms],
     }
