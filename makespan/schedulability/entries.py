@@ -124,11 +124,18 @@ def partition(table: Mapping[str, object], card: Gpu | None = None) -> Partition
     if "policy" not in table:
         raise InputError(f"{where} has no policy: give one of {', '.join(Policy)}")
     policy = choice(table["policy"], Policy, f"{where}: policy")
-    return PartitionEntry(Partition(name, policy), sms(table.get("sms", 1), card, f"{where}: sms"))
+    return PartitionEntry(Partition(name, policy), sms(table.get("sms"), card, f"{where}: sms"))
 
 
 def sms(value: object, card: Gpu | None, what: str) -> int:
-    """A number of SMs; of a GPU also the name of a MIG instance, which has so many."""
+    """A number of SMs; of a GPU also the name of a MIG instance, which has so many.
+
+    Where nothing is said (None) it is one SM, but not of a GPU: there each partition says how many are its own.
+    """
+    if value is None:
+        if card is not None:
+            raise InputError(f"{what} is missing: how many SMs of GPU {card.name} does it have? give sms = N")
+        return 1
     if card is None or not isinstance(value, str):
         count(value, what, MAX_SMS)
     if card is None:

@@ -198,7 +198,7 @@ def _add_row(
     if len(row) != len(header):
         raise InputError(f"{len(row)} cells for {len(header)} columns")
     record = {name: _cell(name, cell.strip()) for name, cell in zip(header, row, strict=True) if cell.strip()}
-    policy, given_sms = record.pop("policy", None), record.pop("sms", 1)
+    policy, given_sms = record.pop("policy", None), record.pop("sms", None)
     entry = task(record, folder, vouched="column evidence")
     if entry.partition is None or policy is None:
         missing = "partition" if entry.partition is None else "policy"

@@ -1,5 +1,6 @@
 """Task files: what is read, exactly, and what is refused, each in one line that names the file."""
 
+import re
 from collections.abc import Mapping
 from contextlib import suppress
 from fractions import Fraction
@@ -312,6 +313,17 @@ def test_a_gpu_says_its_clock(tmp_path: Path) -> None:
 def test_sms_that_a_gpu_does_not_have_are_refused(tmp_path: Path, gpu: str, sms: str, message: str) -> None:
     text = f'gpu = "{gpu}"\n{GOOD}'.replace("sms = 2", f"sms = {sms}")
     assert refusal(written(tmp_path, text)).startswith(message)
+
+
+def test_a_partition_of_a_gpu_says_how_many_sms_it_has(tmp_path: Path) -> None:
+    silent = GOOD.replace("sms = 2\n", "")
+    assert files.read(written(tmp_path, silent)).sms == {"gpu": 1}
+    missing = " is missing: how many SMs of GPU rtx-3070 does it have? give sms = N"
+    assert refusal(written(tmp_path, f'gpu = "rtx-3070"\n{silent}')) == f": partition gpu: sms{missing}"
+    rows = written(tmp_path, "name,wcet,evidence,period,deadline,partition,policy\na,1us,me,1ms,1ms,g,fifo\n", "t.csv")
+    assert files.read(rows).sms == {"g": 1}
+    with pytest.raises(InputError, match=f":2: partition g: sms{re.escape(missing)}$"):
+        files.read(rows, gpu="rtx-3070")
 
 
 def test_partitions_together_have_no_more_sms_than_the_gpu(tmp_path: Path) -> None:
