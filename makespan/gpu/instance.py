@@ -110,10 +110,13 @@ class GpuInstance:
         """One grid, of which so many blocks can be resident on an SM."""
         return cls((Grid(tuple(block), blocks),), machine, sms, (resident,), dispatch)
 
+    def fitting(self, grid: Grid) -> int:
+        """How many blocks of a grid one SM has room for, if no other is there, even where fewer are launched."""
+        return min(room // takes for takes, room in zip(grid.takes, self.room, strict=True) if takes)
+
     def most_resident(self, grid: Grid) -> int:
         """How many blocks of a grid can be on one SM at the same time, if no other is."""
-        rooms = (room // takes for takes, room in zip(grid.takes, self.room, strict=True) if takes)
-        return min(grid.blocks, *rooms)
+        return min(grid.blocks, self.fitting(grid))
 
     @property
     def assumptions(self) -> tuple[str, ...]:
@@ -123,7 +126,7 @@ class GpuInstance:
     def _of_gpu(self) -> Iterator[str]:
         yield "all blocks are there in cycle 0, and nothing else is on these SMs"
         if len(self.grids) == 1:
-            blocks, warps = counted(self.resident, "block"), counted(self.grid.warps, "warp")
+            blocks, warps = counted(self.fitting(self.grid), "block"), counted(self.grid.warps, "warp")
             yield f"{blocks} of {warps} can be resident on an SM, no more and no less, as long as so many are left"
         yield (
             "the dispatcher is work-conserving: as long as blocks are left there is one that fits on no SM; which of"

@@ -44,6 +44,13 @@ def test_room_bounds_the_blocks_of_an_sm() -> None:
         GpuInstance((grid,), MACHINE, 4, (7, 4))
 
 
+@pytest.mark.parametrize("blocks", [1, 2, 3, 9])
+def test_what_is_said_to_be_resident_is_assumed_even_of_fewer_blocks(blocks: int) -> None:
+    gpu = GpuInstance.of(BLOCK, blocks, MACHINE, sms=4, resident=3)
+    (told,) = [note for note in gpu.assumptions if "can be resident" in note]
+    assert told.startswith("3 blocks of ")
+
+
 def test_assumptions_are_those_of_a_gpu() -> None:
     gpu = GpuInstance.of(((Program.chain("MD|M"), 2),), 9, MACHINE, sms=2, resident=3, dispatch=40)
     told = "\n".join(gpu.assumptions)

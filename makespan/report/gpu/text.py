@@ -79,9 +79,11 @@ def waves(gpu: GpuInstance) -> str:
     >>> waves(GpuInstance.of(block, 4096, Machine.of({"C": 1, "L": 1}), sms=46, resident=6))
     '46 SMs with 6 blocks each hold 276 at a time: 4096 blocks are 14.9 waves'
     """
-    hold = f"{counted(gpu.sms, 'SM')} with {counted(gpu.resident, 'block')} each hold {gpu.slots} at a time"
+    each = gpu.fitting(gpu.grid)
+    hold = f"{counted(gpu.sms, 'SM')} with {counted(each, 'block')} each hold {gpu.sms * each} at a time"
     if gpu.is_one_wave:
-        return f"{hold}: all {counted(gpu.blocks, 'block')} are there from the beginning" if gpu.blocks > 1 else hold
+        launched = f"all {gpu.blocks} blocks are" if gpu.blocks > 1 else "the only block is"
+        return f"{hold}: {launched} there from the beginning"
     tenths = -(-10 * gpu.blocks // gpu.slots)
     return f"{hold}: {gpu.blocks} blocks are {tenths // 10}.{tenths % 10} waves"
 

@@ -60,7 +60,8 @@ def test_time_rests_on_the_clock() -> None:
 @pytest.mark.parametrize(
     ("blocks", "sms", "said"),
     [
-        (1, 1, "1 SM with 1 block each hold 1 at a time"),
+        (1, 1, "1 SM with 6 blocks each hold 6 at a time: the only block is there from the beginning"),
+        (4, 2, "2 SMs with 6 blocks each hold 12 at a time: all 4 blocks are there from the beginning"),
         (12, 2, "2 SMs with 6 blocks each hold 12 at a time: all 12 blocks are there from the beginning"),
         (13, 2, "2 SMs with 6 blocks each hold 12 at a time: 13 blocks are 1.1 waves"),
         (
