@@ -9,7 +9,7 @@ from tests.cpu_report import Meter
 
 settings.register_profile(
     "makespan",
-    max_examples=60,
+    max_examples=40,
     deadline=None,
     derandomize=True,
     database=None,
