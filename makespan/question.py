@@ -26,6 +26,7 @@ from makespan.machine import PAPER, GivenRange, Machine, executes, of_architectu
 from makespan.machine.occupancy import Limits, Occupancy
 from makespan.program import Program
 from makespan.transfer import transferred
+from makespan.wording import counted
 
 Block: TypeAlias = tuple[tuple[Program, int], ...]
 """The programs of the warps of a block, each with how many warps run it."""
@@ -421,12 +422,12 @@ class LaunchedKernel:
             raise InputError(
                 f"{named('warps')} is missing: how many warps run? (or {named('block')}, the threads of a block)"
             )
-        if asked != known and None not in (asked, known):
+        if asked is not None and warps is not None and asked != known:
             said = ".reqntid" if isinstance(self.kernel, ptx.Kernel) else "the required block"
             required = f"{self.kernel.source}: {said} of kernel {self.kernel.name}"
             says = required if self.question.launch.block is None else named("block")
             raise InputError(
-                f"{says} means {warps} warps for each block, and {named('warps')} says otherwise:"
+                f"{says} means {counted(warps, 'warp')} for each block, and {named('warps')} says otherwise:"
                 f" leave {named('warps')} out"
             )
         programs = self.programs(machine)

@@ -39,6 +39,7 @@ from makespan.report.pictures import check_picture_path
 from makespan.report.result.bundle import check_bundle_path
 from makespan.report.result.document import deadline_document
 from makespan.report.result.text import deadline as in_time
+from makespan.report.result.text import shortest
 from makespan.result import Status
 from makespan.schedulability.gate import Deadline, read_deadline
 from makespan.schedulability.units import frequency
@@ -252,5 +253,5 @@ def _told(asked: Asked, result: GpuResult, output: str) -> str:
         output,
         text=lambda: text.report(result, remarks, name=name, clock=asked.clock, width=terminal_width()),
         data=lambda: {**document(result, name=name, clock=asked.clock), **gated},
-        quiet=lambda: "\n".join([str(result), *remarks]),
+        quiet=lambda: "\n".join([str(result), *shortest(result.best_case), *remarks]),
     )

@@ -170,10 +170,14 @@ class _Form:
         return rendered(
             self.output,
             text=lambda: self._text(question, result),
-            quiet=lambda: "" if self.rows else "\n".join([text.verdict(result), *self._remarks(question, result)]),
+            quiet=lambda: "" if self.rows else self._quiet(question, result),
             data=lambda: _data(question, result, self.gate),
             csv=lambda: _csv(result, self.gate),
         )
+
+    def _quiet(self, question: NamedInstance, result: Result) -> str:
+        lines = [text.verdict(result), *text.shortest(result.best_case), *self._remarks(question, result)]
+        return "\n".join(lines)
 
     def _text(self, question: NamedInstance, result: Result) -> str:
         if self.rows is not None:

@@ -32,10 +32,20 @@ def test_several_waves_are_told_wave_by_wave(solve: Runner) -> None:
     said = " ".join(told.out.split())
     assert told.code == 3
     assert "1000000 blocks on 4 SMs is at least" in told.out.splitlines()[0]
-    assert "4 SMs with 2 blocks each hold 8 at a time: 1000000 blocks are 125000.0 waves" in said
+    assert "4 SMs with 2 blocks each hold 8 at a time: 1000000 blocks are 125000 waves" in said
     assert "the last one gets its room in cycle" in said
     assert "in time: " in said
     assert "the clock of the SMs is 1 GHz (--clock) at least" in said
+
+
+@pytest.mark.parametrize("where", [(), ("--sms", 4, "--blocks-per-sm", 2, "--grid", 4)])
+def test_a_verdict_alone_has_the_best_case_that_was_asked_for(solve: Runner, where: tuple[object, ...]) -> None:
+    asked = ("--string", "CLLCLL", "--warps", 2, *where, "--quiet")
+    alone = solve(*asked).out.splitlines()
+    assert len(alone) == 1
+    best = json.loads(solve(*asked[:-1], "--best-case", "--format", "json").out)["best_case"]
+    least = best if isinstance(best, int) else best[0]
+    assert solve(*asked, "--best-case").out.splitlines() == [*alone, f"best case: {least} cycles"]
 
 
 @pytest.mark.parametrize("grid", ["7", "10x10"])
@@ -72,6 +82,10 @@ def test_a_gpu_says_its_sms_machine_and_clock(solve: Runner) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        (
+            (ROOT / "ptx" / "vecadd.ptx", "--block", 9, "--warps", 2, *ONE_WAVE[4:], "--grid", 9),
+            "--block means 1 warp for",
+        ),
         (ONE_WAVE, "--grid is missing: how many blocks are launched?"),
         ((*ONE_WAVE[:4], "--sms", 4, "--grid", 9), "--blocks-per-sm is missing"),
         ((*ONE_WAVE[:4], "--gpu", "rtx-3070", "--grid", 9, "--blocks-per-sm", 99), "--blocks-per-sm 99: only"),

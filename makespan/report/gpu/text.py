@@ -85,7 +85,8 @@ def waves(gpu: GpuInstance) -> str:
         launched = f"all {gpu.blocks} blocks are" if gpu.blocks > 1 else "the only block is"
         return f"{hold}: {launched} there from the beginning"
     tenths = -(-10 * gpu.blocks // gpu.slots)
-    return f"{hold}: {gpu.blocks} blocks are {tenths // 10}.{tenths % 10} waves"
+    count = f"{tenths // 10}.{tenths % 10}" if gpu.blocks % gpu.slots else str(gpu.blocks // gpu.slots)
+    return f"{hold}: {gpu.blocks} blocks are {count} waves"
 
 
 def explanation(result: GpuResult) -> Iterator[str]:

@@ -101,6 +101,15 @@ def excess(result: Result) -> str:
     return f"{least:.1f} % above" if least else "the same"
 
 
+def shortest(best_case: Bounds | None) -> list[str]:
+    """The line about the best case that belongs to a verdict alone; none where it was not asked for.
+
+    >>> shortest(Bounds(7, 9))
+    ['best case: 7..9 cycles']
+    """
+    return [] if best_case is None else [f"best case: {interval(best_case)} cycles"]
+
+
 def interval(bounds: Bounds) -> str:
     """`7` or `7..9`."""
     return str(bounds.lower) if bounds.lower == bounds.upper else f"{bounds.lower}..{bounds.upper}"

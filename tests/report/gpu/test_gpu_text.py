@@ -64,6 +64,8 @@ def test_time_rests_on_the_clock() -> None:
         (4, 2, "2 SMs with 6 blocks each hold 12 at a time: all 4 blocks are there from the beginning"),
         (12, 2, "2 SMs with 6 blocks each hold 12 at a time: all 12 blocks are there from the beginning"),
         (13, 2, "2 SMs with 6 blocks each hold 12 at a time: 13 blocks are 1.1 waves"),
+        (24, 2, "2 SMs with 6 blocks each hold 12 at a time: 24 blocks are 2 waves"),
+        (1199, 2, "2 SMs with 6 blocks each hold 12 at a time: 1199 blocks are 100.0 waves"),
         (
             2**62,
             1,
