@@ -35,11 +35,12 @@ from makespan.report.gpu.clock import Clock
 from makespan.report.gpu.document import document
 from makespan.report.gpu.picture import draw_gpu
 from makespan.report.lines import terminal_width
-from makespan.report.pictures import check_picture_path
+from makespan.report.pictures import PICTURES, check_picture_path
 from makespan.report.result.bundle import check_bundle_path
 from makespan.report.result.document import deadline_document
 from makespan.report.result.text import deadline as in_time
 from makespan.report.result.text import shortest
+from makespan.report.schedule.file import ENDS
 from makespan.result import Status
 from makespan.schedulability.gate import Deadline, read_deadline
 from makespan.schedulability.units import frequency
@@ -205,6 +206,11 @@ class Files:
             InputError: what is no picture, cannot be written, is there twice, or would have no cycle.
         """
         for path in self.gantt:
+            if path.suffix.lower() in set(ENDS) - set(PICTURES):
+                raise InputError(
+                    f"{path}: schedules as data are of one SM; of a whole GPU it is a picture, whose name must end in"
+                    " .png, .svg or .pdf"
+                )
             check_picture_path(path)
         if self.bundle is not None:
             check_bundle_path(self.bundle)

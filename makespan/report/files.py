@@ -3,6 +3,7 @@
 import errno
 import os
 import secrets
+import tempfile
 from pathlib import Path
 
 from makespan.errors import InputError
@@ -19,7 +20,9 @@ def check_writable(path: Path, what: str) -> None:
         target = path.resolve()
         missing, writable = not target.parent.is_dir(), os.access(target.parent, os.W_OK | os.X_OK)
         number = errno.EISDIR if target.is_dir() else errno.ENOENT if missing else 0 if writable else errno.EACCES
-        target.exists()
+        if not number and (not target.exists() or target.is_file()):
+            with tempfile.TemporaryFile(dir=target.parent):  # no permission tells of a file system that takes no file
+                pass
     except (OSError, RuntimeError) as error:  # a name that is too long, links in a circle
         number = getattr(error, "errno", None) or errno.ELOOP
     if number:

@@ -174,10 +174,22 @@ def test_the_witness_is_drawn_after_the_answer(solve: Runner, tmp_path: Path) ->
     assert list(tmp_path.iterdir()) == [picture]
 
 
-@pytest.mark.parametrize(("name", "part"), [("gpu.csv", ()), ("gpu.svg", ("--from", 5, "--to", 5))])
+@pytest.mark.parametrize(
+    ("name", "part", "message"),
+    [
+        (
+            "gpu.csv",
+            (),
+            "gpu.csv: schedules as data are of one SM; of a whole GPU it is a picture, whose name must end in .png",
+        ),
+        ("gpu.trace.json", (), "gpu.trace.json: schedules as data are of one SM"),
+        ("gpu.txt", (), "gpu.txt: the name of a picture must end in .png, .svg or .pdf"),
+        ("gpu.svg", ("--from", 5, "--to", 5), "would have no cycle"),
+    ],
+)
 def test_what_cannot_be_drawn_is_refused_before_the_work(
-    solve: Runner, tmp_path: Path, name: str, part: tuple[str | int, ...]
+    solve: Runner, tmp_path: Path, name: str, part: tuple[str | int, ...], message: str
 ) -> None:
     told = solve(*ONE_WAVE, "--grid", 20, "--gantt", tmp_path / name, *part)
     assert (told.code, told.out) == (2, "")
-    assert "must end in .png, .svg or .pdf" in told.err or "would have no cycle" in told.err
+    assert message in told.err

@@ -44,6 +44,17 @@ def test_a_link_into_a_missing_folder_is_refused(tmp_path: Path) -> None:
         check_writable(link, "the page")
 
 
+@pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="a folder that takes no file, whoever asks")
+def test_a_folder_that_takes_no_file_is_refused_in_time() -> None:
+    with pytest.raises(InputError, match=r"/proc/x\.png: cannot write the picture: "):
+        check_writable(Path("/proc/x.png"), "the picture")
+
+
+def test_what_is_checked_is_not_there_after(tmp_path: Path) -> None:
+    check_writable(tmp_path / "x.png", "the picture")
+    assert not list(tmp_path.iterdir())
+
+
 def test_two_outputs_of_one_name_are_refused_before_the_work(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
