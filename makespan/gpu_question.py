@@ -9,7 +9,7 @@ from makespan import ptx, sass
 from makespan.errors import InputError
 from makespan.gpu import Block, GpuInstance, Grid
 from makespan.kernel_file import Naming
-from makespan.machine import Machine, compatible, gpus
+from makespan.machine import Machine, compatible, gpus, of_architecture
 from makespan.machine.gpus import Gpu
 from makespan.machine.occupancy import Limits, Occupancy, Share, occupancy
 from makespan.question import Kernel, KernelQuestion, LaunchedKernel, launched
@@ -41,7 +41,8 @@ def gpu_instance(
     """
     card = gpus.find(gpu) if isinstance(gpu, str) else gpu
     if card is not None:
-        return of_kernel(launched(question), machine, sms=card.count_sms(None if sms is None else str(sms)), card=card)
+        count = card.count_sms(None if sms is None else str(sms))
+        return as_given(of_kernel(launched(question), machine, sms=count, card=card), machine, card)
     if sms is None:
         raise InputError("a whole GPU has how many SMs? give gpu, such as 'rtx-3070', or sms")
     return of_kernel(launched(question), machine, sms=sms)
@@ -69,6 +70,17 @@ def of_kernel(
     return GpuInstance.of(
         _assuming(block, *told), blocks, chosen, sms=sms, resident=resident, dispatch=dispatch_cycles(card)
     )
+
+
+def as_given(gpu: GpuInstance, machine: Machine | None, card: Gpu | None) -> GpuInstance:
+    """The same; if SMs of a GPU are a machine that was given, and none for its compute capability, that is assumed."""
+    if machine is None or card is None or (card.sm is not None and machine in of_architecture(card.sm)):
+        return gpu
+    told = (
+        f"an SM of GPU {card.name} is machine {machine.name!r}, which was given: none that comes with the package for"
+        f" compute capability {card.compute_capability or '(not known)'}"
+    )
+    return replace(gpu, grids=tuple(replace(grid, block=_assuming(grid.block, told)) for grid in gpu.grids))
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,6 +88,8 @@ def asked(
     Raises:
         InputError: options that contradict each other or lack something, or a source that is no launch.
     """
+    from makespan.gpu_question import as_given
+
     check_source(source, letters)
     kind = "" if source is None else kind_of_source(source, input_format)
     if kind in strings.SUFFIXES and (kind != _LAUNCHES or source == "-"):
@@ -115,6 +117,7 @@ def asked(
     else:
         chosen = narrowed(named or (PAPER if card is None else card.machine), intervals)
         instance = _of_string(letters, warps, chosen, count, card, options)
+    instance = as_given(instance, named, card)
     identical = len(instance.grids) == 1 and instance.sm(1).identical
     instance = replace(instance, machine=promised(instance.machine, scheduler, assignment, identical=identical))
     ticks = _clock(card, clock)

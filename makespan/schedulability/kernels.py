@@ -16,7 +16,7 @@ from math import prod
 
 from makespan.errors import InputError
 from makespan.gpu import GpuInstance
-from makespan.gpu_question import dispatch_cycles, of_kernel
+from makespan.gpu_question import as_given, dispatch_cycles, of_kernel
 from makespan.instance import Instance
 from makespan.machine import Machine, narrowed
 from makespan.machine.gpus import Gpu
@@ -49,10 +49,10 @@ def on_sms(launch: KernelLaunch, sms: int, card: Gpu | None = None) -> GpuInstan
     chosen = launch.machine or (found.default_machine if card is None else card.machine)
     machine = narrowed(chosen, launch.holds)
     if found.launch.grid is None:
-        return _one_block(found, machine, sms, card)
+        return as_given(_one_block(found, machine, sms, card), launch.machine, card)
     if prod(found.launch.grid) == 1 and question.blocks_per_sm is None:
         found = LaunchedKernel(replace(question, blocks_per_sm=1), found.module, found.kernel)
-    return of_kernel(found, machine, sms=sms, card=card)
+    return as_given(of_kernel(found, machine, sms=sms, card=card), launch.machine, card)
 
 
 def _one_block(kernel: LaunchedKernel, machine: Machine, sms: int, card: Gpu | None) -> GpuInstance:

@@ -80,6 +80,24 @@ def test_a_gpu_says_its_sms_machine_and_clock(solve: Runner) -> None:
 
 
 @pytest.mark.parametrize(
+    ("machine", "said"),
+    [
+        ((), 0),
+        (("--machine", "ampere-ga10x"), 0),
+        (("--machine", "ampere-ga10x", "--hold", "memory=..4"), 0),
+        (("--machine", "turing"), 1),
+        (("--capacity", "C=1,L=1"), 1),
+    ],
+)
+def test_a_machine_in_place_of_the_own_one_of_a_gpu_is_assumed(
+    solve: Runner, machine: tuple[object, ...], said: int
+) -> None:
+    told = solve("--string", "CC", "--warps", 2, "--gpu", "rtx-3070", "--blocks-per-sm", 1, "--grid", 9, *machine)
+    assert told.code in (0, 3), told.err
+    assert " ".join(told.out.split()).count("an SM of GPU rtx-3070 is machine ") == said
+
+
+@pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (
