@@ -18,6 +18,8 @@ _HEADER = ("name", "architecture", "capability", "machine", "SMs", "base GHz", "
 def command(gpu: str | None, output: str) -> None:
     """List the GPUs that come with the package, or show one, or a GPU file, with the source of every number."""
     files = list(shipped().values()) if gpu is None else [find(gpu)]
+    if not all(file.data for file in files):
+        raise InputError(f"{gpu}: there is no number of a GPU in it, such as sms: see docs/gpus.md")
     said = rendered(
         output,
         text=lambda: "\n".join(_table(files) if gpu is None else _page(files[0])),

@@ -19,7 +19,7 @@ from makespan.errors import InputError
 from makespan.machine.files import of_architecture
 from makespan.machine.gpu_keys import KEYS, Key, Range, alternatives
 from makespan.machine.occupancy import Limits, residency
-from makespan.machine.values import Machine, printable, shown
+from makespan.machine.values import MAX_SMS, Machine, printable, shown
 from makespan.text_file import claim_output, named_file, parse_toml, read_text, shipped_files
 
 _DIGITS = 40  # longer numbers are refused
@@ -357,8 +357,9 @@ def _check(known: Key, key: str, value: object) -> None:
         Range.NOT_NEGATIVE: value >= 0,
         Range.COUNT: isinstance(value, int) and value >= 0,
     }[known.range]
-    if not (is_right and value <= MAX_VALUE):
-        raise InputError(f"{key} must be {known.range}, at most {MAX_VALUE:g}, not {shown(value)}")
+    most = MAX_SMS if key == "sms" or key.startswith(_MIG) else MAX_VALUE
+    if not (is_right and value <= most):
+        raise InputError(f"{key} must be {known.range}, at most {most:g}, not {shown(value)}")
 
 
 def _quoted(text: str) -> str:

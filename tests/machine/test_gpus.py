@@ -357,3 +357,26 @@ def test_a_gpu_that_nobody_knows_is_one_line_and_exit_2(capsys: pytest.CaptureFi
     said = capsys.readouterr()
     assert (said.out, said.err.count("\n")) == ("", 1)
     assert said.err.startswith("makespan: unknown GPU 'magic'; shipped: 8800gt, ")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "there is no number of a GPU in it, such as sms"),
+        ('compute_capability = "8.6"\n', "there is no number of a GPU in it, such as sms"),
+        (
+            'sms = { value = 4097, source = "me", status = "measured" }',
+            "sms must be a whole number of at least 1, at most 4096, not 4097",
+        ),
+        ('[mig.1g]\n10gb = { value = 4097, source = "me", status = "measured" }', "mig.1g.10gb must be a whole number"),
+    ],
+)
+def test_what_describes_no_gpu_is_not_shown(
+    text: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "mine.toml").write_text(text)
+    assert cli.run(["gpus", str(tmp_path / "mine.toml")]) == 2
+    said = capsys.readouterr()
+    assert (said.out, said.err.count("\n")) == ("", 1)
+    assert said.err.startswith(f"makespan: {tmp_path / 'mine.toml'}: ")
+    assert message in said.err
