@@ -209,7 +209,12 @@ def _blocks(kernel: LaunchedKernel, card: Gpu | None) -> int:
 def _at_work(kernel: LaunchedKernel, sms: int, blocks: int, card: Gpu | None) -> LaunchedKernel:
     """The same with latencies as of so many blocks on so many SMs, and whatever is at work on the others."""
     active = min(sms, blocks) + (0 if card is None else card.whole("sms") - sms)
-    given = {name: latency.for_sms(active) for name, latency in kernel.question.latencies.items()}
+    given = {}
+    for name, latency in kernel.question.latencies.items():
+        try:
+            given[name] = latency.for_sms(active)
+        except InputError as error:
+            raise InputError(f"operation {name}: {error}") from None
     return LaunchedKernel(replace(kernel.question, latencies=given), kernel.module, kernel.kernel)
 
 

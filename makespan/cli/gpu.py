@@ -29,6 +29,7 @@ from makespan.errors import InputError
 from makespan.gpu import GpuInstance, GpuResult
 from makespan.machine import PAPER, GivenRange, Machine, given_intervals, gpus, narrowed
 from makespan.machine.gpus import Gpu
+from makespan.machine.values import MAX_SMS, check_whole
 from makespan.report.gpu import text
 from makespan.report.gpu.bundle import write as write_bundle
 from makespan.report.gpu.clock import Clock
@@ -148,9 +149,10 @@ def _count(card: Gpu | None, sms: str | None) -> int:
     """How many SMs take part."""
     if card is not None:
         return card.count_sms(sms)
-    if sms is None or not (sms.isascii() and sms.isdecimal() and len(sms) <= 9):
+    if sms is None or not (sms.isascii() and sms.isdecimal() and len(sms) <= 40):
         raise InputError(f"--sms {sms}: without --gpu only a number of SMs is known, such as 4")
-    return int(sms)
+    check_whole(count := int(sms), "--sms: the number of SMs", MAX_SMS)
+    return count
 
 
 def _clock(card: Gpu | None, clock: str | None) -> Clock | None:

@@ -17,7 +17,7 @@ MAX_BLOCK: Extent = (1024, 1024, 64)
 MAX_GRID: Extent = (2**31 - 1, 65_535, 65_535)
 """Source: CUDA C++ Programming Guide, "Technical Specifications per Compute Capability"."""
 
-_EXTENT = re.compile(r"[0-9]{1,10}(?:x[0-9]{1,10}){0,2}")
+_EXTENT = re.compile(r"[0-9]{1,40}(?:x[0-9]{1,40}){0,2}")
 _PARAMETER = re.compile(r"(?:param\s+)?(?P<name>[^=\s]+)\s*=\s*(?P<value>[^=\s]+)")
 _WHOLE = re.compile(r"[-+]?(?:0[xX][0-9A-Fa-f]{1,16}|[0-9]{1,20})")
 _REAL = re.compile(r"[-+]?(?:[0-9]{1,40}\.?[0-9]{0,40}|\.[0-9]{1,40})(?:[eE][-+]?[0-9]{1,4})?")

@@ -195,7 +195,7 @@ class Gpu:
             return most
         count = mig.get(asked, number(asked) if asked.isdecimal() else None)
         if count is None or not 1 <= count <= most:
-            named = f", or one of {', '.join(mig)}" if mig else ""
+            named = f", or one of {', '.join(mig)}" if mig else " (it has no MIG instances)"
             raise InputError(f"GPU {self.name}: the number of SMs must be 1..{most}{named}, not {shown(asked)}")
         return int(count)
 

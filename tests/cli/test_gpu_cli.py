@@ -104,6 +104,16 @@ def test_a_machine_in_place_of_the_own_one_of_a_gpu_is_assumed(
             (ROOT / "ptx" / "vecadd.ptx", "--block", 9, "--warps", 2, *ONE_WAVE[4:], "--grid", 9),
             "--block means 1 warp for",
         ),
+        ((*ONE_WAVE, "--grid", "9" * 23), f"--grid {'9' * 23}x1x1: at least 1 and at most 2147483647x"),
+        (
+            (*ONE_WAVE[:4], "--sms", "9" * 14, "--grid", 9),
+            "--sms: the number of SMs must be 1..4096, not 99999999999999",
+        ),
+        ((*ONE_WAVE[:4], "--gpu", "rtx-3070", "--sms", "1g.5gb", "--grid", 9), "1..46 (it has no MIG instances), not"),
+        (
+            (*CUBIN[:3], "--latency", "global=..9:1", "--gpu", "rtx-3070", "--grid", 9),
+            "operation global: latency ..9:1: ",
+        ),
         (ONE_WAVE, "--grid is missing: how many blocks are launched?"),
         ((*ONE_WAVE[:4], "--sms", 4, "--grid", 9), "--blocks-per-sm is missing"),
         ((*ONE_WAVE[:4], "--gpu", "rtx-3070", "--grid", 9, "--blocks-per-sm", 99), "--blocks-per-sm 99: only"),

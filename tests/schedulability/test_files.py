@@ -304,8 +304,16 @@ def test_a_gpu_says_its_clock(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("gpu", "sms", "message"),
     [
-        ("rtx-3070", "47", ": partition gpu: sms: GPU rtx-3070: the number of SMs must be 1..46, not '47'"),
-        ("rtx-3070", '"3g.40gb"', ": partition gpu: sms: GPU rtx-3070: the number of SMs must be 1..46, not '3g.40gb'"),
+        (
+            "rtx-3070",
+            "47",
+            ": partition gpu: sms: GPU rtx-3070: the number of SMs must be 1..46 (it has no MIG instances)",
+        ),
+        (
+            "rtx-3070",
+            '"3g.40gb"',
+            ": partition gpu: sms: GPU rtx-3070: the number of SMs must be 1..46 (it has no MIG instances)",
+        ),
         ("rtx-3070", "true", ": partition gpu: sms must be a whole number, not True"),
         ("rtx-1", "2", ": unknown GPU 'rtx-1'; shipped: "),
     ],
