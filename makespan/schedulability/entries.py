@@ -11,7 +11,7 @@ from makespan.gpu.instance import MAX_ROOM
 from makespan.instance import MAX_WARPS
 from makespan.machine import Machine, find, given_intervals, given_latencies
 from makespan.machine.gpus import Gpu
-from makespan.machine.values import check_whole, shown
+from makespan.machine.values import MAX_SMS, check_whole, shown
 from makespan.schedulability.description import (
     BundleFile,
     ChainEntry,
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from makespan.question import KernelQuestion
 
 MAX_TEXT = 500
-MAX_SMS = 1024
 MAX_BLOCKS = 2**31 - 1
 MAX_PRIORITY = 10**9
 MAX_GIVEN_CYCLES = 10**15

@@ -206,7 +206,7 @@ def test_everything_in_a_toml_file_is_read_exactly(tmp_path: Path) -> None:
             ": the file: unknown key 'klock'; known: gpu, clock, tick, priorities, partition, task, chain",
         ),
         ("sms =", "sm =", ": partition gpu: unknown key 'sm'; known: name, policy, sms"),
-        ("sms = 2", "sms = 0", ": partition gpu: sms must be 1..1024, not 0"),
+        ("sms = 2", "sms = 0", ": partition gpu: sms must be 1..4096, not 0"),
         (
             'policy = "fixed-priority"\n',
             "",
