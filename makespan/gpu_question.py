@@ -7,12 +7,12 @@ from math import prod
 
 from makespan import ptx, sass
 from makespan.errors import InputError
-from makespan.gpu import Block, GpuInstance, Grid
+from makespan.gpu import Block, GpuInstance, Grid, assuming
 from makespan.kernel_file import Naming
 from makespan.machine import Machine, compatible, gpus, of_architecture
 from makespan.machine.gpus import Gpu
 from makespan.machine.occupancy import Limits, Occupancy, Share, occupancy
-from makespan.question import Kernel, KernelQuestion, LaunchedKernel, launched
+from makespan.question import Kernel, KernelQuestion, LaunchedKernel, check_resident, launched
 
 
 def gpu_instance(
@@ -68,7 +68,7 @@ def of_kernel(
     block = _block(known, chosen)
     resident, told = _resident(known, sum(warps for _, warps in block), card)
     return GpuInstance.of(
-        _assuming(block, *told), blocks, chosen, sms=sms, resident=resident, dispatch=dispatch_cycles(card)
+        assuming(block, *told), blocks, chosen, sms=sms, resident=resident, dispatch=dispatch_cycles(card)
     )
 
 
@@ -80,7 +80,7 @@ def as_given(gpu: GpuInstance, machine: Machine | None, card: Gpu | None) -> Gpu
         f"an SM of GPU {card.name} is machine {machine.name!r}, which was given: none that comes with the package for"
         f" compute capability {card.compute_capability or '(not known)'}"
     )
-    return replace(gpu, grids=tuple(replace(grid, block=_assuming(grid.block, told)) for grid in gpu.grids))
+    return replace(gpu, grids=tuple(replace(grid, block=assuming(grid.block, told)) for grid in gpu.grids))
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +130,7 @@ def of_kernels(
         taken = ", ".join(f"{share.takes} of {share.room} {share.unit}" for share in own.values() if share.takes)
         told = f"a block of {launch.name} takes {taken} of an SM, which has room for it as long as so much is left"
         takes = tuple(own[name].takes if name in own else 0 for name in has)
-        grids.append(Grid(_assuming(block, told), count, takes))
+        grids.append(Grid(assuming(block, told), count, takes))
     return GpuInstance(tuple(grids), machine, sms, tuple(has.values()), dispatch_cycles(card))
 
 
@@ -160,11 +160,7 @@ def _shares(launch: SharedLaunch, warps: int, card: Gpu | None, room: Mapping[st
             " .cubin, or arch sm_NN)"
         )
     held = kernel.residency(warps, None if card is None else card.limits)
-    if unknown := (*held.unknown, *held.unrounded):
-        raise InputError(
-            f"{source}: what limits the resident blocks is not known of this GPU ({', '.join(unknown)}): say room and"
-            " takes"
-        )
+    _check_known(held, source, "room and takes")
     return dict(held.shares)
 
 
@@ -228,10 +224,6 @@ def _block(kernel: LaunchedKernel, machine: Machine) -> Block:
     return each[0]
 
 
-def _assuming(block: Block, *told: str) -> Block:
-    return tuple((program.assuming((*program.assumptions, *told)), warps) for program, warps in block)
-
-
 def dispatch_cycles(card: Gpu | None) -> int:
     """From when a block gets its room until its warps begin, at most; where nobody knows it that counts as none."""
     return 0 if card is None or card.missing("dispatch_cycles") else card.whole("dispatch_cycles")
@@ -249,7 +241,7 @@ def given_resident(asked: int | None, warps: int, card: Gpu | None, named: Namin
             f" tells: a .cubin, or {named('arch')} sm_NN)"
         )
     if card is not None:
-        _check(asked, occupancy(card.limits, warps_per_block=warps), named)
+        check_resident(asked, occupancy(card.limits, warps_per_block=warps), named)
     return asked
 
 
@@ -267,15 +259,15 @@ def _resident(kernel: LaunchedKernel, warps: int, card: Gpu | None) -> tuple[int
     if isinstance(kernel.kernel, ptx.Kernel):
         return given_resident(asked, warps, card, named), ()
     room = kernel.residency(warps, None if card is None else card.limits)
-    if asked is None and (unknown := (*room.unknown, *room.unrounded)):
-        raise InputError(
-            f"{kernel.kernel.source}: what limits the resident blocks is not known of this GPU ({', '.join(unknown)}):"
-            f" say {named('blocks_per_sm')}"
-        )
-    _check(asked or room.blocks_per_sm, room, named)
+    if asked is None:
+        _check_known(room, kernel.kernel.source, named("blocks_per_sm"))
+    check_resident(asked or room.blocks_per_sm, room, named)
     return asked or room.blocks_per_sm, (str(room),)
 
 
-def _check(asked: int, room: Occupancy, named: Naming) -> None:
-    if asked > room.blocks_per_sm:
-        raise InputError(f"{named('blocks_per_sm')} {asked}: only {room}")
+def _check_known(room: Occupancy, source: str, remedy: str) -> None:
+    """Refuse to count on limits that are not all known."""
+    if unknown := (*room.unknown, *room.unrounded):
+        raise InputError(
+            f"{source}: what limits the resident blocks is not known of this GPU ({', '.join(unknown)}): say {remedy}"
+        )

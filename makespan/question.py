@@ -2,7 +2,6 @@
 
     KernelQuestion      what a user asks, on a command line, in a task file or in Python
     LaunchedKernel      the kernel that was read, with its launch
-    Block               the programs of the warps of one block
     Instance            blocks on one SM of a machine
 
 Text from outside becomes a question in one place each: options in `cli.source`, tables in `schedulability.entries`.
@@ -20,6 +19,7 @@ from typing import Any, Protocol, TypeAlias
 from makespan import kernel_file, ptx, sass
 from makespan.errors import InputError, ParseError
 from makespan.flow import WARP_LANES, BranchInfo, Flow, GivenBound, Launch, LoopInfo, Paths, Step
+from makespan.gpu import Block, assuming, resident
 from makespan.instance import Instance
 from makespan.kernel_file import Naming
 from makespan.machine import PAPER, GivenRange, Machine, executes, of_architecture
@@ -27,9 +27,6 @@ from makespan.machine.occupancy import Limits, Occupancy
 from makespan.program import Program
 from makespan.transfer import transferred
 from makespan.wording import counted
-
-Block: TypeAlias = tuple[tuple[Program, int], ...]
-"""The programs of the warps of a block, each with how many warps run it."""
 
 Module: TypeAlias = ptx.Module | sass.Module
 Kernel: TypeAlias = ptx.Kernel | sass.Kernel
@@ -259,11 +256,6 @@ def bounds_template(question: KernelQuestion, module: Module, kernels: Sequence[
     return language(module).bounds_template(kernels, loops=loops)
 
 
-def resident(block: Block, blocks: int, machine: Machine) -> Instance:
-    """So many blocks on one SM of a machine."""
-    return Instance.merged([(program, warps * blocks) for program, warps in block], machine, blocks=blocks)
-
-
 def launched(question: KernelQuestion) -> "LaunchedKernel":
     """The kernel that is asked about, read.
 
@@ -386,12 +378,10 @@ class LaunchedKernel:
         if isinstance(self.kernel, ptx.Kernel):
             return resident(block, asked or 1, machine)
         room = self.residency(sum(warps for _, warps in block))
-        if asked is not None and asked > room.blocks_per_sm:
-            raise InputError(f"{self.question.named('blocks_per_sm')} {asked}: only {room}")
+        check_resident(asked or 1, room, self.question.named)
         blocks = asked or min(room.blocks_per_sm, room.blocks_per_sm if grid is None else prod(grid))
         told = f"{room}; {'one of them runs alone' if blocks == 1 else f'{blocks} of them start together'}"
-        said = tuple((program.assuming((*program.assumptions, told)), warps) for program, warps in block)
-        return resident(said, blocks, machine)
+        return resident(assuming(block, told), blocks, machine)
 
     def residency(self, warps: int, limits: Limits | None = None) -> Occupancy:
         """How many blocks of machine code, each of so many warps, an SM can hold.
@@ -432,6 +422,16 @@ class LaunchedKernel:
             )
         programs = self.programs(machine)
         return tuple(tuple((program, most or count) for program, most in programs) for count in known or asked or ())
+
+
+def check_resident(blocks: int, room: Occupancy, named: Naming) -> None:
+    """Refuse to have more blocks on an SM than there is room for.
+
+    Raises:
+        InputError: it names what was asked for, and what limits.
+    """
+    if blocks > room.blocks_per_sm:
+        raise InputError(f"{named('blocks_per_sm')} {blocks}: only {room}")
 
 
 def _least_threads(warps: int) -> int:

@@ -1,5 +1,6 @@
 """What a solve returns: a proven interval and the evidence for both of its sides."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
@@ -83,6 +84,18 @@ class Bounds:
         least, most = (100 * (bound - value) / value for value in (self.upper, self.lower))
         return least, most
 
+    def verdict(self, conditions: Iterable[str], *, of: str = "", interrupted: bool = False) -> str:
+        """What is proven of the worst case `of` something, one line: the number, whether exact, and the conditions.
+
+        >>> Bounds(40, 50).verdict(["for this path only"], of="2 blocks on 1 SM")
+        'bounded for this path only: the worst case of 2 blocks on 1 SM is at least 40 and at most 50 cycles'
+        """
+        worst = cycles(self.upper)
+        if self.status is Status.BOUNDED:
+            worst = f"at least {self.lower} and at most {worst}"
+        stopped = " (interrupted)" * interrupted
+        return f"{self.status}{scope(conditions)}: the worst case{of and f' of {of}'} is {worst}{stopped}"
+
     def __and__(self, other: "Bounds") -> "Bounds":
         """Keep what both prove; two proofs that contradict each other raise `BrokenPromiseError`."""
         return Bounds(max(self.lower, other.lower), min(self.upper, other.upper))
@@ -162,10 +175,7 @@ class Result:
 
     def __str__(self) -> str:
         """The verdict, one line: the number, whether it is exact, and under which conditions."""
-        worst = cycles(self.bounds.upper)
-        if self.status is Status.BOUNDED:
-            worst = f"at least {self.bounds.lower} and at most {worst}"
-        return f"{self.status}{scope(self.caveats)}: the worst case is {worst}" + " (interrupted)" * self.interrupted
+        return self.bounds.verdict(self.caveats, interrupted=self.interrupted)
 
     @property
     def status(self) -> Status:

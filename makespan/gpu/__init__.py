@@ -1,6 +1,6 @@
 """A whole GPU as values: its question, a schedule of it, and what is proven of it."""
 
-from makespan.gpu.instance import Block, GpuInstance, Grid
+from makespan.gpu.instance import Block, GpuInstance, Grid, assuming, resident
 from makespan.gpu.result import GpuResult, LastDispatch
 from makespan.gpu.schedule import Begin, Course, GpuSchedule, History, Stretch
 
@@ -15,4 +15,6 @@ __all__ = [
     "History",
     "LastDispatch",
     "Stretch",
+    "assuming",
+    "resident",
 ]

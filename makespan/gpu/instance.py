@@ -94,7 +94,7 @@ class GpuInstance:
         if sum(self.most_resident(grid) * grid.warps for grid in self.grids) > MAX_WARPS:
             raise InputError(f"more than {MAX_WARPS} warps could be resident on an SM")
         for grid in self.grids:
-            _resident(grid, self.most_resident(grid), self.machine)  # refuses what does not fit the machine
+            resident(grid.block, self.most_resident(grid), self.machine)  # refuses what does not fit the machine
 
     @classmethod
     def of(
@@ -141,7 +141,7 @@ class GpuInstance:
             yield "a warp of a later block belongs to the partition of the warp whose place it takes"
 
     def _of_sm(self, grid: Grid) -> Iterator[str]:
-        for note in _resident(grid, 1, self.machine).assumptions:
+        for note in resident(grid.block, 1, self.machine).assumptions:
             yield note.removeprefix(TOGETHER).removeprefix(IN_ONE_BLOCK)
 
     def __str__(self) -> str:
@@ -207,7 +207,7 @@ class GpuInstance:
 
     def sm(self, blocks: int) -> Instance:
         """An SM with so many blocks of the only grid, which start together."""
-        return _resident(self.grid, blocks, self.machine)
+        return resident(self.grid.block, blocks, self.machine)
 
     def slots_of_warps(self, blocks: int) -> tuple[tuple[int, int], ...]:
         """For every warp of `sm(blocks)`, in its order, which block it belongs to and which of its warps it is.
@@ -228,9 +228,14 @@ class GpuInstance:
         return tuple((slot, warp) for numbers in merged.values() for slot in range(blocks) for warp in numbers)
 
 
-def _resident(grid: Grid, blocks: int, machine: Machine) -> Instance:
-    """An SM with so many blocks of a grid, which start together."""
-    return Instance.merged([(program, warps * blocks) for program, warps in grid.block], machine, blocks=blocks)
+def resident(block: Block, blocks: int, machine: Machine) -> Instance:
+    """So many equal blocks that start together on one SM of a machine."""
+    return Instance.merged([(program, warps * blocks) for program, warps in block], machine, blocks=blocks)
+
+
+def assuming(block: Block, *told: str) -> Block:
+    """The same block, whose programs assume more."""
+    return tuple((program.assuming((*program.assumptions, *told)), warps) for program, warps in block)
 
 
 def _of_block(grid: Grid) -> str:

@@ -8,7 +8,7 @@ from makespan.errors import BrokenPromiseError
 from makespan.gpu.instance import GpuInstance
 from makespan.gpu.schedule import GpuSchedule
 from makespan.result import Bounds, Result, Status
-from makespan.wording import caveats, counted, cycles, scope
+from makespan.wording import caveats, counted
 
 
 class LastDispatch(NamedTuple):
@@ -89,12 +89,8 @@ class GpuResult:
 
     def __str__(self) -> str:
         """The verdict, one line: the number, whether it is exact, and under which conditions."""
-        worst, gpu = cycles(self.bounds.upper), self.instance
-        if self.status is Status.BOUNDED:
-            worst = f"at least {self.bounds.lower} and at most {worst}"
-        whole = f"{counted(gpu.blocks, 'block')} on {counted(gpu.sms, 'SM')}"
-        stopped = " (interrupted)" * self.interrupted
-        return f"{self.status}{scope(self.caveats)}: the worst case of {whole} is {worst}{stopped}"
+        whole = f"{counted(self.instance.blocks, 'block')} on {counted(self.instance.sms, 'SM')}"
+        return self.bounds.verdict(self.caveats, of=whole, interrupted=self.interrupted)
 
     @property
     def status(self) -> Status:
