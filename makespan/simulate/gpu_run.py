@@ -10,10 +10,11 @@ rest of all grids comes last, in the same order.
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from copy import deepcopy
 from dataclasses import replace
 from heapq import heappop, heappush
-from itertools import count, islice, product
-from typing import NamedTuple
+from itertools import chain, count, islice, product
+from typing import Any, NamedTuple
 
 from makespan.errors import InputError, UnsupportedError
 from makespan.feature import MULTIPROCESSOR
@@ -226,12 +227,12 @@ class _Block(NamedTuple):
     """A block that got its room: what it does, and what its warps use, which is known once it has ended."""
 
     begin: Begin
-    course: Course
+    conduct: _Conduct
     used: tuple[list[Uses], ...]
 
     def known(self) -> Course:
         """The course, now that the block has ended."""
-        return self.course._replace(uses=tuple(map(tuple, self.used)))
+        return self.conduct.course._replace(uses=tuple(map(tuple, self.used)))
 
 
 class _Part(NamedTuple):
@@ -252,9 +253,6 @@ class _Sm:
     def __init__(
         self, gpu: GpuInstance, slots: int, policy: str, choices: Choices, delay: int, stop: Callable[[], bool] = _never
     ) -> None:
-        self._new: Callable[[], _Sm] = lambda: _Sm(gpu, slots, policy, choices, delay, stop)
-        self._log = list[tuple[int, Callable[[_Sm], None]]]()
-        """What it was told, and in which cycle."""
         self._gpu, self._delay, self._stop, self._warps = gpu, delay, stop, gpu.width
         self._programs = [[program for program, warps in grid.block for _ in range(warps)] for grid in gpu.grids]
         self._partitions, self._has_choice = _placed(gpu, slots, choices)
@@ -297,9 +295,8 @@ class _Sm:
     def give(self, conducts: Iterable[_Conduct]) -> None:
         """Blocks get the first of the empty slots."""
         slots = [slot for slot in range(self.slots) if slot not in self._grids]
-        coming = [(slot, one) for slot, one in zip(slots, conducts, strict=False)]
-        self._log.append((self.cycle, lambda sm: sm.give(one for _, one in coming)))
-        for slot, (course, latencies, uses) in coming:
+        for slot, conduct in zip(slots, conducts, strict=False):
+            course, latencies, uses = conduct
             self._grids[slot] = course.grid
             if (course, slot) not in self._walks:
                 programs = self._programs[course.grid]
@@ -311,7 +308,7 @@ class _Sm:
                 self._run.put(number, latencies[warp], uses[warp] if uses else None)
             numbers = range(slot * self._warps, slot * self._warps + len(uses))
             used = tuple(self._run.used[number] for number in numbers)
-            self._blocks.append(_Block(Begin(self.cycle, slot, 0, self._delay), course, used))
+            self._blocks.append(_Block(Begin(self.cycle, slot, 0, self._delay), conduct, used))
 
     def advance(self, until: int | None = None) -> bool:
         """Execute until the next block has ended, in whose cycle others may be given, or until a cycle; which it is."""
@@ -349,23 +346,17 @@ class _Sm:
 
     def repeat(self, since: int, times: int) -> None:
         """What has been executed since a cycle comes so many times more before what is executed next."""
-        self._log.append((self.cycle, lambda sm: sm.repeat(since, times)))
         self._cut(since, 1)
         self._cut(self.cycle, 1 + times)
 
-    def again(self) -> Callable[[], "_Sm"]:
-        """What makes other SMs on which the same has happened as on this one up to now."""
-        log = [*self._log, (self.cycle, lambda _: None)]
-
-        def made() -> _Sm:
-            other = self._new()
-            for cycle, told in log:
-                while other.cycle < cycle:
-                    other.advance(cycle)
-                told(other)
-            return other
-
-        return made
+    def copy(self) -> "_Sm":
+        """Another SM on which the same has happened as on this one up to now; what never changes they share."""
+        blocks = [*self._blocks, *chain(*(part.blocks for part in self._parts))]
+        given = chain(*((one.course, *one.latencies, *one.uses) for one in (block.conduct for block in blocks)))
+        fixed = (self._gpu, self._programs, self._partitions, *(part.cycles for part in self._parts))
+        known: dict[int, object] = {id(one): one for one in chain(fixed, given, *self._walks.values())}
+        flat: Iterable[list[Any]] = chain((self._cycles,), *(block.used for block in blocks))
+        return deepcopy(self, known | {id(one): one[:] for one in flat})
 
     def _cut(self, until: int, repeat: int) -> None:
         length = until - self._first
@@ -437,9 +428,7 @@ class _Alike:
 
     def schedules(self, *dispatches: str) -> Iterator[GpuSchedule]:
         """What all SMs do if dispatchers decide where the rest goes."""
-        again = self._sm.again()
-        yield self._schedule(dispatches[0], self._sm)
-        yield from (self._schedule(dispatch, again()) for dispatch in dispatches[1:])
+        return (self._schedule(dispatch, self._sm.copy()) for dispatch in dispatches)
 
     def _schedule(self, dispatch: str, sm: _Sm) -> GpuSchedule:
         """Grids in their order, each as soon as there is room for it; all SMs have done what one has up to now."""
@@ -473,7 +462,7 @@ class _Alike:
         for sm, numbers in groups:
             shares = Counter(given[number] for number in numbers)
             for blocks in sorted(shares):
-                one = sm if blocks == max(shares) else sm.again()()
+                one = sm if blocks == max(shares) else sm.copy()
                 if not sm.cycle and len(self._gpu.grids) == 1:  # which has as many slots as blocks in cycle 0
                     one = self._new(blocks) if blocks else sm
                 one.give([self._conducts[grid]] * blocks)

@@ -249,7 +249,7 @@ class Run:
 
     def __init__(self, machine: Machine, policies: Sequence[Policy], floor: Floor) -> None:
         self.floor, self._policies = floor, policies
-        self._parts = machine.partitions
+        self._parts, self._watches = machine.partitions, any(policy.watches for policy in policies)
         self._line = list(range(self._parts))
         self._shared = {n for n, pool in enumerate(machine.pools) if self._parts > 1 and pool.partition is None}
         self._latencies: dict[int, Iterator[int]] = {}
@@ -272,11 +272,13 @@ class Run:
     def picks(self, cycle: int) -> Iterator[int]:
         """The warps that issue in this cycle, in the order in which they are picked."""
         ready, fits, parts = self.floor.ready, self.floor.fits, self._parts
+        is_any = self.floor.fitting() is not None
+        if not is_any and not self._watches:
+            return  # as most cycles, where a port is held for long
         fitting = defaultdict[int, list[int]](list)
-        if self.floor.fitting() is not None:  # most cycles end here, where a port is held for long
-            for kind in ready:
-                if fits(kind):
-                    fitting[kind % parts].append(kind)
+        for kind in ready if is_any else ():
+            if fits(kind):
+                fitting[kind % parts].append(kind)
         for part, policy in enumerate(self._policies):
             if part in fitting or policy.watches:
                 waiting = (ready[kind] for kind in ready if kind % parts == part)
