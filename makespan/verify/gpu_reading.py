@@ -11,7 +11,7 @@ from makespan.certificate import Certificate, Weights
 from makespan.gpu import Begin, Course, GpuInstance, GpuSchedule, Grid, History, Stretch
 from makespan.gpu.instance import MAX_BLOCKS, MAX_DISPATCH, MAX_GRIDS, MAX_ROOM
 from makespan.instance import MAX_CYCLES, MAX_WARPS, Instance
-from makespan.machine import MAX_LATENCY, Assignment
+from makespan.machine import MAX_LATENCY, Assignment, Machine
 from makespan.machine.values import MAX_SMS
 from makespan.program import MAX_PLACES
 from makespan.result import Status
@@ -91,9 +91,10 @@ def _gpu(value: object) -> GpuInstance:
     places = Work(instances.MOST_PLACES)
     with instances.checked():
         written = shapes.items(parts["grids"], "grids", most=MAX_GRIDS)
+        machine = instances.machine(parts["machine"])
         gpu = GpuInstance(
-            tuple(_grid(grid, places) for grid in written),
-            instances.machine(parts["machine"]),
+            tuple(_grid(grid, places, machine) for grid in written),
+            machine,
             shapes.whole(parts["sms"], "sms", 1, MAX_SMS),
             _amounts(parts["room"], "room"),
             shapes.whole(parts["dispatch"], "dispatch", 0, MAX_DISPATCH),
@@ -103,9 +104,9 @@ def _gpu(value: object) -> GpuInstance:
         return gpu
 
 
-def _grid(value: object, places: Work) -> Grid:
+def _grid(value: object, places: Work, machine: Machine) -> Grid:
     parts = shapes.table(value, "grid", "block", "blocks", "takes")
-    groups = instances.groups(shapes.items(parts["block"], "block", most=MAX_WARPS), places)
+    groups = instances.groups(shapes.items(parts["block"], "block", most=MAX_WARPS), places, machine)
     block = tuple((group.program, group.warps) for group in groups)
     return Grid(block, shapes.whole(parts["blocks"], "blocks", 1, MAX_BLOCKS), _amounts(parts["takes"], "takes"))
 

@@ -1,6 +1,6 @@
 """The question of a bundle, read strictly: the machine, and the programs of its warps."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from contextlib import contextmanager
 from typing import Any
 
@@ -19,7 +19,7 @@ from makespan.machine import (
     class_name,
 )
 from makespan.machine.values import MAX_PARTITIONS, MAX_RESOURCES
-from makespan.program import MAX_PLACES, MAX_TOKENS_OF_PLACE, Place, Program, Timing
+from makespan.program import BARRIER, MAX_PLACES, MAX_TOKENS_OF_PLACE, Place, Program, Timing
 from makespan.verify import shapes
 from makespan.verify.refusal import Refused, TooMuchWork, Work
 
@@ -39,7 +39,8 @@ def instance(value: object) -> Instance:
     room = Work(MOST_PLACES)
     blocks = shapes.whole(parts["blocks"], "blocks", 1, MAX_WARPS)
     with checked():
-        return Instance(groups(written, room), machine(parts["machine"]), blocks)
+        served = machine(parts["machine"])
+        return Instance(groups(written, room, served), served, blocks)
 
 
 @contextmanager
@@ -53,10 +54,10 @@ def checked() -> Iterator[None]:
         raise Refused(f"the instance is too large for this checker: over {MOST_PLACES} places") from None
 
 
-def groups(written: Sequence[object], room: Work) -> tuple[Group, ...]:
-    """Programs, each with its warps; `room` counts places."""
+def groups(written: Sequence[object], room: Work, served: Machine) -> tuple[Group, ...]:
+    """Programs that the machine serves, each with its warps; `room` counts places."""
     room.spend(sum(map(_size, written)))
-    return tuple(map(_group, written))
+    return tuple(_group(one, {BARRIER, *served.capacities}) for one in written)
 
 
 def machine(value: object) -> Machine:
@@ -140,10 +141,14 @@ def _size(value: object) -> int:
     return len(program) if isinstance(program, (str, list)) else 0
 
 
-def _group(value: object) -> Group:
+def _group(value: object, served: Set[str]) -> Group:
+    """Strings are read before places are made of their letters."""
     if "string" in shapes.entries(value):
         parts = shapes.table(value, "group", "warps", "string")
-        program = Program.chain(shapes.text(parts["string"], "string"))
+        string = shapes.text(parts["string"], "string")
+        if missing := sorted(set(string) - served):
+            shapes.bad(f"the machine has no units of class {', '.join(missing):.40}")
+        program = Program.chain(string)
     else:
         parts = shapes.table(value, "group", "warps", "starts", "places", later="timings")
         places = shapes.items(parts["places"], "places", most=MAX_PLACES)

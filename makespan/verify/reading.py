@@ -7,6 +7,7 @@ What comes out is made of the package's value types, whose own checks have passe
 import hashlib
 import json
 import math
+import re
 from dataclasses import dataclass
 from itertools import chain, repeat
 from typing import Any, NoReturn
@@ -26,6 +27,7 @@ SCHEMA, RESULT_SCHEMA = "makespan.bundle/2", "makespan.result/1"
 OLDER_SCHEMA = "makespan.bundle/1"
 _ANY_VERSION = "makespan.bundle/"
 MOST_BYTES = 128 << 20
+_LONG_NUMBER = re.compile(rb"[0-9]{%d}" % (shapes.MOST_DIGITS + 1))  # or a text of many digits: then all are looked at
 MOST_COEFFICIENTS = 20_000_000  # of all potentials
 MOST_BRACKETS = 20_000_000  # lists and objects
 
@@ -66,7 +68,7 @@ def parse(content: bytes) -> object:
         return json.loads(
             content.decode("utf-8-sig"),
             object_pairs_hook=_object,
-            parse_int=_int,
+            parse_int=_int if _LONG_NUMBER.search(content) else int,
             parse_float=_float,
             parse_constant=_constant,
         )
