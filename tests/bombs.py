@@ -3,7 +3,6 @@
 A claim here is too small to follow from the pessimistic bound, so that the checker tries all that it knows.
 """
 
-import copy
 import json
 import random
 import resource
@@ -21,6 +20,7 @@ from makespan.report.result.bundle import bundle
 from makespan.result import Bounds, Result, Upper
 from makespan.simulate import run
 from makespan.verify import digest, parse, verify
+from tests.mutation import copied_along
 
 MOST_BYTES = 3 << 29
 Document = dict[str, Any]
@@ -166,10 +166,7 @@ def everywhere(made: Document) -> Iterator[tuple[str, Document]]:
     for path in _paths(made, ()):
         for number in draw.sample(range(len(ABSURD)), ABSURD_PER_VALUE):
             value = ABSURD[number]
-            changed: Any = copy.deepcopy({key: item for key, item in made.items() if key != "sha256"})
-            inside = changed
-            for key in path[:-1]:
-                inside = inside[key]
+            changed, inside = copied_along(made, path[:-1])
             inside[path[-1]] = value
             yield f"{'.'.join(map(str, path))} = {number}", signed(changed)
 

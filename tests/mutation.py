@@ -1,9 +1,22 @@
-"""What a forger does to a potential."""
+"""What a forger does to a potential, or to a value of a document."""
 
+import copy
 import random
+from collections.abc import Iterable
 from dataclasses import replace
+from typing import Any
 
 from makespan.certificate import Node, Potential, Table
+
+
+def copied_along(document: dict[str, Any], path: Iterable[Any]) -> tuple[dict[str, Any], Any]:
+    """A copy, and what is at the end of the path in it; only what is on the path may be changed."""
+    copied: dict[str, Any] = copy.copy(document)
+    inside: Any = copied
+    for key in path:
+        inside[key] = copy.copy(inside[key])
+        inside = inside[key]
+    return copied, inside
 
 
 def mutated(draw: random.Random, potential: Potential, unit: int) -> Potential:

@@ -302,12 +302,13 @@ def test_a_way_out_of_two_loops() -> None:
     assert bounds(body) == {"O": (3, True), "L": (4, False)}
 
 
-def test_a_nest_too_large_to_run_is_taken_loop_by_loop() -> None:
+def test_a_nest_too_large_to_run_is_taken_loop_by_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runs, "MAX_STEPS", 100_000)
     body = """
-        mov.u32 i, 0; O: mov.u32 j, 0; L: add.u32 j, j, 1; setp.lt.u32 p, j, 60000; @p bra L;
-        add.u32 i, i, 1; setp.lt.u32 q, i, 60000; @q bra O; ret;
+        mov.u32 i, 0; O: mov.u32 j, 0; L: add.u32 j, j, 1; setp.lt.u32 p, j, 6000; @p bra L;
+        add.u32 i, i, 1; setp.lt.u32 q, i, 6000; @q bra O; ret;
     """
-    assert bounds(body) == {"O": (60000, True), "L": (60000, True)}
+    assert bounds(body) == {"O": (6000, True), "L": (6000, True)}
 
 
 def test_no_bound_is_made_up_when_the_steps_run_out(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -34,6 +34,7 @@ from makespan.verify.refusal import TooMuchWork, Work
 from makespan.verify.witness import replay
 from tests import forgery
 from tests.forgery import Document, bundles, by_potential, by_search, certificate, forged, results, set_bounds
+from tests.mutation import copied_along
 from tests.oracle import brute_force, obeys
 from tests.potentials import Shape, trace
 from tests.strategies import instances, paper_instances, runs
@@ -630,10 +631,7 @@ def certificate_of(document: Document) -> Certificate:
 
 
 def changed_at(document: Document, path: tuple[Any, ...], wrong: object) -> Document | None:
-    copied: Any = copy.deepcopy(document)
-    inside = copied
-    for key in path[:-1]:
-        inside = inside[key]
+    copied, inside = copied_along(document, path[:-1])
     if type(inside[path[-1]]) is type(wrong) and inside[path[-1]] == wrong:
         return None
     inside[path[-1]] = wrong
@@ -648,10 +646,7 @@ def test_unknown_and_missing_keys_are_rejected_anywhere(number: int) -> None:
     document = bundles()[number]
     for path in [(), *paths_into(document)]:
         for change in ("more", *objects_keys(document, path)):
-            copied: Any = copy.deepcopy(document)
-            inside = copied
-            for key in path:
-                inside = inside[key]
+            copied, inside = copied_along(document, path)
             if not isinstance(inside, dict) or (path, change, document["weights"]) == ((), "weights", []):
                 continue  # bundles from before theorem E have no weights
             if change == "more":
