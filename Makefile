@@ -1,6 +1,7 @@
 # Two commands on a fresh machine with Python 3.11+ and make: `make demo` and `make test`.
 
 PYTHON ?= python3
+unexport PYTHONDONTWRITEBYTECODE # the tests start many processes, each of which would compile what it imports
 BIN := .venv/bin
 SAMPLE := ptx/vecadd.ptx
 

@@ -42,7 +42,7 @@ def test_the_cpu_report_counts_what_a_test_and_its_children_spend(tmp_path: Path
         "def test_heavy(): sum(range(5_000_000))\n"
         "def test_child(): subprocess.run([sys.executable, '-c', 'sum(range(5_000_000))'], check=True)\n"
     )
-    command = [sys.executable, "-m", "pytest", "-n2", "-p", "no:cacheprovider", "--cpu-report", "2", str(tmp_path)]
+    command = [sys.executable, "-m", "pytest", "-n1", "-p", "no:cacheprovider", "--cpu-report", "2", str(tmp_path)]
     run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stdout + run.stderr
     assert re.search(r"CPU seconds: \d+\.\d in 3 tests", run.stdout)
