@@ -97,14 +97,14 @@ class _Automaton:
         most = {unit: min(c - in_use.get(unit, 0), len(ready[unit])) for unit, c in self.capacities.items()}
         for counts in self._issued(most):
             after_held = self._held_after(held, counts)
-            for moved in _choices([(ready[unit], count) for unit, count in counts.items()]):
+            for moved in _choices([(ready[unit], count) for unit, count in counts.items() if count]):
                 rest = list(places)
                 for place in moved:
                     rest.remove(place)
                 for targets in product(*(self.after[place] for place in moved)):
-                    arrived = (target for target in targets if target != _FINISHED)
+                    arrived = [target for target in targets if target != _FINISHED]
                     step = tuple(zip(moved, targets, strict=True))
-                    for passes, after in self._settled(tuple(sorted(chain(rest, arrived)))):
+                    for passes, after in self._settled(tuple(sorted(rest + arrived))):
                         yield step + passes, (after, after_held if after else self.all_free)
 
     def _issued(self, most: dict[str, int]) -> Iterator[dict[str, int]]:
