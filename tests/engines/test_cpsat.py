@@ -1,6 +1,7 @@
 """CP-SAT: the same worst case as the exhaustive search, and proven bounds when it is stopped."""
 
 from collections.abc import Callable
+from functools import cache
 from itertools import product
 
 import pytest
@@ -42,6 +43,7 @@ def solved(instance: Instance, hint: Schedule | None = None) -> Finding:
     return cpsat.solve(instance, Limits(), horizon=pessimistic(instance), hint=hint)
 
 
+@cache
 def truth(instance: Instance) -> int:
     upper = search.solve(instance, Limits()).upper
     assert upper is not None

@@ -13,6 +13,7 @@ from makespan.instance import Instance
 from makespan.machine import Assignment, Latency, Machine, Scheduler, UnitClass
 from makespan.program import Place, Program
 from makespan.simulate import POLICIES, replay, run, runner
+from tests.effort import Looks
 from tests.oracle import brute_force, obeys
 from tests.strategies import automata, general_barrier_instances, instances, multiprocessor_instances
 
@@ -71,7 +72,7 @@ def test_a_policy_can_be_worse_than_every_rule(most: int, monkeypatch: pytest.Mo
     instance = Instance.of("LCLCLC", 6, SUB_PARTITION)
     assert max(schedule.makespan for schedule in schedules(instance, Limits())) == 99
     assert run(instance, "lrr").makespan == 100
-    assert solve(instance, backend="certificate").bounds.lower == 100
+    assert solve(instance, backend="certificate", limits=Looks(100)).bounds.lower == 100
 
 
 @pytest.mark.parametrize("most", [0, runner.SMALL])
@@ -89,7 +90,7 @@ def test_no_policy_takes_longer_than_the_longest_schedule(most: int, instance: I
 @settings(max_examples=20)
 def test_the_lower_bound_is_at_least_what_any_policy_takes(instance: Instance) -> None:
     slowest = max(run(instance, policy).makespan for policy in POLICIES)
-    assert solve(instance, backend="certificate").bounds.lower >= slowest
+    assert solve(instance, backend="certificate", limits=Looks(1000)).bounds.lower >= slowest
 
 
 @given(instance=multiprocessor_instances())

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import threading
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,7 @@ IMPLIED = ("capacity", "last_warp", "one_a_cycle", "done_in_the_end", "warps_ord
 WAYS = [(form, solver) for form in ilp_model.FORMS for solver in ilp.SOLVERS]
 
 
+@cache
 def truth(instance: Instance) -> int:
     upper = search.solve(instance, Limits()).upper
     assert upper is not None

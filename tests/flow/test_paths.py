@@ -304,11 +304,12 @@ def test_kernels_without_instructions_are_refused() -> None:
         program(declared)
 
 
-def test_a_path_past_the_limit_is_refused_before_it_is_built() -> None:
+def test_a_path_past_the_limit_is_refused_before_it_is_built(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("makespan.flow.walk.MAX_PLACES", 100_000)
     body = "".join(f"L{n}: add.s32 a,a,1;\n" for n in range(3)) + "".join(f"@p bra L{n};\n" for n in (2, 1, 0))
     message = refusal(body, "L0==65536", "L1==65536", "L2==65536")
     assert message.startswith(
-        "k.ptx: the path through k exceeds the limit of 1000000 instructions; lower the loop bounds"
+        "k.ptx: the path through k exceeds the limit of 100000 instructions; lower the loop bounds"
     )
     assert "L0 exactly 65536 iterations, L1 exactly 65536 iterations" in message
 
