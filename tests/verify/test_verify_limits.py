@@ -10,6 +10,7 @@ import pytest
 from makespan.engines import solve
 from makespan.instance import Instance
 from makespan.machine import Latency, Machine, UnitClass
+from makespan.program import Program
 from makespan.report.result.bundle import bundle
 from makespan.verify import Refused, bounds, parse, reading, two_warps
 from makespan.verify.phases import questions
@@ -129,3 +130,11 @@ def test_phases_of_all_groups_are_counted_together(monkeypatch: pytest.MonkeyPat
     assert questions(instance) is not None
     monkeypatch.setattr("makespan.verify.phases.MOST_VISITS", 23)
     assert questions(instance) is None
+
+
+def test_letters_are_looked_up_before_places_are_made_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = bundle(solve(Instance.of("CL", 2)))
+    made["instance"]["groups"][0]["string"] = "x" * 10**6
+    monkeypatch.setattr(Program, "chain", lambda _: pytest.fail("a place was made"))
+    with pytest.raises(Refused, match="not a bundle: the machine has no units of class x"):
+        reading.bundle(made)
