@@ -64,7 +64,7 @@ def test_compiling_is_said_once_for_a_function_and_what_it_needs_and_once_per_in
 
 def test_where_nothing_can_be_kept_it_still_runs_and_names_the_remedy(tmp_path: Path) -> None:
     for _ in range(2):
-        advice, *progress = called(tmp_path, before=READ_ONLY)
+        advice, *progress = called(tmp_path, before=READ_ONLY, PYTHONDONTWRITEBYTECODE="1")
         assert "NUMBA_CACHE_DIR" in advice
         assert progress == ["compiling probe.quarter"]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["probe.py"]
