@@ -35,7 +35,7 @@ from benchmarks.task_sets import rate_monotonic, uunifast_discard
 from makespan import Instance, Limits, Machine, Program, ptx, solve
 from makespan.schedulability.holistic import Limits as Steps
 from makespan.schedulability.holistic import responses
-from makespan.schedulability.task import Partition, Policy, Task, TaskSet
+from makespan.schedulability.task import Partition, Policy, TaskSet, one_kernel
 
 KERNELS = Path(__file__).parent.parent / "ptx"
 SAMPLES = (
@@ -116,11 +116,14 @@ def drawn(pool: Sequence[Kernel], utilisation: Fraction, tasks: int, random: Ran
     periods = [ceil(kernel.upper / share) for kernel, share in zip(kernels, shares, strict=True)]
     made = rate_monotonic(
         [
-            Task(f"t{number}", kernel.upper, period, period, partition="gpu")
+            one_kernel(f"t{number}", kernel.upper, period, period, partition="gpu")
             for number, (kernel, period) in enumerate(zip(kernels, periods, strict=True))
         ]
     )
-    worse = tuple(replace(task, wcet=kernel.pessimistic) for task, kernel in zip(made, kernels, strict=True))
+    worse = tuple(
+        replace(task, segments=(replace(task.segments[0], wcet=kernel.pessimistic),))
+        for task, kernel in zip(made, kernels, strict=True)
+    )
     gpu = (Partition("gpu", Policy.FIXED_PRIORITY),)
     return {EXACT: TaskSet(made, gpu), PESSIMISTIC: TaskSet(worse, gpu)}
 

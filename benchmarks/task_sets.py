@@ -11,7 +11,7 @@ from math import exp, log, prod
 from random import Random
 from sys import float_info
 
-from makespan.schedulability.task import Task
+from makespan.schedulability.task import Task, one_kernel
 
 MOST_DISCARDED = 100_000
 _TINY = float_info.min
@@ -140,11 +140,11 @@ def harmonised_periods(random: Random, tasks: int, unit: int = 1) -> tuple[int, 
 def with_deadlines(random: Random, tasks: Sequence[Task], tightest: Fraction = Fraction(0)) -> tuple[Task, ...]:
     """Constrained deadlines: uniform between the execution time, plus `tightest` of what is left, and the period.
 
-    `tightest` of 1 means implicit deadlines: the periods. Execution time is kernel, CPU time and jitter.
+    `tightest` of 1 means implicit deadlines: the periods. Execution time is all segments, their launches, and jitter.
     """
     made = []
     for task in tasks:
-        least = min(task.period, task.jitter + task.cpu + task.wcet)
+        least = min(task.period, task.jitter + sum(segment.delay + segment.wcet for segment in task.segments))
         least += int((task.period - least) * tightest)
         made.append(replace(task, deadline=random.randint(least, task.period)))
     return tuple(made)
@@ -156,7 +156,7 @@ def tasks_of(utilisations: Sequence[Fraction], periods: Sequence[int], partition
     The execution time is the utilisation times the period, rounded down, and at least one tick.
     """
     return tuple(
-        Task(f"t{number}", max(1, int(share * period)), period, period, partition=partition)
+        one_kernel(f"t{number}", max(1, int(share * period)), period, period, partition=partition)
         for number, (share, period) in enumerate(zip(utilisations, periods, strict=True), 1)
     )
 

@@ -184,7 +184,7 @@ def test_the_readme_has_commands_and_among_them_those_that_search() -> None:
 METHOD_PAGES = ["hong_kim", "kleimenov_popova", "opencl_cost_table", "dual_issue"]
 EXAMPLES = [
     (page, text)
-    for page in ("../README", "cli", "machine_code", "schedulability", "estimators", *METHOD_PAGES)
+    for page in ("../README", "cli", "machine_code", "schedulability", "case_study", "estimators", *METHOD_PAGES)
     for text in blocks(ROOT / "docs" / f"{page}.md", "console")
 ]
 FILES = {"kleimenov_popova": {"figure3.ptx": "ptx", "example.toml": "toml"}}

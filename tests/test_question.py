@@ -54,8 +54,9 @@ def by_task(file: str, keys: str) -> Instance:
     """The instance that a task is about."""
     Path("tasks.toml").write_text(TASK.format(file=file, keys=keys))
     (task,) = files.read(Path("tasks.toml")).tasks
-    assert isinstance(task.source, KernelLaunch)
-    (found,) = on_one_sm(on_sms(task.source, sms=1))
+    (kernel,) = task.executions.values()
+    assert isinstance(kernel.source, KernelLaunch)
+    (found,) = on_one_sm(on_sms(kernel.source, sms=1))
     return found
 
 

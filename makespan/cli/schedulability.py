@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from fractions import Fraction
+from itertools import chain
 from pathlib import Path
 
 import click
@@ -11,7 +13,10 @@ from makespan.cli.parameters import Memory, Seconds, examples
 from makespan.cli.running import DONE, INTERRUPTED, NO, UNDECIDED, progress
 from makespan.engines import Limits as SolverLimits
 from makespan.errors import InputError
+from makespan.machine.values import shown
 from makespan.report.cache import BundleCache, default_folder
+from makespan.report.deadlines.amounts import listed
+from makespan.report.deadlines.chart import View, ticks_of
 from makespan.report.deadlines.document import document
 from makespan.report.deadlines.text import execution_times, report, verdict
 from makespan.report.files import check_writable, write_whole
@@ -20,17 +25,42 @@ from makespan.report.pictures import PICTURES
 from makespan.schedulability.analysis import DEFAULT_LIMITS
 from makespan.schedulability.assessment import ASSIGNMENTS, Assessment, stages
 from makespan.schedulability.description import Description, Priorities
-from makespan.schedulability.evidence import worst_window
+from makespan.schedulability.evidence import TRIES, worst_window
 from makespan.schedulability.export import Format
 from makespan.schedulability.export import export as export_texts
 from makespan.schedulability.fewest import Fewest, fewest_sms
-from makespan.schedulability.files import read
+from makespan.schedulability.files import MAX_FILE_BYTES, read
 from makespan.schedulability.holistic import Limits
+from makespan.schedulability.units import duration
 from makespan.schedulability.verdict import Answer
 from makespan.schedulability.wcet import Solver, Wcet, each_execution_time
+from makespan.text_file import read_bytes
 
 _DRAWN = 4
+_TRIES = 240
+"""Schedules to simulate for all pictures of a page together."""
 _EXIT_CODES = {Answer.YES: DONE, Answer.NO: NO, Answer.UNKNOWN: UNDECIDED}
+
+
+class Part(click.ParamType[tuple[Fraction, Fraction]]):
+    """`3ms..9ms`: a part of a schedule, in seconds from the start of its picture."""
+
+    name = "FROM..TO"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[Fraction, Fraction]:
+        """Both ends, the first one earlier."""
+        if isinstance(value, tuple):
+            return value
+        first, dots, last = str(value).partition("..")
+        try:
+            ends = duration(first, "the start of the window"), duration(last, "the end of the window")
+        except InputError as error:
+            self.fail(str(error) if dots else f"{value!r} is no window such as 3ms..9ms", param, ctx)
+        if ends[0] >= ends[1]:
+            self.fail(f"{value} ends before it begins", param, ctx)
+        return ends
 
 
 @click.command("schedulability", epilog=examples("makespan schedulability examples/tasks.toml --gantt worst.png"))
@@ -39,12 +69,16 @@ _EXIT_CODES = {Answer.YES: DONE, Answer.NO: NO, Answer.UNKNOWN: UNDECIDED}
 @click.option("--clock", metavar="FREQUENCY", help="of the SM, at least, such as 1.4GHz: for a CSV file")
 @click.option("--priorities", type=click.Choice(list(map(str, Priorities))), help="what they mean: for a CSV file")
 @click.option("--assign", type=click.Choice(ASSIGNMENTS), help="find partitions for the tasks that have none")
+@click.option("--exact", is_flag=True, help="walk through all schedules, too, as far as they are few enough")
 @click.option("--sensitivity", is_flag=True, help="what breaks first: longer kernels, shorter periods, a slower clock")
 @click.option(
     "--fewest-sms", "fewest", is_flag=True, help="how few SMs of the GPU do for each partition, and for all together"
 )
 @format_option()
 @click.option("--gantt", type=click.Path(path_type=Path), help="the worst schedule found as .png .svg .pdf")
+@click.option("--html", type=click.Path(path_type=Path), help="all of it with pictures as one .html page")
+@click.option("--tasks", "chosen", metavar="NAME,NAME,...", help="of pictures: the worst schedules of these alone")
+@click.option("--window", "part", type=Part(), help="of pictures: only so much of the axis, such as 3ms..9ms")
 @click.option(
     "--export",
     type=(click.Choice(list(map(str, Format))), click.Path(path_type=Path)),
@@ -71,10 +105,14 @@ def command(
     clock: str | None,
     priorities: str | None,
     assign: str | None,
+    exact: bool,
     sensitivity: bool,
     fewest: bool,
     output: str,
     gantt: Path | None,
+    html: Path | None,
+    chosen: str | None,
+    part: tuple[Fraction, Fraction] | None,
     export: tuple[str, Path] | None,
     time_limit: float,
     memory_limit: int,
@@ -87,9 +125,13 @@ def command(
 
     Exit code 0: schedulable; 1: not, with evidence; 3: neither is proven.
     """
-    _check_outputs(gantt, export)
+    _check_outputs(gantt, html, export)
+    if gantt is None and html is None and (chosen is not None or part is not None):
+        raise InputError("--tasks and --window choose what --gantt and --html draw: give one of them, too")
     output = QUIET if quiet and output == TEXT else output
+    given = None if html is None else read_bytes(tasks, "task file", MAX_FILE_BYTES)
     description = read(tasks, gpu=gpu, clock=clock, priorities=priorities)
+    names = _names(description, chosen)
     store = _store(cache, f"{time_limit} s, {memory_limit} bytes", no_cache=no_cache)
     show = progress()
     solver = Solver(lambda: SolverLimits(time_limit, memory_limit, progress=show), store)
@@ -99,6 +141,7 @@ def command(
         description,
         wcets,
         assignment=assign,
+        exact=exact,
         with_margins=sensitivity,
         seconds=time_limit,
         limits=Limits(attempts=attempts),
@@ -106,12 +149,23 @@ def command(
     )
     found = _reached(_with_sizes(known, sizes))
     try:
-        made = [] if found.is_interrupted else [*_draw(found, gantt), *_export(found, export)]
+        view = View(names, None if part is None else ticks_of(part, found.tick))
+        wanted = (_draw(found, gantt, view), _page(found, html, view, given), _export(found, export))
+        made = [] if found.is_interrupted else [*chain(*wanted)]
     finally:  # a file that fails costs nobody the answer
         click.echo(_printed(found, output))
     for line in made:
         remark(line, output)
     return INTERRUPTED if found.is_interrupted else _EXIT_CODES[found.answer]
+
+
+def _names(description: Description, chosen: str | None) -> tuple[str, ...]:
+    """The tasks to draw; none where nobody chooses."""
+    names = () if chosen is None else tuple(dict.fromkeys(name.strip() for name in chosen.split(",")))
+    known = [entry.name for entry in description.tasks]
+    if unknown := [name for name in names if name not in known]:
+        raise InputError(f"--tasks: there is no task {shown(unknown[0])}; the file has {listed(known)}")
+    return names
 
 
 def _solved(description: Description, solver: Solver) -> dict[str, Wcet]:
@@ -164,8 +218,12 @@ def _printed(found: Assessment, output: str) -> str:
     )
 
 
-def _check_outputs(gantt: Path | None, export: tuple[str, Path] | None) -> None:
+def _check_outputs(gantt: Path | None, html: Path | None, export: tuple[str, Path] | None) -> None:
     """Refuse before the work what would fail after it."""
+    if html is not None:
+        if html.suffix.lower() not in (".html", ".htm"):
+            raise InputError(f"{html}: the name of a page must end in .html")
+        check_writable(html, "the page")
     if gantt is not None:
         if gantt.suffix.lower() not in PICTURES:
             raise InputError(f"{gantt}: the name of a picture must end in {', '.join(PICTURES)}")
@@ -188,8 +246,8 @@ def _store(folder: Path | None, effort: str, *, no_cache: bool) -> BundleCache |
     return None if chosen is None else BundleCache(chosen, effort=effort, note=lambda line: click.echo(line, err=True))
 
 
-def _draw(found: Assessment, path: Path | None) -> Iterator[str]:
-    """The picture of the latest job that a search finds, among the tasks that matter most."""
+def _draw(found: Assessment, path: Path | None, view: View) -> Iterator[str]:
+    """The picture of the latest job that a search finds, among the tasks that are chosen or matter most."""
     if path is None:
         return
     if found.verdict is None:
@@ -197,19 +255,44 @@ def _draw(found: Assessment, path: Path | None) -> Iterator[str]:
         return
     from makespan.report.deadlines.picture import draw_window
 
-    window = worst_window(found.task_set, names=_closest(found))
-    draw_window(window, found.tick, path, title=verdict(found))
+    window = worst_window(found.task_set, names=view.tasks or _late(found) or _closest(found)[:_DRAWN])
+    draw_window(window, found.tick, path, title=verdict(found), view=view)
     yield f"picture: {path}"
 
 
-def _closest(found: Assessment) -> tuple[str, ...]:
-    """The tasks that miss their deadlines or, if none does, those with the least slack."""
+def _page(found: Assessment, path: Path | None, view: View, given: bytes | None) -> Iterator[str]:
+    """The page, with the worst schedules of the tasks that are chosen or matter most."""
+    if path is None or given is None:
+        return
+    from makespan.report.html import Input
+    from makespan.report.html.deadlines import MOST_PICTURES, Found, check_size, deadlines_page
+
+    check_size(found.task_set)
+    windows, without, say = {}, {}, progress()
+    names = () if found.verdict is None else (view.tasks or _closest(found))[:MOST_PICTURES]
+    for name in names:
+        say(f"looking for the worst schedule of {name}")
+        try:
+            windows[name] = worst_window(found.task_set, names=(name,), tries=min(TRIES, _TRIES // len(names)))
+        except InputError as error:
+            without[name] = str(error)
+    page = deadlines_page(found, Found(windows, without, view, (Input("tasks", found.where, given),)))
+    write_whole(path, page.encode(), "the page")
+    yield f"page: {path}"
+
+
+def _late(found: Assessment) -> tuple[str, ...]:
+    """The first few tasks that miss their deadlines."""
     tasks = () if found.verdict is None else found.verdict.tasks
-    if late := [task.task for task in tasks if task.miss is not None]:
-        return tuple(late[:_DRAWN])
+    return tuple(task.task for task in tasks if task.miss is not None)[:_DRAWN]
+
+
+def _closest(found: Assessment) -> tuple[str, ...]:
+    """The tasks that miss their deadlines, then the others, those with the least slack first."""
+    tasks = () if found.verdict is None else found.verdict.tasks
     due = found.task_set.by_name
     slack = {task.task: -1 if task.response is None else due[task.task].deadline - task.response for task in tasks}
-    return tuple(sorted(slack, key=lambda name: slack[name])[:_DRAWN])
+    return tuple(sorted(slack, key=lambda name: (name not in _late(found), slack[name])))
 
 
 def _export(found: Assessment, asked: tuple[str, Path] | None) -> Iterator[str]:

@@ -108,6 +108,18 @@ def cut(line: str, letters: int = 120) -> str:
     return line if len(line) <= letters else f"{line[: letters - 4]} ..."
 
 
+def cut_within(name: str, letters: int) -> str:
+    """A name that fits, with dots for its middle: what tells names apart stands at their ends.
+
+    >>> cut_within("detector of lane 10", 12), cut_within("lane 10", 12)
+    ('detec ... 10', 'lane 10')
+    """
+    if len(name) <= letters:
+        return name
+    tail = (letters - 5) // 3
+    return f"{name[: letters - 5 - tail]} ... {name[-tail:].lstrip()}"
+
+
 class Page:
     """A figure that is filled in pixels from its upper left corner."""
 

@@ -6,8 +6,8 @@ from makespan.errors import BrokenPromiseError
 from makespan.schedulability.arrivals import Stream
 from makespan.schedulability.chains import sampled_latency
 from makespan.schedulability.evidence import misses
-from makespan.schedulability.holistic import HORIZON, Limits, Response, Responses, responses, responses_in_time
-from makespan.schedulability.task import Activation, Chain, Partition, Policy, Task, TaskSet
+from makespan.schedulability.holistic import HORIZON, Limits, Response, Responses, Served, responses, responses_in_time
+from makespan.schedulability.task import Activation, Chain, Kind, Policy, Task, TaskSet
 from makespan.schedulability.utilisation import ONE, excess, loads, scaled
 from makespan.schedulability.verdict import Answer, ChainVerdict, Load, TaskVerdict, Verdict
 
@@ -19,9 +19,8 @@ METHODS = {
     Policy.EDF_RELEASE: "non-preemptive EDF by releases (George, Rivierre and Spuri 1996)",
     Policy.FIFO: "FIFO (George, Rivierre and Spuri 1996, with equal relative deadlines)",
 }
-SUSPENSION = "tasks that suspend themselves (Chen and others 2019): {way}"
 SAMPLED = "periodic timers with any phases (Davare and others 2007)"
-TRIGGERED = "holistic analysis with jitter from task to task (Tindell and Clark 1994)"
+TRIGGERED = "all segments of an activation together (theorems 8 and 9; Tindell and Clark 1994)"
 
 _EDF = (Policy.EDF, Policy.EDF_RELEASE)
 _OPINION_WORK = 20_000
@@ -91,10 +90,10 @@ def _task(task_set: TaskSet, task: Task, found: Responses, demanded: Sequence[Lo
     response = found.of[task.name]
     if response is None:
         return TaskVerdict(task.name, None, Answer.UNKNOWN, (), False, _reason(task, found, demanded))
-    method = METHODS[_policy(task_set, task)]
-    if response.way is not None:
-        method += "; " + SUSPENSION.format(way=response.way)
-    is_exact = _is_exact(task_set, task, found)
+    place = task.segments[-1].place
+    rivals = task_set.on(place) if place is not None else ()
+    is_exact = response.way is None and bool(rivals) and all(_is_regular(other, found) for other in rivals)
+    method = response.way or METHODS[next(s.policy for s in task_set.servers if s.name == place)]
     return TaskVerdict(
         task.name,
         response.total,
@@ -102,31 +101,27 @@ def _task(task_set: TaskSet, task: Task, found: Responses, demanded: Sequence[Lo
         response.parts,
         is_exact,
         method,
-        is_attained=is_exact and all(_is_shown(other) for other in task_set.on(task.partition or "")),
+        is_attained=is_exact and all(_is_shown(other) for other in rivals),
     )
 
 
 def _is_shown(task: Task) -> bool:
-    """Whether the kernel is shown to take its bound."""
-    return task.attained == task.wcet and task.is_shown
+    """Whether its copies and kernels are shown to take their bounds."""
+    return all(s.attained == s.wcet and s.is_shown for s in task.of(Kind.COPY, Kind.KERNEL))
 
 
-def _policy(task_set: TaskSet, task: Task) -> Policy:
-    return next(partition.policy for partition in task_set.partitions if partition.name == task.partition)
-
-
-def _is_exact(task_set: TaskSet, task: Task, found: Responses) -> bool:
+def _is_regular(task: Task, found: Responses) -> bool:
     """Whether the worst pattern of the proof is a legal one: nothing restricts arrivals but periods and jitter."""
-    rivals = task_set.on(task.partition or "")
-    return all(other.offset is None and not other.cpu and other.name not in found.starts for other in rivals)
+    only = task.segments[0]
+    return len(task.segments) == 1 and not only.delay and task.offset is None and task.name not in found.starts
 
 
 def _reason(task: Task, found: Responses, demanded: Sequence[Load]) -> str:
     if task.name in found.stopped:
         return "no bound: the analysis stopped at its limit"
     full = {load.name for load in demanded if load.is_overload}
-    places = [f"partition {task.partition}", *([] if task.core is None else [f"core {task.core}"])]
-    if over := [place for place in places if place in full]:
+    places = [place for place, others in found.served.items() if task.name in others.tasks]
+    if over := [place for place in (*places, f"core {task.core}") if place in full]:
         return f"no bound: {over[0]} is overloaded"
     first = found.lost[task.name]
     if first != task.name:
@@ -163,31 +158,30 @@ def _notes(task_set: TaskSet, found: Responses, limits: Limits) -> Iterator[str]
         more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
         listed = ", ".join(names[:_SHOWN]) + more
         yield f"stopped at the limit of {limits.one} additions for a bound, {limits.total} in all: {listed}"
-    for partition in task_set.partitions:
-        if _is_confirmed(task_set, partition, found):
-            yield f"partition {partition.name}: response-time-analysis computes the same bounds for its kernels"
+    for place, served in found.served.items():
+        if _is_confirmed(place, served):
+            yield f"{place}: response-time-analysis computes the same bounds"
 
 
-def _is_confirmed(task_set: TaskSet, partition: Partition, found: Responses) -> bool:
+def _is_confirmed(place: str, served: Served) -> bool:
     """Whether the second implementation was asked and agrees.
 
     Raises:
         BrokenPromiseError: it does not agree.
     """
-    tasks, streams = task_set.on(partition.name), found.streams[partition.name]
-    ours = [found.of[task.name] for task in tasks]
-    known = [response.kernel for response in ours if response is not None]
-    if not tasks or len(known) < len(tasks) or not _is_cheap(streams, partition.policy, max(known)):
+    known = [span for span in served.spans if span is not None]
+    is_plain = served.is_plain and len(known) == len(served.spans)
+    if not known or not is_plain or not _is_cheap(served.streams, served.policy, max(known)):
         return False
     from makespan.schedulability import prosa
 
-    theirs = prosa.kernel_bounds(streams, partition.policy)
-    if partition.policy is Policy.FIFO:
+    theirs = prosa.kernel_bounds(served.streams, served.policy)
+    if served.policy is Policy.FIFO:
         known = [max(known)] * len(known)
     if list(theirs) != known:
         raise BrokenPromiseError(
-            f"partition {partition.name}: bounds for kernels of {known} ticks, but response-time-analysis has "
-            f"{list(theirs)}: do not trust either, and report it"
+            f"{place}: bounds of {known} ticks, but response-time-analysis has {list(theirs)}: do not trust"
+            " either, and report it"
         )
     return True
 

@@ -8,18 +8,21 @@ from makespan.errors import InputError
 from makespan.schedulability.analysis import DEFAULT_LIMITS, analyse, is_proven, verdicts
 from makespan.schedulability.assignment import EXACT, Assignment, Heuristic, assign, assign_exactly
 from makespan.schedulability.chains import predecessors
-from makespan.schedulability.description import Description, KernelLaunch, Priorities, task_set
+from makespan.schedulability.description import Description, KernelLaunch, Priorities, ServedEntry, task_set
+from makespan.schedulability.exactness import sharpened
 from makespan.schedulability.fewest import Fewest
 from makespan.schedulability.holistic import Limits
+from makespan.schedulability.priorities import ranked
 from makespan.schedulability.sensitivity import Margin, execution_factor, shortest_period, slowest_clock
-from makespan.schedulability.task import TaskSet
+from makespan.schedulability.task import Kind, Task, TaskSet, Wait
 from makespan.schedulability.units import shown_frequency, shown_time
-from makespan.schedulability.utilisation import kernel_load
+from makespan.schedulability.utilisation import server_load
 from makespan.schedulability.verdict import Answer, Load, Verdict
-from makespan.schedulability.wcet import Kind, Wcet
+from makespan.schedulability.wcet import Kind as Ground
+from makespan.schedulability.wcet import Wcet
 from makespan.wording import together
 
-QUICK = Limits(one=100_000)
+QUICK = Limits(one=100_000, total=500_000)
 """What the analysis may spend on one of the many questions about margins; what is not proven by then is not proven."""
 
 ASSIGNMENTS = (*map(str, Heuristic), EXACT)
@@ -32,11 +35,12 @@ class Assessment:
     Args:
         task_set: in ticks, each task on its partition where one was found.
         tick: seconds.
-        wcets: by task.
+        wcets: of copies and kernels, by the names of `Description.executions`.
         assignment: where tasks without a partition went; None where all had one.
         verdict: None where some task has no partition.
         margins: what breaks first; empty if not asked for.
         notes: assumptions, each in a line.
+        assumed_spin: tasks whose threads spin while they wait, as nothing says that they block.
         priorities: what priorities mean in the file; here a larger one is always more urgent.
         gpu: the name of that whose SMs the partitions are; None where nobody says.
         sms: how many SMs each partition has.
@@ -58,11 +62,13 @@ class Assessment:
     sms: Mapping[str, int] = field(default_factory=dict)
     fewest: tuple[Fewest, ...] = ()
     is_interrupted: bool = False
+    assumed_spin: tuple[str, ...] = ()
 
     @property
     def demand(self) -> Load:
         """What all kernels together demand of all partitions."""
-        return kernel_load("all partitions", self.task_set.tasks, len(self.task_set.partitions))
+        partitions = len(self.task_set.partitions)
+        return server_load("all partitions", self.task_set.tasks, places=max(1, partitions))
 
     @property
     def answer(self) -> Answer:
@@ -89,6 +95,7 @@ def assess(
     wcets: Mapping[str, Wcet],
     *,
     assignment: str | None = None,
+    exact: bool = False,
     with_margins: bool = False,
     seconds: float = 60.0,
     limits: Limits = DEFAULT_LIMITS,
@@ -101,6 +108,7 @@ def assess(
 
     Args:
         assignment: one of `ASSIGNMENTS`; needed where a task has no partition.
+        exact: whether to walk through all schedules for the verdict, too, as far as there are few enough.
         seconds: for an exact assignment.
         limits: of the verdict; margins have their own.
 
@@ -111,6 +119,7 @@ def assess(
         description,
         wcets,
         assignment=assignment,
+        exact=exact,
         with_margins=with_margins,
         seconds=seconds,
         limits=limits,
@@ -124,6 +133,7 @@ def stages(
     wcets: Mapping[str, Wcet],
     *,
     assignment: str | None,
+    exact: bool,
     with_margins: bool,
     seconds: float,
     limits: Limits,
@@ -132,33 +142,55 @@ def stages(
     """What `assess` comes to, as it becomes known: bounds, then each late job that is found, then each margin."""
     system, tick = task_set(description, {name: wcet.time() for name, wcet in wcets.items()})
     try:
+        is_searched = description.priorities is Priorities.AUDSLEY
+        if is_searched and system.unassigned:
+            raise InputError(
+                f'task {system.unassigned[0].name} has no partition, and priorities = "audsley" needs to know it: give'
+                " it one, or other priorities"
+            )
         found = _assigned(system, assignment, seconds)
+        if found is not None and found.places is not None:
+            system = system.assigned(found.places)
+        searched: tuple[str, ...] = ()
+        if is_searched:
+            system, searched = ranked(system, limits, progress)
         known = Assessment(
             where=description.where,
-            task_set=system if found is None or found.places is None else system.assigned(found.places),
+            task_set=system,
             tick=tick,
             clock=description.clock,
             wcets=wcets,
             assignment=found,
             verdict=None,
             margins=(),
-            notes=tuple(_notes(description, wcets, tick, None)),
+            notes=(*_notes(description, wcets, tick, None), *searched),
             priorities=description.priorities,
             gpu=None if description.card is None else description.card.name,
             sms=description.sms,
+            assumed_spin=tuple(entry.name for entry in description.tasks if entry.is_assumed_to_spin),
         )
         if known.task_set.unassigned:
             yield known
             return
         progress("analysing")
-        for verdict in verdicts(known.task_set, limits, progress):
-            known = replace(known, verdict=verdict, notes=tuple(_notes(description, wcets, tick, verdict)))
+        for verdict in _verdicts(known.task_set, tick, limits, progress, exact=exact):
+            known = replace(known, verdict=verdict, notes=(*_notes(description, wcets, tick, verdict), *searched))
             yield known
         for margin in _margins(description, wcets, known.task_set, progress) if with_margins else ():
             known = replace(known, margins=(*known.margins, margin))
             yield known
     except InputError as error:
         raise type(error)(f"{description.where}: {error}") from None
+
+
+def _verdicts(
+    system: TaskSet, tick: Fraction, limits: Limits, progress: Callable[[str], None], *, exact: bool
+) -> Iterator[Verdict]:
+    verdict = None
+    for verdict in verdicts(system, limits, progress):
+        yield verdict
+    if exact and verdict is not None:
+        yield from sharpened(verdict, tick=tick, progress=progress)
 
 
 def _proven(system: TaskSet, /) -> Verdict:
@@ -191,18 +223,18 @@ def _assigned(system: TaskSet, kind: str | None, seconds: float) -> Assignment |
 
 
 def _margins(
-    description: Description,
-    wcets: Mapping[str, Wcet],
-    system: TaskSet,
-    progress: Callable[[str], None],
+    description: Description, wcets: Mapping[str, Wcet], system: TaskSet, progress: Callable[[str], None]
 ) -> Iterator[Margin]:
-    progress("how much longer all kernels could take")
-    yield execution_factor(system, analyse, is_proven)
+    if any(task.of(Kind.KERNEL) for task in system.tasks):
+        progress("how much longer all kernels could take")
+        yield execution_factor(system, analyse, is_proven)
     started = predecessors(system)
     for task in system.tasks:
-        progress(f"how much longer {task.name} could take, and how often it could come")
-        yield execution_factor(system, _quickly_proven, _is_quickly_proven, only=task.name)
+        if task.of(Kind.KERNEL):
+            progress(f"how much longer the kernels of {task.name} could take")
+            yield execution_factor(system, _quickly_proven, _is_quickly_proven, only=task.name)
         if task.name not in started:  # else its period is that of the task at the head
+            progress(f"how often {task.name} could come")
             yield shortest_period(system, _quickly_proven, _is_quickly_proven, task.name)
     clock = description.clock
     if clock is not None and any(wcet.cycles is not None for wcet in wcets.values()):
@@ -215,38 +247,42 @@ def _margins(
 
 
 def _slower(description: Description, wcets: Mapping[str, Wcet], system: TaskSet, slower: Fraction) -> TaskSet:
-    """The same system with a clock that is so many times slower."""
+    """The system with its places and priorities, and a clock that is so many times slower."""
     times = {name: wcet.time(slower) for name, wcet in wcets.items()}
-    places = {task.name: task.partition for task in system.tasks if task.partition is not None}
     changed, _ = task_set(replace(description, tick=None), times)
-    return changed.assigned(places)
+    return replace(changed, tasks=tuple(_placed(task, system.by_name[task.name]) for task in changed.tasks))
+
+
+def _placed(task: Task, known: Task) -> Task:
+    places = zip(task.segments, known.segments, strict=True)
+    segments = tuple(replace(segment, place=there.place) for segment, there in places)
+    return replace(task, segments=segments, priority=known.priority)
 
 
 def _notes(
     description: Description, wcets: Mapping[str, Wcet], tick: Fraction, verdict: Verdict | None
 ) -> Iterator[str]:
-    yield "periods, jitter and CPU times are as the file says; launch overheads count only if they are in these times"
+    yield "periods, jitter and CPU times are as the file says, and CPU times contain what the driver does on the core"
     yield f"everything happens at whole ticks of {shown_time(tick)}"
     if rounded := [name for name, wcet in wcets.items() if (wcet.seconds / tick).denominator != 1]:
         yield f"execution times rounded up to whole ticks, so a job may never take so long: {', '.join(rounded)}"
-    yield "a partition serves one kernel at a time, to its end, and a core only these tasks: nothing else runs on them"
-    yield (
-        "a kernel begins on idle SMs: of the one before no port is held any more, and what it left in caches is in the"
-        " latencies"
-    )
-    if any(entry.before or entry.after for entry in description.tasks):
+    yield from _of_partitions(description)
+    if any(part.kind is Kind.KERNEL for part in description.executions.values()):
         yield (
-            "while a job waits for its kernel its core is free for others: the thread blocks in the driver"
-            " (cudaDeviceScheduleBlockingSync) and does not spin, as it may by default"
+            "a kernel begins on idle SMs: of the one before no port is held any more, and what it left in caches is in"
+            " the latencies"
         )
+    yield from _of_copies(description)
+    yield from _of_waiting(description)
+    yield from _of_launches(description)
     if description.clock is not None:
         by = "" if description.clock_by is None else f" ({description.clock_by})"
         yield (
             f"the SM clock never falls below {shown_frequency(description.clock)}{by}, and whatever it is no"
             " latency has more cycles"
         )
-    if any(wcet.kind is Kind.GIVEN for wcet in wcets.values()):
-        given = ", ".join(name for name, wcet in wcets.items() if wcet.kind is Kind.GIVEN)
+    if any(wcet.kind is Ground.GIVEN for wcet in wcets.values()):
+        given = ", ".join(name for name, wcet in wcets.items() if wcet.kind is Ground.GIVEN)
         yield f"execution times that the user vouches for: {given}"
     if loose := [name for name, wcet in wcets.items() if wcet.at_least is not None and not wcet.is_exact]:
         yield f"bounded, not exact: a job of {', '.join(loose)} may never take as long as its execution time here"
@@ -263,7 +299,76 @@ def _notes(
                 f" {shown_time(entry.deadline)}: both count from the arrival; is one of them a mistake?"
             )
     yield from () if verdict is None else verdict.notes
-    yield from _assumptions({name: wcet for name, wcet in wcets.items() if wcet.kind is Kind.PROVEN})
+    yield from _assumptions({name: wcet for name, wcet in wcets.items() if wcet.kind is Ground.PROVEN})
+
+
+def _of_partitions(description: Description) -> Iterator[str]:
+    """How partitions and cores serve."""
+    partitions = description.partitions
+    if not partitions or any(entry.slices is None for entry in partitions):
+        yield (
+            "a partition serves one kernel at a time, to its end, and a core only these tasks: nothing else runs on"
+            " them"
+        )
+    else:
+        yield "partitions and cores serve only these tasks: nothing else runs on them"
+    for entry in partitions:
+        if entry.slices is not None:
+            length, switch = shown_time(entry.slices.length), shown_time(entry.slices.switch)
+            yield (
+                f"contexts that have work take partition {entry.partition.name} in turn, each for {length} or until it"
+                " has none left, and every process that uses the GPU, a desktop included, is among them; kernels of one"
+                " context run in the order of their launches, one at a time, and go on in its next turn as if nothing"
+                " had been: what caches lose meanwhile is in execution times"
+            )
+            yield (
+                f"a switch of contexts on partition {entry.partition.name} takes at most {switch}, for which the user"
+                f" vouches: {entry.slices.evidence}"
+            )
+
+
+def _of_copies(description: Description) -> Iterator[str]:
+    """What is assumed of copy engines."""
+    if any(part.kind is Kind.COPY for part in description.executions.values()):
+        yield (
+            "a copy engine serves one copy at a time, to its end, and only these: copies of other processes, which the"
+            " driver may put between, there are none, and host memory is page-locked"
+        )
+        yield "copies and kernels that run at the same time share memory: what that costs is in their times"
+
+
+def _of_waiting(description: Description) -> Iterator[str]:
+    """What threads do while their copies and kernels wait and run, and after them."""
+    threads = [entry for entry in description.tasks if entry.core is not None and entry.executions]
+    if blocked := [entry.name for entry in threads if entry.wait is Wait.BLOCK]:
+        yield (
+            f"while a job of {', '.join(blocked)} waits for its copies and kernels, its core is free for others: the"
+            " thread blocks in the driver (cudaDeviceScheduleBlockingSync), and does not spin, as it may by default"
+        )
+    if spinning := [entry.name for entry in threads if entry.wait is not Wait.BLOCK]:
+        yield (
+            f"while a job of {', '.join(spinning)} waits for its copies and kernels, its thread spins on its core with"
+            " its priority, and does not yield"
+        )
+    if open_ends := [entry.name for entry in threads if isinstance(entry.segments[-1], ServedEntry)]:
+        yield (
+            f"a job of {', '.join(open_ends)} is over when its last copy or kernel is: that its thread takes the result"
+            " back on its core is no part of it; where it is, end the job with that CPU time"
+        )
+
+
+def _of_launches(description: Description) -> Iterator[str]:
+    """What launches take, by who says so."""
+    launches = {name: part.launch for name, part in description.executions.items()}
+    for launch in dict.fromkeys(launches.values()):
+        names = ", ".join(name for name, other in launches.items() if other == launch)
+        if launch is None:
+            yield f"launches of {names} take no time but what is in CPU times and execution times"
+        else:
+            yield (
+                f"launch delays of at most {shown_time(launch.seconds)} that the user vouches for, of {names}:"
+                f" {launch.evidence}"
+            )
 
 
 def _of_card(description: Description) -> Iterator[str]:
@@ -272,7 +377,8 @@ def _of_card(description: Description) -> Iterator[str]:
     if card is None:
         return
     yield f"the SMs of a partition are SMs of {card.name} that belong to it alone"
-    sources = [entry.source for entry in description.tasks if isinstance(entry.source, KernelLaunch)]
+    parts = description.executions.values()
+    sources = [part.source for part in parts if isinstance(part.source, KernelLaunch)]
     if any(latency.grows for source in sources for latency in source.question.latencies.values()):
         yield (
             f"where a latency grows with the number of active SMs, those of all other partitions and all others of"

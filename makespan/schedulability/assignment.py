@@ -1,11 +1,13 @@
 """Which kernel runs on which partition: greedy heuristics, and an exact search that ends with an assignment or a proof.
 
 Both ask the analysis, so whatever they return has been proven schedulable. While a partition is asked about, every
-task that has no place yet, or another one, runs its kernel alone on a partition of its own: that is the kindest place
-there is, and its CPU time still counts.
+task that has no place yet, or another one, runs its kernels alone on a partition of its own: that is the kindest place
+there is, and its CPU time and copies still count. All kernels of a task that have no partition get the same one.
 
-Exactness rests on one property of the analyses: a response-time bound never shrinks when a kernel is added to the
-partition. So a set of kernels that fails on a partition fails with every superset, and one clause excludes them all.
+Exactness rests on one property of the analyses: no response-time bound shrinks when all that a family has on a
+partition is added to it, where a family is the tasks that data of one head starts. So a set of tasks that fails on a
+partition fails with every superset that adds whole families, and one clause excludes them all. A superset that adds a
+task of a family that is there may hold: what takes data over on the same partition is not blocked.
 """
 
 import time
@@ -17,7 +19,9 @@ from itertools import combinations, count, pairwise
 from typing import TYPE_CHECKING, Protocol
 
 from makespan.errors import InputError
-from makespan.schedulability.task import Partition, Policy, Task, TaskSet
+from makespan.schedulability.chains import heads, predecessors
+from makespan.schedulability.task import Activation, Kind, Partition, Policy, Slices, Task, TaskSet
+from makespan.schedulability.utilisation import utilisation
 from makespan.schedulability.verdict import Answer, Verdict
 
 if TYPE_CHECKING:
@@ -71,6 +75,7 @@ class _Oracle:
 
     def __init__(self, task_set: TaskSet, analysis: Analysis) -> None:
         self.task_set, self.analysis = task_set, analysis
+        self.families = _families(task_set)
         self.known: dict[tuple[str, frozenset[str]], bool] = {}
 
     def holds(self, partition: str, names: Iterable[str]) -> bool:
@@ -102,7 +107,7 @@ def assign(task_set: TaskSet, analysis: Analysis, heuristic: Heuristic) -> Assig
 def _packed(task_set: TaskSet, oracle: _Oracle, heuristic: Heuristic) -> dict[str, str] | None:
     """The places that a heuristic finds, if the analysis proves the whole task set with them."""
     held: dict[str, list[str]] = {partition.name: [] for partition in task_set.partitions}
-    load = {name: sum((_utilisation(task) for task in task_set.on(name)), Fraction(0)) for name in held}
+    load = {name: utilisation(task_set.tasks, name) for name in held}
     for task in sorted(task_set.unassigned, key=_utilisation, reverse=True):
         place = next((p for p in _order(load, heuristic) if oracle.holds(p, [*held[p], task.name])), None)
         if place is None:
@@ -160,7 +165,7 @@ class _Master:
     def __init__(self, task_set: TaskSet) -> None:
         from ortools.sat.python import cp_model
 
-        self.task_set, self.is_empty = task_set, False
+        self.task_set, self.is_empty, self.families = task_set, False, _families(task_set)
         self.model: CpModel = cp_model.CpModel()
         free, partitions = task_set.unassigned, task_set.partitions
         self.put: dict[tuple[str, str], IntVar] = {
@@ -168,11 +173,11 @@ class _Master:
             for task in free
             for p in partitions
         }
-        for task in free:  # every kernel runs on one partition
+        for task in free:  # the kernels of a task run on one partition
             self.model.add_exactly_one(self.put[task.name, p.name] for p in partitions)
         for p in partitions:  # no partition is busy for more than all of the time
-            fixed = sum(_grains(task) for task in task_set.on(p.name))
-            self.model.add(sum(_grains(t) * self.put[t.name, p.name] for t in free) + fixed <= _GRAIN)
+            fixed = _grains(utilisation(task_set.tasks, p.name))
+            self.model.add(sum(_grains(_utilisation(t)) * self.put[t.name, p.name] for t in free) + fixed <= _GRAIN)
         self._break_symmetry()
 
     def _break_symmetry(self) -> None:
@@ -186,10 +191,13 @@ class _Master:
                     )
 
     def exclude(self, partition: str, names: Iterable[str]) -> None:
-        """Learn that these kernels do not fit together there, nor on any partition like it."""
+        """Learn that these tasks do not fit there without others of their families, nor on a partition like it."""
         together = tuple(names)
+        own = {self.families[name] for name in together}
+        others = [t.name for t in self.task_set.unassigned if self.families[t.name] in own and t.name not in together]
         for p in next((kind for kind in _twins(self.task_set) if partition in kind), (partition,)):
-            self.model.add(sum(self.put[name, p] for name in together) <= len(together) - 1)
+            more = sum(self.put[name, p] for name in others)
+            self.model.add(sum(self.put[name, p] for name in together) <= len(together) - 1 + more)
 
     def exclude_all(self, proposal: Mapping[str, Iterable[str]]) -> None:
         """Learn that this assignment as a whole is refused."""
@@ -215,14 +223,17 @@ class _Master:
 
 
 def _isolated(task_set: TaskSet, partition: str, names: frozenset[str]) -> TaskSet:
-    """The named tasks on the partition, and every other one that has no place alone on a partition of its own."""
+    """The named tasks on the partition, and every other one that has no place alone on a partition of its own.
+
+    Who starts whom stays as it is; what chains of timers take does not matter for deadlines of tasks.
+    """
     rest = [task.name for task in task_set.unassigned if task.name not in names]
     taken = {p.name for p in task_set.partitions}
     own = dict(zip(rest, (name for number in count(1) if (name := f"alone {number}") not in taken), strict=False))
     several = replace(
         task_set,
         partitions=(*task_set.partitions, *(Partition(name, Policy.FIFO) for name in own.values())),
-        chains=(),
+        chains=tuple(chain for chain in task_set.chains if chain.activation is Activation.DATA),
     )
     return several.assigned(own | dict.fromkeys(names, partition))
 
@@ -240,20 +251,28 @@ def _small_conflicts(oracle: _Oracle, task_set: TaskSet) -> Iterator[tuple[str, 
 
 
 def _core(oracle: _Oracle, partition: str, names: Sequence[str]) -> list[str]:
-    """A subset that fails as well and from which nothing can be left out."""
+    """A subset that fails as well and from which no family can be left out."""
     core = list(names)
-    for name in names:
-        fewer = [other for other in core if other != name]
+    for family in dict.fromkeys(oracle.families[name] for name in names):
+        fewer = [other for other in core if oracle.families[other] != family]
         if not oracle.holds(partition, fewer):
             core = fewer
     return core
 
 
+def _families(task_set: TaskSet) -> dict[str, str]:
+    """The head of each task: itself, or whose data starts it."""
+    first = heads(predecessors(task_set))
+    return {task.name: first.get(task.name, task.name) for task in task_set.tasks}
+
+
 def _twins(task_set: TaskSet) -> list[tuple[str, ...]]:
-    """Groups of partitions that no assignment can tell apart: same policy, and empty so far."""
-    empty = [p for p in task_set.partitions if not task_set.on(p.name)]
-    kinds = [tuple(p.name for p in empty if p.policy is policy) for policy in Policy]
-    return [kind for kind in kinds if kind]
+    """Groups of partitions that no assignment can tell apart: same policy and slices, and empty so far."""
+    kinds: dict[tuple[Policy, Slices | None], list[str]] = {}
+    for p in task_set.partitions:
+        if not task_set.on(p.name):
+            kinds.setdefault((p.policy, p.slices), []).append(p.name)
+    return [tuple(kind) for kind in kinds.values()]
 
 
 def _loners(task_set: TaskSet) -> set[str]:
@@ -271,14 +290,15 @@ def _places(held: Mapping[str, Iterable[str]]) -> dict[str, str]:
 
 
 def _utilisation(task: Task) -> Fraction:
-    return Fraction(task.wcet, task.period)
+    """Of its kernels that have no partition."""
+    return Fraction(sum(s.wcet for s in task.of(Kind.KERNEL) if s.place is None), task.period)
 
 
-def _grains(task: Task) -> int:
+def _grains(demand: Fraction) -> int:
     """At most one more than there are: that is too many already, and CP-SAT has 64 bits."""
-    return min(task.wcet * _GRAIN // task.period, _GRAIN + 1)
+    return min(int(demand * _GRAIN), _GRAIN + 1)
 
 
 def _refuse_nothing(task_set: TaskSet) -> None:
     if not task_set.unassigned:
-        raise InputError("every task has a partition: there is nothing to assign")
+        raise InputError("every kernel has a partition: there is nothing to assign")

@@ -1,4 +1,4 @@
-"""What a task file says, as values: exact times in seconds, and for every kernel where its execution time comes from.
+"""What a task file says, as values: exact times in seconds, and for copies and kernels where theirs come from.
 
 `task_set` turns a description into whole ticks once all execution times are known.
 """
@@ -13,7 +13,21 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from makespan.errors import InputError
 from makespan.machine import GivenRange, Machine
-from makespan.schedulability.task import MAX_TICKS, Activation, Chain, Partition, Policy, Task, TaskSet
+from makespan.schedulability.task import (
+    MAX_TICKS,
+    Activation,
+    Chain,
+    CopyEngine,
+    Kind,
+    Partition,
+    Policy,
+    Segment,
+    Server,
+    Slices,
+    Task,
+    TaskSet,
+    Wait,
+)
 from makespan.schedulability.units import PICOSECOND, shown_time, ticks_up
 
 if TYPE_CHECKING:
@@ -28,6 +42,8 @@ class Priorities(StrEnum):
     SMALLER_FIRST = "smaller-first"
     RATE_MONOTONIC = "rate-monotonic"
     DEADLINE_MONOTONIC = "deadline-monotonic"
+    AUDSLEY = "audsley"
+    """found by a search, once all times are known; `task_set` gives those by deadlines"""
 
     @property
     def is_given(self) -> bool:
@@ -37,7 +53,7 @@ class Priorities(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class GivenTime:
-    """An execution time in seconds that the user vouches for."""
+    """A time in seconds, at most, that the user vouches for."""
 
     seconds: Fraction
     evidence: str
@@ -86,41 +102,104 @@ Source: TypeAlias = GivenTime | GivenCycles | BundleFile | KernelLaunch
 
 
 @dataclass(frozen=True, slots=True)
+class CpuEntry:
+    """CPU time of every job on the core of its task, in seconds, at most."""
+
+    seconds: Fraction
+
+
+@dataclass(frozen=True, slots=True)
+class ServedEntry:
+    """A copy or a kernel of every job.
+
+    Args:
+        kind: which of the two.
+        place: its copy engine or partition; None for a kernel that is still to be assigned.
+        launch: from the end of what comes before it until it is ready there; None where nobody says.
+    """
+
+    kind: Kind
+    source: Source
+    place: str | None = None
+    launch: GivenTime | None = None
+
+
+def execution_keys(name: str, kinds: Iterable[Kind]) -> dict[int, str]:
+    """The names of the execution times of a task, by the indices of its copies and kernels.
+
+    >>> execution_keys("filter", [Kind.CPU, Kind.KERNEL]), execution_keys("dnn", [Kind.COPY, Kind.KERNEL])
+    ({1: 'filter'}, {0: 'dnn[0]', 1: 'dnn[1]'})
+    """
+    served = [index for index, kind in enumerate(kinds) if kind is not Kind.CPU]
+    return {index: name if len(served) == 1 else f"{name}[{index}]" for index in served}
+
+
+@dataclass(frozen=True, slots=True)
 class TaskEntry:
-    """A task as described; times in seconds, the rest as in `task.Task`, priorities as they were given."""
+    """A task as described; times in seconds, the rest as in `task.Task`, priorities as they were given.
+
+    Args:
+        wait: None where the file says nothing: then a thread with a core is taken to spin, as CUDA does by default;
+            this is a condition of the verdict, and not the worse of the two ways.
+    """
 
     name: str
-    source: Source
+    segments: tuple[CpuEntry | ServedEntry, ...]
     period: Fraction
     deadline: Fraction
     jitter: Fraction = Fraction(0)
     offset: Fraction | None = None
     priority: int | None = None
-    before: Fraction = Fraction(0)
-    after: Fraction = Fraction(0)
     core: str | None = None
-    partition: str | None = None
+    wait: Wait | None = None
+    context: str | None = None
 
     @property
-    def times(self) -> dict[str, Fraction]:
-        """The times that must be whole ticks, by name."""
-        named = {
-            "period": self.period,
-            "deadline": self.deadline,
-            "jitter": self.jitter,
-            "offset": self.offset,
-            "cpu_before": self.before,
-            "cpu_after": self.after,
-        }
-        return {name: time for name, time in named.items() if time is not None}
+    def keys(self) -> dict[int, str]:
+        """As `execution_keys`."""
+        return execution_keys(self.name, (Kind.CPU if isinstance(s, CpuEntry) else s.kind for s in self.segments))
+
+    @property
+    def executions(self) -> dict[str, ServedEntry]:
+        """Its copies and kernels by the names of their execution times."""
+        keys = self.keys
+        return {keys[index]: part for index, part in enumerate(self.segments) if isinstance(part, ServedEntry)}
+
+    @property
+    def is_assumed_to_spin(self) -> bool:
+        """Whether its thread waits on a core, and nobody says how."""
+        return self.core is not None and self.wait is None and bool(self.executions)
+
+    @property
+    def times(self) -> tuple[Fraction, ...]:
+        """Those that must be whole ticks."""
+        own = (self.period, self.deadline, self.jitter, Fraction(0) if self.offset is None else self.offset)
+        cpu = (part.seconds for part in self.segments if isinstance(part, CpuEntry))
+        launches = (part.launch.seconds for part in self.executions.values() if part.launch is not None)
+        return (*own, *cpu, *launches)
+
+
+@dataclass(frozen=True, slots=True)
+class SlicesEntry:
+    """How contexts take a partition in turn, as in `task.Slices`; times in seconds, and who vouches for the switch."""
+
+    length: Fraction
+    switch: Fraction
+    evidence: str
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionEntry:
-    """A partition, and how many SMs it has."""
+    """A partition, how many SMs it has, and how contexts take it in turn if they do; `partition` is without that."""
 
     partition: Partition
     sms: int = 1
+    slices: SlicesEntry | None = None
+
+    @property
+    def times(self) -> tuple[Fraction, ...]:
+        """Those that must be whole ticks."""
+        return () if self.slices is None else (self.slices.length, self.slices.switch)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,10 +233,16 @@ class Description:
     priorities: Priorities | None = None
     card: "Gpu | None" = None
     clock_by: str | None = None
+    engines: tuple[CopyEngine, ...] = ()
 
-    def sms_of(self, task: TaskEntry) -> tuple[int, ...]:
-        """The numbers of SMs that may run the kernel of a task: those of every partition while it has none."""
-        sizes = (entry.sms for entry in self.partitions if task.partition in (None, entry.partition.name))
+    @property
+    def executions(self) -> dict[str, ServedEntry]:
+        """All copies and kernels by the names of their execution times."""
+        return {key: part for task in self.tasks for key, part in task.executions.items()}
+
+    def sms_of(self, kernel: ServedEntry) -> tuple[int, ...]:
+        """The numbers of SMs that may run a kernel: those of every partition while it has none."""
+        sizes = (entry.sms for entry in self.partitions if kernel.place in (None, entry.partition.name))
         return tuple(sorted(set(sizes)))
 
     @property
@@ -173,12 +258,12 @@ class Description:
 
 @dataclass(frozen=True, slots=True)
 class ExecutionTime:
-    """How long a kernel takes, in seconds.
+    """How long a copy or a kernel takes, in seconds.
 
     Args:
         at_most: in every run.
         at_least: in some run; None where nobody knows.
-        is_shown: whether that run is one of the kernel, or only one of its control flow.
+        is_shown: whether that run is one of the kernel itself, or only one of its control flow.
     """
 
     at_most: Fraction
@@ -192,20 +277,27 @@ def task_set(description: Description, execution_times: Mapping[str, ExecutionTi
     What is rounded is no time that a run is known to take.
 
     Args:
-        execution_times: by task.
+        execution_times: of `Description.executions`, by the same names.
 
     Raises:
-        InputError: tasks, partitions and chains that do not fit each other, priorities that are missing or
-            contradictory, times that are no whole number of the ticks that the file asks for, or too many of them.
+        InputError: tasks, partitions, copy engines and chains that do not fit each other, priorities that are missing
+            or contradictory, times that are no whole number of the ticks that the file asks for, or too many of them.
     """
     try:
         tick = _tick(description, execution_times)
-        ranks = _ranks(description)
-        tasks = tuple(_task(entry, execution_times[entry.name], tick, ranks) for entry in description.tasks)
-        chains = tuple(_chain(entry, tick) for entry in description.chains)
-        return TaskSet(tasks, tuple(entry.partition for entry in description.partitions), chains), tick
+        return _in_ticks(description, execution_times, tick), tick
     except InputError as error:
         raise InputError(f"{description.where}: {error}") from None
+
+
+def _in_ticks(description: Description, times: Mapping[str, ExecutionTime], tick: Fraction) -> TaskSet:
+    ranks = _ranks(description)
+    tasks = tuple(_task(entry, times, tick, ranks[entry.name]) for entry in description.tasks)
+    chains = tuple(_chain(entry, tick) for entry in description.chains)
+    partitions = tuple(_partition(entry, tick) for entry in description.partitions)
+    found = TaskSet(tasks, partitions, chains, description.engines)
+    _refuse_confused(description)
+    return found
 
 
 def common_tick(times: Iterable[Fraction]) -> Fraction:
@@ -223,8 +315,9 @@ def common_tick(times: Iterable[Fraction]) -> Fraction:
 def _tick(description: Description, execution_times: Mapping[str, ExecutionTime]) -> Fraction:
     if description.tick is not None:
         return description.tick
-    times = [time for entry in description.tasks for time in entry.times.values()]
+    times = [time for entry in description.tasks for time in entry.times]
     times += [chain.deadline for chain in description.chains if chain.deadline is not None]
+    times += [time for entry in description.partitions for time in entry.times]
     times += [time for both in execution_times.values() for time in (both.at_most, both.at_least) if time is not None]
     found = common_tick(times) / 2  # then bounds hold between ticks, too: theorem 4
     longest = max(times)
@@ -243,23 +336,42 @@ def _whole(time: Fraction, tick: Fraction, what: str) -> int:
     return ticks.numerator
 
 
-def _task(entry: TaskEntry, time: ExecutionTime, tick: Fraction, ranks: Mapping[str, int | None]) -> Task:
-    whole = {name: _whole(time, tick, f"task {entry.name}: {name}") for name, time in entry.times.items()}
+def _task(entry: TaskEntry, times: Mapping[str, ExecutionTime], tick: Fraction, rank: int | None) -> Task:
+    def whole(time: Fraction, what: str) -> int:
+        return _whole(time, tick, f"task {entry.name}: {what}")
+
+    def served(part: ServedEntry, time: ExecutionTime) -> Segment:
+        delay = 0 if part.launch is None else whole(part.launch.seconds, "launch_delay")
+        longest, attained = ticks_up(time.at_most, tick), _attained(time, tick)
+        return Segment(part.kind, longest, part.place, delay, attained, time.is_shown)
+
+    keys = entry.keys
+    segments = tuple(
+        Segment(Kind.CPU, whole(part.seconds, "CPU time"))
+        if isinstance(part, CpuEntry)
+        else served(part, times[keys[index]])
+        for index, part in enumerate(entry.segments)
+    )
     return Task(
         entry.name,
-        ticks_up(time.at_most, tick),
-        whole["period"],
-        whole["deadline"],
-        whole["jitter"],
-        whole.get("offset"),
-        ranks[entry.name],
-        whole["cpu_before"],
-        whole["cpu_after"],
+        segments,
+        whole(entry.period, "period"),
+        whole(entry.deadline, "deadline"),
+        whole(entry.jitter, "jitter"),
+        None if entry.offset is None else whole(entry.offset, "offset"),
+        rank,
         entry.core,
-        entry.partition,
-        _attained(time, tick),
-        time.is_shown,
+        Wait.SPIN if entry.is_assumed_to_spin else entry.wait,
+        entry.context,
     )
+
+
+def _partition(entry: PartitionEntry, tick: Fraction) -> Partition:
+    if entry.slices is None:
+        return entry.partition
+    where = f"partition {entry.partition.name}"
+    length = _whole(entry.slices.length, tick, f"{where}: slice")
+    return replace(entry.partition, slices=Slices(length, _whole(entry.slices.switch, tick, f"{where}: switch")))
 
 
 def _attained(time: ExecutionTime, tick: Fraction) -> int | None:
@@ -297,17 +409,34 @@ def _ranks(description: Description) -> dict[str, int | None]:
 
 def _check_given(description: Description) -> None:
     """Priorities come with their meaning, and are not missing where they matter."""
-    policies = {entry.partition.name: entry.partition.policy for entry in description.partitions}
+    servers: tuple[Server, ...] = (*(entry.partition for entry in description.partitions), *description.engines)
+    ranked = {server.name for server in servers if server.policy is Policy.FIXED_PRIORITY}
     for entry in description.tasks:
         if entry.priority is not None and description.priorities is None:
             raise InputError(
                 f"task {entry.name} has priority {entry.priority}, and nothing says what this means:"
                 ' give priorities = "larger-first" or "smaller-first" at the top (--priorities for CSV)'
             )
-        ranked = entry.core is not None or policies.get(entry.partition or "") is Policy.FIXED_PRIORITY
-        if ranked and entry.priority is None:
-            where = f"core {entry.core}" if entry.core is not None else f"partition {entry.partition}"
+        places = [] if entry.core is None else [f"core {entry.core}"]
+        places += [_place(part) for part in entry.executions.values() if part.place in ranked]
+        if places and entry.priority is None:
             raise InputError(
-                f"task {entry.name} has no priority, and {where} schedules by priorities: give every task a priority,"
-                ' or priorities = "rate-monotonic" or "deadline-monotonic" at the top (--priorities for CSV)'
+                f"task {entry.name} has no priority, and {places[0]} schedules by priorities: give every task a"
+                ' priority, or priorities = "rate-monotonic" or "deadline-monotonic" at the top (--priorities for CSV)'
             )
+
+
+def _place(part: ServedEntry) -> str:
+    return f"{'partition' if part.kind is Kind.KERNEL else 'copy engine'} {part.place}"
+
+
+def _refuse_confused(description: Description) -> None:
+    """Two execution times of one name, as of a task a with two kernels, which has a[0], and of a task named a[0]."""
+    seen: set[str] = set()
+    for entry in description.tasks:
+        if twice := seen.intersection(entry.executions):
+            raise InputError(
+                f"{min(twice)} is the name of two execution times, for a task with several copies and kernels numbers"
+                f" them so: give task {entry.name} another name"
+            )
+        seen.update(entry.executions)

@@ -10,14 +10,15 @@ from itertools import chain, islice, repeat
 from random import Random
 
 from makespan.errors import InputError
-from makespan.schedulability.chains import predecessors
+from makespan.schedulability.chains import heads, predecessors
 from makespan.schedulability.courses import drawn, varied
 from makespan.schedulability.scenarios import MOST_JOBS, critical
-from makespan.schedulability.simulation import Completed, Run, Scenario, Segment, simulate
-from makespan.schedulability.task import Activation, Task, TaskSet
+from makespan.schedulability.simulation import Completed, Run, Scenario, Stretch, simulate, turns
+from makespan.schedulability.task import Activation, Segment, Task, TaskSet
 from makespan.schedulability.verdict import Miss
 
 TRIES = 60
+MOST_TURNS = 10_000
 _FRESH = 0.3
 """Of the scenarios of a search after the critical instants, so many are drawn anew."""
 
@@ -33,15 +34,16 @@ def search(task_set: TaskSet, name: str, *, seed: int = 0, most_jobs: int = MOST
     random = Random(f"{seed} {name}")  # noqa: S311  reproducible, not secret
     worst: Run | None = None
     for scenario in chain(critical(task_set, name, most_jobs=most_jobs), repeat(None)):
-        run = simulate(scenario or _attempt(task_set, worst, random, most_jobs))
+        run = simulate(scenario or _attempt(task_set, name, worst, random, most_jobs))
         yield run
-        worst = run if worst is None or _slack(run, name) < _slack(worst, name) else worst
+        worst = run if worst is None or _slack(run, name) <= _slack(worst, name) else worst
 
 
-def _attempt(task_set: TaskSet, worst: Run | None, random: Random, most_jobs: int) -> Scenario:
-    if worst is None or random.random() < _FRESH:
+def _attempt(task_set: TaskSet, name: str, worst: Run | None, random: Random, most_jobs: int) -> Scenario:
+    job = None if worst is None else worst.tightest(name)
+    if worst is None or job is None or random.random() < _FRESH:
         return drawn(task_set, random, most_jobs, "random arrivals, jitter and execution times")
-    return varied(worst.scenario, random, "found by search from worse to worse")
+    return varied(worst, job, random, "found by search from worse to worse")
 
 
 def find_miss(
@@ -49,7 +51,7 @@ def find_miss(
 ) -> Miss | None:
     """A job of the task that ends after its deadline in a simulated legal schedule; None if the search saw none.
 
-    Every kernel runs for a time that it is shown to take or, where the user gave one, for up to that. The same
+    Every copy and kernel runs for a time that it is shown to take or, where the user gave one, for up to that. The same
     arguments give the same answer; `missed` gives the whole schedule.
 
     Args:
@@ -84,7 +86,7 @@ def misses(
 
     Args:
         attempts: for each task.
-        jobs: of all simulated schedules together; then the search ends.
+        jobs: of all simulated schedules together, or turns of contexts that they take; then the search ends.
     """
     hunts = {name: _attempts(task_set, name, 0, MOST_JOBS) for name in names}
     is_found = False
@@ -92,7 +94,9 @@ def misses(
         for name, hunt in hunts.items():
             progress(f"looking for a late job of {name}: attempt {number} of {attempts}")
             run, miss = next(hunt, (None, None))
-            jobs -= 0 if run is None else len(run.jobs)
+            if run is not None:
+                costs = turns(run.scenario.task_set)
+                jobs -= sum(costs[job.task] for job in run.jobs)
             if miss is not None:
                 is_found = True
                 yield miss
@@ -111,8 +115,14 @@ def _attempts(task_set: TaskSet, name: str, seed: int, most_jobs: int) -> Iterat
         run = _shown(found, name) if _first_late(found, name) is not None else found
         job = _first_late(run, name)
         words = f"{run.scenario.words} (attempt {number}, seed {seed})"
-        supposes = tuple(task.name for task in run.scenario.task_set.tasks if task.is_vouched_for)
+        supposes = tuple(task.name for task in _vouched_for(run.scenario.task_set))
         yield run, None if job is None else Miss(name, job.arrival, job.completion, words, supposes)
+
+
+def _vouched_for(task_set: TaskSet) -> list[Task]:
+    """The tasks with times that nobody has shown, switches of contexts among them."""
+    switched = {p.name for p in task_set.partitions if p.slices is not None and p.slices.switch}
+    return [t for t in task_set.tasks if t.is_vouched_for or any(s.place in switched for s in t.segments)]
 
 
 def _first_late(run: Run, name: str) -> Completed | None:
@@ -124,13 +134,13 @@ def _shown(run: Run, name: str) -> Run:
 
     A sporadic task may never arrive, so what is left is a legal schedule by itself; a strictly periodic one must.
     """
-    scenario, starts = run.scenario, run.scenario.starts
-    heads = {task.name: _head(starts, task.name) for task in scenario.task_set.tasks}
-    given = {heads[task.name] for task in scenario.task_set.tasks if task.is_vouched_for}
-    away = [task for task in scenario.task_set.tasks if heads[task.name] in given]
-    if not away or heads[name] in given or any(task.offset is not None for task in away):
+    scenario = run.scenario
+    family = _families(scenario.task_set)
+    given = {family[task.name] for task in _vouched_for(scenario.task_set)}
+    away = [task for task in scenario.task_set.tasks if family[task.name] in given]
+    if not away or family[name] in given or any(task.offset is not None for task in away):
         return run
-    rest = _only(scenario.task_set, (task for task in scenario.task_set.tasks if heads[task.name] not in given))
+    rest = _only(scenario.task_set, (task for task in scenario.task_set.tasks if family[task.name] not in given))
     left = Scenario(
         rest,
         tuple(job for job in scenario.jobs if job.task in rest.by_name),
@@ -144,45 +154,55 @@ def _shown(run: Run, name: str) -> Run:
 def attainable(task_set: TaskSet, name: str) -> TaskSet | None:
     """What a task shares resources with, directly or not, with execution times that jobs can take.
 
-    A kernel takes what it is shown to take or, where the user gave a time, up to that. A sporadic task of which no such
-    time is known never arrives, and neither do those that it starts; a strictly periodic one must: then there is None,
-    as there is if `name` never arrives.
+    A copy or kernel takes what it is shown to take or, where the user gave a time, up to that. A sporadic task with one
+    of which no such time is known never arrives, and neither does its family; a strictly periodic one must: then there
+    is None, as there is if `name` never arrives, or where a job takes more than `MOST_TURNS` turns of its context.
 
     Raises:
         InputError: a task without a partition.
     """
-    starts = predecessors(task_set)
-    heads = {task.name: _head(starts, task.name) for task in task_set.tasks}
-    near = _neighbours(task_set, name, heads)
-    unknown = {heads[task.name] for task in near if task.attained == 0}
-    if heads[name] in unknown or any(task.offset is not None for task in near if heads[task.name] in unknown):
+    family = _families(task_set)
+    near = _neighbours(task_set, name, family)
+    unknown = {family[task.name] for task in near if any(segment.known == 0 for segment in task.segments)}
+    if max(turns(task_set).values()) > MOST_TURNS:
         return None
-    return _only(task_set, (replace(t, wcet=t.attained or t.wcet) for t in near if heads[t.name] not in unknown))
+    if family[name] in unknown or any(task.offset is not None for task in near if family[task.name] in unknown):
+        return None
+    return _only(task_set, (_attained(task) for task in near if family[task.name] not in unknown))
+
+
+def _attained(task: Task) -> Task:
+    def known(segment: Segment) -> Segment:
+        return replace(segment, wcet=segment.known)
+
+    return replace(task, segments=tuple(map(known, task.segments)))
 
 
 def _only(task_set: TaskSet, some: Iterable[Task]) -> TaskSet:
-    """These tasks, with the partitions and the chains by data that they need."""
+    """These tasks, with the servers and the chains by data that they need."""
     tasks = tuple(some)
-    names, hosts = {task.name for task in tasks}, {task.partition for task in tasks}
+    names, hosts = {task.name for task in tasks}, {segment.place for task in tasks for segment in task.segments}
     return TaskSet(
         tasks,
         tuple(partition for partition in task_set.partitions if partition.name in hosts),
         tuple(chain for chain in task_set.chains if chain.activation is Activation.DATA and names >= {*chain.tasks}),
+        tuple(engine for engine in task_set.engines if engine.name in hosts),
     )
 
 
-def _head(starts: Mapping[str, str], name: str) -> str:
-    while name in starts:
-        name = starts[name]
-    return name
+def _families(task_set: TaskSet) -> dict[str, str]:
+    """The head of each task's family."""
+    first = heads(predecessors(task_set))
+    return {name: first.get(name, name) for name in task_set.by_name}
 
 
-def _neighbours(task_set: TaskSet, name: str, heads: Mapping[str, str]) -> list[Task]:
-    """The task and all that it meets on partitions, on cores and in chains by data, and that those meet."""
-    places = {task.name: {("at", task.partition), ("by", heads[task.name])} for task in task_set.tasks}
-    for core, tasks in task_set.cores.items():
-        for task in tasks:
-            places[task.name].add(("on", core))
+def _neighbours(task_set: TaskSet, name: str, family: Mapping[str, str]) -> list[Task]:
+    """The task and all that it meets on servers, on cores and in its family, and that those meet."""
+    places = {
+        task.name: {("by", family[task.name]), ("on", task.core), *(("at", segment.place) for segment in task.segments)}
+        - {("on", None), ("at", None)}
+        for task in task_set.tasks
+    }
     near, size = {name}, 0
     while len(near) > size:
         size, reached = len(near), set().union(*(places[other] for other in near))
@@ -194,7 +214,7 @@ def _neighbours(task_set: TaskSet, name: str, heads: Mapping[str, str]) -> list[
 class Window:
     """The part of a schedule in which `job` waits and runs, from the last instant before its release with no work.
 
-    `start` and `end` are in ticks of `run`.
+    A job that data starts is shown with its whole activation. `start` and `end` are in ticks of `run`.
     """
 
     run: Run
@@ -203,12 +223,12 @@ class Window:
     end: int
 
     @property
-    def segments(self) -> tuple[Segment, ...]:
+    def stretches(self) -> tuple[Stretch, ...]:
         """What runs in the window, cut at its ends."""
         return tuple(
-            segment._replace(start=max(segment.start, self.start), end=min(segment.end, self.end))
-            for segment in self.run.segments
-            if segment.start < self.end and segment.end > self.start
+            replace(stretch, start=max(stretch.start, self.start), end=min(stretch.end, self.end))
+            for stretch in self.run.stretches
+            if stretch.start < self.end and stretch.end > self.start
         )
 
     @property
@@ -222,7 +242,7 @@ def worst_window(
 ) -> Window:
     """The simulated window around the job with the least slack that the search finds, of the tasks `names` or of all.
 
-    Kernels run for times that they can take, as for `find_miss`.
+    Copies and kernels run for times that they can take, as for `find_miss`.
 
     Args:
         tries: scenarios for each task.
@@ -238,21 +258,23 @@ def worst_window(
                 worst = run, job
     if worst is None:
         raise InputError(
-            "execution times are rounded up to whole ticks, and no run is known to take as long: there is no schedule"
-            " to draw; leave the tick out"
+            "execution times are rounded up to whole ticks, and no run is known to take as long, or they take more than"
+            f" {MOST_TURNS} slices of a context: there is no schedule to draw; leave the tick out, or lengthen slices"
         )
     run, job = worst
     return Window(run, job, _work_since(run, job), max(job.completion, job.deadline))
 
 
 def _work_since(run: Run, job: Completed) -> int:
-    """Since when its core or partition works without a break until the release, or the arrival if that is earlier."""
-    own = {s.resource for s in run.segments if (s.task, s.job) == (job.task, job.number)}
+    """Since when one of its resources works without a break until the release, or what started all if it is earlier."""
+    own = {s.resource for s in run.stretches if (s.task, s.job) == (job.task, job.number)}
     start = job.release
-    for segment in sorted(run.segments, key=lambda segment: -segment.end):
-        if segment.resource in own and segment.start < start <= segment.end:
-            start = segment.start
-    return min(start, job.arrival)
+    for stretch in sorted(run.stretches, key=lambda stretch: -stretch.end):
+        if stretch.resource in own and stretch.start < start <= stretch.end:
+            start = stretch.start
+    head = heads(run.scenario.starts).get(job.task, job.task)
+    event = next(other.arrival for other in run.jobs if (other.task, other.number) == (head, job.number))
+    return min(start, event)
 
 
 def _slack(run: Run, name: str) -> int:

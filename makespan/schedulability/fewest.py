@@ -12,7 +12,9 @@ from typing import TypeAlias
 
 from makespan.errors import InputError
 from makespan.schedulability.analysis import analyse
-from makespan.schedulability.description import Description, KernelLaunch, task_set
+from makespan.schedulability.description import Description, KernelLaunch, Priorities, task_set
+from makespan.schedulability.priorities import ranked
+from makespan.schedulability.task import Kind
 from makespan.schedulability.verdict import Answer
 from makespan.schedulability.wcet import Solver, Wcet, each_execution_time
 
@@ -107,15 +109,17 @@ def _prover(solver: Solver) -> _Prover:
     def prove(description: Description, asked: set[str]) -> Tried:
         wcets = dict(each_execution_time(description, solver, known))
         system, _ = task_set(description, {name: wcet.time() for name, wcet in wcets.items()})
+        if description.priorities is Priorities.AUDSLEY:
+            system = ranked(system).task_set
         verdict = analyse(system, evidence=False)
-        mine = {task.name for task in system.tasks if task.partition in asked}
+        mine = {task.name for place in asked for task in system.on(place)}
         touched = {chain.name for chain in system.chains if mine.intersection(chain.tasks)}
         named = [(task.task, task.answer) for task in verdict.tasks if task.task in mine]
         named += [(chain.chain, chain.answer) for chain in verdict.chains if chain.chain in touched]
         return Tried(
             {name: sms for name, sms in description.sms.items() if name in asked},
             tuple(name for name, answer in named if answer is not Answer.YES),
-            {name: wcet.seconds for name, wcet in wcets.items() if name in mine},
+            {name: wcets[name].seconds for name, part in description.executions.items() if part.place in asked},
         )
 
     return prove
@@ -128,10 +132,11 @@ def _partitions(description: Description) -> tuple[str, ...]:
             f"{description.where}: --fewest-sms needs to know how many SMs there are:"
             ' say on which GPU, with gpu = "NAME" at the top (--gpu for CSV)'
         )
-    if homeless := [task.name for task in description.tasks if task.partition is None]:
+    kernels = {name: part for name, part in description.executions.items() if part.kind is Kind.KERNEL}
+    if homeless := [name for name, kernel in kernels.items() if kernel.place is None]:
         raise InputError(f"{description.where}: --fewest-sms: task {homeless[0]} has no partition: give it one")
-    used = {task.partition for task in description.tasks}
-    fixed = {task.partition for task in description.tasks if not isinstance(task.source, KernelLaunch)}
+    used = {kernel.place for kernel in kernels.values()}
+    fixed = {kernel.place for kernel in kernels.values() if not isinstance(kernel.source, KernelLaunch)}
     if not used - fixed:
         raise InputError(
             f"{description.where}: --fewest-sms: every partition has an execution time that is given, or from a bundle,"

@@ -13,6 +13,7 @@ from makespan.errors import InputError
 from makespan.machine import gpus
 from makespan.machine.gpus import Gpu
 from makespan.machine.values import shown
+from makespan.schedulability.chains import predecessors
 from makespan.schedulability.description import (
     Description,
     ExecutionTime,
@@ -26,6 +27,8 @@ from makespan.schedulability.entries import (
     NUMBERS,
     chain,
     choice,
+    copy_engine,
+    launch_delay,
     only,
     partition,
     sms,
@@ -33,7 +36,7 @@ from makespan.schedulability.entries import (
     task,
     text,
 )
-from makespan.schedulability.task import MAX_TASKS, Partition, Policy
+from makespan.schedulability.task import MAX_TASKS, TIME_SLICED, Kind, Partition, Policy
 from makespan.schedulability.units import PICOSECOND, duration, frequency
 from makespan.text_file import parse_toml, read_text
 
@@ -42,7 +45,9 @@ MAX_LINE = 2000
 MAX_DOTS = 100  # in a line: tomllib takes quadratic time for a long dotted key
 SUFFIXES = (".toml", ".csv")
 
-_TOP = ("gpu", "clock", "tick", "priorities", "partition", "task", "chain")
+_TOP = ("gpu", "clock", "tick", "priorities", "launch_delay", "launch_evidence")
+_TABLES = ("partition", "copy_engine", "task", "chain")
+_NOT_IN_A_ROW = ("segments", "copy", "engine")
 _LIST_SEPARATOR = ";"
 _DIGITS = re.compile(r"-?[0-9]{1,30}")
 
@@ -56,8 +61,8 @@ def read(path: Path, *, gpu: str | None = None, clock: str | None = None, priori
         priorities: for a CSV file: one of `Priorities`.
 
     Raises:
-        InputError: a file that cannot be read or is too large, anything unknown in it, values out of range, a GPU,
-            clock or priorities beside a TOML file.
+        InputError: a file that cannot be read or is too large, anything unknown in it, values out of range, chains by
+            data that contradict themselves, a GPU, clock or priorities beside a TOML file.
     """
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES:
@@ -77,7 +82,11 @@ def read(path: Path, *, gpu: str | None = None, clock: str | None = None, priori
         )
     found = _on_card(found)
     shortest = ExecutionTime(PICOSECOND)
-    task_set(found, dict.fromkeys((entry.name for entry in found.tasks), shortest))  # all but execution times
+    system, _ = task_set(found, dict.fromkeys(found.executions, shortest))  # all but execution times
+    try:
+        predecessors(system)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
     return found
 
 
@@ -122,17 +131,21 @@ def _from_toml(content: str, path: Path) -> Description:
 
 
 def _description(document: Mapping[str, object], path: Path) -> Description:
-    only(document, _TOP, "the file")
-    folder, card = path.parent, _card(document, path.parent)
+    only(document, (*_TOP, *_TABLES), "the file")
+    folder, card, launch = path.parent, _card(document, path.parent), launch_delay(document, "the file")
+    tasks = tuple(task(table, folder, launch) for table in tables(document, "task", MAX_TASKS, needed=True))
+    has_kernels = any(part.kind is Kind.KERNEL for entry in tasks for part in entry.executions.values())
+    partitions = tables(document, "partition", MAX_TASKS, needed=has_kernels)
     return Description(
         where=str(path),
-        tasks=tuple(task(table, folder) for table in tables(document, "task", MAX_TASKS, needed=True)),
-        partitions=tuple(partition(table, card) for table in tables(document, "partition", MAX_TASKS, needed=True)),
+        tasks=tasks,
+        partitions=tuple(partition(table, card) for table in partitions),
         chains=tuple(map(chain, tables(document, "chain", MAX_TASKS))),
         clock=_optional(document, "clock", frequency),
         tick=_tick(document),
         priorities=None if "priorities" not in document else choice(document["priorities"], Priorities, "priorities"),
         card=card,
+        engines=tuple(map(copy_engine, tables(document, "copy_engine", MAX_TASKS))),
     )
 
 
@@ -173,6 +186,11 @@ def _from_csv(content: str, path: Path, card: Gpu | None) -> Description:
     if len(set(header)) < len(header):
         twice = next(name for name in header if header.count(name) > 1)
         raise InputError(f"{path}:1: column {shown(twice)} is there twice")
+    if beyond := [name for name in header if name in _NOT_IN_A_ROW]:
+        raise InputError(
+            f"{path}:1: column {shown(beyond[0])}: a row has one kernel, or CPU time alone; write tasks with copies or"
+            " several segments in a TOML file"
+        )
     tasks: list[TaskEntry] = []
     partitions: dict[str, PartitionEntry] = {}
     for number, row in enumerate(rows[1:], start=2):
@@ -200,14 +218,21 @@ def _add_row(
     record = {name: _cell(name, cell.strip()) for name, cell in zip(header, row, strict=True) if cell.strip()}
     policy, given_sms = record.pop("policy", None), record.pop("sms", None)
     entry = task(record, folder, vouched="column evidence")
-    if entry.partition is None or policy is None:
-        missing = "partition" if entry.partition is None else "policy"
-        raise InputError(f"task {entry.name} needs a {missing}: a CSV file has columns partition and policy")
-    where = f"partition {entry.partition}: sms"
-    served = PartitionEntry(Partition(entry.partition, choice(policy, Policy, "policy")), sms(given_sms, card, where))
-    if partitions.setdefault(entry.partition, served) != served:
-        raise InputError(f"partition {entry.partition} has another policy or number of SMs in an earlier row")
     tasks.append(entry)
+    if not entry.executions:
+        if (policy, given_sms) != (None, None):
+            raise InputError(f"task {entry.name} has no kernel: leave policy and sms empty, they are of a partition")
+        return
+    (place,) = (part.place for part in entry.executions.values())
+    if place is None or policy is None:
+        missing = "partition" if place is None else "policy"
+        raise InputError(f"task {entry.name} needs a {missing}: a CSV file has columns partition and policy")
+    if policy == TIME_SLICED:
+        raise InputError(f"partition {place} is {TIME_SLICED}: of how long a slice only a TOML file can say")
+    where = f"partition {place}: sms"
+    served = PartitionEntry(Partition(place, choice(policy, Policy, "policy")), sms(given_sms, card, where))
+    if partitions.setdefault(place, served) != served:
+        raise InputError(f"partition {place} has another policy or number of SMs in an earlier row")
 
 
 def _cell(column: str, cell: str) -> Any:

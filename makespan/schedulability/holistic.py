@@ -11,22 +11,29 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from makespan.errors import InputError
+from makespan.schedulability import oblivious
 from makespan.schedulability.arrivals import OutOfStepsError, Steps, Stream
-from makespan.schedulability.chains import predecessors
-from makespan.schedulability.response import Bound, kernel_bounds
-from makespan.schedulability.suspension import Rival, oblivious, stretch
-from makespan.schedulability.task import Partition, Policy, Task, TaskSet
+from makespan.schedulability.known import Known
+from makespan.schedulability.operations import Graph, Operation, urgency
+from makespan.schedulability.response import Bound, Own, kernel_bounds
+from makespan.schedulability.streams import stream, with_family
+from makespan.schedulability.task import Kind, Policy, Task, TaskSet
+from makespan.schedulability.window import Windows
 
-HORIZON = 100
+HORIZON = 10
 """A bound of more than so many periods, deadlines or jitters, whichever is longest in the task set, is none."""
 
-APART = "CPU times and kernel one by one"
-TOGETHER = "CPU times and kernel together"
-OBLIVIOUS = "waiting for kernels as CPU time"
+MOST_ROUNDS = 200
+"""Rounds in which bounds may rise; those that still do have none, for they may creep on for ever."""
+
+MOST_PATHS = 16
+"""Ways through a graph with joins that are looked at as a whole."""
+
+WINDOW = "segments in one window (theorem 8)"
+TURNS = "contexts in turn (theorem 10)"
+OBLIVIOUS = "waiting as CPU time (Chen and others 2019)"
 
 _Found = TypeVar("_Found")
-_Analysis = Callable[[int, Sequence[Rival], int, Steps], int | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,16 +41,12 @@ class Response:
     """Proven for every job of a task; in ticks.
 
     Args:
-        ready: from the event at the head of its chain by data, or its own arrival, until the kernel is ready.
-        kernel: from there until the end of the kernel.
         total: from the arrival until the end of the job.
-        end: from the event until the end of the job.
+        end: from the event, the arrival at the head of its chain by data, or its own, until the end of the job.
         parts: what `total` consists of.
-        way: how CPU time and kernel were put together; None without CPU time.
+        way: what bounds it, where it is not the theorem of the policy for a single segment.
     """
 
-    ready: int
-    kernel: int
     total: int
     end: int
     parts: tuple[tuple[str, int], ...]
@@ -68,20 +71,36 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
+class Served:
+    """What comes to a server, an operation a stream, and from when each is ready to its end, None where nothing is.
+
+    Args:
+        tasks: of the operations.
+        is_plain: whether each is the first segment of its task and all that its family has there.
+    """
+
+    policy: Policy
+    streams: tuple[Stream, ...]
+    spans: tuple[int | None, ...]
+    tasks: tuple[str, ...]
+    is_plain: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Responses:
     """What is proven of each task, None where nothing is.
 
     Args:
         stopped: the tasks for which the limits did not suffice.
-        streams: what comes to each partition, in the order of its tasks.
-        starts: whose end starts a task that data starts.
+        served: by the theorem of its policy, for each server.
+        starts: whose ends start a task that data starts.
         lost: for each task without a bound, the first one that lost it among those that it needs, and itself.
     """
 
     of: Mapping[str, Response | None]
     stopped: frozenset[str]
-    streams: Mapping[str, tuple[Stream, ...]]
-    starts: Mapping[str, str]
+    served: Mapping[str, Served]
+    starts: Mapping[str, tuple[str, ...]]
     lost: Mapping[str, str]
 
 
@@ -89,8 +108,7 @@ def responses(task_set: TaskSet, limits: Limits) -> Responses:
     """Bounds for all tasks.
 
     Raises:
-        InputError: a task without a partition, chains by data that contradict themselves, or a task with CPU time
-            whose deadline is longer than its period.
+        InputError: a task without a partition, or chains by data that contradict themselves.
     """
     system = _System(task_set, limits)
     for _ in system.rounds():
@@ -107,47 +125,203 @@ def responses_in_time(task_set: TaskSet, limits: Limits) -> Responses | None:
     system = _System(task_set, limits)
     for now in system.rounds():
         for task in task_set.tasks:
-            response = now[task.name]
-            if response is None or response.total > task.deadline:
+            total = now[task.name]
+            if total is None or total > task.deadline:
                 return None
     return system.found
 
 
 class _System:
     def __init__(self, task_set: TaskSet, limits: Limits) -> None:
-        for task in task_set.tasks:
-            _check(task)
         self.tasks, self.limits, self.steps = task_set, limits, Steps(limits.total)
-        self.starts = predecessors(task_set)
-        self.order = [task for task in task_set.tasks if task.name not in self.starts]
-        self.order += [task_set.by_name[name] for name in self.starts]
-        self.hosts = [(partition, task_set.on(partition.name)) for partition in task_set.partitions]
+        self.graph = Graph(task_set)
+        self.known = Known(self.graph)
         self.horizon = HORIZON * max(max(t.period, t.deadline, t.jitter) for t in task_set.tasks)
-        self.rivals = {task.name: _rivals(task, task_set) for task in task_set.tasks}
-        self.now: dict[str, Response | None] = {}
-        self.kernels: dict[str, tuple[Bound, ...] | None] = {}
-        self.known: dict[str, tuple[Stream, ...]] = {}
+        self.windows = Windows(self.known, self.horizon)
+        self.served = [place for place in self.graph.policies if place not in self.graph.slices]
+        self.total = {task.name: self.known.since[self.graph.of[task.name][-1]] for task in task_set.tasks}
+        self.ways: dict[str, str | None] = {}
+        self.bounds: dict[int, tuple[Bound, ...] | None] = {}
+        self.streams: dict[str, tuple[Stream, ...]] = {}
+        self.asked: dict[int, tuple[Own | None, tuple[Stream, ...]]] = {}
         self.stopped: set[str] = set()
         self.lost: list[str] = []
 
-    def rounds(self) -> Iterator[Mapping[str, Response | None]]:
+    def rounds(self) -> Iterator[Mapping[str, int | None]]:
         """Raise bounds until nothing changes; only the last ones are bounds, the others are below them."""
-        for task in self.order:
-            self.now[task.name] = self._alone(task)
-        before: dict[str, Response | None] = {}
-        while before != self.now:
-            before = self.now
-            yield before
-            ready = {task.name: self._ready(task) for task in self.order}
-            for partition, tasks in self.hosts:
-                self._serve(partition, tasks, ready)
-            self.now = {task.name: self._response(task, ready[task.name]) for task in self.order}
-            self.lost += [name for name, now in self.now.items() if now is None and before[name] is not None]
+        before, number = None, 0
+        while before != (now := (self.total.copy(), *map(tuple, (self.known.end, self.known.since, self.known.span)))):
+            before, number = now, number + 1
+            yield self.total
+            for place in self.served:
+                self._serve(place)
+            for operation in self.graph.operations:
+                self._raise(operation, is_late=number > MOST_ROUNDS)
 
     @property
     def found(self) -> Responses:
         """What holds after the last round."""
-        return Responses(self.now, frozenset(self.stopped), self.known, self.starts, self._first_lost())
+        served = {place: self._what_is_served(place) for place in self.served}
+        of = {task.name: self._response(task) for task in self.tasks.tasks}
+        return Responses(of, frozenset(self.stopped), served, self.graph.starts, self._first_lost())
+
+    def _what_is_served(self, place: str) -> Served:
+        operations = [self.graph.operations[number] for number in self.graph.at[place]]
+        bounds = [self.bounds[operation.number] for operation in operations]
+        owns = [self.asked[operation.number][0] for operation in operations]
+        return Served(
+            self.graph.policies[place],
+            self.streams[place],
+            tuple(None if bound is None else bound[0].response for bound in bounds),
+            tuple(operation.task.name for operation in operations),
+            all(own is not None and own.is_alone for own in owns) and not any(o.index for o in operations),
+        )
+
+    # One server, by the theorems of its policy
+
+    def _serve(self, place: str) -> None:
+        """Bounds for what a server serves, unless they are known from the last round."""
+        operations = [self.graph.operations[number] for number in self.graph.at[place]]
+        streams = tuple(stream(self.known, operation, self._lag(operation)) for operation in operations)
+        families = [self.graph.family[operation.task.name] for operation in operations]
+        self.streams[place] = streams
+        for operation, mine, head in zip(operations, streams, families, strict=True):
+            rivals = tuple(s for s, other in zip(streams, families, strict=True) if other != head)
+            family = [o for o, other in zip(operations, families, strict=True) if other == head]
+            own = with_family(self.known, operation, mine, family)
+            if self.asked.get(operation.number) != (own, rivals):
+                self.asked[operation.number] = own, rivals
+                self.bounds[operation.number] = self._served(operation, own, rivals)
+
+    def _lag(self, operation: Operation) -> int | None:
+        """From the arrival of the task until the operation is ready, at most; with deadlines from releases from there.
+
+        Then its jitter counts in full: what takes long for a job that came early does so for one that came late.
+        """
+        task = operation.task
+        if not operation.index or self.graph.policies[operation.place] is not Policy.EDF_RELEASE:
+            return self.known.lag(operation)
+        before = self.graph.of[task.name][: operation.index]
+        since_release = _sum(task.segments[0].delay, self._window(task, before))
+        return _sum(task.jitter + operation.gap, _least((since_release, self.known.since[before[-1]])))
+
+    def _served(self, operation: Operation, own: Own | None, rivals: tuple[Stream, ...]) -> tuple[Bound, ...] | None:
+        if own is None:
+            return None
+        policy = self.graph.policies[operation.place]
+        arrival = own.stream.lag + (0 if policy is Policy.EDF else operation.task.jitter)
+        since = (0, arrival, own.stream.delay)
+        return self._limited(operation.task, lambda steps: kernel_bounds(own, rivals, policy, since, steps))
+
+    # One operation, by windows
+
+    def _raise(self, operation: Operation, *, is_late: bool) -> None:
+        """The least of all bounds that hold, none if it rises where it `is_late` for that."""
+        known, number = self.known, operation.number
+        if known.end[number] is None:
+            return
+        before = known.of(operation)
+        self._bound(operation)
+        if known.end[number] is None:  # the others need it, and would stay as they are
+            known.since[number] = known.span[number] = None
+        if before != known.of(operation):
+            known.version[self.graph.family[operation.task.name]] += 1
+            if is_late:
+                self.stopped.add(operation.task.name)
+                known.end[number] = known.since[number] = known.span[number] = None
+                if self.total[operation.task.name] is not None:
+                    self.total[operation.task.name] = None
+                    self.lost.append(operation.task.name)
+
+    def _bound(self, operation: Operation) -> None:
+        known, number, task = self.known, operation.number, operation.task
+        served = self.bounds.get(number)
+        spans = [self._window(task, (number,))]
+        ends: list[int | None] = []
+        sinces: list[int | None] = []
+        if served is not None:
+            spans.append(served[0].response)
+            sinces.append(served[1].response)
+            ends.append(self.graph.earliest(task) + served[2].response)
+        known.span[number] = span = _least(spans)
+        run = self.graph.run(number)
+        for at in range(len(run)):
+            first = self.graph.operations[run[at]]
+            length = span if first is operation else self._window(task, run[at:])
+            ends.append(_sum(self.known.ready(first), length))
+            if first.task is task:
+                sinces.append(_sum(self.known.lag(first), length))
+        if len(self.graph.operations[run[0]].sources) > 1:
+            ends.append(self._longest_way(operation))
+        known.end[number], known.since[number] = self._within(_least(ends)), self._within(_least(sinces))
+        if number == self.graph.of[task.name][-1]:
+            self._close(task, number, None if served is None else served[1].response)
+
+    def _within(self, bound: int | None) -> int | None:
+        return None if bound is None or bound > self.horizon else bound
+
+    def _window(self, task: Task, path: tuple[int, ...]) -> int | None:
+        return self._limited(task, lambda steps: self.windows.length(path, steps))
+
+    def _longest_way(self, operation: Operation) -> int | None:
+        """From the event: some way through the graph was never free, so the worst of all is a bound."""
+        found = []
+        for path in self.graph.paths(operation.number, MOST_PATHS):
+            length = self._window(operation.task, path)
+            if length is None:
+                return None
+            found.append(self.graph.operations[path[0]].gap + length)
+        return max(found, default=None)
+
+    def _close(self, task: Task, last: int, served: int | None) -> None:
+        """The bound of a whole job, and what it says of the end of its last segment."""
+        since = self.known.since[last]
+        as_cpu_time = self._limited(task, lambda steps: oblivious.length(self.known, task, self.horizon, steps))
+        total = self._within(_least((since, as_cpu_time)))
+        takes_turns = any(
+            self.graph.operations[number].place in self.graph.slices for number in self.graph.of[task.name]
+        )
+        window = TURNS if takes_turns else WINDOW
+        self.ways[task.name] = None if total == served else window if total == since else OBLIVIOUS
+        end = _least((self.known.end[last], _sum(self.known.arrival(task), total)))
+        if total is None or end is None:
+            self.lost.append(task.name)
+            total = end = None
+        self.total[task.name] = self.known.since[last] = total
+        self.known.end[last] = end
+
+    def _limited(self, task: Task, bound: Callable[[Steps], _Found | None]) -> _Found | None:
+        """A bound, or None where the limits do not suffice for it."""
+        allowed = min(self.limits.one, self.steps.left)
+        steps = Steps(allowed)
+        try:
+            return bound(steps)
+        except OutOfStepsError:
+            self.stopped.add(task.name)
+            return None
+        finally:
+            self.steps.left -= allowed - max(0, steps.left)
+
+    # What is said of it
+
+    def _response(self, task: Task) -> Response | None:
+        last = self.graph.of[task.name][-1]
+        total, end = self.total[task.name], self.known.end[last]
+        if total is None or end is None:
+            return None
+        return Response(total, end, self._parts(task, total), self.ways[task.name])
+
+    def _parts(self, task: Task, total: int) -> tuple[tuple[str, int], ...]:
+        bounds = self.bounds.get(self.graph.of[task.name][-1])
+        blocking = bounds[1].blocking if bounds is not None and self.ways[task.name] is None else 0
+        own = [
+            ("jitter", task.jitter),
+            ("launches", sum(segment.delay for segment in task.segments)),
+            ("blocking", blocking),
+            *((word, sum(segment.wcet for segment in task.of(kind))) for kind, word in _WORDS.items()),
+        ]
+        waiting = ("interference", total - sum(ticks for _, ticks in own))
+        return tuple(part for part in (*own, waiting) if part[1])
 
     def _first_lost(self) -> dict[str, str]:
         """For each task without a bound, the first that lost it of those that it needs, directly or not, and itself."""
@@ -163,167 +337,21 @@ class _System:
 
     def _needs(self, task: Task) -> set[str]:
         """The tasks whose bounds go into that of this one."""
-        policy, tasks = next((p.policy, tasks) for p, tasks in self.hosts if p.name == task.partition)
-        if policy is Policy.FIXED_PRIORITY:
-            tasks = tuple(other for other in tasks if _urgency(other) >= _urgency(task))
-        late = {other.name for other in (*self.rivals[task.name], *(other for other in tasks if other.before))}
-        return late | {self.starts[other.name] for other in (task, *tasks) if other.name in self.starts}
-
-    def _alone(self, task: Task) -> Response:
-        ready = (self._event(task) or 0) + task.jitter + task.before
-        end = ready + task.wcet + task.after
-        return Response(ready, task.wcet, task.jitter + task.cpu + task.wcet, end, (), None)
-
-    def _event(self, task: Task) -> int | None:
-        """From the event at the head of the chain to the arrival; None if nothing bounds it."""
-        if task.name not in self.starts:
-            return 0
-        first = self.now[self.starts[task.name]]
-        return None if first is None else first.end
-
-    def _ready(self, task: Task) -> tuple[int, int] | None:
-        """From the event to the release, and from there to the kernel; None if nothing bounds them."""
-        event = self._event(task)
-        if event is None or (task.before and self.now[task.name] is None):
-            return None
-        lag = self._stretch(task, task.before) if task.before else 0
-        return None if lag is None else (event + task.jitter, lag)
-
-    def _stretch(self, task: Task, cpu: int) -> int | None:
-        rivals = self._rivals_of(task)
-        return None if rivals is None else self._within(task, stretch, cpu + self._pending(task), rivals)
-
-    def _pending(self, task: Task) -> int:
-        """CPU time of earlier jobs of the task that may still not have ended when one is released."""
-        now = self.now[task.name]
-        return 0 if now is None else (-(-now.end // task.period) - 1) * task.cpu
-
-    def _within(self, task: Task, analysis: _Analysis, cpu: int, rivals: list[Rival]) -> int | None:
-        return self._limited(task, lambda steps: analysis(cpu, rivals, self.horizon, steps))
-
-    def _limited(self, task: Task, bound: Callable[[Steps], _Found | None]) -> _Found | None:
-        """A bound, or None where the limits do not suffice for it."""
-        allowed = min(self.limits.one, self.steps.left)
-        steps = Steps(allowed)
-        try:
-            return bound(steps)
-        except OutOfStepsError:
-            self.stopped.add(task.name)
-            return None
-        finally:
-            self.steps.left -= allowed - max(0, steps.left)
-
-    def _rivals_of(self, task: Task) -> list[Rival] | None:
-        """The tasks that go before on the core, as far as bounds are known by now."""
-        found = []
-        for other in self.rivals[task.name]:
-            now, event = self.now[other.name], self._event(other)
-            if now is None or event is None:
-                return None
-            found.append(
-                Rival(other.period, other.before, other.after, event + other.jitter, now.ready, now.kernel, now.end)
-            )
+        found = {other.name for other in self.graph.families[self.graph.family[task.name]]}
+        for place in {self.graph.operations[number].place for number in self.graph.of[task.name]}:
+            for number in self.graph.at[place]:
+                other = self.graph.operations[number].task
+                if not self.graph.is_ranked(place) or urgency(other) >= urgency(task):
+                    found.add(other.name)
         return found
 
-    def _serve(
-        self, partition: Partition, tasks: tuple[Task, ...], ready: Mapping[str, tuple[int, int] | None]
-    ) -> None:
-        """Bounds for the kernels of a partition, unless they are known from the last round."""
-        streams = tuple(_stream(task, ready[task.name], partition.policy) for task in tasks)
-        if self.known.get(partition.name) == streams:
-            return
-        self.known[partition.name] = streams
-        for at, task in enumerate(tasks):
-            self.kernels[task.name] = self._kernel(task, streams, at, partition.policy)
 
-    def _kernel(self, task: Task, streams: tuple[Stream, ...], at: int, policy: Policy) -> tuple[Bound, ...] | None:
-        if self.now[task.name] is None:
-            return None
-        arrival = streams[at].lag + (0 if policy is Policy.EDF else task.jitter)
-        since = (0, arrival, streams[at].delay)
-        return self._limited(task, lambda steps: kernel_bounds(streams, at, policy, since, steps))
-
-    def _response(self, task: Task, ready: tuple[int, int] | None) -> Response | None:
-        bounds = self.kernels[task.name]
-        if self.now[task.name] is None or ready is None or bounds is None:
-            return None
-        found = self._without_cpu(task, ready, bounds) if not task.cpu else self._with_cpu(task, ready, bounds)
-        if found is None or found.end > self.horizon or task.cpu > task.period:
-            return None
-        return found
-
-    def _without_cpu(self, task: Task, ready: tuple[int, int], bounds: tuple[Bound, ...]) -> Response:
-        waiting, own, whole = bounds
-        return Response(sum(ready), waiting.response, own.response, whole.response, _parts(task, own, 0, 0), None)
-
-    def _with_cpu(self, task: Task, ready: tuple[int, int], bounds: tuple[Bound, ...]) -> Response | None:
-        """The best of the bounds that hold."""
-        release, lag = ready
-        waiting, own, whole = bounds
-        ways: list[Response] = []
-        after = self._stretch(task, task.after) if task.after else 0
-        if after is not None:
-            parts = _parts(task, own, lag, after)
-            total, end = own.response + after, whole.response + after
-            ways.append(Response(sum(ready), waiting.response, total, end, parts, APART))
-        rivals, pending = self._rivals_of(task), self._pending(task)
-        if rivals is not None:
-            kernel = waiting.response
-            alone = not pending and all(r.priority != task.priority for r in self.rivals[task.name])
-            for analysis, way in ((stretch, TOGETHER), *(((oblivious, OBLIVIOUS),) if alone else ())):
-                length = self._within(task, analysis, task.cpu + pending + kernel, rivals)
-                if length is not None:
-                    parts = (
-                        *(("jitter", task.jitter), ("CPU", task.cpu), ("kernel with waiting", kernel)),
-                        ("interference on the core", length - task.cpu - kernel),
-                    )
-                    total, end = task.jitter + length, release + length
-                    ways.append(Response(sum(ready), kernel, total, end, parts, way))
-        if not ways:
-            return None
-        best = min(ways, key=lambda response: response.total)
-        least = min(response.end for response in ways)
-        return Response(best.ready, best.kernel, best.total, least, best.parts, best.way)
+_WORDS = {Kind.CPU: "CPU", Kind.COPY: "copies", Kind.KERNEL: "kernel"}
 
 
-def _check(task: Task) -> None:
-    if task.partition is None:
-        raise InputError(f"task {task.name} has no partition: assign it, then analyse")
-    if task.cpu and task.deadline > task.period:
-        raise InputError(
-            f"task {task.name} has CPU time and a deadline longer than its period: no analysis covers that; shorten "
-            "the deadline or leave the CPU time out"
-        )
+def _least(bounds: Sequence[int | None]) -> int | None:
+    return min((bound for bound in bounds if bound is not None), default=None)
 
 
-def _rivals(task: Task, task_set: TaskSet) -> list[Task]:
-    """The others with CPU time that go before the task on its core, or may."""
-    if not task.cpu:
-        return []
-    return [
-        other
-        for other in task_set.tasks
-        if other is not task and other.cpu and other.core == task.core and _urgency(other) >= _urgency(task)
-    ]
-
-
-def _urgency(task: Task) -> int:
-    return 0 if task.priority is None else task.priority
-
-
-def _stream(task: Task, ready: tuple[int, int] | None, policy: Policy) -> Stream:
-    """Deadlines of EDF count from the arrival, so what else is jitter is part of the lag there."""
-    jitter, lag = (0, 0) if ready is None else ready
-    known, deadline = ready is not None, task.deadline - task.jitter
-    if policy is Policy.EDF and known:
-        jitter, lag, deadline = jitter - task.jitter, lag + task.jitter, task.deadline
-    return Stream(task.wcet, task.period, jitter, lag, deadline, _urgency(task), is_wild=not known)
-
-
-def _parts(task: Task, own: Bound, lag: int, after: int) -> tuple[tuple[str, int], ...]:
-    waiting = own.response - task.jitter - lag - own.blocking - task.wcet
-    parts = (
-        *(("jitter", task.jitter), ("CPU before the kernel", lag), ("blocking", own.blocking)),
-        *(("interference", waiting), ("kernel", task.wcet), ("CPU after the kernel", after)),
-    )
-    return tuple(part for part in parts if part[1])
+def _sum(one: int | None, other: int | None) -> int | None:
+    return None if one is None or other is None else one + other

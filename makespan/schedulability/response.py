@@ -10,11 +10,15 @@ absolute deadline, q how many kernels of the same task come before in the window
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from heapq import merge
+from itertools import count
 from math import lcm
 
 from makespan.schedulability.arrivals import Steps, Stream, least_fixed_point, multiples
 from makespan.schedulability.task import Policy
 from makespan.schedulability.utilisation import ONE, excess, scaled
+
+MOST_ACTIVATIONS = 20
+"""A busy window of more periods is not looked through for a family that has several operations on the server."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,12 +29,68 @@ class Bound:
     blocking: int
 
 
-def kernel_bounds(
-    streams: Sequence[Stream], at: int, policy: Policy, since: Sequence[int], steps: Steps
-) -> tuple[Bound, ...] | None:
-    """For each entry of `since`, the longest time until a kernel of stream `at` ends; None if nothing bounds it.
+@dataclass(frozen=True, slots=True)
+class Own:
+    """An operation, and what else its family asks of the server in the same busy window; times in ticks.
 
     Args:
+        stream: the operation itself.
+        each: what an earlier activation asks for.
+        firsts: the same of the earliest activation in the window, with how late after the event the first of it may be
+            ready, at most: a case for each operation that may be that first one.
+        late: how much later after the event any operation of the family may be ready than any other.
+        ahead: what the same activation asks for before the operation is ready.
+        beside: what the same activation or a later one may ask for at any time.
+        blockers: what operations of the family that do not go before leave when the window begins, at most, each with
+            its deadline as in `Stream`.
+        is_handed_over: whether it is ready at the instant at which a less urgent one of its activation leaves the
+            server: then no other can have begun.
+    """
+
+    stream: Stream
+    each: int
+    firsts: tuple[tuple[int, int], ...]
+    late: int
+    ahead: int = 0
+    beside: int = 0
+    blockers: tuple[tuple[int, int], ...] = ()
+    is_handed_over: bool = False
+
+    @classmethod
+    def alone(cls, stream: Stream) -> "Own":
+        """An operation whose family has nothing else on the server."""
+        return cls(stream, stream.wcet, ((stream.wcet, stream.delay),), stream.delay)
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether its family has nothing else on the server."""
+        return self.each == self.stream.wcet and not (self.ahead or self.beside or self.blockers)
+
+    def is_too_long(self, busy: int | None) -> bool:
+        """Whether nobody looks through a busy window of this length; None: it need not end."""
+        return not self.is_alone and (busy is None or busy > MOST_ACTIVATIONS * self.stream.period)
+
+    @property
+    def whole(self) -> Stream:
+        """All that the family asks for, as one stream."""
+        return Stream(self.each, self.stream.period, self.late)
+
+    def before(self, q: int) -> list[tuple[int, int | None]]:
+        """What goes before after `q` earlier activations, and the event at the earliest; None: it is not known."""
+        rest = self.ahead + self.beside
+        if not q:
+            return [(rest, None)]
+        rest += (q - 1) * self.each
+        return [(rest + work, q * self.stream.period - delay) for work, delay in self.firsts]
+
+
+def kernel_bounds(
+    own: Own, rivals: Sequence[Stream], policy: Policy, since: Sequence[int], steps: Steps
+) -> tuple[Bound, ...] | None:
+    """For each entry of `since`, the longest time until an operation ends; None if nothing bounds it.
+
+    Args:
+        rivals: what other families ask of the server.
         since: from which instant to count, as the most that can lie between it and the moment at which the kernel is
             ready: 0 from there, `delay` from the event; nothing between 0 and the lag.
 
@@ -38,12 +98,17 @@ def kernel_bounds(
         OutOfStepsError: the analysis takes longer than allowed.
     """
     if policy is Policy.FIXED_PRIORITY:
-        return _fixed_priority(streams, at, since, steps)
-    if any(stream.is_wild for stream in streams):
+        return _fixed_priority(own, rivals, since, steps)
+    if any(stream.is_wild for stream in rivals):
         return None
     if policy is Policy.FIFO:
-        streams = [replace(s, jitter=s.delay, lag=0, deadline=0) for s in streams]
-    return _Edf(streams, at, steps).bounds(since)
+        own = replace(own, stream=_ordered_by_readiness(own.stream), blockers=())
+        rivals = [_ordered_by_readiness(stream) for stream in rivals]
+    return _Edf(own, rivals, steps).bounds(since)
+
+
+def _ordered_by_readiness(stream: Stream) -> Stream:
+    return replace(stream, jitter=stream.delay, lag=0, deadline=0)
 
 
 def busy_period(streams: Sequence[Stream], blocking: int, steps: Steps) -> int | None:
@@ -70,32 +135,41 @@ def _load(streams: Sequence[Stream]) -> int:
     return scaled((s.wcet, s.period) for s in streams)
 
 
-def _fixed_priority(streams: Sequence[Stream], at: int, since: Sequence[int], steps: Steps) -> tuple[Bound, ...] | None:
+def _fixed_priority(own: Own, rivals: Sequence[Stream], since: Sequence[int], steps: Steps) -> tuple[Bound, ...] | None:
     """Equal priorities in any order: each may go before each other.
 
     Source: George, Rivierre and Spuri, INRIA RR-2966, 1996; Davis, Burns, Bril and Lukkien, Real-Time
         Systems 35(3), 2007.
     """
-    own = streams[at]
-    rivals = [s for number, s in enumerate(streams) if number != at and s.priority >= own.priority]
-    blocking = max((s.wcet - 1 for s in streams if s.priority < own.priority), default=0)
-    if any(s.is_wild for s in (own, *rivals)) or _excess([own, *rivals]) > 0:
+    rank, streams = own.stream.priority, rivals
+    rivals = [s for s in streams if s.priority >= rank]
+    blocking = max((s.wcet - 1 for s in streams if s.priority < rank), default=0)
+    blocking = 0 if own.is_handed_over else max((blocking, *(rest for rest, _ in own.blockers)))
+    if any(s.is_wild for s in rivals) or _excess([own.whole, *rivals]) > 0:
         return None
-    busy = busy_period([own, *rivals], blocking, steps)
+    busy = busy_period([own.whole, *rivals], max(blocking, own.ahead), steps)
+    if own.is_too_long(busy):
+        return None
     repeats = _repeats(own, rivals, busy)
     best = [0] * len(since)
-    for q, start in _starts(own, rivals, blocking, steps):
-        event = q * own.period - own.delay
-        best = [max(most, start + own.wcet - max(-x, event)) for most, x in zip(best, since, strict=True)]
-        following = event + own.period
-        if q + 1 == repeats or (busy is not None and _is_over(busy, following, best, since)):
+    for q in count():
+        for start, event in _starts(own, q, rivals, blocking, steps):
+            ends = [start + own.stream.wcet - _latest(own.ahead - x, event) for x in since]
+            best = [max(pair) for pair in zip(best, ends, strict=True)]
+        following = min((q + 1) * own.stream.period - delay for _, delay in own.firsts)
+        if q + 1 == repeats or (busy is not None and _is_over(busy, following, own.ahead, best, since)):
             break
     return tuple(Bound(most, blocking) for most in best)
 
 
-def _repeats(own: Stream, rivals: Sequence[Stream], busy: int | None) -> int:
-    """From how many kernels of the task on a busy window is no worse than it was."""
-    return -(-own.delay // own.period) + _hyperperiod((own, *rivals), busy) // own.period
+def _latest(instant: int, event: int | None) -> int:
+    return instant if event is None else max(instant, event)
+
+
+def _repeats(own: Own, rivals: Sequence[Stream], busy: int | None) -> int:
+    """From how many earlier activations on a busy window is no worse than it was."""
+    period, late = own.stream.period, own.ahead + own.whole.delay
+    return -(-late // period) + _hyperperiod((own.stream, *rivals), busy) // period + (not own.is_alone)
 
 
 def _hyperperiod(streams: Sequence[Stream], busy: int | None) -> int:
@@ -108,23 +182,22 @@ def _hyperperiod(streams: Sequence[Stream], busy: int | None) -> int:
     return found
 
 
-def _is_over(busy: int, event: int, best: Sequence[int], since: Sequence[int]) -> bool:
-    """Whether no kernel whose event is no earlier than `event` can be worse: all end with the busy window."""
-    return event >= busy or all(busy - max(-x, event) <= most for most, x in zip(best, since, strict=True))
+def _is_over(busy: int, event: int, ahead: int, best: Sequence[int], since: Sequence[int]) -> bool:
+    """Whether nothing whose event is no earlier than `event` can be worse: all end with the busy window."""
+    return event >= busy or all(busy - max(ahead - x, event) <= most for most, x in zip(best, since, strict=True))
 
 
-def _starts(own: Stream, rivals: Sequence[Stream], blocking: int, steps: Steps) -> Iterator[tuple[int, int]]:
-    """For q = 0, 1, ...: the latest start of a kernel after q others of its task."""
+def _starts(
+    own: Own, q: int, rivals: Sequence[Stream], blocking: int, steps: Steps
+) -> Iterator[tuple[int, int | None]]:
+    """The latest start after `q` earlier activations, with the earliest event, in each case."""
     rows = [(s.wcet, s.period, s.delay) for s in rivals]
     spare = ONE - _load(rivals)
-    least = blocking * ONE + scaled((c * (j + 1), t) for c, t, j in rows)
-    q = start = 0
-    while True:
-        before = blocking + q * own.wcet
-        start = max(start, -(-(least + q * own.wcet * ONE) // spare))
-        start = least_fixed_point(_demand(before, rows), start, len(rows) + 1, steps)
-        yield q, start
-        q, start = q + 1, start + own.wcet
+    least = scaled((c * (j + 1), t) for c, t, j in rows)
+    for work, event in own.before(q):
+        before = blocking + work
+        start = -(-(least + before * ONE) // spare)
+        yield least_fixed_point(_demand(before, rows), start, len(rows) + 1, steps), event
 
 
 def _demand(before: int, rows: Sequence[tuple[int, int, int]]) -> Callable[[int], int]:
@@ -140,20 +213,22 @@ class _Edf:
     Source: George, Rivierre and Spuri, INRIA RR-2966, 1996; Spuri, INRIA RR-2873, 1996, for jitter.
     """
 
-    def __init__(self, streams: Sequence[Stream], at: int, steps: Steps) -> None:
-        self.streams, self.own, self.steps = streams, streams[at], steps
-        self.rivals = [s for number, s in enumerate(streams) if number != at]
+    def __init__(self, own: Own, rivals: Sequence[Stream], steps: Steps) -> None:
+        self.family, self.own, self.rivals, self.steps = own, own.stream, rivals, steps
 
     def bounds(self, since: Sequence[int]) -> tuple[Bound, ...] | None:
         """The worst over all releases, counted from the start of the window, that are worth a look."""
-        if _excess(self.streams) > 0:
+        streams = (self.family.whole, *self.rivals)
+        if _excess(streams) > 0:
             return None
-        own = self.own
-        busy = busy_period(self.streams, 0, self.steps)
+        own, ahead = self.own, self.family.ahead
+        busy = busy_period(streams, 0, self.steps)
+        if self.family.is_too_long(busy):
+            return None
         horizon = self._horizon(busy)
         best = [Bound(own.wcet + x, 0) for x in since]
         for release in self._releases():
-            latest = [max(-x, release - max(0, x - own.lag)) for x in since]
+            latest = [max(ahead - x, release - max(0, x - own.lag)) for x in since]
             if release >= horizon or (
                 busy is not None and all(busy - late <= most.response for late, most in zip(latest, best, strict=True))
             ):
@@ -162,23 +237,33 @@ class _Edf:
         return tuple(best)
 
     def _look_at(self, release: int, latest: Sequence[int], best: list[Bound]) -> None:
-        """Keep in `best` what is worse for a kernel with this release, whatever number q of others is before it."""
+        """Keep in `best` what is worse for a kernel with this release, whatever number of others is before it."""
         own, due = self.own, release + self.own.deadline
         rows = [
             (s.wcet, s.period, s.delay, due - s.deadline) for s in self.rivals if due - s.deadline >= -s.lag
         ]  # kernels with a later deadline go before only if they have started
         blocking = max((s.wcet - 1 for s in self.rivals if s.deadline > due + s.lag), default=0)
+        blocking = max((blocking, *(rest for rest, deadline in self.family.blockers if deadline > due)))
         every = sum(c * ((last + j) // t + 1) for c, t, j, last in rows)
         self.steps.spend(len(self.rivals) + 1)
-        for q in range((release + own.lag) // own.period, (release + own.delay) // own.period + 1):
+        for work, event in self._before(release):
             self.steps.spend(1)
-            before = blocking + q * own.wcet
-            events = [max(late, q * own.period - own.delay) for late in latest]
+            before = blocking + work
+            events = [_latest(late, event) for late in latest]
             if any(before + every + own.wcet - event > most.response for event, most in zip(events, best, strict=True)):
                 end = self._start(before, rows, max(before, release)) + own.wcet
-                for index, event in enumerate(events):
-                    if end - event > best[index].response:
-                        best[index] = Bound(end - event, blocking)
+                for index, event_or_later in enumerate(events):
+                    if end - event_or_later > best[index].response:
+                        best[index] = Bound(end - event_or_later, blocking)
+
+    def _before(self, release: int) -> Iterator[tuple[int, int | None]]:
+        """What goes before, with the earliest event: for every number of earlier activations that may be worst."""
+        own, family = self.own, self.family
+        yield from family.before(0)
+        for at, (_, delay) in enumerate(family.firsts):
+            first = max(1, (release - own.jitter + delay) // own.period)
+            for q in range(first, (release + delay) // own.period + 1):
+                yield family.before(q)[at]
 
     def _start(self, before: int, rows: Sequence[tuple[int, int, int, int]], least: int) -> int:
         """The latest start of a kernel after `before` ticks of others and those of `rows` that are in time."""
@@ -191,13 +276,16 @@ class _Edf:
     def _horizon(self, busy: int | None) -> int:
         """Where the releases start over that a busy window repeats, or where it ends if that comes first."""
         regular = max((s.deadline - self.own.deadline - s.lag for s in self.rivals), default=0)
-        repeated = max(0, regular) + _hyperperiod(self.streams, busy)
-        return repeated if busy is None else min(busy, repeated)
+        repeated = max(0, regular) + _hyperperiod((self.own, *self.rivals), busy)
+        if busy is None:
+            return repeated
+        return busy if not self.family.is_alone else min(busy, repeated)
 
     def _releases(self) -> Iterator[int]:
-        """Ascending: wherever one more kernel can go before."""
+        """Ascending: wherever one more kernel can go before, or one less."""
         own = self.own
-        sources = [iter([-own.lag]), multiples(-own.delay, own.period, -own.lag)]
+        sources = [iter([-own.lag])]
+        sources += [multiples(-delay, own.period, -own.lag) for _, delay in self.family.firsts]
         for s in self.rivals:
             first = s.deadline - own.deadline - s.lag
             if first >= -own.lag:

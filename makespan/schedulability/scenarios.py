@@ -1,11 +1,14 @@
 """Scenarios that are expected to make tasks late: critical instants of the literature, and the hyperperiod."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from math import lcm
+from typing import NamedTuple
 
-from makespan.schedulability.courses import Course, cut_at, full, packed, reach, scenario_of
+from makespan.schedulability.chains import heads, predecessors
+from makespan.schedulability.courses import Course, cut_at, full, packed, quick, reach, scenario_of
 from makespan.schedulability.simulation import Scenario
-from makespan.schedulability.task import Policy, Task, TaskSet
+from makespan.schedulability.task import MAX_SEGMENTS, Kind, Policy, Segment, Task, TaskSet
 
 MOST_JOBS = 400
 _MOST_SHIFTS = 12
@@ -36,71 +39,160 @@ def periodic(task_set: TaskSet, *, most_jobs: int = MOST_JOBS) -> Scenario:
 
 
 def critical(task_set: TaskSet, name: str, *, most_jobs: int = MOST_JOBS) -> Iterator[Scenario]:
-    """The instants at which analyses expect the worst for a task; everybody runs for as long as allowed.
+    """The instants at which analyses expect the worst for a task; everybody takes for as long as allowed.
 
-    All tasks are released together, as late as their jitter allows and then as soon as it allows, the task last among
-    equals. One tick before, a kernel that the policy would let wait has begun: the longest one. Under EDF the
-    task's own release may have to come later, such that its deadline meets that of another job. FIFO needs no more
-    than the common release. Strictly periodic tasks arrive at their offsets all the same.
+    Everybody is released at once, as late as jitter allows, and from then on as soon as periods allow; then again, one
+    tick after what the task has to wait for on its first server has begun: the longest of what would have to wait for
+    it. Under EDF the task's own release may have to come later, such that its deadline meets that of another job. FIFO
+    needs no more than the common release. Then the same for each segment of the task: all that it meets there are
+    released such that they are ready with it if nobody hinders them; and with later jobs that come there as quickly
+    as they can, which is what jitter does to releases. Strictly periodic tasks arrive at their offsets all the same.
 
     Source: George, Rivierre and Spuri, INRIA RR-2966, 1996, for both policies; Tindell and Clark, Microprocessing and
-    Microprogramming 40, 1994, for jitter.
+    Microprogramming 40, 1994, for jitter and for what comes before a segment.
     """
-    target = task_set.by_name[name]
-    start = 1 + max(task.jitter for task in task_set.tasks) + max(task.before for task in task_set.tasks)
-    until = cut_at(task_set, start + reach(task_set), most_jobs)
-    courses = {task.name: packed(task, start, until) for task in task_set.tasks}
-    order = _target_last(task_set, name)
-    policy = _policy(task_set, target)
-    shifts = _deadlines_met(task_set, target, until - start) if policy in _EDF else (0,)
-    for shift in shifts:
-        shifted = courses | {name: _later(target, policy, start, shift % target.period, until + target.period)}
-        words = "common release" + ", as late as jitter allows" * any(task.jitter for task in task_set.tasks)
-        if shift:
-            words += f", {name} {shift} ticks later"
-        yield scenario_of(task_set, shifted, order, words)
-        for blocker in _blockers(task_set, target, shift):
-            early = packed(blocker, start - 1 - blocker.before, until)
-            words_blocked = f"{words}, one tick after the kernel of {blocker.name} has begun"
-            yield scenario_of(task_set, shifted | {blocker.name: early}, order, words_blocked)
+    visits = _visits(task_set)
+    own = [visit for visit in visits if visit.task.name == name]
+    first = next((visit for visit in own if not visit.is_on_core), own[0])
+    words = "common release" + ", as late as jitter allows" * any(task.jitter for task in task_set.tasks)
+    yield from _Meeting(task_set, first, visits, most_jobs).scenarios(words)
     yield periodic(task_set, most_jobs=most_jobs)
+    for visit in own:
+        meeting = _Meeting(task_set, visit, visits, most_jobs, is_aimed=True)
+        if any(met.ready for met in meeting.met.values()):
+            words = f"meeting in segment {visit.at + 1} of {name}"
+            yield from meeting.scenarios(words)
+            yield from meeting.scenarios(f"{words}, later jobs quick until there", is_bunched=True)
 
 
-def _later(task: Task, policy: Policy, start: int, shift: int, until: int) -> Course:
-    """Like `packed` with the first deadline so much later; under EDF jitter does not move it, so it still helps."""
+class _Visit(NamedTuple):
+    """A segment of a family, with ticks from the releases of its head and of its job until it is ready, unhindered."""
+
+    task: Task
+    head: Task
+    before: tuple[str, ...]
+    at: int
+    ready: int
+    ready_in_job: int
+
+    @property
+    def segment(self) -> Segment:
+        return self.task.segments[self.at]
+
+    @property
+    def is_on_core(self) -> bool:
+        return self.segment.kind is Kind.CPU
+
+    @property
+    def place(self) -> tuple[bool, str | None]:
+        """Its core, or its server."""
+        return self.is_on_core, self.task.core if self.is_on_core else self.segment.place
+
+
+def _visits(task_set: TaskSet) -> list[_Visit]:
+    """All segments; those of a task in their order."""
+    starts = predecessors(task_set)
+    first = heads(starts)
+    found: list[_Visit] = []
+    ends: dict[str, int] = {}
+    before: dict[str, tuple[str, ...]] = {}
+    for name in (*(name for name in task_set.by_name if name not in starts), *starts):
+        task, sources = task_set.by_name[name], starts.get(name, ())
+        before[name] = tuple({*sources}.union(*(before[source] for source in sources)))
+        released = now = max((ends[source] + task.jitter for source in sources), default=0)
+        for at, segment in enumerate(task.segments):
+            now += segment.delay
+            head = task_set.by_name[first.get(name, name)]
+            found.append(_Visit(task, head, before[name], at, now, now - released))
+            now += segment.wcet
+        ends[name] = now
+    return found
+
+
+class _Meeting:
+    """One segment of a task, `mine`, and what it meets there.
+
+    Args:
+        is_aimed: whether heads are released such that all would be ready at once there, not released at once.
+        met: of each family that comes there, its longest segment there.
+    """
+
+    def __init__(
+        self, task_set: TaskSet, mine: _Visit, visits: Sequence[_Visit], most_jobs: int, *, is_aimed: bool = False
+    ) -> None:
+        self.task_set, self.mine, self.is_aimed = task_set, mine, is_aimed
+        self.started = {visit.task.name for visit in visits if visit.before}
+        self.there = [visit for visit in visits if visit.place == mine.place]
+        longest = sorted(self.there, key=lambda visit: visit.segment.wcet)
+        self.met = {visit.head.name: visit for visit in longest} | {mine.head.name: mine}
+        policies = {server.name: server.policy for server in task_set.servers}
+        self.policy = policies.get(mine.segment.place or "", Policy.FIXED_PRIORITY)
+        self.start = 1 + max(task.jitter for task in task_set.tasks) + max(visit.ready for visit in visits)
+        self.until = cut_at(task_set, self.start + reach(task_set), most_jobs)
+
+    def scenarios(self, words: str, *, is_bunched: bool = False) -> Iterator[Scenario]:
+        """With each useful release of the task, without and with something that has just begun."""
+        name, head = self.mine.task.name, self.mine.head
+        order = (*(other for other in self.task_set.by_name if other != name), name)
+        courses = {task.name: self._course(task) for task in self.task_set.tasks}
+        for shift in self._shifts():
+            release = self._release(head) + shift % head.period
+            changed = courses | {head.name: _later(head, self.policy, release, self.until + head.period)}
+            said = words + (f", {name} {shift} ticks later" if shift else "")
+            yield scenario_of(self.task_set, self._bunched(changed) if is_bunched else changed, order, said)
+            for blocker in self._blockers(shift):
+                changed[blocker.head.name] = packed(blocker.head, self.start - 1 - blocker.ready, self.until)
+                said += f", one tick after the {blocker.segment.kind} of {blocker.task.name} has begun"
+                yield scenario_of(self.task_set, self._bunched(changed) if is_bunched else changed, order, said)
+
+    def _course(self, task: Task) -> Course:
+        """First as late as allowed, then as early; what data starts, always late."""
+        course = packed(task, self._release(task), self.until)
+        return replace(course, waits=(task.jitter,) * len(course.waits)) if task.name in self.started else course
+
+    def _release(self, task: Task) -> int:
+        return self.start - (self.met[task.name].ready if self.is_aimed and task.name in self.met else 0)
+
+    def _bunched(self, courses: Mapping[str, Course]) -> dict[str, Course]:
+        """The first jobs take their time to come there, later ones do not."""
+        found = dict(courses)
+        for visit in self.met.values():
+            for name in visit.before:
+                found[name] = quick(self.task_set.by_name[name], found[name], MAX_SEGMENTS)
+            found[visit.task.name] = quick(visit.task, found[visit.task.name], visit.at)
+        return found
+
+    def _due(self, visit: _Visit) -> int:
+        """From the meeting until the absolute deadline."""
+        return visit.task.deadline - visit.task.jitter - (visit.ready_in_job if self.is_aimed else 0)
+
+    def _rivals(self) -> list[_Visit]:
+        return [visit for visit in self.there if visit.head is not self.mine.head]
+
+    def _shifts(self) -> list[int]:
+        """How much later than all others the task may be ready such that its deadline is that of another's job."""
+        if self.policy not in _EDF:
+            return [0]
+        due, length, found = self._due(self.mine), self.until - self.start, {0}
+        for visit in self._rivals():
+            jobs = min(MOST_JOBS, length // visit.task.period + 1)
+            found.update(k * visit.task.period + self._due(visit) - due for k in range(jobs))
+        return sorted(shift for shift in found if 0 <= shift <= length)[:_MOST_SHIFTS]
+
+    def _blockers(self, shift: int) -> list[_Visit]:
+        """Of what would have to wait for the task, the longest; under FIFO nothing would, and a core preempts."""
+        others = [visit for visit in self._rivals() if visit.head.offset is None]
+        if self.mine.is_on_core or self.policy is Policy.FIFO:
+            return []
+        if self.policy is Policy.FIXED_PRIORITY:
+            others = [visit for visit in others if (visit.task.priority or 0) < (self.mine.task.priority or 0)]
+        else:
+            others = [visit for visit in others if self._due(visit) > shift + self._due(self.mine)]
+        return sorted(others, key=lambda visit: -visit.segment.wcet)[:1]
+
+
+def _later(task: Task, policy: Policy, release: int, until: int) -> Course:
+    """Like `packed`; under EDF jitter does not move the deadline, so it still helps."""
     if policy is Policy.EDF and task.offset is None:
-        return full(task, start - task.jitter + shift, start, until)
-    return packed(task, start + shift, until)
-
-
-def _policy(task_set: TaskSet, task: Task) -> Policy:
-    return next(partition.policy for partition in task_set.partitions if partition.name == task.partition)
-
-
-def _target_last(task_set: TaskSet, name: str) -> tuple[str, ...]:
-    return (*(other for other in task_set.by_name if other != name), name)
-
-
-def _blockers(task_set: TaskSet, target: Task, shift: int) -> list[Task]:
-    """Of the kernels that would have to wait for the target, the longest; under FIFO none would."""
-    policy = _policy(task_set, target)
-    others = [task for task in task_set.on(target.partition or "") if task is not target and task.offset is None]
-    if policy is Policy.FIXED_PRIORITY:
-        urgency = target.priority or 0
-        others = [task for task in others if (task.priority or 0) < urgency]
-    elif policy in _EDF:
-        due = shift + target.deadline - target.jitter
-        others = [task for task in others if task.deadline - task.jitter > due]
-    else:
-        others = []
-    return sorted(others, key=lambda task: -task.wcet)[:1]
-
-
-def _deadlines_met(task_set: TaskSet, target: Task, length: int) -> list[int]:
-    """How much later than all others the target may be released such that its deadline is that of another's job."""
-    due = target.deadline - target.jitter
-    found = {0}
-    for task in task_set.on(target.partition or ""):
-        jobs = min(MOST_JOBS, length // task.period + 1)
-        found.update(k * task.period + task.deadline - task.jitter - due for k in range(jobs))
-    return sorted(shift for shift in found if 0 <= shift <= length)[:_MOST_SHIFTS]
+        return full(task, release - task.jitter, release, until)
+    return packed(task, release, until)

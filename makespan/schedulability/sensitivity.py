@@ -12,8 +12,8 @@ from math import ceil
 from typing import Protocol
 
 from makespan.schedulability.assignment import Analysis
-from makespan.schedulability.chains import predecessors
-from makespan.schedulability.task import MAX_TICKS, TaskSet
+from makespan.schedulability.chains import heads, predecessors
+from makespan.schedulability.task import MAX_TICKS, Kind, Segment, TaskSet
 from makespan.schedulability.verdict import Answer, Verdict
 
 THOUSANDTHS = 1000
@@ -53,7 +53,7 @@ class Proof(Protocol):
 
 
 def execution_factor(task_set: TaskSet, analysis: Analysis, proves: Proof, *, only: str | None = None) -> Margin:
-    """The largest factor on the execution times of all kernels, or of the one of task `only`, in thousandths.
+    """The largest factor on the execution times of all kernels, or of those of task `only`, in thousandths.
 
     Times are rounded up to whole ticks after they are multiplied.
 
@@ -66,10 +66,14 @@ def execution_factor(task_set: TaskSet, analysis: Analysis, proves: Proof, *, on
         def longer(ticks: int) -> int:
             return min(MAX_TICKS, ceil(Fraction(ticks * thousandths, THOUSANDTHS)))
 
+        def scaled(segment: Segment) -> Segment:
+            if segment.kind is not Kind.KERNEL:
+                return segment
+            attained = None if segment.attained is None else longer(segment.attained)
+            return replace(segment, wcet=longer(segment.wcet), attained=attained)
+
         tasks = (
-            replace(task, wcet=longer(task.wcet), attained=None if task.attained is None else longer(task.attained))
-            if only in (None, task.name)
-            else task
+            replace(task, segments=tuple(map(scaled, task.segments))) if only in (None, task.name) else task
             for task in task_set.tasks
         )
         return replace(task_set, tasks=tuple(tasks))
@@ -82,29 +86,33 @@ def execution_factor(task_set: TaskSet, analysis: Analysis, proves: Proof, *, on
 def shortest_period(task_set: TaskSet, analysis: Analysis, proves: Proof, task: str) -> Margin:
     """The shortest period of a task in ticks that leaves all deadlines proven; the deadlines stay as they are.
 
-    Tasks that start each other by data have one period, so it changes for all of them. A task with CPU time keeps a
-    period no shorter than its deadline, because its analysis needs that.
+    It is looked for in thousandths of the period, or in ticks if it has fewer.
+
+    Tasks that start each other by data have one period, so it changes for all of them.
     """
     own, together = task_set.by_name[task], _started_together(task_set, task)
-    least = max((other.deadline for other in task_set.tasks if other.name in together and other.cpu), default=1)
+    parts = min(THOUSANDTHS, own.period)
 
-    def at(period: int) -> TaskSet:
+    def period_of(count: Fraction) -> int:
+        return ceil(count * own.period / parts)
+
+    def at(count: int) -> TaskSet:
+        period = period_of(Fraction(count))
         return replace(
             task_set, tasks=tuple(replace(t, period=period) if t.name in together else t for t in task_set.tasks)
         )
 
-    harder = _halved(own.period, min(least, own.period))
-    easier = _doubled(own.period, min(MAX_TICKS, own.period * MOST_FACTOR))
-    return _border(f"period of {task}", analysis, proves, at, own.period, harder, easier, Fraction(1))
+    easier = _doubled(parts, min(MAX_TICKS // own.period, MOST_FACTOR) * parts)
+    found = _border(f"period of {task}", analysis, proves, at, parts, _halved(parts, 1), easier, Fraction(1))
+    holds, fails = (None if count is None else Fraction(period_of(count)) for count in (found.holds, found.fails))
+    return replace(found, holds=holds, fails=fails)
 
 
 def _started_together(task_set: TaskSet, name: str) -> set[str]:
     """The task and all that start it by data or that it starts, directly or not."""
-    heads: dict[str, str] = {}
-    for follower, before in predecessors(task_set).items():  # heads first
-        heads[follower] = heads.get(before, before)
-    own = heads.get(name, name)
-    return {own, *(follower for follower, head in heads.items() if head == own)}
+    first = heads(predecessors(task_set))
+    own = first.get(name, name)
+    return {own, *(follower for follower, head in first.items() if head == own)}
 
 
 def slowest_clock(at: Callable[[Fraction], TaskSet], clock_hz: Fraction, analysis: Analysis, proves: Proof) -> Margin:

@@ -1,9 +1,9 @@
 """Tasks with GPU kernels as values, in whole ticks of time.
 
-A task's jobs arrive at least `period` apart. A job is released at most `jitter` after its arrival, runs on the CPU for
-at most `before`, then its kernel for at most `wcet` on the task's partition of the GPU, then on the CPU for at most
-`after`. All of it must be done `deadline` after the arrival. A kernel that has started runs to its end: a partition
-serves one kernel at a time, without preemption. CPU cores schedule preemptively by the same priorities.
+A task's jobs arrive at least `period` apart, or when data of other jobs does. A job is released at most `jitter` after
+its arrival and runs through its segments: CPU time on a core, copies on a copy engine, kernels on a partition of the
+GPU. All of it must be done `deadline` after the arrival. A copy or a kernel that has begun runs to its end: engines and
+partitions serve one at a time, without preemption. CPU cores schedule preemptively, by the priorities of tasks.
 """
 
 from collections.abc import Iterable, Mapping
@@ -16,11 +16,12 @@ from makespan.machine.values import shown
 
 MAX_TICKS = 10**24
 MAX_TASKS = 1000
+MAX_SEGMENTS = 100
 MAX_NAME = 80
 
 
 class Policy(StrEnum):
-    """How a partition chooses among the kernels that wait for it."""
+    """How a partition or copy engine chooses among what waits for it; of one task the earlier job goes first."""
 
     FIXED_PRIORITY = "fixed-priority"
     """the most urgent task first; equal priorities in any order"""
@@ -29,20 +30,120 @@ class Policy(StrEnum):
     EDF_RELEASE = "edf-release"
     """the earliest of release + deadline - jitter first, as one does who sees only releases; equal ones in any order"""
     FIFO = "fifo"
-    """in the order in which kernels become ready, as in one stream; those of one moment in any order"""
+    """in the order in which they become ready, as in one stream; those of one moment in any order"""
 
 
 @dataclass(frozen=True, slots=True)
-class Partition:
-    """A part of the GPU that serves one kernel at a time: an SM, several, or all of them."""
+class Server:
+    """What serves one segment at a time, to its end, and never idles while one waits."""
 
     name: str
     policy: Policy
 
     def __post_init__(self) -> None:
-        check_name(self.name, "a partition")
+        check_name(self.name, "a partition or copy engine")
         if not isinstance(self.policy, Policy):
             raise InputError(f"policy of {self.name} must be one of {', '.join(Policy)}, not {shown(self.policy)}")
+
+
+TIME_SLICED = "time-sliced"
+"""What a task file and reports call the policy of a partition that contexts take in turn."""
+
+
+@dataclass(frozen=True, slots=True)
+class Slices:
+    """Contexts, which are processes, take a partition in turn; times in ticks.
+
+    A turn lasts for `length`, or until its context has no work left, and then the next context that has some is served.
+
+    Args:
+        length: of a turn, without the switch before it.
+        switch: what changing from one context to another takes, at most.
+    """
+
+    length: int
+    switch: int = 0
+
+    def __post_init__(self) -> None:
+        for what, value, least in (("slice", self.length, 1), ("switch of contexts", self.switch, 0)):
+            if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= MAX_TICKS:
+                raise InputError(f"a {what} must be {least}..1e24 whole ticks, not {shown(value)}")
+
+
+@dataclass(frozen=True, slots=True)
+class Partition(Server):
+    """A part of the GPU that serves one kernel at a time: an SM, several, or all of them.
+
+    Args:
+        slices: how contexts share it, where they take turns; `policy` is the order within one context.
+    """
+
+    slices: Slices | None = None
+
+    def __post_init__(self) -> None:
+        Server.__post_init__(self)
+        if self.slices is not None and self.policy is not Policy.FIFO:
+            raise InputError(f"partition {self.name} is {TIME_SLICED}: within a context it is {Policy.FIFO}")
+
+    @property
+    def service(self) -> str:
+        """Its policy in a word."""
+        return str(self.policy) if self.slices is None else TIME_SLICED
+
+
+@dataclass(frozen=True, slots=True)
+class CopyEngine(Server):
+    """What moves data between host and device: a GPU has one for both directions, or one for each."""
+
+
+class Wait(StrEnum):
+    """What the host thread of a job does while a copy or a kernel of the job waits and runs."""
+
+    BLOCK = "block"
+    """it leaves its core to others until the driver wakes it up"""
+    SPIN = "spin"
+    """it keeps its core busy, with its priority"""
+
+
+class Kind(StrEnum):
+    """What a segment of a job is."""
+
+    CPU = "cpu"
+    COPY = "copy"
+    KERNEL = "kernel"
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A part of every job of a task, on one resource; times in ticks.
+
+    Args:
+        wcet: proven upper bound on its execution time.
+        place: the copy engine, or the partition of the kernel, None where that is not assigned yet; of CPU time always
+            None, which is on the core of its task.
+        delay: from the end of what comes before it until it is ready, at most: what a launch takes, on no resource.
+        attained: how long a run of it is shown to take, at most `wcet`; 0: not known in whole ticks; None: `wcet`,
+            because the user says that a job may take so long.
+        is_shown: whether the kernel itself is shown to run for `attained`, and not only some path of its control flow,
+            which no input need lead to.
+    """
+
+    kind: Kind
+    wcet: int
+    place: str | None = None
+    delay: int = 0
+    attained: int | None = None
+    is_shown: bool = True
+
+    @property
+    def is_vouched_for(self) -> bool:
+        """Whether its time is only given: nobody has shown that it takes so long."""
+        return self.attained is None or not self.is_shown or self.delay > 0
+
+    @property
+    def known(self) -> int:
+        """What it is shown to take or, where the user gave its time, that; 0 where nobody knows in whole ticks."""
+        return self.wcet if self.attained is None else self.attained
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,54 +151,59 @@ class Task:
     """A recurring job of the system; all times in ticks.
 
     Args:
-        wcet: proven upper bound on the execution time of the kernel.
+        segments: what each job runs through, in this order.
         period: the least distance of two arrivals.
         deadline: from the arrival of a job until its end.
         jitter: at most so long from the arrival of a job until its release.
         offset: arrival of the first job of a strictly periodic task; None: any, and jobs may come later than that.
-        priority: larger is more urgent; needed where a policy of fixed priorities, or a CPU core, serves the task.
-        before: proven upper bound on the CPU time before the kernel.
-        after: proven upper bound on the CPU time after the kernel.
-        core: the CPU core of both; needed if one of them is not 0.
-        partition: name of the partition that runs the kernel; None: not assigned yet.
-        attained: how long a run of the kernel is shown to take, at most `wcet`; 0: not known in whole ticks; None:
-            `wcet`, because the user says that a job may take so long.
-        is_shown: whether the kernel itself is shown to run for `attained`, and not only some path of its control flow,
-            which no input need lead to.
+        priority: larger is more urgent; needed where fixed priorities, or a CPU core, serve the task.
+        core: the CPU core of its host thread; needed for CPU time.
+        wait: what that thread does meanwhile; needed with a core and with copies or kernels.
+        context: the process of its kernels; needed where contexts take turns.
     """
 
     name: str
-    wcet: int
+    segments: tuple[Segment, ...]
     period: int
     deadline: int
     jitter: int = 0
     offset: int | None = None
     priority: int | None = None
-    before: int = 0
-    after: int = 0
     core: str | None = None
-    partition: str | None = None
-    attained: int | None = None
-    is_shown: bool = True
+    wait: Wait | None = None
+    context: str | None = None
 
     def __post_init__(self) -> None:
         check_name(self.name, "a task")
-        self._check("execution time", self.wcet, 1)
+        if self.context is not None:
+            check_name(self.context, f"the context of task {self.name}")
         self._check("period", self.period, 1)
         self._check("deadline", self.deadline, 1)
         self._check("jitter", self.jitter, 0)
-        self._check("CPU time before the kernel", self.before, 0)
-        self._check("CPU time after the kernel", self.after, 0)
         if self.offset is not None:
             self._check("offset", self.offset, 0)
         if self.priority is not None and (isinstance(self.priority, bool) or not isinstance(self.priority, int)):
             raise InputError(f"priority of task {self.name} must be a whole number, not {shown(self.priority)}")
-        if self.attained is not None:
-            self._check("attained time", self.attained, 0)
-            if self.attained > self.wcet:
-                raise InputError(f"task {self.name} cannot take {self.attained} ticks, and {self.wcet} at most")
-        if self.core is None and (self.before or self.after):
+        if not 1 <= len(self.segments) <= MAX_SEGMENTS:
+            raise InputError(f"a job of task {self.name} has 1..{MAX_SEGMENTS} segments, not {len(self.segments)}")
+        for segment in self.segments:
+            self._check_segment(segment)
+        if self.core is None and any(segment.kind is Kind.CPU for segment in self.segments):
             raise InputError(f"task {self.name} has CPU time and no core: say which core runs it")
+        if self.core is not None and self.wait is None and any(s.kind is not Kind.CPU for s in self.segments):
+            raise InputError(f"task {self.name} has a core: say what its thread does while it waits, block or spin")
+
+    def _check_segment(self, segment: Segment) -> None:
+        self._check(f"{'CPU' if segment.kind is Kind.CPU else 'execution'} time", segment.wcet, 1)
+        self._check("launch delay", segment.delay, 0)
+        if segment.attained is not None:
+            self._check("attained time", segment.attained, 0)
+            if segment.attained > segment.wcet:
+                raise InputError(f"task {self.name} cannot take {segment.attained} ticks, and {segment.wcet} at most")
+        if segment.kind is Kind.CPU and (segment.place is not None or segment.delay):
+            raise InputError(f"CPU time of task {self.name} is on its core, and nobody launches it")
+        if segment.kind is Kind.COPY and segment.place is None:
+            raise InputError(f"a copy of task {self.name} has no engine: say which copy engine serves it")
 
     def _check(self, what: str, value: object, least: int) -> None:
         if isinstance(value, bool) or not isinstance(value, int):
@@ -107,20 +213,72 @@ class Task:
                 f"{what} of task {self.name} must be at least {least} and at most 1e24 ticks, not {shown(value)}"
             )
 
+    def of(self, *kinds: Kind) -> tuple[Segment, ...]:
+        """Its segments of these kinds."""
+        return tuple(segment for segment in self.segments if segment.kind in kinds)
+
+    def on(self, place: str) -> tuple[Segment, ...]:
+        """Its segments on a copy engine or partition."""
+        return tuple(segment for segment in self.segments if segment.place == place)
+
     @property
     def cpu(self) -> int:
-        """CPU time of a job, at most."""
-        return self.before + self.after
+        """CPU time of a job, at most, without what it spins."""
+        return sum(segment.wcet for segment in self.of(Kind.CPU))
+
+    @property
+    def spins(self) -> bool:
+        """Whether its thread keeps a core busy while it waits."""
+        return self.core is not None and self.wait is Wait.SPIN
+
+    @property
+    def is_unassigned(self) -> bool:
+        """Whether some kernel has no partition yet."""
+        return any(segment.place is None for segment in self.of(Kind.KERNEL))
 
     @property
     def is_vouched_for(self) -> bool:
         """Whether some time that its jobs may take is only given: nobody has shown that one takes so long."""
-        return self.is_kernel_vouched_for or self.cpu > 0
+        return any(segment.is_vouched_for for segment in self.segments)
 
-    @property
-    def is_kernel_vouched_for(self) -> bool:
-        """The same of the kernel alone."""
-        return self.attained is None or not self.is_shown
+    def assigned(self, partition: str | None) -> "Task":
+        """The same task; its kernels that have no partition run on this one."""
+
+        def placed(segment: Segment) -> Segment:
+            is_free = segment.kind is Kind.KERNEL and segment.place is None
+            return replace(segment, place=partition) if is_free else segment
+
+        return replace(self, segments=tuple(map(placed, self.segments)))
+
+
+def one_kernel(
+    name: str,
+    wcet: int,
+    period: int,
+    deadline: int,
+    *,
+    jitter: int = 0,
+    offset: int | None = None,
+    priority: int | None = None,
+    before: int = 0,
+    after: int = 0,
+    core: str | None = None,
+    wait: Wait | None = None,
+    partition: str | None = None,
+    attained: int | None = None,
+    is_shown: bool = True,
+) -> Task:
+    """The commonest task: a kernel with CPU time before and after it, each left out where it is 0.
+
+    >>> [str(segment.kind) for segment in one_kernel("filter", 4, 10, 10, partition="SM0").segments]
+    ['kernel']
+    """
+    parts = (
+        *((Segment(Kind.CPU, before),) if before else ()),
+        Segment(Kind.KERNEL, wcet, partition, 0, attained, is_shown),
+        *((Segment(Kind.CPU, after),) if after else ()),
+    )
+    return Task(name, parts, period, deadline, jitter, offset, priority, core, wait)
 
 
 class Activation(StrEnum):
@@ -154,49 +312,62 @@ class Chain:
 
 @dataclass(frozen=True)
 class TaskSet:
-    """Tasks, the partitions that they run on, and the chains that they form."""
+    """Tasks, the partitions and copy engines that serve them, and the chains that they form."""
 
     tasks: tuple[Task, ...]
     partitions: tuple[Partition, ...]
     chains: tuple[Chain, ...] = ()
+    engines: tuple[CopyEngine, ...] = ()
 
     def __post_init__(self) -> None:
         if not 1 <= len(self.tasks) <= MAX_TASKS:
             raise InputError(f"a task set has 1..{MAX_TASKS} tasks, not {len(self.tasks)}")
-        if not self.partitions:
-            raise InputError("a task set needs at least one partition of the GPU")
-        for what, values in (("task", self.tasks), ("partition", self.partitions), ("chain", self.chains)):
-            _refuse_twice(what, [value.name for value in values])
-        self._check_references()
-
-    def _check_references(self) -> None:
-        policies = {partition.name: partition.policy for partition in self.partitions}
+        _refuse_twice("tasks", self.tasks)
+        _refuse_twice("partitions or copy engines", self.servers)
+        _refuse_twice("chains", self.chains)
         for task in self.tasks:
-            if task.partition is not None and task.partition not in policies:
-                raise InputError(
-                    f"task {task.name} runs on an unknown partition {task.partition}; there are {', '.join(policies)}"
-                )
-            ranked = task.core is not None or policies.get(task.partition or "") is Policy.FIXED_PRIORITY
-            if ranked and task.priority is None:
-                where = f"core {task.core}" if task.core is not None else f"partition {task.partition}"
-                raise InputError(f"task {task.name} has no priority, and {where} schedules by priorities")
+            self._check_places(task)
         for chain in self.chains:
             if unknown := [name for name in chain.tasks if name not in self.by_name]:
                 raise InputError(f"chain {chain.name} names an unknown task {unknown[0]}")
+
+    def _check_places(self, task: Task) -> None:
+        known = {Kind.KERNEL: self.partitions, Kind.COPY: self.engines}
+        for segment in task.segments:
+            names = [server.name for server in known.get(segment.kind, ())]
+            if segment.place is not None and segment.place not in names:
+                what = "partition" if segment.kind is Kind.KERNEL else "copy engine"
+                there = f"there are {', '.join(names)}" if names else "there is none"
+                raise InputError(f"task {task.name} runs on an unknown {what} {segment.place}; {there}")
+        sliced = [p.name for p in self.partitions if p.slices is not None and task.on(p.name)]
+        if sliced and task.context is None:
+            raise InputError(
+                f"task {task.name} has no context, and partition {sliced[0]} is {TIME_SLICED}: say of which process it"
+                " is"
+            )
+        ranked = [s.name for s in self.servers if s.policy is Policy.FIXED_PRIORITY and task.on(s.name)]
+        if task.priority is None and (task.core is not None or ranked):
+            where = f"core {task.core}" if task.core is not None else ranked[0]
+            raise InputError(f"task {task.name} has no priority, and {where} schedules by priorities")
 
     @cached_property
     def by_name(self) -> dict[str, Task]:
         """Each task by its name."""
         return {task.name: task for task in self.tasks}
 
-    def on(self, partition: str) -> tuple[Task, ...]:
-        """The tasks whose kernels run there."""
-        return tuple(task for task in self.tasks if task.partition == partition)
+    @property
+    def servers(self) -> tuple[Server, ...]:
+        """All that serves one segment at a time."""
+        return (*self.partitions, *self.engines)
+
+    def on(self, server: str) -> tuple[Task, ...]:
+        """The tasks that have a segment there."""
+        return tuple(task for task in self.tasks if task.on(server))
 
     @property
     def unassigned(self) -> tuple[Task, ...]:
-        """The tasks that have no partition yet."""
-        return tuple(task for task in self.tasks if task.partition is None)
+        """The tasks with a kernel that has no partition yet."""
+        return tuple(task for task in self.tasks if task.is_unassigned)
 
     @property
     def cores(self) -> dict[str, tuple[Task, ...]]:
@@ -205,8 +376,8 @@ class TaskSet:
         return {name: tuple(task for task in self.tasks if task.core == name) for name in names}
 
     def assigned(self, places: Mapping[str, str]) -> "TaskSet":
-        """The same tasks; each that `places` names runs on the partition that it gives."""
-        return replace(self, tasks=tuple(replace(t, partition=places.get(t.name, t.partition)) for t in self.tasks))
+        """The same tasks; kernels without a partition of each that `places` names run on the one that it gives."""
+        return replace(self, tasks=tuple(task.assigned(places.get(task.name)) for task in self.tasks))
 
 
 def check_name(name: object, what: str) -> None:
@@ -219,9 +390,9 @@ def check_name(name: object, what: str) -> None:
         raise InputError(f"the name of {what} must be 1..{MAX_NAME} printable characters, not {shown(name)}")
 
 
-def _refuse_twice(what: str, names: Iterable[str]) -> None:
+def _refuse_twice(what: str, values: Iterable[Server | Task | Chain]) -> None:
     seen: set[str] = set()
-    for name in names:
-        if name in seen:
-            raise InputError(f"two of the {what}s are named {name}; names must differ")
-        seen.add(name)
+    for value in values:
+        if value.name in seen:
+            raise InputError(f"two {what} are named {value.name}; names must differ")
+        seen.add(value.name)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 
-from makespan.schedulability.task import Task, TaskSet
+from makespan.schedulability.task import Kind, Segment, Task, TaskSet
 from makespan.schedulability.verdict import Load
 
 
@@ -43,42 +43,36 @@ def excess(parts: Sequence[tuple[int, int]]) -> int:
     return (exact > 1) - (exact < 1)
 
 
-def utilisation(tasks: Iterable[Task]) -> Fraction:
-    """Of a partition that runs the kernels of these tasks; above 1, no scheduler meets all deadlines.
+def utilisation(tasks: Iterable[Task], place: str | None = None) -> Fraction:
+    """Of the kernels of these tasks, or of what they have at one place; above 1, no scheduler meets all deadlines.
 
     Source: Liu and Layland, Journal of the ACM 20(1), 1973.
     """
-    return ratio((task.wcet, task.period) for task in tasks)
+    return ratio((segment.wcet, task.period) for task in tasks for segment in served(task, place))
 
 
-def density(tasks: Iterable[Task]) -> Fraction:
-    """Of kernels of these tasks, each of which must fit between its release and its deadline.
-
-    At most 1 suffices for preemptive EDF only: kernels are not preempted, so it proves nothing about a partition.
-
-    Raises:
-        ZeroDivisionError: a task whose jitter is as long as its deadline, which has no time left.
-
-    Source: Liu, Real-Time Systems, Prentice Hall 2000, theorem 6.2.
-    """
-    return ratio((task.wcet, max(0, min(task.deadline - task.jitter, task.period))) for task in tasks)
+def served(task: Task, place: str | None = None) -> tuple[Segment, ...]:
+    """Its kernels, or what it has on one partition or copy engine."""
+    return task.of(Kind.KERNEL) if place is None else task.on(place)
 
 
 def loads(task_set: TaskSet) -> tuple[Load, ...]:
-    """Of every partition, then of every CPU core, in the order of the task set."""
-    kernels = [kernel_load(f"partition {p.name}", task_set.on(p.name)) for p in task_set.partitions]
-    return (*kernels, *(_core_load(f"core {name}", tasks) for name, tasks in task_set.cores.items()))
+    """Of every partition, every copy engine, then of every CPU core, in the order of the task set."""
+    servers = [("partition", p.name) for p in task_set.partitions] + [("copy engine", e.name) for e in task_set.engines]
+    found = [server_load(f"{what} {name}", task_set.on(name), name) for what, name in servers]
+    return (*found, *(_core_load(f"core {name}", tasks) for name, tasks in task_set.cores.items()))
 
 
-def kernel_load(name: str, tasks: Sequence[Task], places: int = 1) -> Load:
-    """What the kernels of tasks demand of so many partitions together."""
-    demand = utilisation(tasks) / places
-    shown = ((task.wcet if task.attained is None else task.attained, task.period) for task in tasks)
-    supposes = tuple(task.name for task in tasks if task.is_kernel_vouched_for)
+def server_load(name: str, tasks: Sequence[Task], place: str | None = None, places: int = 1) -> Load:
+    """What tasks demand of a partition or copy engine, or their kernels of so many partitions together."""
+    demand = utilisation(tasks, place) / places
+    shown = ((segment.known, task.period) for task in tasks for segment in served(task, place))
+    supposes = tuple(task.name for task in tasks if any(segment.is_vouched_for for segment in served(task, place)))
     return Load(name, demand.numerator, demand.denominator, ratio(shown) / places, supposes)
 
 
 def _core_load(name: str, tasks: Sequence[Task]) -> Load:
+    """Without the time that threads spin: nobody knows how long that is at least."""
     demand = ratio((task.cpu, task.period) for task in tasks)
     supposes = tuple(task.name for task in tasks if task.cpu)
     return Load(name, demand.numerator, demand.denominator, demand, supposes)

@@ -76,10 +76,10 @@ class ChainVerdict:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What fraction of the time a partition or core is demanded, at most, as an exact ratio of whole numbers.
+    """What fraction of the time a partition, copy engine or core is demanded, at most, as a ratio of whole numbers.
 
     Args:
-        attained: what of it is demanded with times that kernels are shown to take, or that are given.
+        attained: what of it is demanded with times that segments are shown to take, or that are given.
         supposes: the tasks whose times in `attained` are given.
     """
 

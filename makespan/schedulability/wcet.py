@@ -1,4 +1,4 @@
-"""Execution times of kernels, each with what proves it: solved now, verified from a bundle, or vouched for by the user.
+"""Execution times of kernels and copies, each with its ground: solved now, verified from a bundle, or given.
 
 Nothing else becomes one: an `Estimate` is another type, and refused, and so is a file that holds one.
 """
@@ -27,8 +27,10 @@ from makespan.schedulability.description import (
     GivenCycles,
     GivenTime,
     KernelLaunch,
-    TaskEntry,
+    ServedEntry,
+    execution_keys,
 )
+from makespan.schedulability.task import Task
 from makespan.stopwatch import within
 from makespan.text_file import read_bytes
 from makespan.verify import Outcome, Refused, gpu_reading, gpu_verdict, parse, reading, verify
@@ -122,7 +124,7 @@ def _subject(asked: Instance | GpuInstance) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Wcet:
-    """A proven upper bound on the execution time of a kernel.
+    """An upper bound on the execution time of a kernel or a copy, proven or given.
 
     Args:
         cycles: the same in cycles of the SM clock; None where it was given as a time.
@@ -208,11 +210,11 @@ class Solver:
 
 
 def execution_times(description: Description, solver: Solver) -> dict[str, Wcet]:
-    """The execution time of every task, by its name; equal kernels are solved once.
+    """Those of all copies and kernels, by the names of `Description.executions`; equal kernels are solved once.
 
     Raises:
         InputError: a source that cannot be read, is rejected, fixes a path without saying why it is the only one, or
-            needs a clock; the message names file and task.
+            needs a clock; the message names the file and the task, or its segment.
     """
     return dict(each_execution_time(description, solver))
 
@@ -226,15 +228,20 @@ def each_execution_time(
         found: what is known, by source and by the numbers of SMs that may run it; it grows.
     """
     found = {} if found is None else found
-    for entry in description.tasks:
+    for name, entry in description.executions.items():
         # as text: 0.0 == -0.0, which are two parameters; of all fields, which the representation of a question is not
         key = (type(entry.source).__name__ + repr(astuple(entry.source)), description.sms_of(entry))
         try:
             if key not in found:
                 found[key] = _execution_time(entry, description, solver)
         except InputError as error:
-            raise InputError(f"{description.where}: task {entry.name}: {error}") from None
-        yield entry.name, found[key]
+            raise InputError(f"{description.where}: task {name}: {error}") from None
+        yield name, found[key]
+
+
+def wcet_key(task: Task, index: int) -> str:
+    """The name of the execution time of a copy or kernel of a task, see `execution_keys`."""
+    return execution_keys(task.name, (segment.kind for segment in task.segments))[index]
 
 
 def of_bundle(path: Path, sizes: Sequence[int]) -> Claim:
@@ -300,7 +307,7 @@ def _document(path: Path) -> Any:
     return document
 
 
-def _execution_time(entry: TaskEntry, description: Description, solver: Solver) -> Wcet:
+def _execution_time(entry: ServedEntry, description: Description, solver: Solver) -> Wcet:
     source = entry.source
     if isinstance(source, GivenTime):
         return Wcet(source.seconds, None, Kind.GIVEN, source.evidence)

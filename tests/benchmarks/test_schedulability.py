@@ -11,7 +11,7 @@ from benchmarks import schedulability as experiment
 from benchmarks.schedulable_fraction import EXACT, PESSIMISTIC, Curve, Point, draw_fractions
 from benchmarks.task_sets import rate_monotonic
 from makespan import Instance, Machine, Program
-from makespan.schedulability.task import Partition, Policy, Task, TaskSet
+from makespan.schedulability.task import Partition, Policy, TaskSet, one_kernel
 
 POOL = tuple(experiment.Kernel(cycles - 1, cycles, cycles + extra) for cycles, extra in ((20, 5), (33, 0), (51, 20)))
 
@@ -40,10 +40,14 @@ def test_both_sets_have_the_periods_of_the_proven_utilisation() -> None:
     for seed in range(20):
         sets = experiment.drawn(POOL, Fraction(4, 5), 3, Random(seed))
         proven, pessimistic = sets[EXACT].tasks, sets[PESSIMISTIC].tasks
-        utilisation = sum(Fraction(task.wcet, task.period) for task in proven)
+        utilisation = sum(Fraction(task.segments[0].wcet, task.period) for task in proven)
         assert Fraction(4, 5) - Fraction(3, 20) < utilisation <= Fraction(4, 5)
         assert [task.period for task in proven] == [task.period for task in pessimistic]
-        assert sorted(b.wcet - a.wcet for a, b in zip(proven, pessimistic, strict=True)) == [0, 5, 20]
+        assert sorted(b.segments[0].wcet - a.segments[0].wcet for a, b in zip(proven, pessimistic, strict=True)) == [
+            0,
+            5,
+            20,
+        ]
         assert all(task.deadline == task.period for task in proven)
 
 
@@ -59,7 +63,9 @@ def test_more_execution_time_or_more_load_helps_nobody() -> None:
 @pytest.mark.parametrize("policy", [Policy.EDF, Policy.FIXED_PRIORITY])
 def test_a_set_by_hand(policy: Policy, long: int, answer: bool) -> None:
     """The short kernel waits for all but one tick of the long one: 20 + 20 = 40 is in time, 21 + 20 is not."""
-    tasks = rate_monotonic((Task("a", 20, 40, 40, partition="gpu"), Task("b", long, 103, 103, partition="gpu")))
+    tasks = rate_monotonic(
+        (one_kernel("a", 20, 40, 40, partition="gpu"), one_kernel("b", long, 103, 103, partition="gpu"))
+    )
     assert experiment.is_schedulable(TaskSet(tasks, (Partition("gpu", policy),)), policy) is answer
 
 

@@ -21,7 +21,7 @@ from benchmarks.task_sets import (
     uunifast_discard,
     with_deadlines,
 )
-from makespan.schedulability.task import Task
+from makespan.schedulability.task import one_kernel
 
 DRAWS = 4000
 Draw = Callable[[Random, int, Fraction], tuple[Fraction, ...]]
@@ -103,14 +103,14 @@ def test_the_hyperperiod_is_bounded(random: Random, tasks: int, unit: int) -> No
 def test_tasks_have_what_was_drawn(random: Random, count: int, total: Fraction) -> None:
     periods = log_uniform_periods(random, count, 1000, 100_000)
     tasks = tasks_of(uunifast(random, count, total), periods, "gpu")
-    exact = sum(Fraction(task.wcet, task.period) for task in tasks)
+    exact = sum(Fraction(task.segments[0].wcet, task.period) for task in tasks)
     assert total - Fraction(count, 1000) <= exact <= total + Fraction(count, 1000)
     assert [task.deadline for task in tasks] == list(periods)
-    assert all(task.wcet <= task.deadline <= task.period for task in with_deadlines(random, tasks))
+    assert all(task.segments[0].wcet <= task.deadline <= task.period for task in with_deadlines(random, tasks))
     assert with_deadlines(random, tasks, Fraction(1)) == tasks
 
 
 def test_priorities_go_by_period_or_deadline() -> None:
-    tasks = (Task("a", 1, 30, 9, jitter=3), Task("b", 1, 20, 8), Task("c", 1, 30, 7))
+    tasks = (one_kernel("a", 1, 30, 9, jitter=3), one_kernel("b", 1, 20, 8), one_kernel("c", 1, 30, 7))
     assert [task.priority for task in rate_monotonic(tasks)] == [2, 3, 1]
     assert [task.priority for task in deadline_monotonic(tasks)] == [3, 1, 2]

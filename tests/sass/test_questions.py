@@ -171,10 +171,11 @@ def test_machine_code_has_one_instance_whoever_asks(cubin: Path, tmp_path: Path)
         f'kernel = "{cubin}"\nblock = 32\ngrid = 1\nlatency = {json.dumps(LATENCIES)}\n'
     )
     (task,) = files.read(tmp_path / "tasks.toml").tasks
-    assert isinstance(task.source, KernelLaunch)
+    (kernel,) = task.executions.values()
+    assert isinstance(kernel.source, KernelLaunch)
     options = [word for latency in LATENCIES for word in ("--latency", latency)]
     asked = [question.instance(), by_options(str(cubin), "--block", "32", "--grid", "1", *options)]
-    asked += on_one_sm(on_sms(task.source, sms=1))
+    asked += on_one_sm(on_sms(kernel.source, sms=1))
     assert asked == [asked[0]] * 3
     assert asked[0].machine.name == "ampere-ga10x"
 

@@ -1,9 +1,22 @@
 """Random task sets that are small enough to be walked through exhaustively, or as large as real ones."""
 
+from dataclasses import replace
 from random import Random
 
 from makespan.schedulability.arrivals import Stream
-from makespan.schedulability.task import Activation, Chain, Partition, Policy, Task, TaskSet
+from makespan.schedulability.task import (
+    Activation,
+    Chain,
+    CopyEngine,
+    Kind,
+    Partition,
+    Policy,
+    Segment,
+    Task,
+    TaskSet,
+    Wait,
+    one_kernel,
+)
 from makespan.schedulability.utilisation import loads
 
 GPU = "gpu"
@@ -15,7 +28,7 @@ def partition_of(*tasks: Task, policy: Policy = Policy.FIXED_PRIORITY) -> TaskSe
 
 def kernel(name: str, wcet: int, period: int, priority: int = 0, deadline: int | None = None, jitter: int = 0) -> Task:
     deadline = period if deadline is None else deadline
-    return Task(name, wcet, period, deadline, jitter=jitter, priority=priority, partition=GPU)
+    return one_kernel(name, wcet, period, deadline, jitter=jitter, priority=priority, partition=GPU)
 
 
 def small_kernels(random: Random) -> TaskSet:
@@ -35,30 +48,33 @@ def small_kernels(random: Random) -> TaskSet:
 
 
 def small_systems(random: Random, *, is_chained: bool = False) -> TaskSet:
-    """Two or three tasks on one or two partitions and cores, most with CPU time; by data, the first two are a chain."""
+    """Two or three tasks on one or two partitions and cores, some with copies; by data, the first two are a chain."""
     while True:
         partitions = tuple(
             Partition(f"g{number}", random.choice(list(Policy))) for number in range(random.choice((1, 1, 2)))
         )
+        engines = (CopyEngine("e", random.choice(list(Policy))),)
         count = random.choice((2, 2, 3))
         common = random.randint(4, 9)
         tasks = []
         for number in range(count):
             period = common if is_chained and number < 2 else random.randint(4, 12)
             before, after = (random.randint(0, 2), random.randint(0, 2)) if random.random() < 0.6 else (0, 0)
-            tasks.append(
-                Task(
-                    *(f"t{number}", random.randint(1, 3 if count < 3 else 2), period, random.randint(1, period)),
-                    jitter=random.choice((0, 0, 1, 2)),
-                    priority=random.choice((number, random.randint(0, 2))),
-                    before=before,
-                    after=after,
-                    core=random.choice(("c", "c", "d")) if before + after else None,
-                    partition=random.choice(partitions).name,
-                )
+            task = one_kernel(
+                *(f"t{number}", random.randint(1, 3 if count < 3 else 2), period, random.randint(1, period)),
+                jitter=random.choice((0, 0, 1, 2)),
+                priority=random.choice((number, random.randint(0, 2))),
+                before=before,
+                after=after,
+                core=random.choice(("c", "c", "d")) if before + after else None,
+                wait=random.choice(list(Wait)),
+                partition=random.choice(partitions).name,
             )
+            copies = (Segment(Kind.COPY, 1, "e", random.randint(0, 1)),) * random.choice((0, 0, 1))
+            at = random.randint(0, len(task.segments))
+            tasks.append(replace(task, segments=(*task.segments[:at], *copies, *task.segments[at:])))
         chains = (Chain("chain", ("t0", "t1"), Activation.DATA),) if is_chained else ()
-        task_set = TaskSet(tuple(tasks), partitions, chains)
+        task_set = TaskSet(tuple(tasks), partitions, chains, engines)
         if not any(load.is_overload for load in loads(task_set)):
             return task_set
 
@@ -66,10 +82,10 @@ def small_systems(random: Random, *, is_chained: bool = False) -> TaskSet:
 def streams_of(task_set: TaskSet) -> list[Stream]:
     """Under EDF, deadlines count from the arrival, and jitter is what passes until the kernel is ready."""
     if task_set.partitions[0].policy is Policy.EDF:
-        return [Stream(task.wcet, task.period, 0, task.jitter, task.deadline) for task in task_set.tasks]
+        return [Stream(t.segments[0].wcet, t.period, 0, t.jitter, t.deadline) for t in task_set.tasks]
     return [
-        Stream(task.wcet, task.period, task.jitter, 0, task.deadline - task.jitter, task.priority or 0)
-        for task in task_set.tasks
+        Stream(t.segments[0].wcet, t.period, t.jitter, 0, t.deadline - t.jitter, t.priority or 0)
+        for t in task_set.tasks
     ]
 
 

@@ -9,8 +9,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from makespan.errors import InputError
+from makespan.schedulability.analysis import analyse
 from makespan.schedulability.assignment import Heuristic, _Master, assign, assign_exactly
-from makespan.schedulability.task import Activation, Chain, Partition, Policy, Task, TaskSet
+from makespan.schedulability.task import (
+    Activation,
+    Chain,
+    CopyEngine,
+    Kind,
+    Partition,
+    Policy,
+    Segment,
+    Task,
+    TaskSet,
+    one_kernel,
+)
 from makespan.schedulability.verdict import Answer
 from tests.schedulability.toy import analysis
 
@@ -20,7 +32,7 @@ def _partitions(count: int) -> tuple[Partition, ...]:
 
 
 def _tasks(*times: tuple[int, int]) -> tuple[Task, ...]:
-    return tuple(Task(f"t{n}", wcet, deadline, deadline) for n, (wcet, deadline) in enumerate(times))
+    return tuple(one_kernel(f"t{n}", wcet, deadline, deadline) for n, (wcet, deadline) in enumerate(times))
 
 
 @st.composite
@@ -29,7 +41,7 @@ def task_sets(draw: st.DrawFn) -> TaskSet:
     several = _partitions(draw(st.integers(1, 3)))
     tasks = list(_tasks(*times))
     if len(tasks) > 1 and draw(st.booleans()):
-        tasks[-1] = replace(tasks[-1], partition=several[0].name)
+        tasks[-1] = tasks[-1].assigned(several[0].name)
     chains: tuple[Chain, ...] = ()
     if len(tasks) > 1 and draw(st.booleans()):
         chains = (Chain("c", (tasks[0].name, tasks[1].name), Activation.PERIODIC),)
@@ -66,7 +78,7 @@ def test_what_a_heuristic_finds_is_proven_and_never_more_than_the_exact_search_f
 
 def test_conflicts_of_three_and_more_exclude_nothing_that_holds() -> None:
     random = Random(20261121)
-    for _ in range(150):
+    for _ in range(60):
         tasks = _tasks(*((random.randint(2, 4), random.randint(7, 12)) for _ in range(7)))
         task_set = TaskSet(tasks, _partitions(2))
         possible = any(analysis(task_set.assigned(places)).answer is Answer.YES for places in _every(task_set))
@@ -75,13 +87,13 @@ def test_conflicts_of_three_and_more_exclude_nothing_that_holds() -> None:
 
 
 def test_thirds_that_add_up_to_one_fit() -> None:
-    task_set = TaskSet(tuple(Task(f"t{n}", 1, 3, 100) for n in range(3)), _partitions(1))
+    task_set = TaskSet(tuple(one_kernel(f"t{n}", 1, 3, 100) for n in range(3)), _partitions(1))
     assert assign_exactly(task_set, analysis).places == {"t0": "sm0", "t1": "sm0", "t2": "sm0"}
 
 
 def test_a_kernel_that_is_there_already_keeps_its_deadline() -> None:
-    there = Task("tight", 5, 100, 6, partition="sm0")
-    task_set = TaskSet((there, Task("t", 2, 100, 100)), _partitions(2))
+    there = one_kernel("tight", 5, 100, 6, partition="sm0")
+    task_set = TaskSet((there, one_kernel("t", 2, 100, 100)), _partitions(2))
     assert assign(task_set, analysis, Heuristic.FIRST_FIT).places == {"t": "sm1"}
     assert assign_exactly(task_set, analysis).places == {"t": "sm1"}
 
@@ -121,6 +133,29 @@ def test_a_chain_that_forbids_what_every_partition_allows_is_respected() -> None
     assert found.places["t0"] == found.places["t1"]
 
 
+def test_a_task_may_fit_only_beside_the_one_that_starts_it() -> None:
+    """`b` is blocked by a kernel that has begun, on either partition, unless `a` hands it over there."""
+    partitions = tuple(Partition(name, Policy.FIXED_PRIORITY) for name in ("sm0", "sm1"))
+    tasks = (
+        one_kernel("a", 1, 20, 20, priority=2),
+        one_kernel("b", 1, 20, 1, priority=2),
+        *(one_kernel(f"long {name}", 5, 20, 20, priority=1, partition=name) for name in ("sm0", "sm1")),
+    )
+    task_set = TaskSet(tasks, partitions, (Chain("ab", ("a", "b"), Activation.DATA),))
+    found = assign_exactly(task_set, lambda system: analyse(system, evidence=False), heuristics=())
+    assert found.places in [{"a": name, "b": name} for name in ("sm0", "sm1")]
+    late = replace(task_set, tasks=(tasks[0], replace(tasks[1], priority=0), *tasks[2:]))
+    assert assign_exactly(late, lambda system: analyse(system, evidence=False)).is_proven
+
+
+def test_the_kernels_of_a_task_go_together() -> None:
+    segments = (Segment(Kind.KERNEL, 3), Segment(Kind.COPY, 9, "e"), Segment(Kind.KERNEL, 3))
+    task = Task("a", segments, 10, 100)
+    task_set = TaskSet((task, *_tasks((5, 10))), _partitions(2), (), (CopyEngine("e", Policy.FIFO),))
+    found = assign_exactly(task_set, analysis)
+    assert found.places in [{"a": "sm0", "t0": "sm1"}, {"a": "sm1", "t0": "sm0"}]
+
+
 def test_worst_fit_spreads_and_best_fit_packs() -> None:
     task_set = TaskSet(_tasks((2, 10), (1, 10)), _partitions(2))
     spread, packed = (assign(task_set, analysis, h).places for h in (Heuristic.WORST_FIT, Heuristic.BEST_FIT))
@@ -140,8 +175,8 @@ def test_the_exact_search_is_never_worse_than_a_heuristic(task_set: TaskSet, heu
 
 
 def test_nothing_to_assign_is_an_error() -> None:
-    task_set = TaskSet((Task("a", 1, 5, 5, partition="sm0"),), _partitions(1))
-    with pytest.raises(InputError, match="every task has a partition"):
+    task_set = TaskSet((one_kernel("a", 1, 5, 5, partition="sm0"),), _partitions(1))
+    with pytest.raises(InputError, match="every kernel has a partition"):
         assign(task_set, analysis, Heuristic.FIRST_FIT)
 
 
@@ -158,5 +193,5 @@ def test_a_kernel_that_takes_astronomically_long_fits_nowhere(wcet: int) -> None
     free = _tasks((wcet, 1), (wcet, 1), (wcet, 1))
     found = assign_exactly(TaskSet(free, _partitions(2)), analysis)
     assert (found.places, found.is_proven) == (None, True)
-    placed = replace(free[0], partition="sm0")
+    placed = free[0].assigned("sm0")
     assert assign_exactly(TaskSet((placed, *free[1:]), _partitions(2)), analysis).is_proven

@@ -16,21 +16,41 @@ from makespan.schedulability.description import (
     ExecutionTime,
     GivenTime,
     PartitionEntry,
+    ServedEntry,
     TaskEntry,
     task_set,
 )
 from makespan.schedulability.evidence import attainable, find_miss, missed, search, worst_window
 from makespan.schedulability.sensitivity import execution_factor
-from makespan.schedulability.task import Activation, Chain, Partition, Policy, Task, TaskSet
+from makespan.schedulability.task import (
+    Activation,
+    Chain,
+    CopyEngine,
+    Kind,
+    Partition,
+    Policy,
+    Segment,
+    Task,
+    TaskSet,
+    Wait,
+    one_kernel,
+)
 from makespan.schedulability.verdict import Answer
-from makespan.schedulability.wcet import Kind, Wcet
-from tests.schedulability.sets import kernel, partition_of
+from makespan.schedulability.wcet import Kind as Known
+from makespan.schedulability.wcet import Wcet
+from tests.schedulability.sets import GPU, kernel, partition_of
 
 FIFO = Partition("gpu", Policy.FIFO)
 
 
+def timed(task: Task, attained: int, *, is_shown: bool = True) -> Task:
+    """The task, whose kernel is shown to run so long."""
+    segments = (replace(segment, attained=attained, is_shown=is_shown) for segment in task.segments)
+    return replace(task, segments=tuple(segments))
+
+
 def alone(wcet: int, deadline: int, attained: int | None) -> TaskSet:
-    return partition_of(replace(kernel("k", wcet, 1000, deadline=deadline), attained=attained))
+    return partition_of(one_kernel("k", wcet, 1000, deadline, priority=0, partition=GPU, attained=attained))
 
 
 def test_a_deadline_within_the_proven_interval_is_undecided() -> None:
@@ -54,26 +74,26 @@ def test_a_given_time_refutes_on_the_condition_that_it_is_attained() -> None:
 
 def test_a_path_that_no_input_need_lead_to_refutes_on_the_same_condition() -> None:
     one_path = alone(859, 800, 859)
-    several = replace(one_path, tasks=tuple(replace(task, is_shown=False) for task in one_path.tasks))
+    several = replace(one_path, tasks=tuple(timed(task, 859, is_shown=False) for task in one_path.tasks))
     found = analyse(several)
     assert (found.answer, found.supposes, found.tasks[0].is_attained) == (Answer.NO, ("k",), False)
     assert analyse(one_path).supposes == ()
-    overload = partition_of(*(replace(kernel(name, 6, 10), attained=6, is_shown=False) for name in "ab"))
+    overload = partition_of(*(timed(kernel(name, 6, 10), 6, is_shown=False) for name in "ab"))
     assert analyse(overload).supposes == ("a", "b")
 
 
 def test_overload_by_upper_bounds_is_no_evidence() -> None:
-    tasks = [replace(kernel(name, 6, 10), attained=4) for name in "ab"]
+    tasks = [timed(kernel(name, 6, 10), 4) for name in "ab"]
     found = analyse(partition_of(*tasks))
     assert (found.answer, found.loads[0].is_overload, found.loads[0].is_refuted) == (Answer.UNKNOWN, True, False)
-    found = analyse(partition_of(*(replace(task, attained=6) for task in tasks)))
+    found = analyse(partition_of(*(timed(task, 6) for task in tasks)))
     assert (found.answer, found.loads[0].is_refuted, found.supposes) == (Answer.NO, True, ())
 
 
 def test_the_least_condition_is_said() -> None:
     """One task is late with times that are shown, the other only with a given one."""
-    shown = replace(kernel("shown", 5, 100, deadline=4), attained=5)
-    given = Task("given", 5, 100, 4, partition="side")
+    shown = timed(kernel("shown", 5, 100, deadline=4), 5)
+    given = one_kernel("given", 5, 100, 4, partition="side")
     found = analyse(TaskSet((shown, given), (FIFO, Partition("side", Policy.FIFO))))
     assert [task.answer for task in found.tasks] == [Answer.NO, Answer.NO]
     assert found.supposes == ()
@@ -81,19 +101,19 @@ def test_the_least_condition_is_said() -> None:
 
 def test_every_kernel_of_a_late_schedule_takes_what_it_is_shown_to_take() -> None:
     """Not even less: that a kernel can be quicker is nothing that a worst case shows."""
-    tasks = (replace(kernel("a", 5, 20, 2), attained=3), kernel("b", 4, 20, 1, deadline=5))
+    tasks = (timed(kernel("a", 5, 20, 2), 3), kernel("b", 4, 20, 1, deadline=5))
     task_set = partition_of(*tasks)
     run = missed(task_set, "b")
     assert run is not None
-    assert {job.kernel for job in run.scenario.jobs if job.task == "a"} == {3}
+    assert {job.times for job in run.scenario.jobs if job.task == "a"} == {(3,)}
     system = attainable(task_set, "b")
     assert system is not None
     for other in islice(search(system, "b"), 40):
-        assert {job.kernel for job in other.scenario.jobs if job.task == "a"} == {3}
+        assert {job.times for job in other.scenario.jobs if job.task == "a"} == {(3,)}
 
 
 def test_tasks_without_a_time_in_whole_ticks_do_not_arrive() -> None:
-    late, unknown = kernel("late", 4, 20, 1, deadline=5), replace(kernel("unknown", 3, 20, 2), attained=0)
+    late, unknown = kernel("late", 4, 20, 1, deadline=5), timed(kernel("unknown", 3, 20, 2), 0)
     assert find_miss(partition_of(late, kernel("unknown", 3, 20, 2)), "late") is not None
     assert find_miss(partition_of(late, unknown), "late") is None
     assert find_miss(partition_of(late, unknown), "unknown") is None
@@ -102,7 +122,7 @@ def test_tasks_without_a_time_in_whole_ticks_do_not_arrive() -> None:
 
 
 def test_what_data_of_such_a_task_starts_does_not_arrive_either() -> None:
-    tasks = (replace(kernel("head", 2, 20), attained=0), kernel("next", 3, 20, deadline=2), kernel("late", 9, 20, 0, 8))
+    tasks = (timed(kernel("head", 2, 20), 0), kernel("next", 3, 20, deadline=2), kernel("late", 9, 20, 0, 8))
     task_set = replace(partition_of(*tasks), chains=(Chain("c", ("head", "next"), Activation.DATA),))
     assert find_miss(task_set, "next") is None
     system = attainable(task_set, "late")
@@ -110,13 +130,34 @@ def test_what_data_of_such_a_task_starts_does_not_arrive_either() -> None:
     assert ([task.name for task in system.tasks], system.chains) == (["late"], ())
 
 
+def test_a_copy_whose_time_nobody_knows_keeps_a_task_and_all_its_family_away() -> None:
+    """The engine is what `late` shares with `joined`, which waits for two."""
+    copy = (Segment(Kind.COPY, 3, "e", attained=0),)
+    tasks = (
+        Task("late", (Segment(Kind.COPY, 4, "e"),), 20, 3),
+        *(one_kernel(name, 1, 20, 20, partition="gpu") for name in ("head", "one")),
+        Task("other", copy, 20, 20),
+        Task("joined", (Segment(Kind.COPY, 2, "e"),), 20, 20),
+    )
+    chains = tuple(Chain(name, ("head", name, "joined"), Activation.DATA) for name in ("one", "other"))
+    system = attainable(TaskSet(tasks, (FIFO,), chains, (CopyEngine("e", Policy.FIFO),)), "late")
+    assert system is not None
+    assert ([task.name for task in system.tasks], system.partitions, system.chains) == (["late"], (), ())
+
+
+def test_a_launch_is_given() -> None:
+    """The kernel is shown to take 3 ticks, and nobody has shown that a launch takes one."""
+    late = Task("late", (Segment(Kind.KERNEL, 3, "gpu", 1, attained=3),), 20, 3)
+    assert analyse(TaskSet((late,), (FIFO,))).supposes == ("late",)
+
+
 def test_only_what_a_task_meets_is_simulated() -> None:
     """The condition names nobody whose kernels and CPU time are elsewhere."""
     tasks = (
         kernel("late", 4, 20, 1, deadline=3),
-        Task("far", 1, 9, 9, partition="side"),
-        Task("by core", 1, 20, 20, before=1, core="cpu", priority=1, partition="third"),
-        Task("late's core", 1, 20, 20, before=1, core="cpu", priority=2, partition="gpu"),
+        one_kernel("far", 1, 9, 9, partition="side"),
+        one_kernel("by core", 1, 20, 20, before=1, core="cpu", wait=Wait.BLOCK, priority=1, partition="third"),
+        one_kernel("late's core", 1, 20, 20, before=1, core="cpu", wait=Wait.BLOCK, priority=2, partition="gpu"),
     )
     places = (FIFO, Partition("side", Policy.FIFO), Partition("third", Policy.FIFO))
     miss = find_miss(TaskSet(tasks, places), "late")
@@ -126,8 +167,8 @@ def test_only_what_a_task_meets_is_simulated() -> None:
 
 def with_a_given(name: str, **changed: Any) -> TaskSet:
     """Two kernels with times that are shown, of which `low` makes `late` late, and one whose time is given."""
-    late = replace(kernel("late", 3, 20, 2, deadline=4), attained=3)
-    return partition_of(late, replace(kernel("low", 5, 20, 1), attained=5), replace(kernel(name, 2, 20), **changed))
+    late = timed(kernel("late", 3, 20, 2, deadline=4), 3)
+    return partition_of(late, timed(kernel("low", 5, 20, 1), 5), replace(kernel(name, 2, 20), **changed))
 
 
 def test_a_task_without_which_the_job_is_late_as_well_is_no_condition() -> None:
@@ -147,7 +188,7 @@ def test_a_task_that_must_arrive_is_a_condition() -> None:
 
 
 def test_a_task_without_which_the_job_is_in_time_is_a_condition() -> None:
-    tasks = (replace(kernel("late", 3, 20, 2, deadline=4), attained=3), kernel("low", 5, 20, 1))
+    tasks = (timed(kernel("late", 3, 20, 2, deadline=4), 3), kernel("low", 5, 20, 1))
     assert analyse(partition_of(*tasks)).supposes == ("low",)
 
 
@@ -160,13 +201,13 @@ def test_what_a_given_task_starts_stays_away_with_it() -> None:
 
 def test_what_starts_a_given_task_stays_away_with_it() -> None:
     late, low, given = with_a_given("given").tasks
-    head = replace(kernel("head", 1, 20), attained=1)
+    head = timed(kernel("head", 1, 20), 1)
     chain = Chain("c", ("head", "given"), Activation.DATA)
     assert analyse(replace(partition_of(late, low, head, given), chains=(chain,))).supposes == ()
 
 
 def test_cpu_times_are_given() -> None:
-    task = Task("t", 5, 20, 6, priority=1, before=2, core="cpu", partition="gpu", attained=5)
+    task = one_kernel("t", 5, 20, 6, priority=1, before=2, core="cpu", wait=Wait.BLOCK, partition="gpu", attained=5)
     assert analyse(TaskSet((task,), (FIFO,))).supposes == ("t",)
 
 
@@ -179,31 +220,32 @@ def test_an_attained_time_is_no_longer_than_the_bound() -> None:
 
 
 def described(tick: Fraction | None = None, partition: str | None = "gpu", deadline: int = 5) -> Description:
-    entry = TaskEntry("k", GivenTime(Fraction(6), "x"), Fraction(9), Fraction(deadline), partition=partition)
+    served = ServedEntry(Kind.KERNEL, GivenTime(Fraction(6), "x"), partition)
+    entry = TaskEntry("k", (served,), Fraction(9), Fraction(deadline))
     return Description("k.toml", (entry,), (PartitionEntry(FIFO),), tick=tick)
 
 
 def test_what_is_rounded_is_not_attained() -> None:
     def attained(at_most: int, at_least: int | None) -> int | None:
         time = ExecutionTime(Fraction(at_most, 2), None if at_least is None else Fraction(at_least, 2))
-        return task_set(described(Fraction(1)), {"k": time})[0].tasks[0].attained
+        return task_set(described(Fraction(1)), {"k": time})[0].tasks[0].segments[0].attained
 
     assert [attained(*times) for times in ((8, None), (7, None), (8, 6), (8, 5), (7, 6))] == [None, 0, 3, 0, 3]
     ticks, tick = task_set(described(), {"k": ExecutionTime(Fraction(1, 3), Fraction(1, 7))})
-    assert ticks.tasks[0].attained == Fraction(1, 7) / tick
+    assert ticks.tasks[0].segments[0].attained == Fraction(1, 7) / tick
 
 
 def assessed(
-    low: int, high: int, deadline: int, *, partition: str | None = "gpu", kind: Kind = Kind.PROVEN
+    low: int, high: int, deadline: int, *, partition: str | None = "gpu", kind: Known = Known.PROVEN
 ) -> Assessment:
-    least = Fraction(low) if kind is Kind.PROVEN else None
+    least = Fraction(low) if kind is Known.PROVEN else None
     wcet = Wcet(Fraction(high), None, kind, "of the test", least)
     way = None if partition is not None else "first-fit"
     return assess(described(None, partition, deadline), {"k": wcet}, assignment=way)
 
 
 def test_the_report_says_attained_only_of_what_is_shown_to_be() -> None:
-    exact, bounded, given = assessed(4, 4, 5), assessed(3, 4, 5), assessed(4, 4, 5, kind=Kind.GIVEN)
+    exact, bounded, given = assessed(4, 4, 5), assessed(3, 4, 5), assessed(4, 4, 5, kind=Known.GIVEN)
     assert "  k: kernel 4 s, attained\n" in report(exact)
     for found in (bounded, given):
         assert "  k: kernel 4 s, attained if execution times are\n" in report(found)
@@ -212,7 +254,7 @@ def test_the_report_says_attained_only_of_what_is_shown_to_be() -> None:
 def test_the_verdict_says_what_it_supposes() -> None:
     assert verdict(assessed(6, 6, 5)) == "not schedulable: a legal schedule is too late for k"
     assert verdict(assessed(4, 6, 5)) == "undecided: no proof for k"
-    given = verdict(assessed(6, 6, 5, kind=Kind.GIVEN))
+    given = verdict(assessed(6, 6, 5, kind=Known.GIVEN))
     assert given == "not schedulable if execution times are attained: a legal schedule is too late for k"
 
 

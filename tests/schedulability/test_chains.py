@@ -7,10 +7,10 @@ import pytest
 
 from makespan.errors import InputError
 from makespan.schedulability.analysis import SAMPLED, TRIGGERED, analyse
-from makespan.schedulability.chains import predecessors, sampled_latency
+from makespan.schedulability.chains import heads, predecessors, sampled_latency
 from makespan.schedulability.courses import drawn
 from makespan.schedulability.simulation import simulate
-from makespan.schedulability.task import Activation, Chain, Partition, Policy, Task, TaskSet
+from makespan.schedulability.task import Activation, Chain, Partition, Policy, Task, TaskSet, Wait, one_kernel
 from makespan.schedulability.verdict import Answer, ChainVerdict
 from tests.schedulability.latency import latency
 from tests.schedulability.sets import kernel, partition_of
@@ -31,15 +31,21 @@ def chained(*chains: Chain, tasks: tuple[Task, ...] = (A, B, C), policy: Policy 
 
 
 def test_heads_come_before_those_that_they_start() -> None:
-    """Chains that join each other are one tree."""
+    """Chains that join each other are one graph; what several of them say is said once."""
     found = predecessors(chained(by_data("b", "c", name="late"), by_data("a", "b", name="early"), sampled("a")))
-    assert list(found.items()) == [("b", "a"), ("c", "b")]
+    assert list(found.items()) == [("b", ("a",)), ("c", ("b",))]
+    several = chained(by_data("a", "c"), by_data("a", "b", "c", name="2"), by_data("b", "c", name="3"))
+    assert predecessors(several) == {"b": ("a",), "c": ("a", "b")}
+    assert heads(predecessors(several)) == {"b": "a", "c": "a"}
 
 
 @pytest.mark.parametrize(
     ("chains", "message"),
     [
-        ((by_data("a", "c"), by_data("b", "c", name="2")), "task c is started by both a and b; choose one"),
+        (
+            (by_data("a", "c"), by_data("b", "c", name="2")),
+            "task c waits for data that go back to a and to b, which arrive by themselves: let one",
+        ),
         ((by_data("a", "b"), by_data("b", "a", name="2")), "task b is in a circle of tasks that start each other"),
         ((by_data("a", "b"), sampled("c", "b")), "task b has a timer in chain timers, but data of a starts it"),
     ],
@@ -51,7 +57,7 @@ def test_contradictions_are_refused(chains: tuple[Chain, ...], message: str) -> 
 
 def test_a_follower_has_the_period_of_its_head_and_no_offset() -> None:
     slow = kernel("b", 3, 21, 2)
-    with pytest.raises(InputError, match=r"task b has a period of 21 ticks, but a, .* one of 20: make them equal"):
+    with pytest.raises(InputError, match="task b has another period than a, which starts it by data: make them equal"):
         analyse(chained(by_data("a", "b"), tasks=(A, slow)))
     fixed = replace(B, offset=3)
     with pytest.raises(InputError, match="task b has an offset, but data of a starts it: remove one of them"):
@@ -67,14 +73,30 @@ def test_timers_add_a_period_and_a_response_each() -> None:
     assert analyse(chained(sampled("a", "b", "c", deadline=74))).answer is Answer.UNKNOWN
 
 
-def test_by_data_the_jitter_of_a_follower_is_the_response_before() -> None:
-    """b's kernels come up to 4 late; c's up to 4 + 5 later still."""
-    verdict = analyse(chained(by_data("a", "b", "c", deadline=15)))
-    assert [task.response for task in verdict.tasks] == [4, 5, 6]
-    assert verdict.chains == (ChainVerdict("data", 15, None, Answer.YES, TRIGGERED),)
+def test_tasks_of_one_activation_do_not_wait_for_each_other() -> None:
+    """None of them is there before the one before it has ended, and all are over when the next activation comes."""
+    verdict = analyse(chained(by_data("a", "b", "c", deadline=6)))
+    assert [task.response for task in verdict.tasks] == [2, 3, 1]
+    assert verdict.chains == (ChainVerdict("data", 6, None, Answer.YES, TRIGGERED),)
     assert not any(task.is_exact for task in verdict.tasks)
-    periodic = chained(by_data("a", "b", "c", deadline=14), tasks=(replace(A, offset=0), B, C))
-    assert analyse(periodic).chains == (ChainVerdict("data", 15, 35, Answer.UNKNOWN, TRIGGERED),)
+    periodic = chained(by_data("a", "b", "c", deadline=5), tasks=(replace(A, offset=0), B, C))
+    assert analyse(periodic, evidence=False).chains == (ChainVerdict("data", 6, 26, Answer.UNKNOWN, TRIGGERED),)
+
+
+def test_others_delay_a_chain_once_and_not_every_task_of_it() -> None:
+    """`d` may have begun when `a` comes, but not between `a`, `b` and `c`, which hand over; `e` comes once."""
+    tasks = (A, B, C, kernel("d", 4, 30, 0), kernel("e", 1, 15, 5))
+    verdict = analyse(chained(by_data("a", "b", "c"), tasks=tasks))
+    assert [task.response for task in verdict.tasks] == [6, 4, 2, 11, 4]
+    assert verdict.chains[0].reaction == 3 + 2 + 1 + 3 + 1
+
+
+def test_a_join_waits_for_the_last_of_its_sources() -> None:
+    """`b` and `c` come at once, with equal priorities; `d` after both."""
+    tasks = (A, replace(B, priority=1), C, kernel("d", 2, 20, 0))
+    verdict = analyse(chained(by_data("a", "b", "d"), by_data("a", "c", "d", name="2"), tasks=tasks))
+    assert [task.response for task in verdict.tasks] == [2, 4, 4, 2]
+    assert [chain.reaction for chain in verdict.chains] == [8, 8]
 
 
 def test_a_chain_without_a_deadline_is_only_computed() -> None:
@@ -84,7 +106,7 @@ def test_a_chain_without_a_deadline_is_only_computed() -> None:
 
 
 def test_a_chain_with_a_task_without_a_bound_has_none() -> None:
-    tasks = (A, replace(B, wcet=19), C)
+    tasks = (A, kernel("b", 19, 20, 2), C)
     verdict = analyse(chained(sampled("a", "b"), by_data("a", "c"), tasks=tasks), evidence=False)
     assert [(chain.reaction, chain.age, chain.answer) for chain in verdict.chains] == [(None, None, Answer.UNKNOWN)] * 2
 
@@ -92,15 +114,15 @@ def test_a_chain_with_a_task_without_a_bound_has_none() -> None:
 def test_a_circle_of_waits_that_never_settles_has_no_bound() -> None:
     """a waits for d, which c makes late, which waits for b, which a makes late: each round by half as much again."""
     tasks = (
-        Task("a", 39, 100, 100, priority=1, partition="g"),
-        Task("d", 60, 100, 100, priority=2, partition="g"),
-        Task("c", 39, 100, 100, priority=1, partition="h"),
-        Task("b", 60, 100, 100, priority=2, partition="h"),
+        one_kernel("a", 39, 100, 100, priority=1, partition="g"),
+        one_kernel("d", 60, 100, 100, priority=2, partition="g"),
+        one_kernel("c", 39, 100, 100, priority=1, partition="h"),
+        one_kernel("b", 60, 100, 100, priority=2, partition="h"),
     )
     partitions = (Partition("g", Policy.FIXED_PRIORITY), Partition("h", Policy.FIXED_PRIORITY))
     verdict = analyse(TaskSet(tasks, partitions, (by_data("a", "b"), by_data("c", "d", name="2"))), evidence=False)
     assert [task.response for task in verdict.tasks] == [None] * 4
-    growing = "no bound: it grows beyond 100 times the longest period, deadline or jitter"
+    growing = "no bound: it grows beyond 10 times the longest period, deadline or jitter"
     assert sorted({task.method for task in verdict.tasks}) == [
         growing,
         "no bound: the task depends on a, which has none",
@@ -116,7 +138,7 @@ def random_chain(random: Random, activation: Activation) -> TaskSet:
         is_follower = activation is Activation.DATA and at in (1, 2)
         period = common if activation is Activation.DATA and at < 3 else random.randint(10, 30)
         tasks.append(
-            Task(
+            one_kernel(
                 *(f"t{at}", random.randint(1, 3), period, period),
                 jitter=random.choice((0, 0, random.randint(0, 5))),
                 offset=None if is_follower else random.randint(0, 30),
@@ -124,6 +146,7 @@ def random_chain(random: Random, activation: Activation) -> TaskSet:
                 before=random.choice((0, 0, 1)),
                 after=random.choice((0, 0, 1)),
                 core=random.choice("cd"),
+                wait=random.choice(list(Wait)),
                 partition=random.choice("gh"),
             )
         )

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from makespan import Limits
 from makespan.errors import InputError
-from makespan.report.deadlines.text import fewest_line
+from makespan.report.deadlines.margins import fewest_line
 from makespan.schedulability import fewest, files
 from makespan.schedulability.description import Description
 from makespan.schedulability.fewest import Fewest, fewest_sms
@@ -50,9 +50,10 @@ def searched(found: Description, times: Mapping[str, Sequence[int]]) -> list[Few
 
     def known(description: Description, *_: object) -> Iterator[tuple[str, Wcet]]:
         for entry in description.tasks:
-            sms = description.sms[entry.partition or ""]
-            seconds = Fraction(times[entry.name][sms - 1], 10**6)
-            yield entry.name, Wcet(seconds, None, Kind.PROVEN, "", Fraction(0))
+            for name, kernel in entry.executions.items():
+                sms = description.sms[kernel.place or ""]
+                seconds = Fraction(times[name][sms - 1], 10**6)
+                yield name, Wcet(seconds, None, Kind.PROVEN, "", Fraction(0))
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(fewest, "each_execution_time", known)
@@ -167,3 +168,25 @@ def test_nobody_vouches_for_a_given_time_on_another_number_of_sms(tmp_path: Path
     assert q.partition == "q"
     assert both.found is not None
     assert both.found.sms == {"p": 6, "q": 2}
+
+
+BOTH = """
+[[task]]
+name = "a"
+period = "100us"
+deadline = "{deadline}us"
+segments = [
+    {{ kernel = "vecadd.ptx", block = 256, grid = 10, blocks_per_sm = 2, machine = "paper", partition = "p" }},
+    {{ kernel = "vecadd.ptx", block = 256, grid = 10, blocks_per_sm = 2, machine = "paper", partition = "q" }},
+]
+"""
+
+
+def test_a_task_with_kernels_on_both_partitions_counts_for_each(tmp_path: Path) -> None:
+    """10 us in all leave 8 for the one while the other takes the 2 that it takes on the SMs of the file."""
+    description = described(tmp_path, {}, BOTH.format(deadline=10), p=20, q=20)
+    p, q, both = searched(description, {"a[0]": [9, 8, *[2] * 44], "a[1]": [8, *[2] * 45]})
+    assert [dict(tried.seconds) for tried in p.tried] == [{"a[0]": Fraction(9, 10**6)}, {"a[0]": Fraction(8, 10**6)}]
+    assert [tried.unproven for tried in p.tried] == [("a",), ()]
+    assert q.found is not None
+    assert (q.found.sms, both.found) == ({"q": 1}, None)

@@ -10,29 +10,46 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from makespan import KernelQuestion, Launch, Machine
+from makespan import KernelQuestion, Launch, Limits, Machine
 from makespan.errors import InputError
 from makespan.flow import GivenBound, Step
 from makespan.machine import GivenRange
 from makespan.ptx import Classes, Dependences
 from makespan.schedulability import files
+from makespan.schedulability.chains import predecessors
 from makespan.schedulability.description import (
     BundleFile,
+    CpuEntry,
     Description,
     ExecutionTime,
     GivenCycles,
     GivenTime,
     KernelLaunch,
     Priorities,
+    ServedEntry,
+    Source,
+    TaskEntry,
     common_tick,
     task_set,
 )
-from makespan.schedulability.task import Activation, Policy, TaskSet
+from makespan.schedulability.task import Activation, Kind, Policy, TaskSet, Wait
+from makespan.schedulability.wcet import Solver, execution_times, wcet_key
 from tests.effort import calls
 
 
 def ticks(found: Description, seconds: Mapping[str, Fraction]) -> tuple[TaskSet, Fraction]:
     return task_set(found, {name: ExecutionTime(time) for name, time in seconds.items()})
+
+
+def source(entry: TaskEntry) -> Source:
+    """Of its only kernel."""
+    (kernel,) = entry.executions.values()
+    return kernel.source
+
+
+def kernels(system: TaskSet) -> list[int]:
+    """The execution times of the only kernel of each task, in ticks."""
+    return [segment.wcet for task in system.tasks for segment in task.of(Kind.KERNEL)]
 
 
 GOOD = """
@@ -55,6 +72,7 @@ offset = "0s"
 priority = 2
 partition = "gpu"
 core = "cpu0"
+wait = "block"
 cpu_before = "1us"
 cpu_after = "2us"
 
@@ -70,7 +88,7 @@ partition = "gpu"
 [[chain]]
 name = "c"
 tasks = ["a", "b"]
-activation = "data"
+activation = "periodic"
 deadline = "40ms"
 """
 
@@ -99,17 +117,18 @@ def test_everything_in_a_toml_file_is_read_exactly(tmp_path: Path) -> None:
     assert found.clock == 1_400_000_000
     assert found.priorities is Priorities.LARGER_FIRST
     a, b = found.tasks
-    assert a.source == GivenTime(Fraction(1, 5000), "measured by nobody")
-    assert b.source == GivenCycles(280, "the vendor's word")
+    assert source(a) == GivenTime(Fraction(1, 5000), "measured by nobody")
+    assert source(b) == GivenCycles(280, "the vendor's word")
     assert (a.period, a.deadline, a.jitter) == (Fraction(1, 100), Fraction(1, 200), Fraction(1, 10**6))
     assert a.offset == 0
     assert b.offset is None
-    assert (a.before, a.after, a.core) == (Fraction(1, 10**6), Fraction(2, 10**6), "cpu0")
+    assert (a.segments[0], a.segments[2]) == (CpuEntry(Fraction(1, 10**6)), CpuEntry(Fraction(2, 10**6)))
+    assert (a.core, a.wait) == ("cpu0", Wait.BLOCK)
     assert (found.partitions[0].partition.policy, found.partitions[0].sms) == (Policy.FIXED_PRIORITY, 2)
-    assert (found.chains[0].tasks, found.chains[0].activation) == (("a", "b"), Activation.DATA)
+    assert (found.chains[0].tasks, found.chains[0].activation) == (("a", "b"), Activation.PERIODIC)
     system, tick = ticks(found, {"a": Fraction(1, 5000), "b": Fraction(280, 1_400_000_000)})
     assert tick == Fraction(1, 2 * 10**12)
-    assert [task.wcet for task in system.tasks] == [400_000_000, 400_000]
+    assert kernels(system) == [400_000_000, 400_000]
     assert system.chains[0].deadline == 80 * 10**9
 
 
@@ -186,7 +205,8 @@ def test_everything_in_a_toml_file_is_read_exactly(tmp_path: Path) -> None:
         (
             '"larger-first"',
             '"high"',
-            ": priorities must be one of larger-first, smaller-first, rate-monotonic, deadline-monotonic, not 'high'",
+            ": priorities must be one of larger-first, smaller-first, rate-monotonic, deadline-monotonic, audsley, not"
+            " 'high'",
         ),
         ("priority = 2", "priority = 1.5", ": task a: priority must be a whole number of at most 1e9, not 1.5"),
         (
@@ -203,7 +223,7 @@ def test_everything_in_a_toml_file_is_read_exactly(tmp_path: Path) -> None:
         (
             "clock =",
             "klock =",
-            ": the file: unknown key 'klock'; known: gpu, clock, tick, priorities, partition, task, chain",
+            ": the file: unknown key 'klock'; known: gpu, clock, tick, priorities, launch_delay, launch_evidence, part",
         ),
         ("sms =", "sm =", ": partition gpu: unknown key 'sm'; known: name, policy, sms"),
         ("sms = 2", "sms = 0", ": partition gpu: sms must be 1..4096, not 0"),
@@ -215,16 +235,16 @@ def test_everything_in_a_toml_file_is_read_exactly(tmp_path: Path) -> None:
         (
             '"fixed-priority"',
             '"rr"',
-            ": partition gpu: policy must be one of fixed-priority, edf, edf-release, fifo, not 'rr'",
+            ": partition gpu: policy must be one of fixed-priority, edf, edf-release, fifo, time-sliced, not 'rr'",
         ),
         ('tasks = ["a", "b"]', 'tasks = ["a", "b", "a"]', ": chain c is cyclic: it comes back to task a; a chain"),
         ('tasks = ["a", "b"]', 'tasks = ["a", "x"]', ": chain c names an unknown task x"),
         ('tasks = ["a", "b"]', "tasks = []", ": chain c has no task"),
         ('tasks = ["a", "b"]', "tasks = [1]", ": chain c: tasks must be a text of 1..500 printable characters, not 1"),
-        ('activation = "data"\n', "", ": chain c has no activation"),
-        ('activation = "data"', 'activation = "x"', ": chain c: activation must be one of periodic, data, not 'x'"),
+        ('activation = "periodic"\n', "", ": chain c has no activation"),
+        ('activation = "periodic"', 'activation = "x"', ": chain c: activation must be one of periodic, data, not 'x'"),
         ('deadline = "40ms"', 'deadline = "0ms"', ": chain c: deadline must be more than zero"),
-        ('name = "b"', 'name = "a"', ": two of the tasks are named a; names must differ"),
+        ('name = "b"', 'name = "a"', ": two tasks are named a; names must differ"),
         ('name = "b"\n', "", ": a task has no name: it has 'cycles', 'evidence', 'period', 'deadline', 'priority',"),
         (
             'name = "b"',
@@ -236,7 +256,7 @@ def test_everything_in_a_toml_file_is_read_exactly(tmp_path: Path) -> None:
         (
             'clock = "1.4GHz"',
             'tick = "3us"',
-            ": task a: period of 10 ms is no whole number of ticks of 3 us",
+            ": task a: CPU time of 1 us is no whole number of ticks of 3 us",
         ),
     ],
 )
@@ -366,9 +386,10 @@ def test_no_bytes_crash_the_reader(tmp_path_factory: pytest.TempPathFactory, dat
 def test_no_cut_or_changed_file_crashes_the_reader(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
 ) -> None:
-    at = data.draw(st.integers(0, len(GOOD)))
-    text = GOOD[:at] + data.draw(st.sampled_from(["", '"', "=", "[[", "]]", "\n", "0", "é", "-"]))
-    text += GOOD[data.draw(st.integers(at, len(GOOD))) :]
+    whole = data.draw(st.sampled_from([GOOD, PIPELINE]))
+    at = data.draw(st.integers(0, len(whole)))
+    text = whole[:at] + data.draw(st.sampled_from(["", '"', "=", "[[", "]]", "\n", "0", "é", "-"]))
+    text += whole[data.draw(st.integers(at, len(whole))) :]
     path = tmp_path_factory.getbasetemp() / "cut.toml"
     path.write_text(text)
     with suppress(InputError):
@@ -415,7 +436,7 @@ evidence = "why"
     (tmp_path / "t.txt").write_text("O taken")
     (tmp_path / "c.toml").write_text('ld = "L"')
     (entry,) = files.read(written(tmp_path, KERNEL + more)).tasks
-    assert entry.source == KernelLaunch(
+    assert source(entry) == KernelLaunch(
         KernelQuestion(
             tmp_path / "k.ptx",
             entry="k",
@@ -436,7 +457,7 @@ evidence = "why"
 
 def test_a_bundle_is_found_beside_the_file(tmp_path: Path) -> None:
     (entry,) = files.read(written(tmp_path, KERNEL.replace('kernel = "k.ptx"', 'bundle = "k.json"'))).tasks
-    assert entry.source == BundleFile(tmp_path / "k.json")
+    assert source(entry) == BundleFile(tmp_path / "k.json")
 
 
 @pytest.mark.parametrize(
@@ -468,6 +489,333 @@ def test_bad_options_of_kernels_are_refused(tmp_path: Path, more: str, message: 
     assert refusal(written(tmp_path, f"{KERNEL}{more}\n")).startswith(message)
 
 
+# Segments
+
+
+PIPELINE = """
+priorities = "larger-first"
+launch_delay = "10us"
+launch_evidence = "traced"
+
+[[partition]]
+name = "gpu"
+policy = "fifo"
+
+[[partition]]
+name = "sm0"
+policy = "edf"
+
+[[copy_engine]]
+name = "h2d"
+policy = "fixed-priority"
+
+[[task]]
+name = "camera"
+period = "20ms"
+deadline = "20ms"
+priority = 1
+core = "cpu0"
+wait = "spin"
+partition = "gpu"
+launch_delay = "20us"
+launch_evidence = "traced here"
+segments = [
+    { cpu = "1ms" },
+    { copy = "200us", engine = "h2d", evidence = "6 MB", launch_delay = "0s", launch_evidence = "a graph" },
+    { wcet = "3ms", evidence = "measured", partition = "sm0" },
+    { kernel = "k.ptx", warps = 8 },
+    { cpu = "2ms" },
+]
+
+[[task]]
+name = "isp"
+period = "20ms"
+deadline = "20ms"
+partition = "gpu"
+wcet = "4ms"
+evidence = "measured"
+
+[[task]]
+name = "log"
+period = "50ms"
+deadline = "50ms"
+priority = 0
+core = "cpu0"
+cpu = "5ms"
+
+[[chain]]
+name = "c"
+tasks = ["camera", "isp"]
+activation = "data"
+"""
+
+
+def test_a_job_runs_through_its_segments(tmp_path: Path) -> None:
+    found = files.read(written(tmp_path, PIPELINE))
+    ms = Fraction(1, 1000)
+    system, tick = ticks(found, {"camera[1]": ms / 5, "camera[2]": 3 * ms, "camera[3]": ms / 7, "isp": 4 * ms})
+    camera, isp, log = system.tasks
+    assert [(str(s.kind), s.place, s.wcet * tick / ms, s.delay * tick / ms) for s in camera.segments] == [
+        ("cpu", None, 1, 0),
+        ("copy", "h2d", Fraction(1, 5), 0),
+        ("kernel", "sm0", 3, Fraction(1, 50)),
+        ("kernel", "gpu", Fraction(1, 7), Fraction(1, 50)),
+        ("cpu", None, 2, 0),
+    ]
+    assert [(str(s.kind), s.place, s.delay * tick / ms) for s in isp.segments] == [("kernel", "gpu", Fraction(1, 100))]
+    assert log.cpu * tick == 5 * ms
+    assert (camera.wait, camera.core, log.wait) == (Wait.SPIN, "cpu0", None)
+    assert [(engine.name, engine.policy) for engine in system.engines] == [("h2d", Policy.FIXED_PRIORITY)]
+    assert [part.launch and part.launch.evidence for part in found.executions.values()] == [
+        "a graph",
+        "traced here",
+        "traced here",
+        "traced",
+    ]
+    assert tick == ms / 7 / 10**9 / 2
+
+
+UNITS = {"ps": 10**12, "us": 10**6, "ms": 1000}
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["cpu", "copy", "wcet"]), st.integers(1, 999), st.sampled_from(list(UNITS))),
+        min_size=1,
+        max_size=6,
+    )
+)
+def test_segments_keep_their_order_and_their_times_exactly(
+    tmp_path_factory: pytest.TempPathFactory, parts: list[tuple[str, int, str]]
+) -> None:
+    keys = {"cpu": "", "copy": ', engine = "h2d", evidence = "e"', "wcet": ', partition = "gpu", evidence = "e"'}
+    listed = ", ".join(f'{{ {kind} = "{number}{unit}"{keys[kind]} }}' for kind, number, unit in parts)
+    head = PIPELINE[: PIPELINE.index("[[task]]")].replace("10us", "0.7ps")
+    text = (
+        f'{head}[[task]]\nname = "a"\nperiod = "9s"\ndeadline = "9s"\npriority = 1\ncore = "c"\nsegments = [{listed}]'
+    )
+    found = files.read(written(tmp_path_factory.getbasetemp(), text))
+    seconds = [Fraction(number, UNITS[unit]) for _, number, unit in parts]
+    assert [str(part.kind) if isinstance(part, ServedEntry) else "cpu" for part in found.tasks[0].segments] == [
+        kind.replace("wcet", "kernel") for kind, _, _ in parts
+    ]
+    times = {key: wcet.time() for key, wcet in execution_times(found, Solver(Limits)).items()}
+    system, tick = task_set(found, times)
+    assert [segment.wcet * tick for segment in system.tasks[0].segments] == seconds
+    delays = [segment.delay * tick for segment in system.tasks[0].of(Kind.COPY, Kind.KERNEL)]
+    assert delays == [Fraction(7, 10**13)] * len(times)
+
+
+def test_execution_times_are_named_by_task_or_by_segment(tmp_path: Path) -> None:
+    found = files.read(written(tmp_path, PIPELINE))
+    assert list(found.executions) == ["camera[1]", "camera[2]", "camera[3]", "isp"]
+    system, _ = ticks(found, dict.fromkeys(found.executions, Fraction(1, 1000)))
+    assert [wcet_key(system.by_name["camera"], index) for index in (1, 2, 3)] == ["camera[1]", "camera[2]", "camera[3]"]
+    assert wcet_key(system.by_name["isp"], 0) == "isp"
+
+
+def test_segments_may_be_tables_of_their_own(tmp_path: Path) -> None:
+    listed = 'segments = [{ cpu = "1ms" }, { wcet = "1ms", evidence = "e", partition = "g" }]'
+    tables = '[[task.segments]]\ncpu = "1ms"\n[[task.segments]]\nwcet = "1ms"\nevidence = "e"\npartition = "g"'
+    head = '[[partition]]\nname = "g"\npolicy = "fifo"\n[[task]]\nname = "a"\nperiod = "9ms"\ndeadline = "9ms"\n'
+    head = f'priorities = "rate-monotonic"\n{head}core = "c"\nwait = "block"\n'
+    one, other = (files.read(written(tmp_path, f"{head}{text}\n")) for text in (listed, tables))
+    assert one == other
+
+
+def test_a_thread_of_which_nothing_is_said_spins(tmp_path: Path) -> None:
+    found = files.read(written(tmp_path, PIPELINE.replace('wait = "spin"\n', "")))
+    assert [entry.is_assumed_to_spin for entry in found.tasks] == [True, False, False]
+    system, _ = ticks(found, dict.fromkeys(found.executions, Fraction(1, 1000)))
+    assert [task.wait for task in system.tasks] == [Wait.SPIN, None, None]
+
+
+def test_a_file_of_cpu_time_needs_no_partition(tmp_path: Path) -> None:
+    text = PIPELINE[PIPELINE.index('[[task]]\nname = "log"') : PIPELINE.index("[[chain]]")]
+    found = files.read(written(tmp_path, f'priorities = "larger-first"\n{text}'))
+    system, _ = ticks(found, {})
+    assert (system.partitions, system.by_name["log"].cpu) == ((), 10 * 10**9)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('{ cpu = "1ms" }', '{ cpu = "0s" }', "task camera: segments[0]: cpu must be more than zero"),
+        ('{ cpu = "1ms" }', "{ cpu = 1 }", 'task camera: segments[0]: cpu needs a unit: write a time such as "200us"'),
+        ('{ cpu = "1ms" }', '{ cpi = "1ms" }', "task camera: segments[0]: unknown key 'cpi'; known: cpu, copy, wcet,"),
+        (
+            '{ cpu = "1ms" }',
+            "{}",
+            "task camera: segments[0]: it says nothing that a job runs: give exactly one of cpu,",
+        ),
+        (
+            '{ cpu = "1ms" }',
+            '{ cpu = "1ms", copy = "1ms" }',
+            "task camera: segments[0]: cpu and copy exclude each other: give exactly one of cpu, copy, wcet, cycles,",
+        ),
+        (
+            '{ cpu = "1ms" }',
+            '{ cpu = "1ms", engine = "h2d" }',
+            "task camera: segments[0]: unknown key 'engine'; known: cpu",
+        ),
+        ('{ cpu = "1ms" }', '"1ms"', "task camera: segments must be a list of tables such as { cpu = "),
+        (
+            "segments = [",
+            "segments = [" + '{ cpu = "1ms" }, ' * 96,
+            "task camera: a job has 1..100 segments, not 101",
+        ),
+        (
+            'engine = "h2d", ',
+            "",
+            'task camera: segments[1]: the copy has no engine: say which serves it, such as engine = "h2d"',
+        ),
+        (
+            'engine = "h2d", ',
+            'engine = "h2d", partition = "gpu", ',
+            "task camera: segments[1]: unknown key 'partition'; known: copy, engine, evidence, launch_delay, launch_ev",
+        ),
+        (
+            'engine = "h2d", evidence = "6 MB"',
+            'engine = "h2d"',
+            'task camera: segments[1]: who vouches for this copy? say it in evidence = "..."',
+        ),
+        ('engine = "h2d"', 'engine = "d2h"', "task camera runs on an unknown copy engine d2h; there are h2d"),
+        ('engine = "h2d"', 'engine = "gpu"', "task camera runs on an unknown copy engine gpu; there are h2d"),
+        ('partition = "sm0" }', 'partition = "h2d" }', "task camera runs on an unknown partition h2d; there are gpu, "),
+        ('evidence = "measured", partition', "partition", "task camera: segments[2]: who vouches for this wcet? say"),
+        (
+            "warps = 8 }",
+            'warps = 8, engine = "h2d" }',
+            "task camera: segments[3]: unknown key 'engine'; known: wcet, cycles, bundle, kernel, partition, evidence,",
+        ),
+        (
+            'name = "h2d"\npolicy = "fixed-priority"',
+            'name = "gpu"\npolicy = "fifo"',
+            "two partitions or copy engines are named gpu; names must differ",
+        ),
+        (
+            'name = "h2d"\npolicy = "fixed-priority"',
+            'name = "h2d"',
+            "copy engine h2d has no policy: give one of fixed-priority, edf, edf-release, fifo",
+        ),
+        (
+            'policy = "fixed-priority"',
+            'policy = "fifo"\nsms = 1',
+            "copy engine h2d: unknown key 'sms'; known: name, policy",
+        ),
+        (
+            "priority = 1\ncore",
+            "core",
+            "task camera has no priority, and core cpu0 schedules by priorities: give every task a priority, or",
+        ),
+        ('core = "cpu0"\nwait', "wait", "task camera has CPU time and no core: say which one runs it, such as core ="),
+        (
+            'core = "cpu0"\ncpu = "5ms"',
+            'cpu = "5ms"',
+            'task log has CPU time and no core: say which one runs it, such as core = "cpu0"',
+        ),
+        (
+            'cpu = "5ms"',
+            'cpu = "5ms"\nwait = "block"',
+            "task log: wait has no effect, for its jobs have no copy and no kernel to wait for: leave it out",
+        ),
+        (
+            'wcet = "4ms"',
+            'wcet = "4ms"\nwait = "block"',
+            "task isp: wait has no effect without a core: say which one its thread is on, or leave it out",
+        ),
+        ('wait = "spin"', 'wait = "yield"', "task camera: wait must be one of block, spin, not 'yield'"),
+        (
+            'cpu = "5ms"',
+            'cpu = "5ms"\npartition = "gpu"',
+            "task log: partition has no effect, for it has no kernel that says none: leave it out",
+        ),
+        (
+            'cpu = "5ms"',
+            'cpu = "5ms"\nlaunch_delay = "1us"\nlaunch_evidence = "e"',
+            "task log: launch_delay has no effect, for it has no copy and no kernel that says none: leave it out",
+        ),
+        (
+            'cpu = "5ms"',
+            'cpu = "5ms"\nwcet = "1ms"',
+            "task log: cpu and wcet exclude each other: list what a job runs through in segments",
+        ),
+        (
+            'wait = "spin"',
+            'wait = "spin"\nkernel = "k.ptx"',
+            "task camera: segments and kernel exclude each other: list what a job runs through in segments",
+        ),
+        (
+            'wait = "spin"',
+            'wait = "spin"\ncpu_before = "1ms"',
+            "task camera: segments and cpu_before exclude each other: list what a job runs through in segments",
+        ),
+        (
+            'wcet = "4ms"\nevidence = "measured"',
+            "",
+            "task isp has no execution time: give exactly one of wcet, cycles, bundle, kernel (or cpu =",
+        ),
+        ('launch_evidence = "traced"\n', "", "the file: who vouches for this launch_delay? say it in launch_evidence"),
+        ('launch_evidence = "traced"', 'launch_evidence = " "', "the file: launch_evidence is blank: say who vouches,"),
+        (
+            'launch_delay = "20us"\n',
+            "",
+            "task camera: launch_evidence has no effect without launch_delay: give both, or none",
+        ),
+        (
+            ', launch_evidence = "a graph"',
+            "",
+            "task camera: segments[1]: who vouches for this launch_delay? say it in launch_evidence",
+        ),
+        ('launch_delay = "20us"', 'launch_delay = "20"', "task camera: launch_delay: '20' lacks its unit; one of ps,"),
+        (
+            'name = "isp"',
+            'name = "camera[2]"',
+            "camera[2] is the name of two execution times, for a task with several copies and kernels numbers them so:",
+        ),
+    ],
+)
+def test_bad_segments_are_refused_by_one_line(tmp_path: Path, old: str, new: str, message: str) -> None:
+    assert old in PIPELINE
+    found = refusal(written(tmp_path, PIPELINE.replace(old, new, 1).replace('["camera", "isp"]', '["camera"]')))
+    assert found.startswith(f": {message}")
+
+
+TRIO = """
+[[partition]]
+name = "g"
+policy = "fifo"
+"""
+
+
+@pytest.mark.parametrize(
+    ("chains", "message"),
+    [
+        (
+            ("ac", "bc"),
+            "task c waits for data that go back to a and to b, which arrive by themselves: let one task start",
+        ),
+        (("ab", "bc", "ca"), "is in a circle of tasks that start each other by data"),
+        (("ab", "ac", "bd", "cd"), ""),
+    ],
+)
+def test_chains_by_data_join_where_one_task_starts_all(tmp_path: Path, chains: tuple[str, ...], message: str) -> None:
+    text = TRIO + "".join(
+        f'[[task]]\nname = "{name}"\nwcet = "1ms"\nevidence = "e"\nperiod = "9ms"\ndeadline = "9ms"\npartition = "g"\n'
+        for name in "abcd"
+    )
+    text += "".join(
+        f'[[chain]]\nname = "{names}"\ntasks = {list(names)}\nactivation = "data"\n'.replace("'", '"')
+        for names in chains
+    )
+    path = written(tmp_path, text)
+    if message:
+        assert message in refusal(path)
+    else:
+        system, _ = ticks(files.read(path), dict.fromkeys("abcd", Fraction(1, 1000)))
+        assert predecessors(system) == {"b": ("a",), "c": ("a",), "d": ("b", "c")}
+
+
 # CSV
 
 
@@ -480,7 +828,7 @@ def test_a_csv_file_has_a_task_a_row(tmp_path: Path) -> None:
     path = written(tmp_path, rows, "tasks.csv")
     found = files.read(path, clock="1.4GHz", priorities="smaller-first")
     assert [task.name for task in found.tasks] == ["a", "b"]
-    assert found.tasks[1].source == GivenCycles(280, "datasheet")
+    assert source(found.tasks[1]) == GivenCycles(280, "datasheet")
     assert found.partitions[0].sms == 4
     system, _ = ticks(found, {"a": Fraction(1, 5000), "b": Fraction(1, 5000)})
     assert system.by_name["a"].priority == -1
@@ -490,11 +838,22 @@ def test_lists_in_a_csv_file_are_parted_by_semicolons(tmp_path: Path) -> None:
     text = "name,kernel,warps,param,capacity,period,deadline,partition,policy\n"
     text += 'a,k.ptx,8,n=1024; m=2,"C=2,L=1",1ms,1ms,gpu,fifo\n'
     (entry,) = files.read(written(tmp_path, text, "tasks.csv")).tasks
-    assert isinstance(entry.source, KernelLaunch)
-    question = entry.source.question
+    launch = source(entry)
+    assert isinstance(launch, KernelLaunch)
+    question = launch.question
     assert (question.warps, question.launch.parameters) == (8, {"n": 1024, "m": 2})
-    assert entry.source.machine is not None
-    assert entry.source.machine.capacities == {"C": 2, "L": 1}
+    assert launch.machine is not None
+    assert launch.machine.capacities == {"C": 2, "L": 1}
+
+
+def test_a_csv_file_has_cpu_time_threads_and_launches_too(tmp_path: Path) -> None:
+    header = "name,wcet,cpu,evidence,launch_delay,launch_evidence,core,wait,period,deadline,partition,policy"
+    rows = "a,1ms,,measured,10us,traced,cpu0,block,9ms,9ms,gpu,fifo\nb,,2ms,,,,cpu0,,9ms,9ms,,\n"
+    found = files.read(written(tmp_path, f"{header}\n{rows}", "tasks.csv"), priorities="rate-monotonic")
+    system, tick = ticks(found, {"a": Fraction(1, 1000)})
+    a, b = system.tasks
+    assert (a.wait, a.segments[0].delay * tick) == (Wait.BLOCK, Fraction(1, 100_000))
+    assert (b.wait, b.cpu * tick, found.sms) == (None, Fraction(1, 500), {"gpu": 1})
 
 
 @pytest.mark.parametrize(
@@ -523,6 +882,19 @@ def test_lists_in_a_csv_file_are_parted_by_semicolons(tmp_path: Path) -> None:
             ":3: partition gpu has another",
         ),
         (f"{HEADER.replace('wcet', 'wecet')}\n{ROW}", ":2: task a: unknown key 'wecet'; known: name, period"),
+        (
+            f"{HEADER},segments\n{ROW},x",
+            ":1: column 'segments': a row has one kernel, or CPU time alone; write tasks with copies or several",
+        ),
+        (f"{HEADER},copy,engine\n{ROW},1ms,e", ":1: column 'copy': a row has one kernel, or CPU time alone; write"),
+        (
+            "name,cpu,core,period,deadline,priority,partition,policy\na,200us,c,10ms,5ms,1,,fifo",
+            ":2: task a has no kernel: leave policy and sms empty, they are of a partition",
+        ),
+        (
+            "name,cpu,core,period,deadline,priority,partition,policy\na,200us,c,10ms,5ms,1,gpu,fifo",
+            ":2: task a: partition has no effect, for it has no kernel that says none: leave it out",
+        ),
         (f'{HEADER}\n"{ROW}', ": not a CSV task file: unexpected end of data"),
         (f"{HEADER}\n{ROW}", ": task a has priority 1, and nothing says what this means: give priorities"),
     ],
@@ -547,14 +919,14 @@ def test_cycles_of_an_odd_clock_stay_exact(tmp_path: Path) -> None:
     assert found.clock is not None
     system, tick = ticks(found, {"a": Fraction(1, 5000), "b": 280 / found.clock})
     assert tick == Fraction(1, 54 * 10**12)
-    assert system.by_name["b"].wcet * tick == Fraction(280, 1_350_000_000)
+    assert kernels(system)[1] * tick == Fraction(280, 1_350_000_000)
 
 
 def test_with_a_given_tick_only_execution_times_are_rounded_up(tmp_path: Path) -> None:
     found = files.read(written(tmp_path, 'tick = "1us"\n' + GOOD))
     system, tick = ticks(found, {"a": Fraction(1, 5000), "b": Fraction(1, 1_300_000)})
     assert tick == Fraction(1, 10**6)
-    assert [task.wcet for task in system.tasks] == [200, 1]
+    assert kernels(system) == [200, 1]
     assert [task.period for task in system.tasks] == [10_000, 20_000]
 
 

@@ -1,12 +1,12 @@
 """Reaction and age of chains, against schedules made by hand."""
 
 from makespan.schedulability.simulation import Job, Run, Scenario, simulate
-from makespan.schedulability.task import Activation, Chain, Partition, Policy, Task, TaskSet
+from makespan.schedulability.task import Activation, Chain, Partition, Policy, Task, TaskSet, one_kernel
 from tests.schedulability.latency import Latency, latency
 
 TASKS = (
-    Task("a", 2, 10, 10, offset=0, priority=2, partition="gpu"),
-    Task("b", 3, 10, 10, offset=1, priority=1, partition="gpu"),
+    one_kernel("a", 2, 10, 10, offset=0, priority=2, partition="gpu"),
+    one_kernel("b", 3, 10, 10, offset=1, priority=1, partition="gpu"),
 )
 PARTITIONS = (Partition("gpu", Policy.FIXED_PRIORITY),)
 
@@ -17,7 +17,7 @@ def run(*chains: Chain, tasks: tuple[Task, ...] = TASKS, jobs: tuple[Job, ...] =
 
 
 def timed(name: str, offset: int, wcet: int, count: int) -> tuple[Job, ...]:
-    return tuple(Job(name, k, offset + 10 * k, offset + 10 * k, 0, wcet, 0) for k in range(count))
+    return tuple(Job(name, k, offset + 10 * k, offset + 10 * k, (wcet,)) for k in range(count))
 
 
 def test_with_timers_data_waits_for_the_next_reader() -> None:
@@ -35,9 +35,9 @@ def test_one_task_samples_and_answers() -> None:
 
 
 def test_by_data_every_job_goes_through() -> None:
-    tasks = (TASKS[0], Task("b", 3, 10, 10, jitter=4, priority=1, partition="gpu"))
+    tasks = (TASKS[0], one_kernel("b", 3, 10, 10, jitter=4, priority=1, partition="gpu"))
     chain = Chain("ab", ("a", "b"), Activation.DATA)
-    started = (Job("b", 0, 0, 0, 0, 3, 0), Job("b", 1, 0, 4, 0, 3, 0), Job("b", 2, 0, 0, 0, 1, 0))
+    started = (Job("b", 0, 0, 0, (3,)), Job("b", 1, 0, 4, (3,)), Job("b", 2, 0, 0, (1,)))
     done = run(chain, tasks=tasks, jobs=(*timed("a", 0, 2, 3), *started))
     assert [(j.arrival, j.release, j.completion) for j in done.jobs if j.task == "b"] == [
         (2, 2, 5),

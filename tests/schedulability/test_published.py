@@ -7,11 +7,11 @@ started before the window, one tick at least. `docs/schedulability_theory.md` ha
 import pytest
 
 from makespan.schedulability.analysis import analyse
-from makespan.schedulability.arrivals import Steps
-from makespan.schedulability.suspension import Rival, stretch
-from makespan.schedulability.task import Policy, TaskSet
+from makespan.schedulability.arrivals import Steps, least_fixed_point
+from makespan.schedulability.exploration import explore
+from makespan.schedulability.task import Kind, Policy, Segment, Task, TaskSet
 from makespan.schedulability.verdict import Answer, Miss
-from tests.schedulability.exhaustive import worst
+from makespan.schedulability.workload import Workload
 from tests.schedulability.sets import kernel, partition_of
 
 
@@ -20,9 +20,16 @@ def responses(task_set: TaskSet) -> list[int | None]:
 
 
 def preemptive(rows: list[tuple[int, int, int]], at: int, blocking: int = 0) -> int | None:
-    """The classic response time; rows of execution time, period and release jitter, most urgent first."""
-    rivals = [Rival(period, cpu, 0, jitter, jitter + cpu, 0, jitter + cpu) for cpu, period, jitter in rows[:at]]
-    return stretch(rows[at][0] + blocking, rivals, 10**9, Steps(10**6))
+    """The classic response time from the release, blocking as if it were execution time.
+
+    Rows of execution time, period and release jitter, most urgent first.
+    """
+    cpu, period, _ = rows[at]
+    tasks = [
+        Task(f"t{number}", (Segment(Kind.CPU, ticks),), every, 10**7, jitter, priority=-number, core="cpu")
+        for number, (ticks, every, jitter) in enumerate([*rows[:at], (cpu + blocking, period, 0)])
+    ]
+    return responses(TaskSet(tuple(tasks), ()))[at]
 
 
 def test_can_messages_of_davis_burns_bril_and_lukkien() -> None:
@@ -44,9 +51,7 @@ def test_can_messages_of_davis_burns_bril_and_lukkien() -> None:
     first_only = partition_of(kernel("a", 10, 25, 3), kernel("b", 10, 35, 2), kernel("c", 10, 70, 1))
     assert responses(first_only)[2] == 30
     small = partition_of(kernel("a", 2, 5, 3), kernel("b", 2, 7, 2), kernel("c", 2, 7, 1))
-    truth = worst(small)
-    assert truth is not None
-    assert responses(small) == list(truth.response) == [3, 5, 7]
+    assert responses(small) == list(explore(small).response.values()) == [3, 5, 7]
 
 
 def test_controller_of_audsley_and_others() -> None:
@@ -85,9 +90,7 @@ def test_first_example_of_response_time_analysis() -> None:
     """The quick start of the Python package 0.1.1: fixed priorities with preemption 8, FIFO 7."""
     assert preemptive([(1, 5, 0), (6, 10, 0)], 1) == 8
     fifo = partition_of(kernel("t1", 1, 5, deadline=5), kernel("t2", 6, 10, deadline=9), policy=Policy.FIFO)
-    truth = worst(fifo)
-    assert truth is not None
-    assert responses(fifo) == list(truth.response) == [7, 7]
+    assert responses(fifo) == list(explore(fifo).response.values()) == [7, 7]
 
 
 @pytest.mark.parametrize(
@@ -128,10 +131,15 @@ def test_suspension_of_chen_and_others() -> None:
     5 by -10; it runs in every second tick of -10..0, and its next job in those of 0..10, without a wait. The third one
     arrives at -10 and runs at 11 only.
     """
-    top = Rival(period=2, before=1, after=0, jitter=0, ready=1, kernel=0, end=1)
-    second = stretch(5 + 5, [top], 20, Steps(1000))
+
+    def group(cpu: int, period: int, jitter: int) -> Workload:
+        return Workload(period, ((cpu, jitter),), (cpu, jitter), (), None)
+
+    def longest(cpu: int, *groups: Workload) -> int:
+        return least_fixed_point(lambda w: cpu + sum(g.within(w) for g in groups), cpu, 1, Steps(1000))
+
+    top = group(1, 2, 0)
+    second = longest(5 + 5, top)
     assert second == 20
-    suspending = Rival(period=20, before=0, after=5, jitter=0, ready=0, kernel=0, end=second)
-    assert stretch(1, [top, suspending], 100, Steps(1000)) == 22
-    wrong = Rival(period=20, before=0, after=5, jitter=0, ready=0, kernel=0, end=5 + 5)
-    assert stretch(1, [top, wrong], 100, Steps(1000)) == 12
+    assert longest(1, top, group(5, 20, second - 5)) == 22
+    assert longest(1, top, group(5, 20, 5)) == 12

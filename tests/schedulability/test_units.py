@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from makespan.errors import InputError
-from makespan.report.deadlines.text import down, up
+from makespan.report.deadlines.amounts import down, up
 from makespan.schedulability.units import (
     MAX_SECONDS,
     SECONDS,

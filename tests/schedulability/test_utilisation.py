@@ -1,14 +1,14 @@
-"""Utilisation and density as exact ratios."""
+"""Utilisation as exact ratios."""
 
 from fractions import Fraction
 
-import pytest
-
 from makespan.schedulability.analysis import analyse
-from makespan.schedulability.task import Partition, Policy, Task, TaskSet
-from makespan.schedulability.utilisation import density, loads, utilisation
+from makespan.schedulability.task import CopyEngine, Kind, Partition, Policy, Segment, Task, TaskSet, Wait, one_kernel
+from makespan.schedulability.utilisation import loads, server_load, utilisation
 from makespan.schedulability.verdict import Answer, Load
 from tests.schedulability.sets import kernel, partition_of
+
+_ENGINES = (CopyEngine("h2d", Policy.FIFO),)
 
 
 def test_a_load_is_exact_where_floating_point_is_not() -> None:
@@ -23,23 +23,28 @@ def test_a_load_is_exact_where_floating_point_is_not() -> None:
     assert loads(partition_of(*over))[0].is_overload
 
 
-def test_density_counts_the_time_between_release_and_deadline() -> None:
-    tasks = [kernel("a", 1, 10, deadline=6, jitter=2), kernel("b", 1, 8, deadline=20)]
-    assert density(tasks) == Fraction(1, 4) + Fraction(1, 8)
-    with pytest.raises(ZeroDivisionError):
-        density([kernel("a", 1, 10, deadline=2, jitter=2)])
-
-
-def test_partitions_and_cores_have_loads() -> None:
-    tasks = (
-        Task("a", 1, 4, 4, before=1, after=1, core="cpu", priority=1, partition="x"),
-        Task("b", 1, 8, 8, partition="x"),
+def test_partitions_copy_engines_and_cores_have_loads() -> None:
+    """Every segment of `a` counts, those that are launched late as well; only `b` is shown to take its time."""
+    segments = (
+        Segment(Kind.CPU, 2),
+        Segment(Kind.COPY, 3, "h2d", delay=1),
+        Segment(Kind.KERNEL, 4, "x"),
+        Segment(Kind.KERNEL, 1, "x", attained=0),
     )
-    found = loads(TaskSet(tasks, (Partition("x", Policy.FIFO), Partition("y", Policy.EDF))))
+    tasks = (
+        Task("a", segments, 20, 20, priority=1, core="cpu", wait=Wait.SPIN),
+        one_kernel("b", 1, 8, 8, partition="x", attained=1),
+    )
+    found = loads(TaskSet(tasks, (Partition("x", Policy.FIFO), Partition("y", Policy.EDF)), (), _ENGINES))
     assert [(load.name, load.numerator, load.denominator) for load in found] == [
-        ("partition x", 3, 8), ("partition y", 0, 1), ("core cpu", 1, 2)
+        ("partition x", 3, 8), ("partition y", 0, 1), ("copy engine h2d", 3, 20), ("core cpu", 1, 10)
     ]  # fmt: skip
-    assert [load.attained for load in found] == [Fraction(3, 8), 0, Fraction(1, 2)]
+    assert [load.attained for load in found] == [Fraction(13, 40), 0, Fraction(3, 20), Fraction(1, 10)]
+    assert [load.supposes for load in found] == [("a",), (), ("a",), ("a",)]
+
+
+def test_several_partitions_share_a_load() -> None:
+    assert server_load("two", [kernel("a", 3, 4), kernel("b", 2, 4)], places=2).attained == Fraction(5, 8)
 
 
 def test_overload_is_a_refutation() -> None:

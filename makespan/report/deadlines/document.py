@@ -1,17 +1,18 @@
-"""The JSON of an assessment, schema `makespan.schedulability/1`."""
+"""The JSON of an assessment, schema `makespan.schedulability/2`."""
 
 from fractions import Fraction
 from typing import Any
 
+from makespan.report.deadlines.text import executions
 from makespan.report.provenance import versions
 from makespan.schedulability.assessment import Assessment
 from makespan.schedulability.fewest import Fewest
 from makespan.schedulability.sensitivity import Margin
-from makespan.schedulability.task import Task
+from makespan.schedulability.task import Chain, Partition, Segment, Task
 from makespan.schedulability.verdict import ChainVerdict, Load, Miss, TaskVerdict
-from makespan.schedulability.wcet import Wcet
+from makespan.schedulability.wcet import Kind, Wcet
 
-SCHEMA = "makespan.schedulability/1"
+SCHEMA = "makespan.schedulability/2"
 
 
 def document(assessment: Assessment) -> dict[str, Any]:
@@ -23,19 +24,18 @@ def document(assessment: Assessment) -> dict[str, Any]:
         "answer": str(assessment.answer),
         "supposes": list(assessment.supposes),
         "caveats": list(assessment.caveats),
+        "assumed_spin": list(assessment.assumed_spin),
         "interrupted": assessment.is_interrupted,
         "file": assessment.where,
         "tick": _exact(assessment.tick),
         "clock_hz": None if assessment.clock is None else _exact(assessment.clock),
         "priorities": None if assessment.priorities is None else str(assessment.priorities),
         "gpu": assessment.gpu,
-        "partitions": [
-            {"name": p.name, "policy": str(p.policy), "sms": assessment.sms[p.name]}
-            for p in assessment.task_set.partitions
-        ],
-        "tasks": [_task(t, assessment.wcets[t.name], found.get(t.name)) for t in assessment.task_set.tasks],
+        "partitions": [_partition(p, assessment.sms[p.name]) for p in assessment.task_set.partitions],
+        "copy_engines": [{"name": e.name, "policy": str(e.policy)} for e in assessment.task_set.engines],
+        "tasks": [_task(task, assessment, found.get(task.name)) for task in assessment.task_set.tasks],
         "loads": [_load(load) for load in ((assessment.demand,) if verdict is None else verdict.loads)],
-        "chains": [] if verdict is None else [_chain(chain) for chain in verdict.chains],
+        "chains": [] if verdict is None else [*map(_chain, assessment.task_set.chains, verdict.chains)],
         "assignment": None if assignment is None else {
             "method": assignment.method,
             "places": None if assignment.places is None else dict(assignment.places),
@@ -48,26 +48,30 @@ def document(assessment: Assessment) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _task(task: Task, wcet: Wcet, about: TaskVerdict | None) -> dict[str, Any]:
+def _partition(partition: Partition, sms: int) -> dict[str, Any]:
+    slices = partition.slices
+    return {
+        "name": partition.name,
+        "policy": str(partition.policy),
+        "slices": None if slices is None else {"length": slices.length, "switch": slices.switch},
+        "sms": sms,
+    }
+
+
+def _task(task: Task, assessment: Assessment, about: TaskVerdict | None) -> dict[str, Any]:
     response = None if about is None else about.response
     return {
         "name": task.name,
-        "partition": task.partition,
         "core": task.core,
+        "wait": None if task.wait is None else str(task.wait),
+        "context": task.context,
         "priority": task.priority,
         "period": task.period,
         "deadline": task.deadline,
         "jitter": task.jitter,
         "offset": task.offset,
-        "cpu_before": task.before,
-        "cpu_after": task.after,
-        "wcet": task.wcet,
-        "wcet_cycles": wcet.cycles,
-        "wcet_by": str(wcet.kind),
-        "wcet_is_exact": wcet.is_exact,
-        "wcet_attained": task.attained if task.is_shown else None,
-        "evidence": wcet.evidence,
-        "caveats": list(wcet.caveats),
+        "wcet": sum(segment.wcet for segment in task.segments),
+        "segments": [_segment(segment, wcet) for segment, wcet in executions(task, assessment.wcets)],
         "answer": None if about is None else str(about.answer),
         "response": response,
         "slack": None if response is None else task.deadline - response,
@@ -76,6 +80,22 @@ def _task(task: Task, wcet: Wcet, about: TaskVerdict | None) -> dict[str, Any]:
         "response_is_attained": about is not None and about.is_attained,
         "method": None if about is None else about.method,
         "miss": None if about is None or about.miss is None else _miss(about.miss),
+    }
+
+
+def _segment(segment: Segment, wcet: Wcet | None) -> dict[str, Any]:
+    """A segment; CPU time is given with the task, and no execution time stands beside it."""
+    return {
+        "kind": str(segment.kind),
+        "place": segment.place,
+        "delay": segment.delay,
+        "wcet": segment.wcet,
+        "wcet_cycles": None if wcet is None else wcet.cycles,
+        "wcet_by": str(Kind.GIVEN if wcet is None else wcet.kind),
+        "wcet_is_exact": wcet is not None and wcet.is_exact,
+        "wcet_attained": segment.attained if segment.is_shown else None,
+        "evidence": None if wcet is None else wcet.evidence,
+        "caveats": [] if wcet is None else list(wcet.caveats),
     }
 
 
@@ -98,9 +118,13 @@ def _load(load: Load) -> dict[str, Any]:
     }
 
 
-def _chain(chain: ChainVerdict) -> dict[str, Any]:
+def _chain(asked: Chain, chain: ChainVerdict) -> dict[str, Any]:
     return {
         "name": chain.chain,
+        "tasks": list(asked.tasks),
+        "activation": str(asked.activation),
+        "deadline": asked.deadline,
+        "slack": None if asked.deadline is None or chain.reaction is None else asked.deadline - chain.reaction,
         "reaction": chain.reaction,
         "age": chain.age,
         "answer": str(chain.answer),

@@ -1,43 +1,23 @@
 """Whether deadlines hold, in the words of a terminal. Bounds are rounded up and what is left is rounded down."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
-from itertools import groupby
-from math import ceil, floor
 
+from makespan.report.deadlines.amounts import listed, many, percent, slack, up
+from makespan.report.deadlines.margins import fewest_line, margin_line
 from makespan.report.lines import WIDTH, columns, wrapped
 from makespan.schedulability.assessment import Assessment
-from makespan.schedulability.fewest import Fewest, Tried
-from makespan.schedulability.sensitivity import Margin
+from makespan.schedulability.task import Kind as Part
+from makespan.schedulability.task import Partition, Segment, Server, Task
 from makespan.schedulability.units import shown_frequency, shown_time
-from makespan.schedulability.verdict import Answer, ChainVerdict, Load, TaskVerdict
-from makespan.schedulability.wcet import Kind, Wcet
+from makespan.schedulability.verdict import Answer, ChainVerdict, TaskVerdict
+from makespan.schedulability.wcet import Kind, Wcet, wcet_key
 from makespan.wording import scope
 
-_DIGITS = 6
-_NAMES = 5  # in one line
 _UNKNOWN = "-"
-_HEADER = ("task", "runs on", "WCET", "by", "period", "deadline", "response", "slack", "verdict")
-
-
-def up(seconds: Fraction) -> str:
-    """A bound from above for people, to six digits.
-
-    >>> up(Fraction(1, 3)), down(Fraction(1, 3))
-    ('333.334 ms', '333.333 ms')
-    """
-    return shown_time(_rounded(seconds, ceil))
-
-
-def down(seconds: Fraction) -> str:
-    """What is left at least, to six digits; negative if it is too little."""
-    rounded = -_rounded(-seconds, ceil) if seconds < 0 else _rounded(seconds, floor)
-    return f"-{shown_time(-rounded)}" if rounded < 0 else shown_time(rounded)
-
-
-def slack(ticks: int, tick: Fraction) -> str:
-    """What is left at least until a deadline; a single tick is nothing, since events may lie between ticks."""
-    return down((0 if 0 <= ticks <= 1 else ticks) * tick)
+HEADER = ("task", "runs on", "WCET", "by", "period", "deadline", "response", "slack", "verdict")
+NUMBERS = (2, 4, 5, 6, 7)
+"""Which of its columns are numbers."""
 
 
 def verdict(assessment: Assessment) -> str:
@@ -47,12 +27,34 @@ def verdict(assessment: Assessment) -> str:
 
 def _conditions(assessment: Assessment) -> Iterator[str]:
     """The caveats, with the names of the tasks where they are not those of all kernels that are proven."""
-    proven = {name: wcet for name, wcet in assessment.wcets.items() if wcet.kind is Kind.PROVEN}
+    proven = {key: wcet for key, wcet in assessment.wcets.items() if wcet.kind is Kind.PROVEN}
     for caveat in assessment.caveats:
-        tasks = [name for name, wcet in proven.items() if caveat in wcet.caveats]
-        yield caveat if len(tasks) == len(proven) else f"{caveat} ({_listed(tasks)})"
+        some = [key for key, wcet in proven.items() if caveat in wcet.caveats]
+        yield caveat if len(some) == len(proven) else f"{caveat} ({listed(_owners(assessment, some))})"
+    if assessment.assumed_spin:
+        yield f"with threads that spin, as nothing says that they block ({listed(assessment.assumed_spin)})"
     if assessment.supposes:
         yield "if execution times are attained"
+
+
+def _owners(assessment: Assessment, keys: Sequence[str]) -> list[str]:
+    """The tasks that execution times belong to."""
+    return [task.name for task in assessment.task_set.tasks if any(key in keys for key, _ in _timed(task))]
+
+
+def _timed(task: Task) -> Iterator[tuple[str, Segment]]:
+    """The copies and kernels of a task, with the keys of their execution times."""
+    for index, segment in enumerate(task.segments):
+        if segment.kind is not Part.CPU:
+            yield wcet_key(task, index), segment
+
+
+def executions(task: Task, wcets: Mapping[str, Wcet]) -> list[tuple[Segment, Wcet | None]]:
+    """The segments of a task, each with its execution time; CPU time is given with the task and has none."""
+    return [
+        (segment, None if segment.kind is Part.CPU else wcets[wcet_key(task, index)])
+        for index, segment in enumerate(task.segments)
+    ]
 
 
 def report(assessment: Assessment, *, width: int = WIDTH) -> str:
@@ -62,15 +64,14 @@ def report(assessment: Assessment, *, width: int = WIDTH) -> str:
         width: columns of text; the table has the width that it needs.
     """
     lines = [*wrapped(verdict(assessment), width), *wrapped(subject(assessment), width)]
-    lines += ["", *columns(list(_rows(assessment)), right=(2, 4, 5, 6, 7))]
+    lines += ["", *columns(list(_rows(assessment)), right=NUMBERS)]
     sections = {
-        "misses": _misses(assessment),
+        "misses": misses(assessment),
         "responses": _parts(assessment),
+        "segments": _segments(assessment),
         "load": _loads(assessment),
-        "chains": _chains(assessment),
-        "what breaks first": _margins(assessment),
-        "fewest SMs": [fewest_line(each) for each in assessment.fewest],
-        "execution times": execution_times(assessment.wcets),
+        **further(assessment),
+        "execution times": execution_times(_named(assessment)),
         "assumptions": [f"- {note}" for note in assessment.notes],
     }
     for title, content in sections.items():
@@ -79,35 +80,100 @@ def report(assessment: Assessment, *, width: int = WIDTH) -> str:
     return "\n".join(lines)
 
 
+def further(assessment: Assessment) -> dict[str, list[str]]:
+    """What is said of the whole, each as lines under a title; none where there is nothing to say."""
+    return {
+        "chains": _chains(assessment),
+        "what breaks first": [margin_line(margin, assessment.tick) for margin in assessment.margins],
+        "fewest SMs": [fewest_line(each) for each in assessment.fewest],
+    }
+
+
 def subject(assessment: Assessment) -> str:
     """One line: how many tasks run where."""
-    tasks, partitions = len(assessment.task_set.tasks), len(assessment.task_set.partitions)
+    tasks = many(len(assessment.task_set.tasks), "task")
+    engines = assessment.task_set.engines
     clock = "" if assessment.clock is None else f", SM clock {shown_frequency(assessment.clock)}"
     several = assessment.gpu is not None
-    sms = {name: f", {_many(count, 'SM')}" if several or count > 1 else "" for name, count in assessment.sms.items()}
-    on = _listed([f"{p.name} ({p.policy}{sms.get(p.name, '')})" for p in assessment.task_set.partitions])
+    sms = {name: f", {many(count, 'SM')}" if several or count > 1 else "" for name, count in assessment.sms.items()}
+    tick = assessment.tick
+    partitions = [f"{p.name} ({order(p, tick)}{sms.get(p.name, '')})" for p in assessment.task_set.partitions]
     of = "" if assessment.gpu is None else f" of {assessment.gpu}"
-    return f"{assessment.where}: {_many(tasks, 'task')} on {_many(partitions, 'partition')}{of}, {on}{clock}"
+    places = [f"{many(len(partitions), 'partition')}{of}, {listed(partitions)}"] if partitions else []
+    if engines:
+        named = listed([f"{engine.name} ({engine.policy})" for engine in engines])
+        places.append(f"{many(len(engines), 'copy engine')}, {named}")
+    cores = list(assessment.task_set.cores)
+    if cores and (engines or not partitions):
+        places.append(f"{many(len(cores), 'core')}, {listed(cores)}")
+    return f"{assessment.where}: {tasks} on {'; '.join(places)}{clock}"
+
+
+def order(server: Server, tick: Fraction) -> str:
+    """How a partition or copy engine chooses among what waits for it."""
+    slices = server.slices if isinstance(server, Partition) else None
+    if slices is None:
+        return str(server.policy)
+    switch = f", switched in {up(slices.switch * tick)}" if slices.switch else ""
+    return f"time-sliced, {up(slices.length * tick)} each{switch}"
 
 
 def _rows(assessment: Assessment) -> Iterator[tuple[str, ...]]:
-    yield _HEADER
+    yield HEADER
     found = {} if assessment.verdict is None else {task.task: task for task in assessment.verdict.tasks}
-    tick = assessment.tick
     for task in assessment.task_set.tasks:
-        wcet, about = assessment.wcets[task.name], found.get(task.name)
-        response = None if about is None else about.response
-        yield (
-            task.name,
-            task.partition or _UNKNOWN,
-            up(wcet.seconds),
-            str(wcet.kind),
-            shown_time(task.period * tick),
-            shown_time(task.deadline * tick),
-            _UNKNOWN if response is None else up(response * tick),
-            _UNKNOWN if response is None else slack(task.deadline - response, tick),
-            _UNKNOWN if about is None else str(about.answer),
-        )
+        yield row(task, assessment, found.get(task.name))
+
+
+def row(task: Task, assessment: Assessment, about: TaskVerdict | None) -> tuple[str, ...]:
+    """What stands in the table about a task, below `HEADER`."""
+    tick, response = assessment.tick, None if about is None else about.response
+    return (
+        task.name,
+        places(task),
+        up(_alone(task, assessment)),
+        _vouched(task, assessment.wcets),
+        shown_time(task.period * tick),
+        shown_time(task.deadline * tick),
+        _UNKNOWN if response is None else up(response * tick),
+        _UNKNOWN if response is None else slack(task.deadline - response, tick),
+        _UNKNOWN if about is None else str(about.answer),
+    )
+
+
+def places(task: Task) -> str:
+    """All that its jobs run on, and whether its thread keeps the core busy meanwhile."""
+    core = [] if task.core is None else [f"{task.core} (spin)" if task.spins else task.core]
+    return ", ".join(dict.fromkeys((*core, *(s.place or _UNKNOWN for s in task.of(Part.COPY, Part.KERNEL)))))
+
+
+def _alone(task: Task, assessment: Assessment) -> Fraction:
+    """Seconds that a job works, at most; of execution times before they were rounded up to ticks."""
+    return task.cpu * assessment.tick + sum(assessment.wcets[key].seconds for key, _ in _timed(task))
+
+
+def _vouched(task: Task, wcets: Mapping[str, Wcet]) -> str:
+    """Who answers for that."""
+    kinds = {wcets[key].kind for key, _ in _timed(task)} | ({Kind.GIVEN} if task.cpu else set())
+    return str(*kinds) if len(kinds) == 1 else "partly proven"
+
+
+def _segments(assessment: Assessment) -> list[str]:
+    """What the jobs of a task run through, where it is not one thing alone."""
+    return [
+        f"{task.name}: {segments_line(task, assessment.tick)}"
+        for task in assessment.task_set.tasks
+        if len(task.segments) > 1 or task.segments[0].delay
+    ]
+
+
+def segments_line(task: Task, tick: Fraction) -> str:
+    """Its segments with their places and times, such as `cpu0 1 ms, SM0 3 ms (launched within 10 us)`."""
+    return ", ".join(
+        f"{(task.core if segment.kind is Part.CPU else segment.place) or _UNKNOWN} {up(segment.wcet * tick)}"
+        + (f" (launched within {up(segment.delay * tick)})" if segment.delay else "")
+        for segment in task.segments
+    )
 
 
 def _parts(assessment: Assessment) -> list[str]:
@@ -122,13 +188,20 @@ def _sum(task: TaskVerdict, tick: Fraction) -> str:
     if task.response is None:
         return task.method
     parts = " + ".join(f"{name} {up(ticks * tick)}" for name, ticks in task.parts) or up(task.response * tick)
+    return f"{parts}, {said}" if (said := quality(task)) else parts
+
+
+def quality(task: TaskVerdict) -> str:
+    """Whether the bound is attained; nothing where nobody knows."""
     if task.is_attained:
-        return f"{parts}, attained"
-    return f"{parts}, attained if execution times are" if task.is_exact else parts
+        return "attained"
+    return "attained if execution times are" if task.is_exact else ""
 
 
-def _misses(assessment: Assessment) -> list[str]:
-    tasks = () if assessment.verdict is None else assessment.verdict.tasks
+def misses(assessment: Assessment, name: str | None = None) -> list[str]:
+    """The evidence against deadlines, of all tasks or of one."""
+    found = () if assessment.verdict is None else assessment.verdict.tasks
+    tasks = [task for task in found if name in (None, task.task)]
     due = {task.name: task.deadline for task in assessment.task_set.tasks}
     return [
         f"{miss.task}: the job that arrives at {shown_time(miss.arrival * assessment.tick)} ends"
@@ -140,7 +213,17 @@ def _misses(assessment: Assessment) -> list[str]:
 
 
 def _supposing(tasks: Sequence[str]) -> str:
-    return f"; if these take so long: {_listed(tasks)}" if tasks else ""
+    return f"; if these take so long: {listed(tasks)}" if tasks else ""
+
+
+def _named(assessment: Assessment) -> dict[str, Wcet]:
+    """The execution times by task, or by task, segment and place where a task has several."""
+    found = {}
+    for task in assessment.task_set.tasks:
+        for key, segment in _timed(task):
+            name = key if key == task.name else f"{task.name}, {segment.kind} on {segment.place or _UNKNOWN} ({key})"
+            found[name] = assessment.wcets[key]
+    return found
 
 
 def execution_times(wcets: Mapping[str, Wcet]) -> list[str]:
@@ -158,19 +241,6 @@ def _loads(assessment: Assessment) -> list[str]:
     return [f"{load.name}: {percent(load)}" for load in loads]
 
 
-def percent(load: Load) -> str:
-    """How much of the time is demanded, at most; never 100.0 % for more than that.
-
-    >>> percent(Load("gpu", 1, 3, Fraction(1, 3))), percent(Load("gpu", 1000001, 1000000, Fraction(1)))
-    ('33.4 %', '100.1 % at most, and no more is shown than there is')
-    """
-    thousandths = -(-1000 * load.numerator // load.denominator)
-    share = f"{thousandths // 10}.{thousandths % 10} %"
-    if load.is_refuted:
-        return f"{share}, more than there is"
-    return f"{share} at most, and no more is shown than there is" if load.is_overload else share
-
-
 def _chains(assessment: Assessment) -> list[str]:
     chains = () if assessment.verdict is None else assessment.verdict.chains
     limits = {chain.name: chain.deadline for chain in assessment.task_set.chains}
@@ -182,72 +252,6 @@ def _chain(chain: ChainVerdict, deadline: int | None, tick: Fraction) -> str:
     times = ", ".join(f"{name} {_UNKNOWN if t is None else up(t * tick)}" for name, t in shown.items())
     limit = "" if deadline is None else f", deadline {shown_time(deadline * tick)}: {chain.answer}"
     return f"{chain.chain}: {times}{limit} ({chain.method})"
-
-
-def _margins(assessment: Assessment) -> list[str]:
-    return [margin_line(margin, assessment.tick) for margin in assessment.margins]
-
-
-def fewest_line(fewest: Fewest) -> str:
-    """How many SMs do, and what is not proven with fewer."""
-    found = fewest.found
-    if fewest.partition is None:
-        return _together(fewest)
-    fewer = fewest.tried if found is None else fewest.tried[:-1]
-    tried = "; ".join(
-        f"{_ends(numbers)}: no proof for {_listed(names)}" for numbers, names in _alike(fewer, fewest.partition)
-    )
-    if found is None:
-        return f"{fewest.partition}: no number of SMs up to {fewest.most} is proven to do ({tried or 'none is left'})"
-    times = ", ".join(f"{name} {up(seconds)}" for name, seconds in found.seconds.items())
-    first = f"{fewest.partition}: {found.sms[fewest.partition]} of up to {fewest.most} are proven to do ({times})"
-    return f"{first}, and no fewer ({tried})" if tried else first
-
-
-def _together(fewest: Fewest) -> str:
-    if not fewest.tried:
-        return f"together: these are more than the {fewest.most} SMs of the GPU"
-    (tried,) = fewest.tried
-    count = sum(tried.sms.values())
-    split = ", ".join(f"{name} {sms}" for name, sms in tried.sms.items())
-    proven = f"no proof for {_listed(tried.unproven)}" if tried.unproven else "every deadline is proven"
-    return f"together: {count} of {fewest.most} SMs, {split}: {proven}"
-
-
-def _alike(tried: Sequence[Tried], partition: str) -> Iterator[tuple[range, tuple[str, ...]]]:
-    """Neighbouring numbers of SMs with which the same is not proven."""
-    for names, group in groupby(tried, key=lambda one: one.unproven):
-        several = tuple(group)
-        yield range(several[0].sms[partition], several[-1].sms[partition] + 1), names
-
-
-def _ends(numbers: range) -> str:
-    return str(numbers[0]) if len(numbers) == 1 else f"{numbers[0]}..{numbers[-1]}"
-
-
-def margin_line(margin: Margin, tick: Fraction) -> str:
-    """One line: how far a quantity may go, and who is not in time beyond."""
-    if margin.holds is None:
-        return f"{margin.quantity}: not proven at any value that was looked at"
-    way = "up" if margin.quantity.startswith("execution") else "down"
-    reach = f"{margin.quantity}: proven {way} to {_value(margin.quantity, margin.holds, tick)}"
-    if margin.fails is None:
-        return f"{reach}, where the search ended"
-    ground = "evidence against" if margin.refuted else "no proof for"
-    return f"{reach}; beyond it {ground} {_listed(margin.breaks)}{_if_attained(margin)}"
-
-
-def _if_attained(margin: Margin) -> str:
-    return ", if execution times are attained" if margin.refuted and margin.supposes else ""
-
-
-def _value(quantity: str, value: Fraction, tick: Fraction) -> str:
-    """What is proven, rounded to the safe side."""
-    if quantity == "clock":
-        return shown_frequency(_rounded(value, ceil))
-    if quantity.startswith("period"):
-        return up(value * tick)
-    return f"{float(value):.3f} times"
 
 
 def _why(assessment: Assessment) -> str:
@@ -266,21 +270,26 @@ def _why(assessment: Assessment) -> str:
         "no proof for ": open_tasks,
         "chains without proof: ": chains,
     }
-    return "; ".join(f"{words}{_listed(names)}" for words, names in reasons.items() if names)
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _NAMES} more" if len(names) > _NAMES else ""
-    return ", ".join(names[:_NAMES]) + more
+    return "; ".join(f"{words}{listed(names)}" for words, names in reasons.items() if names)
 
 
 def _tightest(assessment: Assessment) -> str:
-    tasks = () if assessment.verdict is None else assessment.verdict.tasks
-    due = {task.name: task.deadline for task in assessment.task_set.tasks}
-    least, name = min(((due[t.task] - t.response, t.task) for t in tasks if t.response is not None), default=(0, ""))
+    least, name = min(_slacks(assessment), default=(0, ""))
     if least <= 1:
         return f"; {name} reaches its deadline" if name else ""
     return f"; the least slack is {slack(least, assessment.tick)}, of {name}"
+
+
+def _slacks(assessment: Assessment) -> Iterator[tuple[int, str]]:
+    """What is left of each deadline, in ticks, where something is proven."""
+    if assessment.verdict is None:
+        return
+    for task in assessment.verdict.tasks:
+        if task.response is not None:
+            yield assessment.task_set.by_name[task.task].deadline - task.response, task.task
+    for chain, found in zip(assessment.task_set.chains, assessment.verdict.chains, strict=True):
+        if chain.deadline is not None and found.reaction is not None:
+            yield chain.deadline - found.reaction, f"chain {chain.name}"
 
 
 def _no_places(assessment: Assessment) -> str:
@@ -291,19 +300,3 @@ def _no_places(assessment: Assessment) -> str:
         return "the analysis proves no assignment of the tasks to partitions"
     method = "" if assignment is None else f" by {assignment.method}"
     return f"no assignment was found{method}"
-
-
-def _many(count: int, what: str) -> str:
-    return f"{count} {what}" if count == 1 else f"{count} {what}s"
-
-
-def _rounded(seconds: Fraction, rounding: Callable[[Fraction], int]) -> Fraction:
-    """To so many significant digits."""
-    if seconds == 0:
-        return seconds
-    size = abs(seconds)
-    exponent = len(str(size.numerator)) - len(str(size.denominator))
-    if size < Fraction(10) ** exponent:
-        exponent -= 1
-    unit = Fraction(10) ** (exponent + 1 - _DIGITS)
-    return rounding(seconds / unit) * unit

@@ -36,6 +36,11 @@ def render_gpu(data: Mapping[str, Any], pictures: Sequence[bytes]) -> str:
     return _rendered("gpu.html.j2", data, pictures=[b64encode(picture).decode() for picture in pictures])
 
 
+def render_deadlines(data: Mapping[str, Any], pictures: Mapping[str, Sequence[Any]]) -> str:
+    """The HTML of the data of a task set, see `deadlines.deadlines_page_data`, with drawings of schedules by task."""
+    return _rendered("deadlines.html.j2", data, pictures=pictures)
+
+
 def _rendered(template: str, data: Mapping[str, Any], **drawn: Any) -> str:
     from markupsafe import Markup
 

@@ -9,7 +9,7 @@ from enum import StrEnum
 from fractions import Fraction
 
 from makespan.schedulability.export import pycpa, rt_app, schedule_abstraction, simso
-from makespan.schedulability.export.common import Exported, refuse_unassigned
+from makespan.schedulability.export.common import Exported, refuse_slices, refuse_unassigned
 from makespan.schedulability.task import TaskSet
 
 __all__ = ["Exported", "Format", "export"]
@@ -46,4 +46,5 @@ def export(task_set: TaskSet, kind: Format, *, tick: Fraction, stem: str) -> Exp
         InputError: the tool cannot express the task set; the message says what.
     """
     refuse_unassigned(task_set)
+    refuse_slices(task_set)
     return _WRITERS[kind](task_set, tick, stem)

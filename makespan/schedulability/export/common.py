@@ -1,14 +1,13 @@
-"""What the formats share: what they must refuse or say, and the jobs of a hyperperiod."""
+"""What the formats share: what they must refuse or say, and how long their tables are."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import lcm
-from typing import NamedTuple
 
 from makespan.errors import InputError, UnsupportedError
-from makespan.schedulability.task import Activation, Policy, Task, TaskSet
+from makespan.schedulability.task import Activation, Partition, Policy, TaskSet
 
-MOST_JOBS = 100_000
+MOST_ROWS = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,13 +16,6 @@ class Exported:
 
     files: Mapping[str, str]
     notes: tuple[str, ...]
-
-
-class Job(NamedTuple):
-    """One job of a task that is taken as strictly periodic; times in ticks."""
-
-    task: Task
-    arrival: int
 
 
 def refuse_unassigned(task_set: TaskSet) -> None:
@@ -36,17 +28,17 @@ def refuse_unassigned(task_set: TaskSet) -> None:
         raise InputError(f"no partition runs {', '.join(missing)}: assign them before the export")
 
 
-def refuse_data(task_set: TaskSet, tool: str) -> None:
-    """Refuse tasks that the end of another one starts.
+def refuse_slices(task_set: TaskSet) -> None:
+    """Refuse partitions that contexts take in turn: every tool here serves one job after the other.
 
     Raises:
-        UnsupportedError: naming the first chain of such tasks.
+        UnsupportedError: naming the first.
     """
-    for chain in task_set.chains:
-        if chain.activation is Activation.DATA and len(chain.tasks) > 1:
+    for partition in task_set.partitions:
+        if partition.slices is not None and task_set.on(partition.name):
             raise UnsupportedError(
-                f"{tool} knows no tasks that start when another one ends, counted from there, and chain {chain.name}"
-                " has some"
+                f"partition {partition.name} is time-sliced, and no tool here knows contexts that take turns:"
+                " leave its tasks out"
             )
 
 
@@ -73,38 +65,37 @@ def refuse_cpu(task_set: TaskSet, tool: str) -> None:
     """
     for task in task_set.tasks:
         if task.cpu:
-            raise UnsupportedError(f"{tool} knows no tasks that wait for the GPU, and {task.name} has CPU time")
+            raise UnsupportedError(
+                f"{tool} knows no tasks that wait for the GPU, and {task.name} has CPU time: choose pycpa or rt-app"
+            )
 
 
 def refuse_policies(task_set: TaskSet, tool: str, *known: Policy) -> None:
-    """Refuse partitions with tasks whose policy the tool does not have.
+    """Refuse partitions and copy engines with tasks whose policy the tool does not have.
 
     Raises:
         UnsupportedError: naming the first.
     """
-    for partition in task_set.partitions:
-        if partition.policy not in known and task_set.on(partition.name):
+    for server in task_set.servers:
+        if server.policy not in known and (served := task_set.on(server.name)):
+            what = "partition" if isinstance(server, Partition) else "copy engine"
             raise UnsupportedError(
-                f"{tool} can express {' and '.join(known)}, and partition {partition.name} has {partition.policy}"
+                f"{tool} can express {' and '.join(known)}, and {what} {server.name}, which serves {served[0].name},"
+                f" has {server.policy}: choose another tool"
             )
 
 
-def hyperperiod(tasks: tuple[Task, ...]) -> int:
-    """The least common multiple of the periods, in ticks.
+def hyperperiod(periods: Sequence[int]) -> int:
+    """The least common multiple, in ticks, of the periods at which rows of a table come.
 
     Raises:
-        UnsupportedError: more than `MOST_JOBS` jobs arrive in it.
+        UnsupportedError: more than `MOST_ROWS` of them come in it.
     """
-    length = lcm(*(task.period for task in tasks))
-    jobs = sum(length // task.period for task in tasks)
-    if jobs > MOST_JOBS:
+    length = lcm(*periods)
+    rows = sum(length // period for period in periods)
+    if rows > MOST_ROWS:
         raise UnsupportedError(
-            f"{jobs} jobs arrive in a hyperperiod, more than {MOST_JOBS}: choose periods that divide"
+            f"{rows} jobs and precedence constraints fall into a hyperperiod, more than {MOST_ROWS}: choose periods"
+            " that divide"
         )
     return length
-
-
-def jobs(tasks: tuple[Task, ...], until: int) -> Iterator[Job]:
-    """The jobs that arrive before `until`, task by task; a task without an offset begins at 0."""
-    for task in tasks:
-        yield from (Job(task, arrival) for arrival in range(task.offset or 0, until, task.period))

@@ -1,7 +1,7 @@
 """A simulation for SimSo: an XML file, and the scheduler that it names as a Python module beside it.
 
-SimSo comes without a non-preemptive scheduler for partitions, so one is written with the tasks. Its times are
-floating-point milliseconds.
+SimSo comes without a non-preemptive scheduler for partitions, so one is written with the tasks; a copy engine is one
+more processor. What data starts follows the task that starts it. Its times are floating-point milliseconds.
 
 Source: Chéramy, Hladik and Déplanche, "SimSo: A Simulation Tool to Evaluate Real-Time Multiprocessor Scheduling
 Algorithms", WATERS 2014, and the reader of its configuration files, version 0.8.5.
@@ -9,19 +9,13 @@ Algorithms", WATERS 2014, and the reader of its configuration files, version 0.8
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from xml.etree import ElementTree
 
 from makespan.errors import UnsupportedError
-from makespan.schedulability.export.common import (
-    Exported,
-    hyperperiod,
-    periodic_note,
-    refuse_cpu,
-    refuse_data,
-    timer_note,
-)
+from makespan.schedulability.chains import predecessors
+from makespan.schedulability.export.common import Exported, hyperperiod, periodic_note, refuse_cpu, timer_note
 from makespan.schedulability.task import TaskSet
 
 CYCLES_PER_MS = 10**9
@@ -69,15 +63,21 @@ class {name}(Scheduler):
 def written(task_set: TaskSet, tick: Fraction, stem: str) -> Exported:
     """The XML and its scheduler."""
     refuse_cpu(task_set, "SimSo")
-    refuse_data(task_set, "SimSo")
     for task in task_set.tasks:
-        if task.jitter:
-            raise UnsupportedError(f"SimSo knows no release jitter, and {task.name} has some")
+        if len(task.segments) > 1:
+            raise UnsupportedError(
+                f"SimSo knows no jobs of several segments, and {task.name} has {len(task.segments)}: choose pycpa or"
+                " rt-app"
+            )
+        if task.jitter or task.segments[0].delay:
+            what = "release jitter" if task.jitter else "launch delay"
+            raise UnsupportedError(f"SimSo knows no {what}, and {task.name} has some: choose pycpa")
+    followers = _followers(task_set)
     name = re.sub(r"\W", "_", f"{stem}_scheduler") if not stem[:1].isdigit() else "scheduler"
-    policies = json.dumps([partition.policy for partition in task_set.partitions])
+    policies = json.dumps([server.policy for server in task_set.servers])
     notes = tuple(_notes(task_set))
     files = {
-        f"{stem}.xml": _document(task_set, tick, f"{name}.py", notes),
+        f"{stem}.xml": _document(task_set, followers, tick, f"{name}.py", notes),
         f"{name}.py": _SCHEDULER.format(name=name, policies=policies),
     }
     return Exported(files, notes)
@@ -89,8 +89,26 @@ def _notes(task_set: TaskSet) -> Iterator[str]:
     yield from timer_note(task_set)
 
 
-def _document(task_set: TaskSet, tick: Fraction, scheduler: str, notes: Sequence[str]) -> str:
-    until = max(task.offset or 0 for task in task_set.tasks) + 2 * hyperperiod(task_set.tasks)
+def _followers(task_set: TaskSet) -> dict[str, str]:
+    """The task that data of each one starts."""
+    found: dict[str, str] = {}
+    for follower, sources in predecessors(task_set).items():
+        if len(sources) > 1:
+            raise UnsupportedError(f"SimSo knows no task that waits for several, and {follower} does: choose pycpa")
+        if other := found.get(sources[0]):
+            raise UnsupportedError(
+                f"SimSo starts one task at the end of another, and {sources[0]} starts {other} and {follower}: choose"
+                " pycpa"
+            )
+        found[sources[0]] = follower
+    return found
+
+
+def _document(
+    task_set: TaskSet, followers: Mapping[str, str], tick: Fraction, scheduler: str, notes: Sequence[str]
+) -> str:
+    periods = [task.period for task in task_set.tasks]
+    until = max(task.offset or 0 for task in task_set.tasks) + 2 * hyperperiod(periods)
     root = ElementTree.Element(
         "simulation",
         duration=str(int(until * tick * 1000 * CYCLES_PER_MS)),
@@ -104,43 +122,47 @@ def _document(task_set: TaskSet, tick: Fraction, scheduler: str, notes: Sequence
     )
     ElementTree.SubElement(root, "caches", memory_access_time="100")
     _processors(root, task_set)
-    _tasks(root, task_set, tick)
+    _tasks(root, task_set, followers, tick)
     ElementTree.indent(root)
     return ElementTree.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
 
 
 def _processors(root: ElementTree.Element, task_set: TaskSet) -> None:
     processors = ElementTree.SubElement(root, "processors")
-    for number, partition in enumerate(task_set.partitions):
-        ElementTree.SubElement(processors, "processor", id=str(number), name=partition.name)
+    for number, server in enumerate(task_set.servers):
+        ElementTree.SubElement(processors, "processor", id=str(number), name=server.name)
 
 
-def _tasks(root: ElementTree.Element, task_set: TaskSet, tick: Fraction) -> None:
+def _tasks(root: ElementTree.Element, task_set: TaskSet, followers: Mapping[str, str], tick: Fraction) -> None:
     tasks = ElementTree.SubElement(root, "tasks")
     for name in ("priority", "partition"):
         ElementTree.SubElement(tasks, "field", name=name, type="int")
-    places = [partition.name for partition in task_set.partitions]
+    places = [server.name for server in task_set.servers]
+    numbers = {name: str(number) for number, name in enumerate(task_set.by_name, 1)}
 
     def ms(ticks: int) -> str:
         return repr(float(ticks * tick * 1000))
 
-    for number, task in enumerate(task_set.tasks, 1):
+    for task in task_set.tasks:
+        (kernel,) = task.segments
+        follower = followers.get(task.name)
         ElementTree.SubElement(
             tasks,
             "task",
-            id=str(number),
+            {} if follower is None else {"followed_by": numbers[follower]},
+            id=numbers[task.name],
             name=task.name,
-            task_type="Periodic",
+            task_type="APeriodic" if task.name in followers.values() else "Periodic",
             abort_on_miss="no",
             period=ms(task.period),
             activationDate=ms(task.offset or 0),
-            WCET=ms(task.wcet),
-            ACET=ms(task.wcet),
+            WCET=ms(kernel.wcet),
+            ACET=ms(kernel.wcet),
             et_stddev="0",
             deadline=ms(task.deadline),
             instructions="0",
             mix="0.5",
             base_cpi="1.0",
             priority=str(task.priority or 0),
-            partition=str(places.index(task.partition or "")),
+            partition=str(places.index(kernel.place or "")),
         )

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from makespan.report.deadlines.text import margin_line, percent
+from makespan.report.deadlines.amounts import percent
+from makespan.report.deadlines.margins import margin_line
 from makespan.schedulability.sensitivity import Margin
 from makespan.schedulability.verdict import Load
 

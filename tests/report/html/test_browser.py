@@ -13,11 +13,13 @@ from matplotlib import image
 from makespan.flow import Bound, LoopInfo
 from makespan.instance import Instance
 from makespan.report.html import page_data, render
+from makespan.report.html.deadlines import deadlines_page
 from makespan.result import Bounds, Result, Upper
 from makespan.simulate import run
 from makespan.study.policy_gap import PolicyGap
 from tests import browser
 from tests.pages import CONTEXT, EVIDENCE, data, gap, long_page, page_about, rows, slow
+from tests.report.html.task_page import TEXT, assessed, found
 
 _BLUE = """(() => {
     const chart = document.getElementById("gantt");
@@ -109,6 +111,22 @@ def test_a_browser_shows_the_numbers_and_the_words_of_every_cycle(
                 assert f"place {at[4]}\nk.ptx:{5 + (at[4] or 0)}  op{at[4]}\nsource k.cu:{at[4]}" in said
             tab.key("ArrowDown")
     assert tab.complaints() == []
+
+
+def test_a_page_of_tasks_fits_a_desk_and_a_telephone(
+    tab: browser.Tab, opened: Callable[[str], None], tmp_path: Path
+) -> None:
+    known = assessed(tmp_path, TEXT)
+    opened(deadlines_page(known, found(known)))
+    for width, drawn in ((1400, "wide"), (400, "narrow")):
+        tab.resize(width, 900)
+        assert tab.run("document.documentElement.scrollWidth") <= width
+        seen = tab.run("[...document.querySelectorAll('#schedule svg')].filter(e => e.clientHeight).length")
+        assert seen == tab.run(f"document.querySelectorAll('#schedule svg.{drawn}').length") == 1
+    ink = tab.run("getComputedStyle(document.querySelector('#schedule rect.t0')).fill")
+    assert ink == "rgb(0, 114, 178)"
+    assert tab.complaints() == []
+    tab.resize(1000, 800)
 
 
 def test_a_chart_that_is_hidden_does_not_keep_the_browser_busy(tab: browser.Tab, opened: Callable[[str], None]) -> None:

@@ -1,0 +1,118 @@
+"""The page about a task set: all that is known of each task, with drawings of schedules; nothing from outside runs."""
+
+import json
+import re
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from makespan.errors import InputError
+from makespan.report.deadlines.chart import ALL, Chart, View, chart
+from makespan.report.html.deadlines import MOST_SEGMENTS, Found, deadlines_page, deadlines_page_data
+from makespan.report.html.gantt import LAYOUTS, drawing
+from makespan.schedulability.assessment import Assessment
+from makespan.verify import digest
+from tests.pages import embedded
+from tests.pages import read as parsed
+from tests.report.deadlines.windows import many, pipeline
+from tests.report.html.task_page import EVIL, TEXT, assessed, found
+
+
+@pytest.fixture(scope="module")
+def known(tmp_path_factory: pytest.TempPathFactory) -> Assessment:
+    return assessed(tmp_path_factory.mktemp("tasks"), TEXT)
+
+
+def test_each_task_has_a_section_with_what_it_waits_for(known: Assessment) -> None:
+    page = deadlines_page_data(known, found(known))
+    camera, net, evil = page["tasks"]
+    assert [task["name"] for task in page["tasks"]] == ["camera", "net", EVIL]
+    assert [(part["kind"], part["place"], part["time"]) for part in camera["segments"]] == [
+        ("cpu", "cpu0", "1 ms"),
+        ("copy", "h2d", "2 ms"),
+        ("kernel", "gpu", "3 ms"),
+    ]
+    assert ("while it waits its thread", "spins") in camera["facts"]
+    assert ("jitter", "1 ms") in camera["facts"]
+    begun = "waits for one that has begun, of"
+    assert [(wait["where"], wait["what"], wait["names"]) for wait in net["waits"]] == [
+        ("data", "its jobs begin when these have ended", [("camera", "task-0")]),
+        ("gpu (fixed-priority)", "lets go before it", [("camera", "task-0")]),
+        ("gpu (fixed-priority)", begun, [(EVIL, "task-2")]),
+    ]
+    assert [wait["what"] for wait in camera["waits"]] == [begun]
+    assert evil["without"] == "no time is known"
+    assert page["worst"] in ("camera", "net")
+    for task, verdict in zip(page["tasks"], known.verdict.tasks if known.verdict else (), strict=True):
+        assert (task["method"], task["answer"]) == (verdict.method, "yes")
+        assert len(task["parts"]) == len(verdict.parts)
+
+
+def test_of_equal_priorities_each_goes_before_the_other(tmp_path: Path) -> None:
+    page = deadlines_page_data(assessed(tmp_path, TEXT.replace("priority = 0", "priority = 1")), Found({}))
+    before = {wait["what"]: [name for name, _ in wait["names"]] for wait in page["tasks"][2]["waits"]}
+    assert before == {"lets go before it": ["camera", "net"]}
+
+
+def test_the_page_stands_alone_and_shows_what_its_data_say(known: Assessment) -> None:
+    page = deadlines_page(known, found(known))
+    assert page == deadlines_page(known, found(known))
+    content = embedded(parsed(page))
+    assert content["sha256"] == digest({key: value for key, value in content.items() if key != "sha256"})
+    assert content["result"]["answer"] == "schedulable"
+    assert page.count("<script") == page.count("</script>") == 1
+    assert "<b>" not in page
+    assert not re.findall(r'(?:src|href)="(?!#|data:,")', page)
+    assert " style=" not in page
+    anchors = set(re.findall(r'href="#([^"]+)"', page))
+    assert anchors == {anchor for anchor in anchors if f'id="{anchor}"' in page}
+
+
+def test_the_drawing_has_every_bar_and_lies_within_its_frame() -> None:
+    for window, view in ((pipeline(), ALL), (pipeline(), View(("a1",), (3, 12))), (many(40, 10), ALL)):
+        shown = chart(window, view)
+        for layout in LAYOUTS:
+            drawn = drawing(shown, Fraction(1, 1000), layout)
+            assert len(drawn.boxes) == len(shown.bars)
+            assert len(drawn.names) == len(shown.resources) + len(shown.tasks)
+            assert all(layout.left <= box.x <= box.x + box.width <= layout.width for box in drawn.boxes)
+            across = (layout.width - layout.left - layout.right) / (shown.end - shown.start)
+            places = [layout.left + (bar.start - shown.start) * across for bar in shown.bars]
+            assert [box.x for box in drawn.boxes] == pytest.approx(places, abs=0.1)
+            assert all(0 <= box.y <= box.y + box.height <= drawn.axis for box in drawn.boxes)
+            assert sum("spins" in box.looks for box in drawn.boxes) == sum(bar.is_spin for bar in shown.bars)
+            assert sum(stroke.looks.startswith("arrow ") for stroke in drawn.strokes) == own(shown)
+            assert 2 <= len(drawn.ticks) <= layout.ticks + 1
+            assert all(layout.left <= tick.at <= layout.width for tick in drawn.ticks)
+
+
+def own(shown: Chart) -> int:
+    return sum(arrow.is_of_job for arrow in shown.arrows)
+
+
+def test_what_is_written_into_a_bar_names_its_job() -> None:
+    drawn, narrow = (drawing(chart(pipeline()), Fraction(1, 1000), layout) for layout in LAYOUTS)
+    assert {box.text for box in drawn.boxes if "spins" not in box.looks} == {"a#0", "b#0", "a1#0"}
+    assert {box.text for box in narrow.boxes} == {"", "a#0", "b#0", "a1#0"}
+    (spun,) = [box for box in drawn.boxes if "spins" in box.looks]
+    assert spun.title == "a1#0 on core cpu0, spins: 10 ms to 15 ms"
+
+
+def test_a_page_that_would_be_too_large_is_refused(known: Assessment) -> None:
+    task = known.task_set.tasks[1]
+    many_tasks = tuple(replace(task, name=f"t{n}", segments=task.segments * 50) for n in range(101))
+    huge = replace(known, task_set=replace(known.task_set, tasks=many_tasks, chains=()))
+    with pytest.raises(InputError, match=f"a page has room for {MOST_SEGMENTS} segments, and these tasks have 5050"):
+        deadlines_page_data(huge, Found({}))
+
+
+def test_of_many_tasks_the_first_few_are_named(tmp_path: Path) -> None:
+    row = '[[task]]\nname = "t{}"\nwcet = "1us"\nevidence = "x"\nperiod = "9ms"\ndeadline = "9ms"\npartition = "g"\n'
+    text = '[[partition]]\nname = "g"\npolicy = "fifo"\n' + "".join(row.format(n) for n in range(20))
+    page = deadlines_page_data(assessed(tmp_path, text), Found({}))
+    (waits,) = page["tasks"][0]["waits"]
+    assert (waits["what"], len(waits["names"]), waits["more"]) == ("takes turns with", 12, 7)
+    assert page["worst"] is None
+    assert json.dumps(page)
