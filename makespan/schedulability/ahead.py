@@ -6,9 +6,9 @@ Proof: docs/schedulability_theory.md, theorem 8.
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from makespan.schedulability.demand import Demand, activations, demands, is_early
+from makespan.schedulability.demand import Demand, activations, demands
 from makespan.schedulability.known import Known
-from makespan.schedulability.operations import Operation, urgency
+from makespan.schedulability.operations import Graph, Operation, urgency
 from makespan.schedulability.slices import Share, Turns
 from makespan.schedulability.task import Policy, Slices, Task
 from makespan.schedulability.waits import Wait, blocked, longest_first
@@ -36,6 +36,19 @@ class Stages(NamedTuple):
         """The urgency of the least urgent of them."""
         return min(urgency(operation.task) for operation in self.operations)
 
+    def beside(self, graph: Graph, demand: Demand, done: int) -> int:
+        """How often work of the own family, of the same activation or a later one, may go before the operations.
+
+        Args:
+            done: from the event until the end of the last of them, at most.
+        """
+        times = int(any(graph.is_concurrent(demand.task, operation.task) for operation in self.operations))
+        if demand.task is self.last.task and not graph.is_server(self.place):
+            return times  # on a core the earlier job of a task goes first
+        if demand.first is not self.last and not graph.is_before(self.last, demand.first):
+            times += activations(done - demand.first.earliest, demand.task.period)
+        return times
+
 
 def waits(known: Known, stages: Stages) -> Iterator[Wait | Turns]:
     """Bounds on what the operations wait for, each of them valid; none if nothing bounds it."""
@@ -44,12 +57,12 @@ def waits(known: Known, stages: Stages) -> Iterator[Wait | Turns]:
         yield from _turns(known, stages)
         return
     head = graph.family[stages.first.task.name]
-    own = _own(known, stages, graph.families[head])
+    own = _own(known, stages, graph.families_at[place][head])
     if own is None:
         return
-    rivals = [tasks for other, tasks in graph.families.items() if other != head]
+    rivals = [tasks for other, tasks in graph.families_at[place].items() if other != head]
     asked = [[demand for task in tasks for demand in demands(known, place, task)] for tasks in rivals]
-    asked = [family for family in asked if family]
+    asked = [family for family in asked if family]  # a thread that blocks may have no CPU time on its core
     yield from _by_rank(known, stages, own, asked)
     if graph.policies.get(place) in (Policy.EDF, Policy.EDF_RELEASE):
         yield from _by_deadlines(known, stages, own, asked)
@@ -108,15 +121,12 @@ def _own(known: Known, stages: Stages, tasks: Sequence[Task], slices: Slices | N
     for task in tasks:
         if not graph.is_server(place) and urgency(task) < stages.rank:
             continue
-        beside = any(graph.is_concurrent(task, operation.task) for operation in stages.operations)
         for demand in demands(known, place, task, slices):
             if demand.end is None or done is None:
                 return None
-            times = int(beside)
+            times = stages.beside(graph, demand, done)
             if not graph.is_before(demand.first, first) or task.spins:  # else earlier ones have ended, as it has
                 times += activations(demand.end - first.earliest, task.period)
-            if is_early(graph, demand, stages.last):
-                times += activations(done - demand.first.earliest, task.period)
             found += times * demand.work
     return found
 

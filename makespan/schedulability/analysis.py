@@ -7,7 +7,7 @@ from makespan.schedulability.arrivals import Stream
 from makespan.schedulability.chains import sampled_latency
 from makespan.schedulability.evidence import misses
 from makespan.schedulability.holistic import HORIZON, Limits, Response, Responses, Served, responses, responses_in_time
-from makespan.schedulability.task import Activation, Chain, Kind, Policy, Task, TaskSet
+from makespan.schedulability.task import Activation, Chain, Kind, Policy, Task, TaskSet, core_place
 from makespan.schedulability.utilisation import ONE, excess, loads, scaled
 from makespan.schedulability.verdict import Answer, ChainVerdict, Load, TaskVerdict, Verdict
 
@@ -89,7 +89,7 @@ def _proven(task_set: TaskSet, limits: Limits) -> Verdict:
 def _task(task_set: TaskSet, task: Task, found: Responses, demanded: Sequence[Load]) -> TaskVerdict:
     response = found.of[task.name]
     if response is None:
-        return TaskVerdict(task.name, None, Answer.UNKNOWN, (), False, _reason(task, found, demanded))
+        return TaskVerdict(task.name, None, Answer.UNKNOWN, (), False, _reason(task_set, task, found, demanded))
     place = task.segments[-1].place
     rivals = task_set.on(place) if place is not None else ()
     is_exact = response.way is None and bool(rivals) and all(_is_regular(other, found) for other in rivals)
@@ -116,12 +116,12 @@ def _is_regular(task: Task, found: Responses) -> bool:
     return len(task.segments) == 1 and not only.delay and task.offset is None and task.name not in found.starts
 
 
-def _reason(task: Task, found: Responses, demanded: Sequence[Load]) -> str:
+def _reason(task_set: TaskSet, task: Task, found: Responses, demanded: Sequence[Load]) -> str:
     if task.name in found.stopped:
         return "no bound: the analysis stopped at its limit"
     full = {load.name for load in demanded if load.is_overload}
-    places = [place for place, others in found.served.items() if task.name in others.tasks]
-    if over := [place for place in (*places, f"core {task.core}") if place in full]:
+    places = [server.place for server in task_set.servers if task.on(server.name)]
+    if over := [place for place in (*places, core_place(task.core)) if place in full]:
         return f"no bound: {over[0]} is overloaded"
     first = found.lost[task.name]
     if first != task.name:

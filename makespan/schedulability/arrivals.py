@@ -7,6 +7,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import count
 
+MOST_ACTIVATIONS = 20
+"""Earlier activations in one busy window that are looked at, where several operations of a family meet in it."""
+
 
 def arrivals_within(length: int, period: int, jitter: int) -> int:
     """The most jobs that become ready in a closed interval, `length` ticks from its first instant to its last.

@@ -9,15 +9,12 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from makespan.schedulability.ahead import Stages
-from makespan.schedulability.arrivals import Steps
-from makespan.schedulability.demand import Demand, activations, demands, is_early
+from makespan.schedulability.arrivals import MOST_ACTIVATIONS, Steps
+from makespan.schedulability.demand import Demand, demands
 from makespan.schedulability.known import Known
 from makespan.schedulability.operations import urgency
 from makespan.schedulability.waits import Blocker, Wait, Way, blocked, least_length, longest_first
 from makespan.schedulability.workload import Workload, since_idle
-
-MOST_ACTIVATIONS = 20
-"""Earlier activations of a family in one busy window."""
 
 
 class _Family(NamedTuple):
@@ -110,8 +107,8 @@ def _asked(known: Known, stages: Stages) -> _Asked | None:
     graph, place = known.graph, stages.place
     mine = graph.family[stages.first.task.name]
     others, blockers, own = list[Workload](), list[Demand](), list[Demand]()
-    for head in dict.fromkeys(graph.family[task.name] for task in graph.residents[place]):
-        asked = [demand for task in graph.families[head] for demand in demands(known, place, task)]
+    for head, tasks in graph.families_at[place].items():
+        asked = [demand for task in tasks for demand in demands(known, place, task)]
         ahead = [demand for demand in asked if urgency(demand.task) >= stages.rank]
         if graph.is_server(place):
             blockers += [demand for demand in asked if urgency(demand.task) < stages.rank]
@@ -127,8 +124,7 @@ def _asked(known: Known, stages: Stages) -> _Asked | None:
 
 
 def _family(known: Known, asked: Sequence[Demand], stages: Stages) -> _Family | None:
-    graph, first, last = known.graph, stages.first, stages.last
-    done = known.end[last.number]
+    graph, first, done = known.graph, stages.first, known.end[stages.last.number]
     rows, ahead, beside = list[tuple[int, int]](), 0, 0
     for demand in asked:
         ready = known.ready(demand.first)
@@ -136,8 +132,5 @@ def _family(known: Known, asked: Sequence[Demand], stages: Stages) -> _Family | 
             return None
         rows.append((ready, demand.work))
         ahead += demand.work * graph.is_before(demand.first, first)
-        times = int(any(graph.is_concurrent(demand.task, operation.task) for operation in stages.operations))
-        if is_early(graph, demand, last):
-            times += activations(done - demand.first.earliest, demand.task.period)
-        beside += times * demand.work
+        beside += stages.beside(graph, demand, done) * demand.work
     return _Family(first.task.period, tuple(rows), ahead, beside)

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from makespan.schedulability.known import Known
-from makespan.schedulability.operations import CORE, Graph, Operation
+from makespan.schedulability.operations import Operation
 from makespan.schedulability.slices import with_switches
-from makespan.schedulability.task import Kind, Slices, Task
+from makespan.schedulability.task import Kind, Slices, Task, core_place
 
 
 class Demand(NamedTuple):
@@ -47,8 +47,8 @@ def demands(known: Known, place: str, task: Task, slices: Slices | None = None) 
     With `slices` the switches to its context are included.
     """
     graph = known.graph
-    if task.spins and place == f"{CORE} {task.core}":
-        yield _spun(known, place, task)
+    if task.spins and place == core_place(task.core):
+        yield _spun(known, task)
         return
     for number in graph.of[task.name]:
         operation = graph.operations[number]
@@ -57,21 +57,14 @@ def demands(known: Known, place: str, task: Task, slices: Slices | None = None) 
             yield Demand(task, work, known.end[number], operation, operation)
 
 
-def _spun(known: Known, place: str, task: Task) -> Demand:
-    """All segments of a job with their launches and their waiting for servers."""
+def _spun(known: Known, task: Task) -> Demand:
+    """All segments of a job with their launches and their waiting for servers, no more than the job takes."""
     numbers = known.graph.of[task.name]
-    work, end, whole = 0, known.end[numbers[-1]], known.since[numbers[-1]]
-    for number in numbers:
-        operation, span = known.graph.operations[number], known.span[number]
-        if operation.place == place:
-            work += operation.wcet
-        elif span is None or whole is None:
-            end = None
-        else:
-            work += span + task.segments[operation.index].delay
-    if whole is not None and end is not None:
-        work = min(work, whole, end)
-    return Demand(task, work, end, known.graph.operations[numbers[0]], known.graph.operations[numbers[-1]])
+    first, last = known.graph.operations[numbers[0]], known.graph.operations[numbers[-1]]
+    work, end, since = known.whole(task), known.end[last.number], known.since[last.number]
+    if work is None or end is None or since is None:
+        return Demand(task, 0, None, first, last)
+    return Demand(task, min(work, since, end), end, first, last)
 
 
 def activations(length: int, period: int) -> int:
@@ -81,10 +74,3 @@ def activations(length: int, period: int) -> int:
     (0, 1)
     """
     return max(0, -(length // -period) - 1)
-
-
-def is_early(graph: Graph, demand: Demand, last: Operation) -> bool:
-    """Whether work of a later activation may go before the last operation of a path on its resource."""
-    if demand.task is last.task and not graph.is_server(last.place):
-        return False
-    return demand.first is not last and not graph.is_before(last, demand.first)

@@ -75,14 +75,12 @@ class Served:
     """What comes to a server, an operation a stream, and from when each is ready to its end, None where nothing is.
 
     Args:
-        tasks: of the operations.
         is_plain: whether each is the first segment of its task and all that its family has there.
     """
 
     policy: Policy
     streams: tuple[Stream, ...]
     spans: tuple[int | None, ...]
-    tasks: tuple[str, ...]
     is_plain: bool
 
 
@@ -173,7 +171,6 @@ class _System:
             self.graph.policies[place],
             self.streams[place],
             tuple(None if bound is None else bound[0].response for bound in bounds),
-            tuple(operation.task.name for operation in operations),
             all(own is not None and own.is_alone for own in owns) and not any(o.index for o in operations),
         )
 

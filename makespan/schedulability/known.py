@@ -1,7 +1,7 @@
 """What is known so far of every operation while bounds rise to their common fixed point; times in ticks."""
 
 from makespan.schedulability.operations import Graph, Operation
-from makespan.schedulability.task import Task
+from makespan.schedulability.task import Kind, Task
 
 
 class Known:
@@ -46,6 +46,17 @@ class Known:
             return operation.gap
         before = self.since[operation.number - 1]
         return None if before is None else before + operation.gap
+
+    def whole(self, task: Task) -> int | None:
+        """CPU time of a job and all its launches, copies and kernels with their waiting."""
+        found = task.cpu
+        for number, segment in zip(self.graph.of[task.name], task.segments, strict=True):
+            if segment.kind is not Kind.CPU:
+                span = self.span[number]
+                if span is None:
+                    return None
+                found += segment.delay + span
+        return found
 
     def _latest(self, sources: tuple[int, ...]) -> int | None:
         latest = 0

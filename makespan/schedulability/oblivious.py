@@ -3,7 +3,7 @@
 from makespan.schedulability.arrivals import Steps
 from makespan.schedulability.known import Known
 from makespan.schedulability.operations import urgency
-from makespan.schedulability.task import Kind, Task
+from makespan.schedulability.task import Task
 
 
 def length(known: Known, task: Task, horizon: int, steps: Steps) -> int | None:
@@ -16,14 +16,14 @@ def length(known: Known, task: Task, horizon: int, steps: Steps) -> int | None:
 
     Source: Chen, Nelissen, Huang and others, Real-Time Systems 55(1), 2019.
     """
-    own, event = _whole(known, task), known.arrival(task)
+    own, event = known.whole(task), known.arrival(task)
     if task.core is None or own is None or event is None:
         return None
     rows = []
     for rival in known.graph.tasks.cores[task.core]:
         if rival is task or urgency(rival) < urgency(task):
             continue
-        arrival, whole = known.arrival(rival), _whole(known, rival)
+        arrival, whole = known.arrival(rival), known.whole(rival)
         if urgency(rival) == urgency(task) or arrival is None or whole is None:
             return None
         rows.append((whole, rival.period, arrival + rival.jitter))
@@ -35,16 +35,3 @@ def length(known: Known, task: Task, horizon: int, steps: Steps) -> int | None:
             return task.jitter + found if event + task.jitter + found <= task.period else None
         found = demand
     return None
-
-
-def _whole(known: Known, task: Task) -> int | None:
-    """CPU time of a job and all its launches, copies and kernels with their waiting."""
-    found = task.cpu
-    for number in known.graph.of[task.name]:
-        operation, span = known.graph.operations[number], known.span[number]
-        segment = task.segments[operation.index]
-        if segment.kind is not Kind.CPU:
-            if span is None:
-                return None
-            found += segment.delay + span
-    return found

@@ -10,9 +10,7 @@ from functools import cached_property
 
 from makespan.errors import InputError
 from makespan.schedulability.chains import heads, predecessors
-from makespan.schedulability.task import Kind, Policy, Slices, Task, TaskSet
-
-CORE, PARTITION, ENGINE = "core", "partition", "copy engine"
+from makespan.schedulability.task import Policy, Slices, Task, TaskSet, core_place
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +60,9 @@ class Graph:
         self.of: dict[str, tuple[int, ...]] = {}
         self.before: dict[str, frozenset[str]] = {}
         self._between: dict[tuple[int, int], int] = {}
-        servers = {f"{PARTITION} {p.name}": p.policy for p in task_set.partitions}
-        servers |= {f"{ENGINE} {e.name}": e.policy for e in task_set.engines}
-        self.policies: Mapping[str, Policy] = servers
-        sliced = {f"{PARTITION} {p.name}": p.slices for p in task_set.partitions}
+        self._places = {server.name: server.place for server in task_set.servers}
+        self.policies: Mapping[str, Policy] = {server.place: server.policy for server in task_set.servers}
+        sliced = {partition.place: partition.slices for partition in task_set.partitions}
         self.slices: Mapping[str, Slices] = {place: how for place, how in sliced.items() if how is not None}
         for name in (*(name for name in task_set.by_name if name not in self.starts), *self.starts):
             self._add(task_set.by_name[name])
@@ -76,9 +73,7 @@ class Graph:
         waits = tuple(self.of[name][-1] for name in starts)
         numbers = []
         for index, segment in enumerate(task.segments):
-            place = f"{CORE} {task.core}"
-            if segment.kind is not Kind.CPU:
-                place = f"{PARTITION if segment.kind is Kind.KERNEL else ENGINE} {segment.place}"
+            place = core_place(task.core) if segment.place is None else self._places[segment.place]
             gap = segment.delay + (0 if index else task.jitter)
             number, sources = len(self.operations), [self.operations[wait] for wait in waits]
             earliest = max((source.earliest + 1 for source in sources), default=0)
@@ -112,9 +107,21 @@ class Graph:
         found: dict[str, list[Task]] = {}
         for task in self.tasks.tasks:
             places = {self.operations[number].place for number in self.of[task.name]}
-            for place in places if task.core is None else places | {f"{CORE} {task.core}"}:
+            for place in places if task.core is None else places | {core_place(task.core)}:
                 found.setdefault(place, []).append(task)
         return {place: tuple(tasks) for place, tasks in found.items()}
+
+    @cached_property
+    def families_at(self) -> Mapping[str, Mapping[str, tuple[Task, ...]]]:
+        """The residents of each resource, by the head of their family, each after those that start it."""
+        found: dict[str, dict[str, tuple[Task, ...]]] = {}
+        for place, residents in self.residents.items():
+            names = {task.name for task in residents}
+            found[place] = {
+                head: tuple(task for task in self.families[head] if task.name in names)
+                for head in dict.fromkeys(self.family[task.name] for task in residents)
+            }
+        return found
 
     def earliest(self, task: Task) -> int:
         """From the event until a job of the task arrives, at least."""

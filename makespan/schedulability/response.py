@@ -13,12 +13,9 @@ from heapq import merge
 from itertools import count
 from math import lcm
 
-from makespan.schedulability.arrivals import Steps, Stream, least_fixed_point, multiples
+from makespan.schedulability.arrivals import MOST_ACTIVATIONS, Steps, Stream, least_fixed_point, multiples
 from makespan.schedulability.task import Policy
 from makespan.schedulability.utilisation import ONE, excess, scaled
-
-MOST_ACTIVATIONS = 20
-"""A busy window of more periods is not looked through for a family that has several operations on the server."""
 
 
 @dataclass(frozen=True, slots=True)

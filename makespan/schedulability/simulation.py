@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from makespan.errors import InputError
 from makespan.schedulability.chains import predecessors
-from makespan.schedulability.task import Kind, Policy, Slices, Task, TaskSet
+from makespan.schedulability.task import Kind, Policy, Slices, Task, TaskSet, core_place
 
 MAX_JOBS = 1_000_000
 
@@ -321,16 +321,13 @@ class _System:
     def __init__(self, scenario: Scenario) -> None:
         self.rank = {name: rank for rank, name in enumerate(scenario.order)}
         fixed, task_set = Policy.FIXED_PRIORITY, scenario.task_set
-        self.cores = {name: _Resource(f"core {name}", fixed, preemptive=True) for name in task_set.cores}
+        self.cores = {name: _Resource(core_place(name), fixed, preemptive=True) for name in task_set.cores}
         self.servers: dict[str, _Resource] = {
-            server.name: _Resource(f"{what} {server.name}", server.policy, preemptive=False)
-            for what, several in (("partition", task_set.partitions), ("copy engine", task_set.engines))
-            for server in several
+            server.name: _Resource(server.place, server.policy, preemptive=False) for server in task_set.servers
         }
         for partition in task_set.partitions:
             if partition.slices is not None:
-                name, policy = f"partition {partition.name}", partition.policy
-                self.servers[partition.name] = _Turns(name, policy, partition.slices)
+                self.servers[partition.name] = _Turns(partition.place, partition.policy, partition.slices)
         self.resources = (*self.cores.values(), *self.servers.values())
         self.coming: list[tuple[int, int, str, Callable[[int], None]]] = []  # of a task the earlier job first
         self.sources = scenario.starts

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
+from typing import ClassVar
 
 from makespan.errors import InputError
 from makespan.machine.values import shown
@@ -37,6 +38,7 @@ class Policy(StrEnum):
 class Server:
     """What serves one segment at a time, to its end, and never idles while one waits."""
 
+    what: ClassVar[str] = "server"
     name: str
     policy: Policy
 
@@ -44,6 +46,11 @@ class Server:
         check_name(self.name, "a partition or copy engine")
         if not isinstance(self.policy, Policy):
             raise InputError(f"policy of {self.name} must be one of {', '.join(Policy)}, not {shown(self.policy)}")
+
+    @property
+    def place(self) -> str:
+        """Its name with what it is: so analyses, simulations, reports and pictures call it."""
+        return f"{self.what} {self.name}"
 
 
 TIME_SLICED = "time-sliced"
@@ -78,6 +85,7 @@ class Partition(Server):
         slices: how contexts share it, where they take turns; `policy` is the order within one context.
     """
 
+    what: ClassVar[str] = "partition"
     slices: Slices | None = None
 
     def __post_init__(self) -> None:
@@ -94,6 +102,13 @@ class Partition(Server):
 @dataclass(frozen=True, slots=True)
 class CopyEngine(Server):
     """What moves data between host and device: a GPU has one for both directions, or one for each."""
+
+    what: ClassVar[str] = "copy engine"
+
+
+def core_place(name: str | None) -> str:
+    """What a CPU core is called where a server is called by its `place`."""
+    return f"core {name}"
 
 
 class Wait(StrEnum):

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 
-from makespan.schedulability.task import Kind, Segment, Task, TaskSet
+from makespan.schedulability.task import Kind, Segment, Task, TaskSet, core_place
 from makespan.schedulability.verdict import Load
 
 
@@ -58,9 +58,8 @@ def served(task: Task, place: str | None = None) -> tuple[Segment, ...]:
 
 def loads(task_set: TaskSet) -> tuple[Load, ...]:
     """Of every partition, every copy engine, then of every CPU core, in the order of the task set."""
-    servers = [("partition", p.name) for p in task_set.partitions] + [("copy engine", e.name) for e in task_set.engines]
-    found = [server_load(f"{what} {name}", task_set.on(name), name) for what, name in servers]
-    return (*found, *(_core_load(f"core {name}", tasks) for name, tasks in task_set.cores.items()))
+    found = [server_load(server.place, task_set.on(server.name), server.name) for server in task_set.servers]
+    return (*found, *(_core_load(core_place(name), tasks) for name, tasks in task_set.cores.items()))
 
 
 def server_load(name: str, tasks: Sequence[Task], place: str | None = None, places: int = 1) -> Load:

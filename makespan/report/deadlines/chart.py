@@ -11,6 +11,7 @@ from typing import NamedTuple
 from makespan.errors import InputError
 from makespan.schedulability.evidence import Window
 from makespan.schedulability.simulation import Completed, Stretch
+from makespan.schedulability.task import core_place
 
 MOST_BARS = 120
 MOST_ROWS = 24
@@ -255,6 +256,5 @@ def _lanes(jobs: Sequence[Completed]) -> list[int]:
 def _resources(window: Window) -> Iterator[str]:
     """Cores, copy engines and partitions in the order of the task set: so data go down and come back."""
     task_set = window.run.scenario.task_set
-    yield from (f"core {name}" for name in task_set.cores)
-    yield from (f"copy engine {engine.name}" for engine in task_set.engines)
-    yield from (f"partition {partition.name}" for partition in task_set.partitions)
+    yield from (core_place(name) for name in task_set.cores)
+    yield from (server.place for server in (*task_set.engines, *task_set.partitions))
