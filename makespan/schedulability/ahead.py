@@ -3,15 +3,15 @@
 Proof: docs/schedulability_theory.md, theorem 8.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from makespan.schedulability.demand import Demand, activations, demands
 from makespan.schedulability.known import Known
 from makespan.schedulability.operations import Graph, Operation, urgency
 from makespan.schedulability.slices import Share, Turns
-from makespan.schedulability.task import Policy, Slices, Task
-from makespan.schedulability.waits import Wait, blocked, longest_first
+from makespan.schedulability.task import Policy, Slices
+from makespan.schedulability.waits import Blocker, Wait, blocked, longest_first
 from makespan.schedulability.workload import Workload, anywhere
 
 
@@ -57,32 +57,44 @@ def waits(known: Known, stages: Stages) -> Iterator[Wait | Turns]:
         yield from _turns(known, stages)
         return
     head = graph.family[stages.first.task.name]
-    own = _own(known, stages, graph.families_at[place][head])
+    own = _own(known, stages, demands(known, place, head))
     if own is None:
         return
-    rivals = [tasks for other, tasks in graph.families_at[place].items() if other != head]
-    asked = [[demand for task in tasks for demand in demands(known, place, task)] for tasks in rivals]
-    asked = [family for family in asked if family]  # a thread that blocks may have no CPU time on its core
-    yield from _by_rank(known, stages, own, asked)
-    if graph.policies.get(place) in (Policy.EDF, Policy.EDF_RELEASE):
-        yield from _by_deadlines(known, stages, own, asked)
-
-
-def _by_rank(known: Known, stages: Stages, own: int, asked: Sequence[Sequence[Demand]]) -> Iterator[Wait]:
-    """What is less urgent, where that counts, goes before only if it has begun."""
-    graph, place = known.graph, stages.place
+    others = tuple(other for other in graph.families_at[place] if other != head)
     rank = stages.rank if graph.is_ranked(place) else None
-    groups, blockers = list[Workload](), list[Demand]()
-    for family in asked:
-        ahead = [demand for demand in family if rank is None or urgency(demand.task) >= rank]
-        if graph.is_server(place):
-            blockers += [demand for demand in family if demand not in ahead]
-        if ahead:
-            group = anywhere(known, ahead, place, len(stages.operations))
-            if group is None:
-                return
-            groups.append(group)
-    yield Wait(own, tuple(groups), longest_first(blockers), blocked(stages.operations))
+    key = _rivals, place, head, rank, len(stages.operations)
+    if (rivals := known.kept(key, others, lambda: _rivals(known, stages, rank, others))) is not None:
+        yield Wait(own + rivals.fixed, rivals.workloads, rivals.blockers, blocked(stages.operations))
+    if graph.policies.get(place) in (Policy.EDF, Policy.EDF_RELEASE):
+        yield from _by_deadlines(known, stages, own, [demands(known, place, other) for other in others])
+
+
+class _Rivals(NamedTuple):
+    """What other families ask for, part of it `fixed` for any window."""
+
+    fixed: int
+    workloads: tuple[Workload, ...]
+    blockers: tuple[Blocker, ...]
+
+
+def _rivals(known: Known, stages: Stages, rank: int | None, heads: Iterable[str]) -> _Rivals | None:
+    """What is less urgent than `rank`, where that counts, goes before only if it has begun."""
+    place, fixed, workloads, blockers = stages.place, 0, list[Workload](), list[Demand]()
+    for head in heads:
+        asked = demands(known, place, head)
+        ahead = [demand for demand in asked if rank is None or urgency(demand.task) >= rank]
+        if known.graph.is_server(place):
+            blockers += [demand for demand in asked if demand not in ahead]
+        if not ahead:  # of a thread that blocks its core may have none at all
+            continue
+        workload = anywhere(known, ahead, place, len(stages.operations))
+        if workload is None:
+            return None
+        if workload.stairs is None and workload.most is not None:
+            fixed += workload.most
+        else:
+            workloads.append(workload)
+    return _Rivals(fixed, tuple(workloads), longest_first(blockers))
 
 
 def _by_deadlines(known: Known, stages: Stages, own: int, asked: Sequence[Sequence[Demand]]) -> Iterator[Wait]:
@@ -114,20 +126,20 @@ def _due_first(known: Known, stages: Stages, demand: Demand) -> int | None:
     return -((ahead + arrival) // -other.period) if ahead > 0 else 0
 
 
-def _own(known: Known, stages: Stages, tasks: Sequence[Task], slices: Slices | None = None) -> int | None:
-    """What tasks of its own family can have there: of the same activation, and of others where they can overlap."""
-    graph, place, first = known.graph, stages.place, stages.first
+def _own(known: Known, stages: Stages, asked: Sequence[Demand]) -> int | None:
+    """What its own family can have there: of the same activation, and of others where they can overlap."""
+    graph, first = known.graph, stages.first
     done, found = known.end[stages.last.number], 0
-    for task in tasks:
-        if not graph.is_server(place) and urgency(task) < stages.rank:
+    for demand in asked:
+        task = demand.task
+        if not graph.is_server(stages.place) and urgency(task) < stages.rank:
             continue
-        for demand in demands(known, place, task, slices):
-            if demand.end is None or done is None:
-                return None
-            times = stages.beside(graph, demand, done)
-            if not graph.is_before(demand.first, first) or task.spins:  # else earlier ones have ended, as it has
-                times += activations(demand.end - first.earliest, task.period)
-            found += times * demand.work
+        if demand.end is None or done is None:
+            return None
+        times = stages.beside(graph, demand, done)
+        if not graph.is_before(demand.first, first) or task.spins:  # else earlier ones have ended, as it has
+            times += activations(demand.end - first.earliest, task.period)
+        found += times * demand.work
     return found
 
 
@@ -137,28 +149,24 @@ def _own(known: Known, stages: Stages, tasks: Sequence[Task], slices: Slices | N
 def _turns(known: Known, stages: Stages) -> Iterator[Turns]:
     """What one operation waits for where contexts take turns; several have no more than each by itself."""
     graph, place = known.graph, stages.place
-    slices, contexts = graph.slices[place], dict[str | None, list[Task]]()
-    for task in dict.fromkeys(graph.operations[number].task for number in graph.at[place]):
-        contexts.setdefault(task.context, []).append(task)
-    own = _share(known, stages, contexts.pop(stages.operations[0].task.context), None)
-    if len(stages.operations) == 1 and own is not None:
-        others = (_share(known, stages, tasks, slices) for tasks in contexts.values())
-        yield Turns(stages.last.wcet, slices, own, tuple(others))
+    slices, mine = graph.slices[place], stages.last.task.context
+    if len(stages.operations) > 1 or (own := _share(known, stages, mine, None)) is None:
+        return
+    contexts = dict.fromkeys(task.context for task in graph.residents[place] if task.context != mine)
+    others = (_share(known, stages, context, slices) for context in contexts)
+    yield Turns(stages.last.wcet, slices, own, tuple(others))
 
 
-def _share(known: Known, stages: Stages, tasks: Sequence[Task], slices: Slices | None) -> Share | None:
-    """What tasks of one context ask for: the one of the operation, or with `slices` another one."""
-    graph, place = known.graph, stages.place
-    families: dict[str, list[Task]] = {}
-    for task in tasks:
-        families.setdefault(graph.family[task.name], []).append(task)
-    fixed = _own(known, stages, families.pop(graph.family[stages.first.task.name], ()), slices)
-    groups = []
-    for family in families.values():
-        asked = [demand for task in family for demand in demands(known, place, task, slices)]
-        group = anywhere(known, asked, place, len(stages.operations))
-        if group is not None and slices is not None:  # what is ready later goes before as well
-            group = group._replace(most=None) if group.rows else None
+def _share(known: Known, stages: Stages, context: str | None, slices: Slices | None) -> Share | None:
+    """What a context asks for: that of the operation, or with `slices` another one."""
+    graph, place, head = known.graph, stages.place, known.graph.family[stages.first.task.name]
+    asked = {
+        other: [demand for demand in demands(known, place, other, slices) if demand.task.context == context]
+        for other in graph.families_at[place]
+    }
+    fixed, groups = _own(known, stages, asked.pop(head)), []
+    for demanded in filter(None, asked.values()):
+        group = anywhere(known, demanded, place, 0 if slices is not None else len(stages.operations))
         if group is None:
             return None
         groups.append(group)

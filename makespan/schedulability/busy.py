@@ -107,8 +107,8 @@ def _asked(known: Known, stages: Stages) -> _Asked | None:
     graph, place = known.graph, stages.place
     mine = graph.family[stages.first.task.name]
     others, blockers, own = list[Workload](), list[Demand](), list[Demand]()
-    for head, tasks in graph.families_at[place].items():
-        asked = [demand for task in tasks for demand in demands(known, place, task)]
+    for head in graph.families_at[place]:
+        asked = demands(known, place, head)
         ahead = [demand for demand in asked if urgency(demand.task) >= stages.rank]
         if graph.is_server(place):
             blockers += [demand for demand in asked if urgency(demand.task) < stages.rank]

@@ -41,11 +41,21 @@ class Demand(NamedTuple):
         return None if self.late is None else max(1, -(self.late // -self.task.period))
 
 
-def demands(known: Known, place: str, task: Task, slices: Slices | None = None) -> Iterator[Demand]:
-    """What a task asks of a resource; a thread that spins asks for its core without a break.
+def demands(known: Known, place: str, head: str, slices: Slices | None = None) -> tuple[Demand, ...]:
+    """What a family asks of a resource; a thread that spins asks for its core without a break.
 
-    With `slices` the switches to its context are included.
+    With `slices` the switches to its contexts are included.
     """
+
+    def found() -> tuple[Demand, ...]:
+        return tuple(
+            demand for task in known.graph.families_at[place][head] for demand in _of_task(known, place, task, slices)
+        )
+
+    return known.kept((demands, place, head, slices), (head,), found)
+
+
+def _of_task(known: Known, place: str, task: Task, slices: Slices | None) -> Iterator[Demand]:
     graph = known.graph
     if task.spins and place == core_place(task.core):
         yield _spun(known, task)

@@ -7,7 +7,7 @@ without end has none, and neither has a task that needs that bound.
 Source: Tindell and Clark, Microprocessing and Microprogramming 40, 1994. Proof: docs/schedulability_theory.md.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -65,7 +65,7 @@ class Limits:
     """
 
     one: int = 1_000_000
-    total: int = 10_000_000
+    total: int = 6_000_000
     attempts: int = 60
     jobs: int = 200_000
 
@@ -242,12 +242,10 @@ class _System:
             ends.append(self.graph.earliest(task) + served[2].response)
         known.span[number] = span = _least(spans)
         run = self.graph.run(number)
-        for at in range(len(run)):
-            first = self.graph.operations[run[at]]
-            length = span if first is operation else self._window(task, run[at:])
-            ends.append(_sum(self.known.ready(first), length))
-            if first.task is task:
-                sinces.append(_sum(self.known.lag(first), length))
+        firsts = [(self.graph.operations[first], run[at:]) for at, first in enumerate(run[:-1])]
+        ends += [_sum(known.ready(operation), span), self._least_window((known.ready(o), path) for o, path in firsts)]
+        since = self._least_window((known.lag(first), path) for first, path in firsts if first.task is task)
+        sinces += [_sum(known.lag(operation), span), since]
         if len(self.graph.operations[run[0]].sources) > 1:
             ends.append(self._longest_way(operation))
         known.end[number], known.since[number] = self._within(_least(ends)), self._within(_least(sinces))
@@ -259,6 +257,17 @@ class _System:
 
     def _window(self, task: Task, path: tuple[int, ...]) -> int | None:
         return self._limited(task, lambda steps: self.windows.length(path, steps))
+
+    def _least_window(self, windows: Iterable[tuple[int | None, tuple[int, ...]]]) -> int | None:
+        """The least sum of when a path is ready and how long it takes, all of them for the same end."""
+        hopes = [(_sum(ready, self.windows.at_least(path)), ready, path) for ready, path in windows]
+        least: int | None = None
+        for hope, ready, path in sorted((hope, ready, path) for hope, ready, path in hopes if hope is not None):
+            if least is not None and hope >= least:
+                break  # lengths only grow
+            length = self._window(self.graph.operations[path[-1]].task, path)
+            least = _least((least, _sum(ready, length)))
+        return least
 
     def _longest_way(self, operation: Operation) -> int | None:
         """From the event: some way through the graph was never free, so the worst of all is a bound."""

@@ -1,7 +1,12 @@
 """What is known so far of every operation while bounds rise to their common fixed point; times in ticks."""
 
+from collections.abc import Callable, Hashable, Iterable
+from typing import Any, TypeVar
+
 from makespan.schedulability.operations import Graph, Operation
 from makespan.schedulability.task import Kind, Task
+
+_Value = TypeVar("_Value")
 
 
 class Known:
@@ -20,11 +25,21 @@ class Known:
         self.since: list[int | None] = []
         self.span: list[int | None] = []
         self.version = dict.fromkeys(graph.families, 0)
+        self._kept: dict[Hashable, tuple[tuple[int, ...], Any]] = {}
         for operation in graph.operations:
             took = operation.gap + operation.wcet
             self.end.append((self._latest(operation.sources) or 0) + took)
             self.since.append(took + (self.since[-1] or 0 if operation.index else 0))
             self.span.append(operation.wcet)
+
+    def kept(self, key: Hashable, heads: Iterable[str], value: Callable[[], _Value]) -> _Value:
+        """A value that depends on what is known of some families only, computed anew when that changes."""
+        state = tuple(map(self.version.__getitem__, heads))
+        before = self._kept.get(key)
+        if before is None or before[0] != state:
+            before = self._kept[key] = state, value()
+        found: _Value = before[1]
+        return found
 
     def of(self, operation: Operation) -> tuple[int | None, int | None, int | None]:
         """All that is known of an operation."""

@@ -7,11 +7,12 @@ Glossary: C execution time, T period, B blocking, w the start of a kernel after 
 absolute deadline, q how many kernels of the same task come before in the window.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from heapq import merge
-from itertools import count
+from itertools import count, groupby
 from math import lcm
+from operator import itemgetter
 
 from makespan.schedulability.arrivals import MOST_ACTIVATIONS, Steps, Stream, least_fixed_point, multiples
 from makespan.schedulability.task import Policy
@@ -105,7 +106,7 @@ def kernel_bounds(
 
 
 def _ordered_by_readiness(stream: Stream) -> Stream:
-    return replace(stream, jitter=stream.delay, lag=0, deadline=0)
+    return Stream(stream.wcet, stream.period, stream.delay)
 
 
 def busy_period(streams: Sequence[Stream], blocking: int, steps: Steps) -> int | None:
@@ -224,31 +225,29 @@ class _Edf:
             return None
         horizon = self._horizon(busy)
         best = [Bound(own.wcet + x, 0) for x in since]
-        for release in self._releases():
+        for release, every, blocking in self._releases():
             latest = [max(ahead - x, release - max(0, x - own.lag)) for x in since]
             if release >= horizon or (
                 busy is not None and all(busy - late <= most.response for late, most in zip(latest, best, strict=True))
             ):
                 break
-            self._look_at(release, latest, best)
+            self._look_at(release, every, blocking, latest, best)
         return tuple(best)
 
-    def _look_at(self, release: int, latest: Sequence[int], best: list[Bound]) -> None:
-        """Keep in `best` what is worse for a kernel with this release, whatever number of others is before it."""
-        own, due = self.own, release + self.own.deadline
-        rows = [
-            (s.wcet, s.period, s.delay, due - s.deadline) for s in self.rivals if due - s.deadline >= -s.lag
-        ]  # kernels with a later deadline go before only if they have started
-        blocking = max((s.wcet - 1 for s in self.rivals if s.deadline > due + s.lag), default=0)
-        blocking = max((blocking, *(rest for rest, deadline in self.family.blockers if deadline > due)))
-        every = sum(c * ((last + j) // t + 1) for c, t, j, last in rows)
-        self.steps.spend(len(self.rivals) + 1)
+    def _look_at(self, release: int, every: int, blocking: int, latest: Sequence[int], best: list[Bound]) -> None:
+        """Keep in `best` what is worse for a kernel with this release, whatever number of its family is before it.
+
+        Args:
+            every: of all rivals that are due before, however late they come.
+            blocking: of one with a later deadline, which goes before only if it has begun.
+        """
+        own = self.own
         for work, event in self._before(release):
-            self.steps.spend(1)
+            self.steps.spend(len(best))
             before = blocking + work
             events = [_latest(late, event) for late in latest]
             if any(before + every + own.wcet - event > most.response for event, most in zip(events, best, strict=True)):
-                end = self._start(before, rows, max(before, release)) + own.wcet
+                end = self._start(before, release) + own.wcet
                 for index, event_or_later in enumerate(events):
                     if end - event_or_later > best[index].response:
                         best[index] = Bound(end - event_or_later, blocking)
@@ -262,13 +261,15 @@ class _Edf:
             for q in range(first, (release + delay) // own.period + 1):
                 yield family.before(q)[at]
 
-    def _start(self, before: int, rows: Sequence[tuple[int, int, int, int]], least: int) -> int:
-        """The latest start of a kernel after `before` ticks of others and those of `rows` that are in time."""
+    def _start(self, before: int, release: int) -> int:
+        """The latest start of a kernel with this release, after `before` ticks and the rivals that are in time."""
+        due = release + self.own.deadline
+        rows = [(s.wcet, s.period, s.delay, due - s.deadline) for s in self.rivals if due - s.deadline >= -s.lag]
 
         def demand(w: int) -> int:
             return before + sum(c * ((min(w, last) + j) // t + 1) for c, t, j, last in rows)
 
-        return least_fixed_point(demand, least, len(rows) + 1, self.steps)
+        return least_fixed_point(demand, max(before, release), len(rows) + 1, self.steps)
 
     def _horizon(self, busy: int | None) -> int:
         """Where the releases start over that a busy window repeats, or where it ends if that comes first."""
@@ -278,19 +279,31 @@ class _Edf:
             return repeated
         return busy if not self.family.is_alone else min(busy, repeated)
 
-    def _releases(self) -> Iterator[int]:
-        """Ascending: wherever one more kernel can go before, or one less."""
-        own = self.own
-        sources = [iter([-own.lag])]
-        sources += [multiples(-delay, own.period, -own.lag) for _, delay in self.family.firsts]
-        for s in self.rivals:
-            first = s.deadline - own.deadline - s.lag
-            if first >= -own.lag:
-                sources.append(iter([first]))
-            sources.append(multiples(first - s.jitter, s.period, max(first, -own.lag)))
-        last = None
-        for release in merge(*sources):
-            self.steps.spend(1)
-            if release != last:
-                yield release
-            last = release
+    def _releases(self) -> Iterator[tuple[int, int, int]]:
+        """Ascending: wherever one more kernel can go before, or one less, with `every` and `blocking`."""
+        own, least = self.own, -self.own.lag
+        sources = [iter([(least, -1)])]
+        sources += [_marked(multiples(-delay, own.period, least), -1) for _, delay in self.family.firsts]
+        due = [s.deadline - own.deadline - s.lag for s in self.rivals]  # from which release on each goes before
+        for index, (s, first) in enumerate(zip(self.rivals, due, strict=True)):
+            sources.append(iter([(max(first, least), index)]))
+            sources.append(_marked(multiples(first - s.jitter, s.period, max(first, least)), index))
+        later = [(first, s.wcet - 1) for s, first in zip(self.rivals, due, strict=True)]
+        later += [(deadline - own.deadline, rest) for rest, deadline in self.family.blockers]
+        later.sort(reverse=True)
+        every, counted = 0, [0] * len(self.rivals)
+        for release, there in groupby(merge(*sources), key=itemgetter(0)):
+            for _, index in there:
+                self.steps.spend(1)
+                if index >= 0:
+                    s = self.rivals[index]
+                    jobs = (release - due[index] + s.jitter) // s.period + 1
+                    every += s.wcet * (jobs - counted[index])
+                    counted[index] = jobs
+            while later and later[-1][0] <= release:
+                later.pop()
+            yield release, every, max((rest for _, rest in later), default=0)
+
+
+def _marked(instants: Iterable[int], index: int) -> Iterator[tuple[int, int]]:
+    return ((instant, index) for instant in instants)

@@ -41,7 +41,7 @@ class Wait(NamedTuple):
     @property
     def cost(self) -> int:
         """Additions for one length."""
-        return 1 + sum(len(other.rows) for other in self.others) + len(self.blockers)
+        return 1 + len(self.others) + len(self.blockers)
 
     def within(self, length: int) -> int:
         """Ticks of a window."""
@@ -79,17 +79,18 @@ class Way(NamedTuple):
         return least if self.spans is None else min(least, self.spans)
 
 
-def least_length(fixed: int, ways: Sequence[Way], horizon: int, steps: Steps) -> int | None:
+def least_length(fixed: int, ways: Sequence[Way], horizon: int, steps: Steps, least: int = 1) -> int | None:
     """The least length that holds all that a path takes in so long a window; None beyond the horizon.
 
     Args:
         fixed: ticks for which no resource is needed.
+        least: a length that it cannot be below.
 
     Raises:
         OutOfStepsError: it takes longer than allowed.
     """
     cost = sum(way.cost for way in ways)
-    length = max(1, fixed + sum(way.work for way in ways))
+    length = max(least, fixed + sum(way.work for way in ways))
     while length <= horizon:
         steps.spend(cost)
         demand = fixed + sum(way.within(length) for way in ways)

@@ -13,7 +13,7 @@ from makespan.schedulability import busy
 from makespan.schedulability.ahead import Stages, waits
 from makespan.schedulability.arrivals import Steps
 from makespan.schedulability.known import Known
-from makespan.schedulability.operations import Operation
+from makespan.schedulability.operations import Operation, urgency
 from makespan.schedulability.waits import Way, least_length
 
 
@@ -23,7 +23,15 @@ class Windows:
     def __init__(self, known: Known, horizon: int) -> None:
         self.known, self.graph, self.horizon = known, known.graph, horizon
         self.needs: dict[tuple[int, ...], tuple[str, ...]] = {}
+        self.busy: dict[tuple[int, ...], int] = {}
         self.lengths: dict[tuple[int, ...], tuple[tuple[int, ...], int | None]] = {}
+
+    def at_least(self, path: tuple[int, ...]) -> int | None:
+        """A bound from below on `length`, as far as it is known; None where that has none."""
+        if path in self.lengths:
+            return self.lengths[path][1]
+        operations = [self.graph.operations[number] for number in path]
+        return sum(operation.wcet for operation in operations) + sum(operation.gap for operation in operations[1:])
 
     def length(self, path: tuple[int, ...], steps: Steps) -> int | None:
         """From when the first operation of a path is ready until the end of the last, at most; None without a bound.
@@ -35,30 +43,39 @@ class Windows:
         """
         operations = [self.graph.operations[number] for number in path]
         if path not in self.needs:
-            beside = [task for place in {o.place for o in operations} for task in self.graph.residents[place]]
-            self.needs[path] = tuple({self.graph.family[task.name] for task in (operations[0].task, *beside)})
+            self.needs[path] = self._needs(_by_place(operations))
         state = tuple(self.known.version[head] for head in self.needs[path])
         before = self.lengths.get(path)
         if before is None or before[0] != state:
-            before = self.lengths[path] = state, self._length(operations, steps)
+            least = 1 if before is None else before[1]
+            before = self.lengths[path] = state, None if least is None else self._length(operations, least, steps)
         return before[1]
 
-    def _length(self, path: Sequence[Operation], steps: Steps) -> int | None:
-        places: dict[str, list[Operation]] = {}
-        for operation in path:
-            places.setdefault(operation.place, []).append(operation)
-        stages = {place: Stages(place, there, path[0]) for place, there in places.items()}
-        fixed = sum(operation.gap for operation in path[1:])
-        ways = {place: way for place, there in stages.items() if (way := self._way(there, len(path))) is not None}
+    def _needs(self, stages: Sequence[Stages]) -> tuple[str, ...]:
+        """The families, by their heads, whose bounds matter."""
+        graph, found = self.graph, {self.graph.family[stages[0].first.task.name]}
+        for there in stages:
+            place = there.place
+            # what is less urgent may come so often that it blocks each of several operations, but one only once
+            is_ranked = graph.is_ranked(place) and (not graph.is_server(place) or len(there.operations) == 1)
+            for task in graph.residents[place]:
+                if not is_ranked or urgency(task) >= there.rank:
+                    found.add(graph.family[task.name])
+        return tuple(found)
+
+    def _length(self, path: Sequence[Operation], least: int, steps: Steps) -> int | None:
+        stages = _by_place(path)
+        alone, fixed = sum(operation.wcet for operation in path), sum(operation.gap for operation in path[1:])
+        ways = [self._way(there, len(path)) for there in stages]
+        known, others = [[way for way in some if way is not None] for some in (ways, ways[1:])]
         found = None
-        if len(ways) == len(places):
-            found = least_length(fixed, tuple(ways.values()), self.horizon, steps)
-        first = path[0].place
-        others = [way for place, way in ways.items() if place != first]
-        is_least = found == fixed + sum(operation.wcet for operation in path)
-        if is_least or len(others) < len(places) - 1:
+        if len(known) == len(ways):
+            found = least_length(fixed, known, self.horizon, steps, least)
+        key = tuple(operation.number for operation in path)
+        if len(others) < len(ways) - 1 or (found is not None and found <= self.busy.get(key, fixed + alone)):
             return found
-        more = busy.length(self.known, stages[first], fixed, others, self.horizon, steps)
+        more = busy.length(self.known, stages[0], fixed, others, self.horizon, steps)
+        self.busy[key] = self.horizon + 1 if more is None else more
         return min((length for length in (found, more) if length is not None), default=None)
 
     def _way(self, stages: Stages, count: int) -> Way | None:
@@ -78,3 +95,11 @@ class Windows:
                 return None
             found += span
         return found
+
+
+def _by_place(path: Sequence[Operation]) -> tuple[Stages, ...]:
+    """The operations on each resource, first those on that of the first."""
+    places: dict[str, list[Operation]] = {}
+    for operation in path:
+        places.setdefault(operation.place, []).append(operation)
+    return tuple(Stages(place, there, path[0]) for place, there in places.items())

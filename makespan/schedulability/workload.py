@@ -7,6 +7,7 @@ from typing import NamedTuple
 from makespan.schedulability.demand import Demand
 from makespan.schedulability.known import Known
 from makespan.schedulability.operations import Graph
+from makespan.schedulability.stairs import Stairs
 from makespan.schedulability.task import Policy
 
 MOST_CASES = 12
@@ -27,40 +28,62 @@ class Row(NamedTuple):
 
 
 class Workload(NamedTuple):
-    """The work of one family on one resource.
+    """The work of one family on one resource in a window.
 
     Args:
-        rows: all of it, each with how much later it may be; none where nobody knows.
+        stairs: for each length of the window; None where nobody knows.
+        most: a bound for any window; None without one.
+    """
+
+    stairs: Stairs | None
+    most: int | None
+
+    def within(self, length: int) -> int:
+        """Ticks of a window that it can take."""
+        if self.stairs is None:
+            if self.most is None:
+                raise ValueError("nothing bounds what a family asks for")
+            return self.most
+        found = self.stairs.at(length)
+        return found if self.most is None else min(found, self.most)
+
+
+class Recurring(NamedTuple):
+    """The work of a family that comes once in a period.
+
+    Args:
+        rows: all of it, each with how much later it may be.
         joint: the same in one row.
         cases: for each operation that may be the first one in the window, all that can follow; none: its order is not
             known, or activations overlap.
-        most: a bound for any window; None without one.
     """
 
     period: int
     rows: tuple[tuple[int, int], ...]
     joint: tuple[int, int]
     cases: tuple[tuple[Row, ...], ...]
-    most: int | None
+
+    @property
+    def stairs(self) -> Stairs:
+        """The least of them for each length."""
+        once = [row.start + 1 for case in self.cases for row in case if row.start is not None]
+        later = [row.first + 1 for case in self.cases for row in case]
+        again = [1 - late for _, late in (self.joint, *self.rows)]
+        return Stairs.of(self.within, self.period, self.joint[0], once, again + later)
 
     def within(self, length: int) -> int:
-        """Ticks of a window that it can take.
+        """Ticks of a window.
 
         Source: Chen, Nelissen, Huang and others, Real-Time Systems 55(1), 2019; Bletsas, Audsley, Huang, Chen
             and Nelissen, Leibniz Transactions on Embedded Systems 5(1), 2018.
         """
-        period = self.period
-        if not self.rows:
-            if self.most is None:
-                raise ValueError("nothing bounds what a family asks for")
-            return self.most
         work, late = self.joint
-        found = -((length + late) // -period) * work
+        found = -((length + late) // -self.period) * work
         if len(self.rows) > 1:
-            found = min(found, sum(-((length + late) // -period) * work for work, late in self.rows))
-            if self.cases:
-                found = min(found, max(_begun(case, period, length) for case in self.cases))
-        return found if self.most is None else min(found, self.most)
+            found = min(found, sum(-((length + late) // -self.period) * work for work, late in self.rows))
+        if self.cases:
+            found = min(found, max(_begun(case, self.period, length) for case in self.cases))
+        return found
 
 
 def _begun(case: Sequence[Row], period: int, length: int) -> int:
@@ -78,19 +101,28 @@ def anywhere(known: Known, demands: Sequence[Demand], place: str, stages: int) -
     Args:
         stages: how many operations become ready in the window: on a FIFO server only what is there then goes before.
     """
-    graph, period = known.graph, demands[0].task.period
-    most = _there(demands, stages) if graph.policies.get(place) is Policy.FIFO else None
+    graph, head = known.graph, known.graph.family[demands[0].task.name]
+    stages = stages if graph.policies.get(place) is Policy.FIFO else 0
+    key = anywhere, place, stages, *((demand.first.number, demand.work) for demand in demands)
+    return known.kept(key, (head,), lambda: _anywhere(graph, demands, stages))
+
+
+def _anywhere(graph: Graph, demands: Sequence[Demand], stages: int) -> Workload | None:
+    """As `anywhere`, with stages on a FIFO server only, else 0."""
+    period = demands[0].task.period
+    most = _there(demands, stages) if stages else None
     ends = [demand.end for demand in demands if demand.end is not None]
     if len(ends) < len(demands):
-        return None if most is None else Workload(period, (), (0, 0), (), most)
+        return None if most is None else Workload(None, most)
+    if sum(demand.work for demand in demands) > period:
+        return None if most is None else Workload(None, most)
     begins = [end - demand.work for demand, end in zip(demands, ends, strict=True)]
     rows = tuple((d.work, max(0, begin - d.first.earliest)) for d, begin in zip(demands, begins, strict=True))
     work = sum(work for work, _ in rows)
-    if work > period:
-        return None
     latest = max(ends) - min(demand.first.earliest for demand in demands)
     cases = _cases(graph, demands, begins, is_ready=False) if latest <= period else ()
-    return Workload(period, rows, (work, max(0, latest - work)), cases, most)
+    stairs = Recurring(period, rows, (work, max(0, latest - work)), cases).stairs
+    return Workload(stairs if most is None or stairs.values[0] < most else None, most)
 
 
 def _there(demands: Sequence[Demand], stages: int) -> int | None:
@@ -106,6 +138,11 @@ def _there(demands: Sequence[Demand], stages: int) -> int | None:
 
 def since_idle(known: Known, demands: Sequence[Demand]) -> Workload | None:
     """In a window before which everything that had been ready was done; None where nothing bounds it."""
+    key = since_idle, *((demand.first.number, demand.work) for demand in demands)
+    return known.kept(key, (known.graph.family[demands[0].task.name],), lambda: _since_idle(known, demands))
+
+
+def _since_idle(known: Known, demands: Sequence[Demand]) -> Workload | None:
     rows, begins = [], []
     for demand in demands:
         ready = known.ready(demand.first)
@@ -115,7 +152,8 @@ def since_idle(known: Known, demands: Sequence[Demand]) -> Workload | None:
         rows.append((demand.work, ready - demand.first.earliest))
     work, period = sum(work for work, _ in rows), demands[0].task.period
     latest = max(begins) - min(demand.first.earliest for demand in demands)
-    return Workload(period, tuple(rows), (work, latest), _cases(known.graph, demands, begins, is_ready=True), most=None)
+    cases = _cases(known.graph, demands, begins, is_ready=True)
+    return Workload(Recurring(period, tuple(rows), (work, latest), cases).stairs, most=None)
 
 
 def _cases(
@@ -134,6 +172,8 @@ def _cases(
     at = [0]  # when each begins, if all are as close together as they can be
     for one, other in pairwise(demands):  # what is between them takes a tick each
         at.append(at[-1] + one.work + graph.between(one.last.number, other.first.number))
+    if at[-1] > demands[0].task.period:
+        return ()
     found = []
     for k, begin in enumerate(begins):
         latest = begin if is_ready else begins[-1] - at[-1] + at[k]  # only the end of the last one counts

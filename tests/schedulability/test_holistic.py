@@ -12,6 +12,7 @@ from makespan.errors import InputError
 from makespan.schedulability import ahead
 from makespan.schedulability.exploration import explore
 from makespan.schedulability.holistic import OBLIVIOUS, WINDOW, Limits, Responses, responses
+from makespan.schedulability.stairs import Stairs
 from makespan.schedulability.task import (
     Activation,
     Chain,
@@ -25,7 +26,7 @@ from makespan.schedulability.task import (
     Wait,
     one_kernel,
 )
-from makespan.schedulability.workload import Workload
+from makespan.schedulability.workload import Recurring
 from tests.schedulability.sets import small_systems
 from tests.schedulability.test_exploration import TRUTHS, system_of
 
@@ -107,9 +108,10 @@ def totals(task_set: TaskSet) -> tuple[int | None, ...]:
     return tuple(None if response is None else response.total for response in proven(task_set).of.values())
 
 
-def arrivals_only(group: Workload, length: int) -> int:
+def arrivals_only(work: Recurring) -> Stairs:
     """What a job that never waits could take: wrong for tasks with kernels."""
-    return -(-length // group.period) * group.joint[0]
+    period, each = work.period, work.joint[0]
+    return Stairs.of(lambda length: -(-length // period) * each, period, each, (), [1])
 
 
 def test_cpu_time_after_a_wait_comes_back_to_back_with_the_next_job() -> None:
@@ -136,14 +138,14 @@ def test_wrong_jitter_claims_less_than_what_happens(
     task_set = system(*rows)
     assert list(explore(task_set).response.values())[-1] == least
     assert totals(task_set)[-1] == ours
-    monkeypatch.setattr(Workload, "within", arrivals_only)
+    monkeypatch.setattr(Recurring, "stairs", property(arrivals_only))
     assert totals(task_set)[-1] == claimed
 
 
 def test_workload_is_the_most_that_fits_any_window() -> None:
     """Jobs that end as late as the first may and as early as the others can, at every distance."""
-    group = Workload(10, ((2, 0), (3, 5)), (5, 3), (), None)  # done 2 and 8 ticks after the event, at most
-    for length in range(40):
+    group = Recurring(10, ((2, 0), (3, 5)), (5, 3), ()).stairs  # done 2 and 8 ticks after the event, at most
+    for length in range(1, 40):
         best = 0
         for gap in range(3 + 1):  # the wait of the first job; the others' waits are 0
             for start in range(10):
@@ -151,7 +153,7 @@ def test_workload_is_the_most_that_fits_any_window() -> None:
                 pieces += [(10 * k, 10 * k + 5) for k in range(1, 6)]
                 inside = sum(max(0, min(b, start + length) - max(a, start)) for a, b in pieces)
                 best = max(best, inside)
-        assert best <= group.within(length) <= 5 * (length // 10 + 2)
+        assert best <= group.at(length) <= 5 * (length // 10 + 2)
 
 
 def test_each_way_can_be_the_best() -> None:

@@ -9,9 +9,10 @@ import pytest
 from makespan.schedulability.analysis import analyse
 from makespan.schedulability.arrivals import Steps, least_fixed_point
 from makespan.schedulability.exploration import explore
+from makespan.schedulability.stairs import Stairs
 from makespan.schedulability.task import Kind, Policy, Segment, Task, TaskSet
 from makespan.schedulability.verdict import Answer, Miss
-from makespan.schedulability.workload import Workload
+from makespan.schedulability.workload import Recurring
 from tests.schedulability.sets import kernel, partition_of
 
 
@@ -132,11 +133,11 @@ def test_suspension_of_chen_and_others() -> None:
     arrives at -10 and runs at 11 only.
     """
 
-    def group(cpu: int, period: int, jitter: int) -> Workload:
-        return Workload(period, ((cpu, jitter),), (cpu, jitter), (), None)
+    def group(cpu: int, period: int, jitter: int) -> Stairs:
+        return Recurring(period, ((cpu, jitter),), (cpu, jitter), ()).stairs
 
-    def longest(cpu: int, *groups: Workload) -> int:
-        return least_fixed_point(lambda w: cpu + sum(g.within(w) for g in groups), cpu, 1, Steps(1000))
+    def longest(cpu: int, *groups: Stairs) -> int:
+        return least_fixed_point(lambda w: cpu + sum(g.at(w) for g in groups), cpu, 1, Steps(1000))
 
     top = group(1, 2, 0)
     second = longest(5 + 5, top)
