@@ -106,30 +106,27 @@ def _merged(verdict: Verdict, tasks: Sequence[Task], found: Explored, grid: int,
     is_exact = grid == 1 and all(task.offset is None for task in tasks)
     how = f"exploration of {found.states} states"
     how += ", exact" if is_exact else f" in steps of {_step(grid, tick)}"
-    is_shown = all(s.attained == s.wcet and s.is_shown for task in tasks for s in task.of(Kind.COPY, Kind.KERNEL))
     changed = [
-        _task(task, verdict, found, how, is_exact=is_exact, is_attained=is_exact and is_shown)
-        if task.task in found.response
-        else task
+        _task(task, verdict, found, how, is_exact=is_exact) if task.task in found.response else task
         for task in verdict.tasks
     ]
     verdict = replace(verdict, tasks=tuple(changed))
     return replace(verdict, chains=tuple(_chain(chain, verdict, found) for chain in verdict.chains))
 
 
-def _task(
-    known: TaskVerdict, verdict: Verdict, found: Explored, how: str, *, is_exact: bool, is_attained: bool
-) -> TaskVerdict:
+def _task(known: TaskVerdict, verdict: Verdict, found: Explored, how: str, *, is_exact: bool) -> TaskVerdict:
     ticks = found.response[known.task]
     deadline = verdict.tasks_analysed.by_name[known.task].deadline
     if known.miss is not None and known.miss.completion - known.miss.arrival > ticks:
         raise BrokenPromiseError(f"{known.task} takes longer in a schedule than the {ticks} ticks of all: report it")
-    if known.response is not None and (ticks > known.response if is_exact else ticks >= known.response):
-        if is_exact:
+    if known.response is not None:
+        if (is_exact and ticks > known.response) or (known.is_exact and ticks < known.response):
+            was = "exact response" if known.is_exact else "bound"
             raise BrokenPromiseError(
-                f"{known.task} may take {ticks} ticks, and the bound was {known.response}: trust neither, and report it"
+                f"{known.task} may take {ticks} ticks, and the {was} was {known.response}: trust neither, and report it"
             )
-        return known
+        if not is_exact and ticks >= known.response:
+            return known
     answer = Answer.YES if ticks <= deadline else Answer.UNKNOWN
     return replace(
         known,
@@ -138,7 +135,6 @@ def _task(
         parts=known.parts if ticks == known.response else (("in all schedules", ticks),),
         is_exact=is_exact,
         method=how,
-        is_attained=is_attained,
     )
 
 

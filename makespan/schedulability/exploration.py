@@ -13,7 +13,7 @@ Source: Henzinger, Manna and Pnueli, What good are digital clocks?, ICALP 1992, 
 """
 
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, combinations, product
 from operator import ge, le
@@ -74,7 +74,13 @@ Mark = tuple[State, int, int]
 """A job in a state: that of a family with this one of its ages."""
 
 
-def explore(task_set: TaskSet, *, grid: int = 1, most_states: int = MOST_STATES, is_short: bool = True) -> Explored:
+Shortness = Callable[[Segment], bool]
+"""Whether a segment may take less than its limit; if not, it always takes as long."""
+
+
+def explore(
+    task_set: TaskSet, *, grid: int = 1, most_states: int = MOST_STATES, is_short: Shortness = lambda _: True
+) -> Explored:
     """The longest responses over all legal schedules; on a grid of several ticks, multiples of it that bound them.
 
     Parts that share no core, server or data are walked through one by one.
@@ -82,7 +88,7 @@ def explore(task_set: TaskSet, *, grid: int = 1, most_states: int = MOST_STATES,
     Args:
         grid: the ticks of a step.
         most_states: to look at, for each part; also bounds the steps from them.
-        is_short: whether jobs may take less than allowed, as the model says; without, it is quicker and may be less.
+        is_short: all may be, as the model says; with fewer it is quicker, and may be less.
 
     Raises:
         InputError: a kernel without a partition, or chains by data that contradict themselves.
@@ -107,7 +113,12 @@ def explore(task_set: TaskSet, *, grid: int = 1, most_states: int = MOST_STATES,
 
 
 def walked(
-    task_set: TaskSet, tasks: Sequence[Task], *, grid: int = 1, most_states: int = MOST_STATES, is_short: bool = True
+    task_set: TaskSet,
+    tasks: Sequence[Task],
+    *,
+    grid: int = 1,
+    most_states: int = MOST_STATES,
+    is_short: Shortness = lambda _: True,
 ) -> Explored:
     """The same of one of its parts; without a number if it has too many states.
 
@@ -173,10 +184,16 @@ class Walk:
     """
 
     def __init__(
-        self, task_set: TaskSet, tasks: Sequence[Task], grid: int, *, is_short: bool = True, is_traced: bool = False
+        self,
+        task_set: TaskSet,
+        tasks: Sequence[Task],
+        grid: int,
+        *,
+        is_short: Shortness = lambda _: True,
+        is_traced: bool = False,
     ) -> None:
         self.names = [task.name for task in tasks]
-        self.families = list(_families(task_set, tasks, grid, is_short=is_short))
+        self.families = list(_families(task_set, tasks, grid, is_short))
         self.response = dict.fromkeys(self.names, 0)
         self.end = dict.fromkeys(self.names, 0)
         self.grid, self.lengths = grid, (1,) if grid == 1 else (0, 1)
@@ -373,7 +390,7 @@ def _most_urgent(offers: Sequence[tuple[int, int, int, Position]]) -> list[tuple
     return [(number, position) for key, _, number, position in offers if key <= least]
 
 
-def _families(task_set: TaskSet, tasks: Sequence[Task], grid: int, *, is_short: bool) -> Iterator[Family]:
+def _families(task_set: TaskSet, tasks: Sequence[Task], grid: int, is_short: Shortness) -> Iterator[Family]:
     starts = predecessors(task_set)
     first = heads(starts)
     numbers = {task.name: number for number, task in enumerate(tasks)}
@@ -387,20 +404,25 @@ def _families(task_set: TaskSet, tasks: Sequence[Task], grid: int, *, is_short: 
         for name in names:
             task = task_set.by_name[name]
             sources = tuple(names.index(source) for source in starts.get(name, ()))
-            courses.append(_course(task, grid, numbers[name], sources, policies))
-        yield Family(courses, head.period // grid, is_exact=grid == 1, is_short=is_short)
+            courses.append(_course(task, grid, numbers[name], sources, policies, is_short))
+        yield Family(courses, head.period // grid, is_exact=grid == 1)
 
 
 def _course(
-    task: Task, grid: int, number: int, sources: tuple[int, ...], policies: Mapping[tuple[Kind, str], Policy]
+    task: Task,
+    grid: int,
+    number: int,
+    sources: tuple[int, ...],
+    policies: Mapping[tuple[Kind, str], Policy],
+    is_short: Shortness,
 ) -> Course:
     def part(segment: Segment) -> Part:
         if segment.kind is Kind.CPU:
-            return Part((Kind.CPU, task.core or ""), None, -(-segment.wcet // grid), 0)
+            return Part((Kind.CPU, task.core or ""), None, -(-segment.wcet // grid), 0, is_short(segment))
         if segment.place is None:
             raise InputError(f"task {task.name} has no partition: assign it, then explore")
         place = (segment.kind, segment.place)
-        return Part(place, policies[place], -(-segment.wcet // grid), -(-segment.delay // grid))
+        return Part(place, policies[place], -(-segment.wcet // grid), -(-segment.delay // grid), is_short(segment))
 
     return Course(
         number,

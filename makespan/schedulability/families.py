@@ -66,12 +66,13 @@ class Local(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A segment; `policy` is None on a core."""
+    """A segment; `policy` is None on a core, and `is_short` says whether it may take less than `wcet`."""
 
     place: Place
     policy: Policy | None
     wcet: int
     delay: int
+    is_short: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,13 +144,12 @@ class Family:
     Args:
         courses: of its tasks; the head first, and each after its sources.
         is_exact: whether a step is a tick, in which every limit holds; else several steps may be of one instant.
-        is_short: whether execution times may be shorter than the longest.
     """
 
-    def __init__(self, courses: Sequence[Course], period: int, *, is_exact: bool, is_short: bool) -> None:
+    def __init__(self, courses: Sequence[Course], period: int, *, is_exact: bool) -> None:
         self.courses, self.period = courses, period
         self.width = len(courses)
-        self._is_exact, self._is_short = is_exact, is_short
+        self._is_exact = is_exact
         self._locals: list[Local] = []
         self._numbers: dict[Local, int] = {}
         self.split = cache(self._split)
@@ -320,17 +320,20 @@ class Family:
         return self._tidy(slot, aged._replace(is_late=job.is_late and not is_run))
 
     def _endings(self, rows: Rows, running: Sequence[Position]) -> Iterable[tuple[Position, ...]]:
-        full = [(row, slot) for row, slot in running if self._left(rows, (row, slot)) == 0]
-        if not self._is_short:
-            return [tuple(full)]
+        full = [position for position in running if self._left(rows, position) == 0]
         must = full if self._is_exact else []
-        free = [position for position in running if position not in must]
+        may = [position for position in running if position in full or self._part(rows, position).is_short]
+        free = [position for position in may if position not in must]
         subsets = chain.from_iterable(combinations(free, size) for size in range(len(free) + 1))
         return ((*must, *some) for some in subsets)
 
+    def _part(self, rows: Rows, position: Position) -> Part:
+        row, slot = position
+        return self.courses[slot].parts[rows[row][slot].segment]
+
     def _left(self, rows: Rows, position: Position) -> int:
-        job = rows[position[0]][position[1]]
-        return self.courses[position[1]].parts[job.segment].wcet - job.time
+        row, slot = position
+        return self._part(rows, position).wcet - rows[row][slot].time
 
     def _after(self, local: Local, ends: tuple[Position, ...]) -> Ticked:
         """The state when these segments have ended: jobs go on, start others, or go away."""

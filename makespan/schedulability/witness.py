@@ -18,8 +18,8 @@ _NEW = Pending(Stage.ARRIVED)
 def late_job(task_set: TaskSet, name: str, most_states: int) -> Miss | None:
     """A late job of the task in a simulated schedule, which a walk by ticks has found.
 
-    Execution times are those that jobs can take. None where no job is late with these, where there are too many
-    states, or where equals go in an order that no scenario has.
+    Execution times are those that jobs can take: what is shown is no shorter, either. None where no job is late with
+    these, where there are too many states, or where equals go in an order that no scenario has.
     """
     system = attainable(task_set, name)
     if system is None or any(task.offset is not None for task in system.tasks):
@@ -35,10 +35,11 @@ def late_job(task_set: TaskSet, name: str, most_states: int) -> Miss | None:
 def longest(task_set: TaskSet, name: str, most_states: int) -> Iterator[Run]:
     """Schedules on the way of a job of the task that takes longest, with equals in one order after another.
 
-    Jobs that have not ended by then run for as long as they may. There is none if there are too many states.
+    What is shown of a segment is what it takes; of the others, jobs that have not ended by then run for as long as they
+    may. There is none if there are too many states.
     """
     tasks = next(tasks for tasks in parts(task_set) if name in [task.name for task in tasks])
-    walk = Walk(task_set, tasks, 1, is_traced=True)
+    walk = Walk(task_set, tasks, 1, is_short=lambda segment: segment.attained is None, is_traced=True)
     try:
         walk.run(most_states)
     except TooManyStatesError:

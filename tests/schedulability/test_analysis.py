@@ -44,7 +44,7 @@ def test_exact_bounds_are_reached_and_others_never_exceeded() -> None:
     exact = 0
     for at in range(60):
         task_set = small_kernels(random) if at % 2 else small_systems(random)
-        truth = explore(task_set, is_short=False, most_states=700).response
+        truth = explore(task_set, is_short=lambda _: False, most_states=700).response
         for verdict in analyse(task_set, evidence=False).tasks:
             longest = truth.get(verdict.task)
             if longest is not None and verdict.response is not None:

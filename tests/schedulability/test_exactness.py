@@ -71,6 +71,9 @@ def test_a_walk_that_contradicts_a_bound_or_a_schedule_raises() -> None:
     low = replace(verdict, tasks=(verdict.tasks[0], replace(verdict.tasks[1], response=4)))
     with pytest.raises(BrokenPromiseError, match="b may take 5 ticks, and the bound was 4: trust neither, and report"):
         last(low)
+    high = replace(verdict, tasks=(replace(verdict.tasks[0], response=9, is_exact=True), verdict.tasks[1]))
+    with pytest.raises(BrokenPromiseError, match="a may take 3 ticks, and the exact response was 9"):
+        last(high)
     with pytest.raises(BrokenPromiseError, match="b takes longer in a schedule than the 5 ticks of all: report it"):
         last(verdict.with_miss(Miss("b", 0, 20, "made up")))
 
@@ -94,6 +97,26 @@ def test_times_that_nobody_has_shown_refute_nothing() -> None:
     after = last(analyse(unknown, evidence=False))
     assert after.tasks[1].response == 5
     assert (after.tasks[1].miss is None) == (explore(replace(unknown, tasks=unknown.tasks[1:])).response["b"] <= 4)
+
+
+def racing(attained: int | None) -> TaskSet:
+    """If the first kernel of `a` takes 1 tick of its 2, its second one comes before the second one of `b`."""
+
+    def kernel(place: str, wcet: int) -> Segment:
+        return Segment(Kind.KERNEL, wcet, place, attained=None if attained is None else min(attained, wcet))
+
+    a = Task("a", (kernel("gpu", 2), kernel("other", 1)), 4, 9, priority=2)
+    b = Task("b", (kernel("other", 2), kernel("other", 1)), 10, 4, priority=1)
+    return TaskSet((a, b), (GPU, Partition("other", Policy.FIFO)))
+
+
+def test_a_kernel_that_is_shown_to_take_its_time_refutes_nothing_by_taking_less() -> None:
+    given, shown = (last(analyse(racing(attained), evidence=False)) for attained in (None, 2))
+    assert [(v.tasks[1].response, v.tasks[1].is_exact) for v in (given, shown)] == [(5, True), (5, True)]
+    assert (given.answer, given.supposes) == (Answer.NO, ("a", "b"))
+    assert (shown.answer, shown.tasks[1].miss) == (Answer.UNKNOWN, None)
+    assert not shown.tasks[1].is_attained
+    assert explore(racing(2), is_short=lambda _: False).response["b"] == 4
 
 
 def test_chains_get_shorter_with_their_tasks() -> None:

@@ -97,7 +97,7 @@ def test_cpu_time_after_a_wait_comes_back_to_back_with_the_next_job() -> None:
     other = on_core("other", cpu(4), run(1, "other"), period=40, priority=1)
     task_set = TaskSet((busy, other), (GPU, Partition("other", Policy.FIFO)))
     assert explore(task_set).response == {"busy": 10, "other": 11}
-    assert explore(task_set, is_short=False).response["other"] == 9
+    assert explore(task_set, is_short=lambda _: False).response["other"] == 9
 
 
 @pytest.mark.parametrize(("wait", "response"), [(Wait.BLOCK, 1 + 2), (Wait.SPIN, 1 + 1 + 3 + 2)])
@@ -164,8 +164,8 @@ def test_what_is_preempted_takes_no_longer_for_it() -> None:
 def test_what_was_preempted_may_seem_to_take_a_step_longer() -> None:
     """Its two pieces of half a step each end on different lines of the grid, and what came between ends on one."""
     core = (Kind.CPU, "cpu")
-    course = Course(0, (), 1, 0, 9, 9, 0, (Part(core, None, 1, 0),), None)
-    family = Family([course], 9, is_exact=False, is_short=True)
+    course = Course(0, (), 1, 0, 9, 9, 0, (Part(core, None, 1, 0, is_short=True),), None)
+    family = Family([course], 9, is_exact=False)
     ((_, _), (arrived, _)) = family.comings(family.start)
     running = next(ticked.local for ticked in family.ticked(arrived, ((0, 0),), 1) if not ticked.ended)
     assert not family.ticked(running, ((0, 0),), 1)

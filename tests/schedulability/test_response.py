@@ -44,7 +44,7 @@ def bounds_of(task_set: TaskSet) -> list[int | None]:
 @settings(max_examples=100, deadline=None)
 def test_bounds_are_exactly_the_worst_of_all_schedules(random: Random, is_short: bool) -> None:
     task_set = small_kernels(random)
-    truth = explore(task_set, is_short=is_short, most_states=3000).response
+    truth = explore(task_set, is_short=lambda _: is_short, most_states=3000).response
     if truth:
         assert bounds_of(task_set) == list(truth.values())
 
@@ -193,7 +193,9 @@ def test_edf_bounds_with_jitter_beyond_periods_are_exactly_the_worst(random: Ran
         wcet, jitter = random.randint(1, min(3, period)), random.randint(0, 2 * period)
         tasks.append(kernel(f"t{number}", wcet, period, 0, random.randint(1, 16), jitter))
     task_set = partition_of(*tasks, policy=Policy.EDF)
-    truth = {} if loads(task_set)[0].is_overload else explore(task_set, is_short=False, most_states=1000).response
+    truth = (
+        {} if loads(task_set)[0].is_overload else explore(task_set, is_short=lambda _: False, most_states=1000).response
+    )
     if truth:
         assert bounds_of(task_set) == list(truth.values())
 
