@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from random import Random
+from typing import Any
 
 from makespan.schedulability.arrivals import Stream
 from makespan.schedulability.task import (
@@ -12,6 +13,7 @@ from makespan.schedulability.task import (
     Partition,
     Policy,
     Segment,
+    Slices,
     Task,
     TaskSet,
     Wait,
@@ -29,6 +31,25 @@ def partition_of(*tasks: Task, policy: Policy = Policy.FIXED_PRIORITY) -> TaskSe
 def kernel(name: str, wcet: int, period: int, priority: int = 0, deadline: int | None = None, jitter: int = 0) -> Task:
     deadline = period if deadline is None else deadline
     return one_kernel(name, wcet, period, deadline, jitter=jitter, priority=priority, partition=GPU)
+
+
+def system_of(known: dict[str, Any]) -> TaskSet:
+    """A system whose longest responses another program has found, a line of a file beside this one."""
+    tasks, chains = [], []
+    for row in known["tasks"]:
+        segments = tuple(Segment(Kind(s["kind"]), s["wcet"], s.get("on"), s.get("delay", 0)) for s in row["segments"])
+        core = row.get("core")
+        wait = Wait(row.get("wait", "block")) if core else None
+        times = (row["period"], row["deadline"], row.get("jitter", 0))
+        tasks.append(Task(row["name"], segments, *times, None, row["priority"], core, wait, row.get("context")))
+        ways = ((source, row["name"]) for source in row.get("after", ()))
+        chains += [Chain(" to ".join(way), way, Activation.DATA) for way in ways]
+    partitions = (
+        Partition(name, Policy(how)) if isinstance(how, str) else Partition(name, Policy.FIFO, Slices(*how))
+        for name, how in known["partitions"].items()
+    )
+    engines = (CopyEngine(name, Policy(policy)) for name, policy in known.get("engines", {}).items())
+    return TaskSet(tuple(tasks), tuple(partitions), tuple(chains), tuple(engines))
 
 
 def small_kernels(random: Random) -> TaskSet:

@@ -3,7 +3,6 @@
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -13,7 +12,6 @@ from makespan.schedulability.families import Course, Family, Part
 from makespan.schedulability.task import (
     Activation,
     Chain,
-    CopyEngine,
     Kind,
     Partition,
     Policy,
@@ -25,26 +23,12 @@ from makespan.schedulability.task import (
     one_kernel,
 )
 from makespan.schedulability.witness import longest
+from tests.schedulability.sets import system_of
 
 TRUTHS = Path(__file__).with_name("truths.jsonl").read_text().splitlines()
 """Random systems of each kind, and what an explorer in C++ that shares no line with this one has found for them."""
 
 GPU = Partition("gpu", Policy.FIXED_PRIORITY)
-
-
-def system_of(known: dict[str, Any]) -> TaskSet:
-    tasks, chains = [], []
-    for row in known["tasks"]:
-        segments = tuple(Segment(Kind(s["kind"]), s["wcet"], s.get("on"), s.get("delay", 0)) for s in row["segments"])
-        core = row.get("core")
-        wait = Wait(row.get("wait", "block")) if core else None
-        times = (row["period"], row["deadline"], row.get("jitter", 0))
-        tasks.append(Task(row["name"], segments, *times, None, row["priority"], core, wait))
-        ways = ((source, row["name"]) for source in row.get("after", ()))
-        chains += [Chain(" to ".join(way), way, Activation.DATA) for way in ways]
-    partitions = (Partition(name, Policy(policy)) for name, policy in known["partitions"].items())
-    engines = (CopyEngine(name, Policy(policy)) for name, policy in known.get("engines", {}).items())
-    return TaskSet(tuple(tasks), tuple(partitions), tuple(chains), tuple(engines))
 
 
 @pytest.mark.parametrize("line", TRUTHS)

@@ -27,8 +27,8 @@ from makespan.schedulability.task import (
     one_kernel,
 )
 from makespan.schedulability.workload import Recurring
-from tests.schedulability.sets import small_systems
-from tests.schedulability.test_exploration import TRUTHS, system_of
+from tests.schedulability.sets import small_systems, system_of
+from tests.schedulability.test_exploration import TRUTHS
 
 LIMITS = Limits()
 

@@ -1,5 +1,6 @@
 """Contexts that take a partition in turn: the bound against hand calculations, simulations and a published system."""
 
+import json
 from collections.abc import Sequence
 from fractions import Fraction
 from itertools import islice
@@ -33,8 +34,13 @@ from makespan.schedulability.task import (
     one_kernel,
 )
 from makespan.schedulability.wcet import Solver, execution_times
+from tests.schedulability.sets import system_of
 
 GPU = "GPU"
+
+TRUTHS = Path(__file__).with_name("slices.jsonl").read_text().splitlines()
+"""Random systems, and what an explorer in C++ has found for them that lets contexts begin turns in every order that the
+rules allow, with switches of every length."""
 
 
 def in_turn(slices: Slices, *tasks: Task, chains: tuple[Chain, ...] = ()) -> TaskSet:
@@ -125,6 +131,17 @@ def test_a_kernel_of_the_same_context_goes_on_in_the_turn() -> None:
     task_set = in_turn(Slices(4, 1), kernel("a", 2, 100, "p"), kernel("b", 3, 100, "p"), kernel("c", 1, 100))
     run = run_of(task_set, "abc", ("a", 0, 2), ("b", 0, 3), ("c", 0, 1))
     assert [(s.task, s.start, s.end) for s in run.stretches] == [("a", 0, 2), ("b", 2, 4), ("c", 5, 6), ("b", 7, 8)]
+
+
+@pytest.mark.parametrize("line", TRUTHS)
+def test_another_program_finds_no_longer_response(line: str) -> None:
+    known = json.loads(line)
+    found = responses(system_of(known), Additions()).of
+    for task, response, end in zip(known["tasks"], known["response"], known["end"], strict=True):
+        bound = found[task["name"]]
+        assert bound is not None
+        assert response <= bound.total
+        assert end <= bound.end
 
 
 @given(st.integers(0, 10**6))
