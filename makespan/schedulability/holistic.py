@@ -65,9 +65,9 @@ class Limits:
     """
 
     one: int = 1_000_000
-    total: int = 6_000_000
+    total: int = 5_000_000
     attempts: int = 60
-    jobs: int = 200_000
+    jobs: int = 100_000
 
 
 @dataclass(frozen=True, slots=True)

@@ -202,6 +202,10 @@ def _demand(before: int, rows: Sequence[tuple[int, int, int]]) -> Callable[[int]
     return lambda w: before + sum(c * ((w + j) // t + 1) for c, t, j in rows)
 
 
+_OF_A_RELEASE = 8
+"""What a release costs, in additions, whatever is found there."""
+
+
 class _Edf:
     """Kernels in the order of their absolute deadlines, equal ones in any order.
 
@@ -241,7 +245,12 @@ class _Edf:
             every: of all rivals that are due before, however late they come.
             blocking: of one with a later deadline, which goes before only if it has begun.
         """
-        own = self.own
+        own, family = self.own, self.family
+        self.steps.spend(_OF_A_RELEASE)
+        most_earlier = max((release + delay) // own.period for _, delay in family.firsts)
+        top = blocking + max(work for work, _ in family.before(max(0, most_earlier))) + every + own.wcet
+        if all(top - late <= most.response for late, most in zip(latest, best, strict=True)):
+            return
         for work, event in self._before(release):
             self.steps.spend(len(best))
             before = blocking + work

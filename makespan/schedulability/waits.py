@@ -41,7 +41,7 @@ class Wait(NamedTuple):
     @property
     def cost(self) -> int:
         """Additions for one length."""
-        return 1 + len(self.others) + len(self.blockers)
+        return 1 + len(self.others) + min(self.stages, len(self.blockers))
 
     def within(self, length: int) -> int:
         """Ticks of a window."""
