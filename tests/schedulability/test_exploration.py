@@ -26,7 +26,11 @@ from makespan.schedulability.witness import longest
 from tests.schedulability.sets import system_of
 
 TRUTHS = Path(__file__).with_name("truths.jsonl").read_text().splitlines()
-"""Random systems of each kind, and what an explorer in C++ that shares no line with this one has found for them."""
+"""Systems, and what an explorer in C++ that shares no line with this one has found for them.
+
+First random ones of each kind; then small ones for each of which some bound of the analysis would be below that if it
+left out what the `kind` of the line names.
+"""
 
 GPU = Partition("gpu", Policy.FIXED_PRIORITY)
 
