@@ -1,5 +1,6 @@
 """Reproducible examples in `make test`; `make soak` draws new ones and says with which seed."""
 
+import gc
 import os
 
 import pytest
@@ -35,3 +36,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     soak = [item for item in items if item.get_closest_marker("soak")]
     config.hook.pytest_deselected(items=soak)
     items[:] = [item for item in items if item not in soak]
+
+
+def pytest_collection_finish() -> None:
+    """Modules and tests stay to the end: the collector of garbage need not look at them again and again."""
+    gc.freeze()
