@@ -4,6 +4,7 @@ Proof: docs/schedulability_theory.md, theorem 8.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from makespan.schedulability.demand import Demand, activations, demands
@@ -60,10 +61,10 @@ def waits(known: Known, stages: Stages) -> Iterator[Wait | Turns]:
     own = _own(known, stages, demands(known, place, head))
     if own is None:
         return
-    others = tuple(other for other in graph.families_at[place] if other != head)
+    others = graph.rivals[place][head]
     rank = stages.rank if graph.is_ranked(place) else None
-    key = _rivals, place, head, rank, len(stages.operations)
-    if (rivals := known.kept(key, others, lambda: _rivals(known, stages, rank, others))) is not None:
+    key = place, rank, len(stages.operations)
+    if (rivals := known.kept((_all, head, *key), others, lambda: _all(known, others, *key))) is not None:
         yield Wait(own + rivals.fixed, rivals.workloads, rivals.blockers, blocked(stages.operations))
     if graph.policies.get(place) in (Policy.EDF, Policy.EDF_RELEASE):
         yield from _by_deadlines(known, stages, own, [demands(known, place, other) for other in others])
@@ -77,24 +78,32 @@ class _Rivals(NamedTuple):
     blockers: tuple[Blocker, ...]
 
 
-def _rivals(known: Known, stages: Stages, rank: int | None, heads: Iterable[str]) -> _Rivals | None:
-    """What is less urgent than `rank`, where that counts, goes before only if it has begun."""
-    place, fixed, workloads, blockers = stages.place, 0, list[Workload](), list[Demand]()
+def _all(known: Known, heads: Iterable[str], place: str, rank: int | None, stages: int) -> _Rivals | None:
+    fixed, workloads, blockers = 0, list[Workload](), list[Blocker]()
     for head in heads:
-        asked = demands(known, place, head)
-        ahead = [demand for demand in asked if rank is None or urgency(demand.task) >= rank]
-        if known.graph.is_server(place):
-            blockers += [demand for demand in asked if demand not in ahead]
-        if not ahead:  # of a thread that blocks its core may have none at all
-            continue
-        workload = anywhere(known, ahead, place, len(stages.operations))
-        if workload is None:
+        rival = known.kept((_one, head, place, rank, stages), (head,), partial(_one, known, head, place, rank, stages))
+        if rival is None:
             return None
-        if workload.stairs is None and workload.most is not None:
-            fixed += workload.most
-        else:
-            workloads.append(workload)
+        fixed += rival.fixed
+        workloads += rival.workloads
+        blockers += rival.blockers
     return _Rivals(fixed, tuple(workloads), longest_first(blockers))
+
+
+def _one(known: Known, head: str, place: str, rank: int | None, stages: int) -> _Rivals | None:
+    """What is less urgent than `rank`, where that counts, goes before only if it has begun; None: nothing bounds it."""
+    asked = demands(known, place, head)
+    ahead = [demand for demand in asked if rank is None or urgency(demand.task) >= rank]
+    later = [demand for demand in asked if demand not in ahead] if known.graph.is_server(place) else []
+    blockers = tuple(map(Blocker.of, later))
+    if not ahead:  # of a thread that blocks its core may have none at all
+        return _Rivals(0, (), blockers)
+    workload = anywhere(known, ahead, place, stages)
+    if workload is None:
+        return None
+    if workload.stairs is None and workload.most is not None:
+        return _Rivals(workload.most, (), blockers)
+    return _Rivals(0, (workload,), blockers)
 
 
 def _by_deadlines(known: Known, stages: Stages, own: int, asked: Sequence[Sequence[Demand]]) -> Iterator[Wait]:
@@ -109,7 +118,7 @@ def _by_deadlines(known: Known, stages: Stages, own: int, asked: Sequence[Sequen
             return
         most = sum(times * demand.work for times, demand in zip(due, family, strict=True) if times is not None)
         groups.append(group._replace(most=most))
-    blockers = longest_first(demand for family in asked for demand in family)
+    blockers = longest_first(Blocker.of(demand) for family in asked for demand in family)
     yield Wait(own, tuple(groups), blockers, blocked(stages.operations))
 
 

@@ -3,9 +3,8 @@
 Glossary: C execution time, T period, J jitter, D deadline, all in ticks.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import count
 
 MOST_ACTIVATIONS = 20
 """Earlier activations in one busy window that are looked at, where several operations of a family meet in it."""
@@ -24,9 +23,13 @@ def arrivals_within(length: int, period: int, jitter: int) -> int:
     return (length + jitter) // period + 1
 
 
-def multiples(first: int, period: int, least: int) -> Iterator[int]:
-    """`first`, `first + period` and so on without end, but only those of at least `least`."""
-    return count(first + max(0, -((first - least) // period)) * period, period)
+def first_multiple(first: int, period: int, least: int) -> int:
+    """The first of `first`, `first + period` and so on that is at least `least`.
+
+    >>> first_multiple(3, 10, 0), first_multiple(3, 10, 14)
+    (3, 23)
+    """
+    return first + max(0, -((first - least) // period)) * period
 
 
 @dataclass(frozen=True, slots=True)

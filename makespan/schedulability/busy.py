@@ -106,12 +106,12 @@ def _asked(known: Known, stages: Stages) -> _Asked | None:
     """None where nothing bounds it."""
     graph, place = known.graph, stages.place
     mine = graph.family[stages.first.task.name]
-    others, blockers, own = list[Workload](), list[Demand](), list[Demand]()
+    others, blockers, own = list[Workload](), list[Blocker](), list[Demand]()
     for head in graph.families_at[place]:
         asked = demands(known, place, head)
         ahead = [demand for demand in asked if urgency(demand.task) >= stages.rank]
         if graph.is_server(place):
-            blockers += [demand for demand in asked if urgency(demand.task) < stages.rank]
+            blockers += [Blocker.of(demand) for demand in asked if urgency(demand.task) < stages.rank]
         if head == mine:
             own = ahead
         elif ahead:

@@ -224,7 +224,8 @@ def cut_at(task_set: TaskSet, wanted: int, most_jobs: int) -> int:
 
     if jobs(wanted) <= most_jobs:
         return wanted
-    low, high = 0, wanted  # jobs(high) > most_jobs
+    alone = min(task.period * (most_jobs // costs[task.name] + 1) for task in task_set.tasks)
+    low, high = 0, min(wanted, alone)  # jobs(high) > most_jobs
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if jobs(middle) <= most_jobs else (low, middle)

@@ -67,7 +67,7 @@ class Limits:
     one: int = 1_000_000
     total: int = 5_000_000
     attempts: int = 60
-    jobs: int = 100_000
+    jobs: int = 50_000
 
 
 @dataclass(frozen=True, slots=True)

@@ -123,6 +123,14 @@ class Graph:
             }
         return found
 
+    @cached_property
+    def rivals(self) -> Mapping[str, Mapping[str, tuple[str, ...]]]:
+        """For each resource and family there the heads of all others."""
+        return {
+            place: {head: tuple(other for other in heads if other != head) for head in heads}
+            for place, heads in self.families_at.items()
+        }
+
     def earliest(self, task: Task) -> int:
         """From the event until a job of the task arrives, at least."""
         return self.operations[self.of[task.name][0]].earliest

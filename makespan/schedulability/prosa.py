@@ -8,10 +8,10 @@ Source: Bozhko and Brandenburg, Abstract Response-Time Analysis, ECRTS 2020.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, count
 from typing import Any, cast
 
-from makespan.schedulability.arrivals import Stream, arrivals_within, multiples
+from makespan.schedulability.arrivals import Stream, arrivals_within, first_multiple
 from makespan.schedulability.task import Policy
 
 
@@ -31,7 +31,7 @@ class Curve:
 
     def steps(self) -> Iterator[int]:
         """All lengths whose next one has room for more kernels."""
-        return chain((0,), multiples(-self.jitter, self.period, 1))
+        return chain((0,), count(first_multiple(-self.jitter, self.period, 1), self.period))
 
 
 def kernel_bounds(streams: Sequence[Stream], policy: Policy) -> tuple[int | None, ...]:

@@ -7,14 +7,13 @@ Glossary: C execution time, T period, B blocking, w the start of a kernel after 
 absolute deadline, q how many kernels of the same task come before in the window.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from heapq import merge
-from itertools import count, groupby
+from heapq import heapify, heappop, heapreplace
+from itertools import count
 from math import lcm
-from operator import itemgetter
 
-from makespan.schedulability.arrivals import MOST_ACTIVATIONS, Steps, Stream, least_fixed_point, multiples
+from makespan.schedulability.arrivals import MOST_ACTIVATIONS, Steps, Stream, first_multiple, least_fixed_point
 from makespan.schedulability.task import Policy
 from makespan.schedulability.utilisation import ONE, excess, scaled
 
@@ -229,11 +228,9 @@ class _Edf:
             return None
         horizon = self._horizon(busy)
         best = [Bound(own.wcet + x, 0) for x in since]
-        for release, every, blocking in self._releases():
+        for release, every, blocking in self._releases(horizon):
             latest = [max(ahead - x, release - max(0, x - own.lag)) for x in since]
-            if release >= horizon or (
-                busy is not None and all(busy - late <= most.response for late, most in zip(latest, best, strict=True))
-            ):
+            if busy is not None and all(busy - late <= most.response for late, most in zip(latest, best, strict=True)):
                 break
             self._look_at(release, every, blocking, latest, best)
         return tuple(best)
@@ -288,31 +285,42 @@ class _Edf:
             return repeated
         return busy if not self.family.is_alone else min(busy, repeated)
 
-    def _releases(self) -> Iterator[tuple[int, int, int]]:
+    def _releases(self, horizon: int) -> Iterator[tuple[int, int, int]]:
         """Ascending: wherever one more kernel can go before, or one less, with `every` and `blocking`."""
         own, least = self.own, -self.own.lag
-        sources = [iter([(least, -1)])]
-        sources += [_marked(multiples(-delay, own.period, least), -1) for _, delay in self.family.firsts]
         due = [s.deadline - own.deadline - s.lag for s in self.rivals]  # from which release on each goes before
-        for index, (s, first) in enumerate(zip(self.rivals, due, strict=True)):
-            sources.append(iter([(max(first, least), index)]))
-            sources.append(_marked(multiples(first - s.jitter, s.period, max(first, least)), index))
+        counted = [_jobs(s, first, least) for s, first in zip(self.rivals, due, strict=True)]
+        every = sum(s.wcet * jobs for s, jobs in zip(self.rivals, counted, strict=True))
+        events = [(least, -1, 0)]  # a release, whose rivals, and after which time it happens again
+        events += [(first_multiple(-delay, own.period, least), -1, own.period) for _, delay in self.family.firsts]
+        events += [(first, index, 0) for index, first in enumerate(due) if first > least]
+        events += [
+            (first_multiple(first - s.jitter, s.period, max(first, least)), index, s.period)
+            for index, (s, first) in enumerate(zip(self.rivals, due, strict=True))
+        ]
+        events = [event for event in events if event[0] < horizon]
+        heapify(events)
         later = [(first, s.wcet - 1) for s, first in zip(self.rivals, due, strict=True)]
         later += [(deadline - own.deadline, rest) for rest, deadline in self.family.blockers]
         later.sort(reverse=True)
-        every, counted = 0, [0] * len(self.rivals)
-        for release, there in groupby(merge(*sources), key=itemgetter(0)):
-            for _, index in there:
+        while events:
+            release = events[0][0]
+            while events and events[0][0] == release:
                 self.steps.spend(1)
+                _, index, again = events[0]
+                if again and release + again < horizon:
+                    heapreplace(events, (release + again, index, again))
+                else:
+                    heappop(events)
                 if index >= 0:
-                    s = self.rivals[index]
-                    jobs = (release - due[index] + s.jitter) // s.period + 1
-                    every += s.wcet * (jobs - counted[index])
+                    jobs = _jobs(self.rivals[index], due[index], release)
+                    every += self.rivals[index].wcet * (jobs - counted[index])
                     counted[index] = jobs
             while later and later[-1][0] <= release:
                 later.pop()
             yield release, every, max((rest for _, rest in later), default=0)
 
 
-def _marked(instants: Iterable[int], index: int) -> Iterator[tuple[int, int]]:
-    return ((instant, index) for instant in instants)
+def _jobs(stream: Stream, first: int, release: int) -> int:
+    """How many of a rival's go before a kernel with this release, the first of them one released at `first`."""
+    return (release - first + stream.jitter) // stream.period + 1 if release >= first else 0

@@ -108,7 +108,6 @@ def blocked(stages: Sequence[Operation]) -> int:
     return sum(not operation.is_handed_over for operation in stages)
 
 
-def longest_first(demands: Iterable[Demand]) -> tuple[Blocker, ...]:
+def longest_first(blockers: Iterable[Blocker]) -> tuple[Blocker, ...]:
     """Those of which something is left once they have begun."""
-    blockers = map(Blocker.of, demands)
     return tuple(sorted((b for b in blockers if b.rest), key=lambda blocker: -blocker.rest))

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from response_time_analysis.model import Periodic
 
 from makespan.schedulability import prosa, response
-from makespan.schedulability.arrivals import OutOfStepsError, Steps, Stream, arrivals_within, multiples
+from makespan.schedulability.arrivals import OutOfStepsError, Steps, Stream, arrivals_within, first_multiple
 from makespan.schedulability.exploration import explore
 from makespan.schedulability.response import Bound, Own, busy_period, kernel_bounds
 from makespan.schedulability.task import Policy, TaskSet
@@ -165,7 +165,7 @@ def test_twenty_tasks_take_few_steps(policy: Policy) -> None:
 def test_multiples_start_at_the_least() -> None:
     for first in range(-7, 8):
         for least in range(-7, 8):
-            found = next(multiples(first, 3, least))
+            found = first_multiple(first, 3, least)
             assert found == min(x for x in range(first, first + 60, 3) if x >= least)
 
 
