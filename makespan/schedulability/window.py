@@ -44,7 +44,7 @@ class Windows:
         operations = [self.graph.operations[number] for number in path]
         if path not in self.needs:
             self.needs[path] = self._needs(_by_place(operations))
-        state = tuple(self.known.version[head] for head in self.needs[path])
+        state = tuple(map(self.known.version.__getitem__, self.needs[path]))
         before = self.lengths.get(path)
         if before is None or before[0] != state:
             least = 1 if before is None else before[1]
