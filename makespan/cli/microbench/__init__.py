@@ -9,6 +9,7 @@ COMMANDS = {
     "throughput": "operations per cycle (hong-kim)",
     "latency": "latencies, issue delays, bandwidths (kleimenov-popova)",
     "launch": "launch times of empty kernels (kleimenov-popova)",
+    "sm": "latencies, intervals, partitions, work conservation (machine files)",
     "opencl": "the cost table of a device (opencl-cost-table)",
     "dual-issue": "register banks, control codes, best pattern (dual-issue)",
 }

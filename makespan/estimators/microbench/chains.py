@@ -80,12 +80,19 @@ def kernels() -> Iterator[tuple[str, Kind, int]]:
 
 
 def body(form: str, kind: Kind, length: int) -> list[str]:
+    """A chain or stream of a class, as `linked` makes it.
+
+    The caller passes in `memory` the address of four 64-bit words that hold their own addresses, and has 32 shared
+    words that hold their own offsets, at shared address 0.
+    """
+    return linked(form, LINKS[kind], length)
+
+
+def linked(form: str, link: Link, length: int) -> list[str]:
     """The PTX between two readings of the clock, `start` and `stop`; needs registers seed, zero, memory and result.
 
-    The caller passes 0 in `zero`, in `memory` the address of four 64-bit words that hold their own addresses, and has
-    32 shared words that hold their own offsets, at shared address 0. Lanes differ: an assembler knows what uniform is.
+    The caller passes 0 in `zero`. Lanes differ: an assembler knows what uniform is.
     """
-    link = LINKS[kind]
     names = ["x"] if form == LATENCY else [f"x{number}" for number in range(STREAMS)]
     lines = [
         f".reg .{link.register} {', '.join(['a', 'b', *names])};",

@@ -172,11 +172,15 @@ def instructions_source(language: Language) -> dict[str, str]:
         raise InputError("the benchmark latency has no program in opencl; take --emit cuda")
     made = [(form, kind, count, f"{form}_{kind}_{count}") for form, kind, count in kernels()]
     text = "".join(
-        filled("chain.cu", name=name, body=_quoted(body(form, kind, count))) for form, kind, count, name in made
+        filled("chain.cu", name=name, body=quoted(body(form, kind, count))) for form, kind, count, name in made
     )
     tests = "\n".join(f'        {{"{form}", "{kind}", {count}, {name}}},' for form, kind, count, name in made)
-    steps = ", ".join(f"{count}u" for count in STEPS)
-    return {"latency.cu": filled("latency.cu", kernels=text, tests=tests, steps=steps, repeats=REPEATS)}
+    return {"latency.cu": filled("latency.cu", **walks(), kernels=text, tests=tests, repeats=REPEATS)}
+
+
+def walks() -> dict[str, str]:
+    """Kernels that walk through rings of addresses, and what starts them, for the places `$walk` and `$ring`."""
+    return {"walk": filled("walk.cu"), "ring": filled("ring.cu", steps=", ".join(f"{count}u" for count in STEPS))}
 
 
 def launch_source(language: Language, *, warp_size: int = 32, max_warps: int = MAX_WARPS) -> dict[str, str]:
@@ -203,6 +207,6 @@ def ffma_source() -> dict[str, str]:
     }
 
 
-def _quoted(lines: list[str]) -> str:
+def quoted(lines: list[str]) -> str:
     """PTX inside inline assembly of CUDA."""
     return "\n".join(f'{" " * 21}"{line.replace("%", "%%")}\\n"' for line in lines)

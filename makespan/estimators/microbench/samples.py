@@ -10,13 +10,15 @@ from pathlib import Path
 from makespan.errors import InputError
 from makespan.machine.gpu_keys import LEVELS, MAX_BLOCK_WARPS, Kind
 from makespan.machine.gpus import number
-from makespan.machine.values import shown
+from makespan.machine.values import printable, shown
 from makespan.text_file import read_text
 
 MAX_FILE_BYTES = 4 << 20
 MAX_COUNT = 10**15
 _DIGITS = 40  # longer numbers are refused before they are converted
 _LISTED = 12
+_REMARK = "#"
+_MAX_REMARKS = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +97,22 @@ def read(path: Path, table: Table) -> tuple[Sample, ...]:
     return tuple(_sample(table, header, where, row) for where, row in rows[1:])
 
 
+def remarks(path: Path) -> dict[str, str]:
+    """What a program says of what it measured, in lines such as `# gpu: T4` anywhere in a file of samples.
+
+    Raises:
+        InputError: a file that cannot be read, or a remark that is none; names the line.
+    """
+    found: dict[str, str] = {}
+    for at, line in enumerate(read_text(path, "file of samples", MAX_FILE_BYTES).splitlines(), 1):
+        if line.startswith(_REMARK):
+            key, _, value = (part.strip() for part in line.removeprefix(_REMARK).partition(":"))
+            if not key or key in found or len(found) == _MAX_REMARKS:
+                raise InputError(f"{path}:{at}: up to {_MAX_REMARKS} different remarks such as # gpu: T4")
+            found[key] = printable(value, f"{path}:{at}: what follows {shown(key)}")
+    return found
+
+
 def text(samples: Iterable[Sample], table: Table) -> str:
     """The text of a file that `read` reads; all samples are in the unit of the first."""
     several = list(samples)
@@ -107,7 +125,7 @@ def _rows(path: Path) -> Iterator[tuple[str, list[str]]]:
     reader = csv.reader(read_text(path, "file of samples", MAX_FILE_BYTES).splitlines())
     try:
         for row in reader:
-            if row:
+            if row and not row[0].startswith(_REMARK):
                 yield f"{path}:{reader.line_num}", [cell.strip() for cell in row]
     except csv.Error as error:
         raise InputError(f"{path}:{reader.line_num}: not CSV: {error}") from None
