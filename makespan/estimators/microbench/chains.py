@@ -88,10 +88,14 @@ def body(form: str, kind: Kind, length: int) -> list[str]:
     return linked(form, LINKS[kind], length)
 
 
-def linked(form: str, link: Link, length: int) -> list[str]:
+def linked(form: str, link: Link, length: int, *, in_rounds: bool = False) -> list[str]:
     """The PTX between two readings of the clock, `start` and `stop`; needs registers seed, zero, memory and result.
 
     The caller passes 0 in `zero`. Lanes differ: an assembler knows what uniform is.
+
+    Args:
+        in_rounds: repeat it as often as a register `rounds` says, in a loop, across whose end no instruction is moved:
+            else assemblers put those on the same register close together, to need fewer registers.
     """
     names = ["x"] if form == LATENCY else [f"x{number}" for number in range(STREAMS)]
     lines = [
@@ -110,7 +114,8 @@ def linked(form: str, link: Link, length: int) -> list[str]:
     ]
     for name in names:
         lines += ["add.u32 t, t, seed;", link.begin.format(x=name)]
-    lines += list(_repeated(link.steps, names, length))
+    steps = _repeated(link.steps, names, length)
+    lines += _looped(steps) if in_rounds else steps
     lines.append("mov.u32 r, 0;")
     for name in names:
         lines += [link.fold.format(x=name), "xor.b32 r, r, v;"]
@@ -121,6 +126,12 @@ def linked(form: str, link: Link, length: int) -> list[str]:
         f"setp.ne.u32 q, r, {_NEVER};",
         "@q mov.u64 stop, %clock64;",
     ]
+
+
+def _looped(steps: Iterator[str]) -> Iterator[str]:
+    yield from (".reg .b32 left;", "mov.u32 left, rounds;", "again:", '.pragma "nounroll";')
+    yield from steps
+    yield from ("sub.u32 left, left, 1;", "setp.ne.u32 q, left, 0;", "@q bra again;")
 
 
 def _repeated(steps: tuple[str, ...], names: list[str], length: int) -> Iterator[str]:

@@ -209,4 +209,5 @@ def ffma_source() -> dict[str, str]:
 
 def quoted(lines: list[str]) -> str:
     """PTX inside inline assembly of CUDA."""
-    return "\n".join(f'{" " * 21}"{line.replace("%", "%%")}\\n"' for line in lines)
+    escaped = (line.replace("%", "%%").replace('"', '\\"') for line in lines)
+    return "\n".join(f'{" " * 21}"{line}\\n"' for line in escaped)

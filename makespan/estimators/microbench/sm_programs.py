@@ -4,21 +4,21 @@ Chains and streams are those of `chains`; here instructions are named as the ope
 """
 
 from collections.abc import Collection, Iterator, Mapping
-from itertools import combinations
+from itertools import combinations, cycle
 from types import MappingProxyType
 
 from makespan.errors import InputError
-from makespan.estimators.microbench.chains import LINKS, Link, linked
+from makespan.estimators.microbench.chains import LINKS, STREAMS, Link, linked
 from makespan.estimators.microbench.programs import REPEATS, filled, quoted, walks
 from makespan.estimators.microbench.samples import DELAY, LATENCY, PATTERNS, Table
 from makespan.machine.gpu_keys import Kind
 
 COUNTS = (64, 192)
-"""Instructions of chains and streams: multiples of the registers of a stream."""
+"""Instructions of chains and streams, whose rounds have `STREAMS` of them."""
 APART = 4
 """Warps of one partition are those whose numbers are equal modulo it, unless the pairs say otherwise."""
-ONE_WARPS, ALL_WARPS = (1, 2, 4, 8), (4, 8)
-"""How many warps issue a stream: of one partition, and of all."""
+ONE_WARPS, ALL_WARPS = (1, 2, 4, 6), (4, 8)
+"""How many warps issue a stream: of one partition, and of all; more have no room for their registers in a block."""
 PAIRED = 8
 """Warps of which every two are timed together."""
 CONFLICTS = (1, 2, 4, 8, 16, 32)
@@ -109,10 +109,14 @@ def sm_source(names: Collection[str] = OPERATIONS) -> dict[str, str]:
     made += [(CHAIN, "shared", NOBODY, LATENCY, SHARED), (BANK, "shared", NOBODY, DELAY, SHARED)] * ("shared" in names)
     kernels, tests = [], []
     for number, (measure, name, reader, form, link) in enumerate(made):
-        for count in COUNTS:
-            function = f"{measure}_{name}_{reader.strip('-')}_{number}_{count}".replace("-", "_")
-            kernels.append(filled("sm_kernel.cu", name=function, body=quoted(linked(form, link, count))))
-            tests.append(f'        {{"{measure}", "{name}", "{reader}", {count}, {function}}},')
+        function = f"{measure}_{name}_{reader.strip('-')}_{number}".replace("-", "_")
+        if form == DELAY:
+            made_of = {function: linked(form, link, STREAMS, in_rounds=True)}
+        else:
+            made_of = {f"{function}_{count}": linked(form, link, count) for count in COUNTS}
+        kernels += [filled("sm_kernel.cu", name=own, body=quoted(body)) for own, body in made_of.items()]
+        several = cycle(made_of)  # the one kernel of a stream for all counts
+        tests += [f'        {{"{measure}", "{name}", "{reader}", {count}, {next(several)}}},' for count in COUNTS]
     kernels.append(filled("sm_kernel.cu", name="log_clock", body=quoted(_log())))
     text = filled(
         "sm.cu",
@@ -122,6 +126,7 @@ def sm_source(names: Collection[str] = OPERATIONS) -> dict[str, str]:
         repeats=REPEATS,
         apart=APART,
         paired=PAIRED,
+        streams=STREAMS,
         longest=max(COUNTS),
         steps_logged=LOG_STEPS,
         most_logged=max(LOG_WARPS),

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import tomllib
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -18,12 +19,16 @@ from hypothesis import strategies as st
 from makespan import sass
 from makespan.errors import InputError, MeasurementError
 from makespan.estimators.microbench import samples
+from makespan.estimators.microbench.chains import STREAMS
 from makespan.estimators.microbench.samples import Sample
 from makespan.estimators.microbench.sm_file import measured, rendered
 from makespan.estimators.microbench.sm_fit import Fit, fit, left_out
 from makespan.estimators.microbench.sm_programs import (
+    APART,
     COUNTS,
     LOG_STEPS,
+    LOG_WARPS,
+    ONE_WARPS,
     OPERATIONS,
     TABLE,
     sm_source,
@@ -286,6 +291,18 @@ def opcode(listed: sass.ListedInstruction) -> tuple[str | None, str]:
     return listed.operation, words[words[0].startswith("@")]
 
 
+STREAMED = {"FFMA", "LOP3.LUT", "MUFU.EX2", "LDS.U", "LDS", "DFMA", "IMAD", "POPC", "SHFL.IDX"}
+
+
+def rounds(code: Sequence[sass.ListedInstruction]) -> list[str]:
+    """The texts of the smallest loop with instructions of a stream."""
+    at = {int(one.address, 16): number for number, one in enumerate(code)}
+    found = ((last, re.search(r"BRA.* 0x([0-9a-f]+)", one.text)) for last, one in enumerate(code))
+    jumps = ((last, at[int(target[1], 16)]) for last, target in found if target)
+    size, last = min((last - first, last) for last, first in jumps if last - first >= STREAMS)
+    return [one.text for one in code[last - size : last + 1]]
+
+
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc")
 @pytest.mark.parametrize("arch", [75, 90])
 def test_machine_code_has_the_instructions_that_were_asked_for(arch: int, tmp_path: Path) -> None:
@@ -296,18 +313,28 @@ def test_machine_code_has_the_instructions_that_were_asked_for(arch: int, tmp_pa
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     (machine,) = of_architecture(arch)
-    code = {kernel.name: sass.listing(kernel, machine) for kernel in sass.read(tmp_path / "sm.cubin").kernels}
+    kernels = sass.read(tmp_path / "sm.cubin").kernels
+    code = {kernel.name: sass.listing(kernel, machine) for kernel in kernels}
     half = (max(COUNTS) - min(COUNTS)) // 2
     for function in sorted(name.removesuffix(f"_{max(COUNTS)}") for name in code if name.endswith(f"_{max(COUNTS)}")):
         short, long = (Counter(map(opcode, code[f"{function}_{count}"])) for count in COUNTS)
         more = {what: long[what] - short[what] for what in long if long[what] - short[what] >= half // 2}
-        measure, name, *reader, _ = function.split("_")
-        both = {name, *filter(None, reader)} if measure == "chain" else {name}
+        _, name, *reader, _ = function.split("_")
+        both = {name, *filter(None, reader)}
         expected = {name: 2 * half} if len(both) == 1 else dict.fromkeys(both, half)
         assert {operation: count for (operation, _), count in more.items()} == expected, function
         assert len(more) == len(both), f"{function}: a mean over several opcodes hides the slower one"
+    for function in (name for name in code if name.startswith(("stream", "bank"))):
+        body = rounds(code[function])
+        written = [re.findall(r"R[0-9]+", text)[0] for text in body if text.split()[0] in STREAMED]
+        assert (len(written), len(set(written))) == (STREAMS, STREAMS), function
+        assert len(body) <= STREAMS + 4, function
     readings = [one.text.split()[0] for one in code["log_clock"] if "CS2R" in one.text]
     assert readings.count("CS2R.32") == LOG_STEPS
+    for kernel in kernels:
+        warps = max(ONE_WARPS if kernel.name.startswith("stream") else LOG_WARPS)
+        taken = kernel.resources.registers * 32 * (APART * (warps - 1) + 1)
+        assert (taken <= 65536, kernel.resources.local_bytes) == (True, 0), kernel.name
 
 
 def test_all_operations_are_in_the_program() -> None:

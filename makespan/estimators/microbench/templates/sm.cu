@@ -17,12 +17,13 @@
 
 typedef unsigned long long u64;
 constexpr int REPEATS = $repeats, APART = $apart, PAIRED = $paired, NOTES = $steps_logged, MOST_LOGGED = $most_logged;
+constexpr int STREAMS = $streams; // registers of a stream, and so instructions of a round
 constexpr size_t LINE = 4096 + 128; // bytes between two steps of a walk through memory
 
 struct Argument {
     u64 *clocks;
     unsigned *out, *notes;
-    unsigned mask, threads, spread, seed, zero;
+    unsigned mask, threads, spread, rounds, seed, zero;
 };
 $kernels
 
@@ -65,7 +66,9 @@ static double timed(const Test &test, unsigned mask, unsigned spread = 1)
     for (int warp = 0; warp < 32; ++warp)
         if (mask >> warp & 1)
             ++working, last = warp;
-    test.kernel<<<1, 32 * std::max(last + 1, PAIRED)>>>(Argument{clocks, out, notes, mask, 32u * working, spread, 5, 0});
+    unsigned rounds = test.count / STREAMS;
+    test.kernel<<<1, 32 * std::max(last + 1, PAIRED)>>>(
+        Argument{clocks, out, notes, mask, 32u * working, spread, rounds, 5, 0});
     check(cudaGetLastError(), test.name);
     check(cudaDeviceSynchronize(), test.name);
     u64 both[64], start = ~0ull, stop = 0;

@@ -13,12 +13,13 @@ extern "C" __global__ void $name(Argument given)
 #pragma unroll 1
     for (int pass = 0; pass < 2; ++pass)
         asm volatile("{\n"
-                     ".reg .b32 seed, zero, result;\n"
+                     ".reg .b32 seed, zero, rounds, result;\n"
                      ".reg .b64 memory, start, stop, notes;\n"
                      "mov.u64 memory, %3;\n"
                      "mov.u32 seed, %4;\n"
                      "mov.u32 zero, %5;\n"
                      "mov.u64 notes, %6;\n"
+                     "mov.u32 rounds, %8;\n"
                      "bar.sync 1, %7;\n"
 $body
                      "mov.u64 %0, start;\n"
@@ -26,7 +27,8 @@ $body
                      "mov.u32 %2, result;\n"
                      "}"
                      : "=l"(start), "=l"(stop), "=r"(result)
-                     : "l"(memory), "r"(given.seed), "r"(given.zero), "l"(given.notes + warp * NOTES), "r"(given.threads)
+                     : "l"(memory), "r"(given.seed), "r"(given.zero), "l"(given.notes + warp * NOTES), "r"(given.threads),
+                       "r"(given.rounds)
                      : "memory");
     given.out[threadIdx.x] = result;
     given.clocks[2 * warp] = start;
