@@ -4,6 +4,7 @@ Ranges are the least and the most that was seen; nothing bounds what was not. Ti
 that what does not depend on the length cancels.
 """
 
+import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,6 +12,8 @@ from fractions import Fraction
 from itertools import pairwise
 from math import ceil, floor
 from statistics import median
+from types import MappingProxyType
+from typing import NamedTuple
 
 from makespan.errors import InputError, MeasurementError
 from makespan.estimators.microbench.samples import Sample
@@ -22,6 +25,7 @@ from makespan.estimators.microbench.sm_programs import (
     CHAIN,
     CHASE,
     LOG,
+    NOBODY,
     ONE,
     PAIR,
     SINGLE,
@@ -37,6 +41,31 @@ SLOWER = Fraction(3, 2)
 
 Times = Mapping[int, Sequence[Fraction]]
 Key = tuple[str, str, str, int]
+
+
+MAX_LOG_CYCLES = 10_000
+_WITH: Mapping[str, str] = MappingProxyType(
+    {
+        CHAIN: rf"{'|'.join(SINGLE)}|[0-9]{{1,2}}",
+        STREAM: f"{ONE}|{ALL}",
+        BANK: "[0-9]{1,2}",
+        CHASE: NOBODY,
+        PAIR: "[0-9]{1,2}-[0-9]{1,2}",
+        LOG: r"[a-z0-9]{1,16}\.[0-9]{1,2}",
+    }
+)
+
+
+class Groups(NamedTuple):
+    """Of warps that slow each other down.
+
+    Args:
+        number: how many groups there are.
+        are_modulo: whether warps belong to them by their numbers modulo that.
+    """
+
+    number: int
+    are_modulo: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,22 +127,24 @@ def fit(samples: Iterable[Sample], machine: Machine) -> Fit:
     runs, logs = _sorted(samples)
     operations, stays = {operation.name: operation for operation in machine.operations}, list[str]()
     found = [each for each in _latencies(runs) if _is_served(each, operations, stays)]
-    same = _same_partition(runs)
-    partitions, modulo = machine.partitions, None
-    if same:
-        partitions, modulo, tell = _partitions(same, machine, stays)
-        found += tell
+    groups = _groups(_same_partition(runs))
     shared: dict[str, bool] = {}
-    streamed = sorted({name for measure, name, where, _ in runs if (measure, where) == (STREAM, ONE)})
-    if not modulo or partitions != APART:
-        why = "no pairs say so" if modulo is None else "the pairs say otherwise"
-        stays.append(f"units: their streams suppose that warp w belongs to partition w mod {APART}, and {why}")
+    issue = None
+    if groups != (APART, True):
+        why = "no pairs say so" if groups is None else "the pairs say otherwise"
+        stays.append(
+            f"partitions, units, work conservation: warp w is not known to be of partition w mod {APART}: {why}"
+        )
     else:
-        for unit in machine.units if streamed else ():
-            its = [name for name in streamed if name in operations and operations[name].unit == unit.name]
-            found += _interval(unit, its, runs, partitions, shared, stays)
+        issue = left_out(logs) if logs else None
+        if machine.partitions == APART:
+            found.append(Found(("partitions",), Span(APART, APART), _pairs(runs), "pairs that slow each other down"))
+            for unit in machine.units:
+                found += _interval(unit, operations, runs, shared, stays)
+        else:
+            stays.append(f"partitions, units: the GPU has {APART}, and units of the base are for {machine.partitions}")
     found += _bank(runs, operations, machine, stays)
-    return Fit(tuple(found), shared, modulo, left_out(logs) if logs else None, tuple(stays))
+    return Fit(tuple(found), shared, groups and groups.are_modulo, issue, tuple(stays))
 
 
 def _sorted(
@@ -124,6 +155,8 @@ def _sorted(
     logs: dict[tuple[str, int], list[Sample]] = defaultdict(list)
     for sample in samples:
         (measure, name, other), (warps, count) = sample.what, sample.counts
+        if not re.fullmatch(_WITH[measure], other):
+            raise InputError(f"{measure} of {name}: no such measurement with {shown(other)}")
         if measure == LOG:
             logs[other.partition(".")[0], warps].append(sample)
         else:
@@ -198,41 +231,36 @@ def _same_partition(runs: Mapping[Key, Times]) -> dict[tuple[int, int], bool]:
     for (measure, _, pair, _), counts in runs.items():
         if measure == PAIR:
             one, _, other = pair.partition("-")
-            if not (one.isdecimal() and other.isdecimal() and len(pair) <= 5 and int(one) < int(other)):
-                raise InputError(f"a pair of warps is A-B with A < B, not {shown(pair)}")
             times[int(one), int(other)] = median(counts[max(counts)])
     fastest = min(times.values(), default=Fraction(0))
     return {pair: time >= SLOWER * fastest for pair, time in times.items()}
 
 
-def _partitions(
-    same: Mapping[tuple[int, int], bool], machine: Machine, stays: list[str]
-) -> tuple[int, bool | None, list[Found]]:
-    """How many partitions the pairs show, and whether warps belong to them modulo that number."""
+def _pairs(runs: Mapping[Key, Times]) -> int:
+    return sum(len(times) for key, counts in runs.items() if key[0] == PAIR for times in counts.values())
+
+
+def _groups(same: Mapping[tuple[int, int], bool]) -> Groups | None:
+    """The groups of warps that slow each other down; None where no two do."""
     together = [pair for pair, is_same in same.items() if is_same]
     if not together:
-        stays.append("partitions: no two warps slowed each other down")
-        return machine.partitions, None, []
-    warps = sorted({warp for pair in same for warp in pair})
-    first = {warp: min([warp, *(a for a, b in together if b == warp)]) for warp in warps}
-    if any((first[a] == first[b]) != is_same for (a, b), is_same in same.items()):
-        stays.append("partitions: the pairs that slow each other down make no groups; measure again")
-        return machine.partitions, False, []
-    count = len(set(first.values()))
-    modulo = all((a % count == b % count) == is_same for (a, b), is_same in same.items())
-    note = f"groups among {len(warps)} warps that slow each other down, {'' if modulo else 'not '}modulo {count}"
-    return count, modulo, [Found(("partitions",), Span(count, count), len(same), note)]
+        return None
+    warps = {warp for pair in same for warp in pair}
+    first = {warp: min([warp, *(one for one, other in together if other == warp)]) for warp in warps}
+    number = len(set(first.values()))
+    return Groups(number, all((one % number == other % number) == is_same for (one, other), is_same in same.items()))
 
 
 def _interval(
     unit: UnitClass,
-    names: Collection[str],
+    operations: Mapping[str, Operation],
     runs: Mapping[Key, Times],
-    partitions: int,
     shared: dict[str, bool],
     stays: list[str],
 ) -> list[Found]:
     """Cycles of a port, from streams of many warps of one partition; from those of all whether ports are shared."""
+    names = sorted({key[1] for key in runs if key[0] == STREAM and key[1] in operations})
+    names = [name for name in names if operations[name].unit == unit.name]
     rates: dict[str, list[Fraction]] = {ONE: [], ALL: []}
     for where, rate in rates.items():
         for name in names:
@@ -249,7 +277,7 @@ def _interval(
         )
         return []
     if rates[ALL]:
-        shared[unit.name] = (median(rates[ONE]) / median(rates[ALL])) ** 2 < partitions
+        shared[unit.name] = (median(rates[ONE]) / median(rates[ALL])) ** 2 < APART
     if unit.capacity > 1 and min(rates[ONE]) < 1 + TOLERANCE:
         stays.append(f"units.{unit.name}.interval: {unit.capacity} ports take an instruction in every issue slot")
         return []
@@ -293,8 +321,8 @@ def left_out(logs: Mapping[tuple[str, int], Sequence[Sample]]) -> Issue:
         read[run] = defaultdict(list)
         for sample in sorted(samples, key=lambda each: each.counts[1]):
             warp = sample.what[2].partition(".")[2]
-            if not (warp.isdecimal() and len(warp) <= 4 and sample.time.denominator == 1):
-                raise InputError(f"log of {shown(sample.what[2])}: RUN.WARP and whole cycles are needed")
+            if sample.time.denominator != 1 or sample.time > MAX_LOG_CYCLES:
+                raise InputError(f"log of {sample.what[2]}: whole cycles are needed, and at most {MAX_LOG_CYCLES}")
             read[run][int(warp)].append(int(sample.time))
     alone = [
         [late - early for early, late in pairwise(times)]
@@ -309,9 +337,9 @@ def left_out(logs: Mapping[tuple[str, int], Sequence[Sample]]) -> Issue:
     hold = min(late - early for times in every.values() for early, late in pairwise(times))
     if hold < 1:
         raise MeasurementError("two warps of a log read the clock in one cycle: they are not of one partition")
-    waited, lost = 0, []
+    waited, lost = 0, list[tuple[str, int, int, int]]()
     for (name, warps), own in read.items():
-        if warps == 1:
+        if warps == 1 or len(lost) > MAX_LOG_CYCLES:
             continue
         held = {cycle for time in every[name, warps] for cycle in range(time, time + hold)}
         for number, times in own.items():

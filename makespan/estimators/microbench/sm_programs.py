@@ -10,7 +10,7 @@ from types import MappingProxyType
 from makespan.errors import InputError
 from makespan.estimators.microbench.chains import LINKS, STREAMS, Link, linked
 from makespan.estimators.microbench.programs import REPEATS, filled, quoted, walks
-from makespan.estimators.microbench.samples import DELAY, LATENCY, PATTERNS, Table
+from makespan.estimators.microbench.samples import DELAY, LATENCY, Table
 from makespan.machine.gpu_keys import Kind
 
 COUNTS = (64, 192)
@@ -76,7 +76,7 @@ TABLE = Table(
         CHAIN: OPERATIONS,
         STREAM: tuple(SINGLE),
         BANK: ("shared",),
-        CHASE: (*LEVELS, PATTERNS[2]),
+        CHASE: LEVELS,
         PAIR: ("fp32",),
         LOG: (CLOCK,),
     },

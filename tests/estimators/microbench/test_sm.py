@@ -57,7 +57,7 @@ def base(sm: VirtualSm) -> Machine:
     units = (*(UnitClass(name, 1) for name in "CISD"), UnitClass("L", 1, uses=(Use(("memory",)),)))
     operations = [Operation(name, unit, 99, 99) for name, unit in (*sm.unit_of.items(), ("global", "L"))]
     return Machine(
-        "base", units, 1, partitions=2, resources=(Resource("memory", 1, shared=True),), operations=tuple(operations)
+        "base", units, 1, partitions=4, resources=(Resource("memory", 1, shared=True),), operations=tuple(operations)
     )
 
 
@@ -148,9 +148,27 @@ def test_warps_that_belong_to_partitions_otherwise_are_found() -> None:
     """Neighbours share a partition: no stream of warps 0, 4, 8 is one of one partition, so no interval is told."""
     told = fit(replace(PLAIN, partition=(0, 0, 1, 1, 2, 2, 3, 3)).samples(), base(PLAIN))
     assert told.modulo is False
-    assert seen(told)["partitions"] == Span(4, 4)
-    assert not [key for key in seen(told) if key.endswith("interval")]
-    assert any("streams suppose" in why and "say otherwise" in why for why in told.stays)
+    assert not [key for key in seen(told) if key.endswith("interval") or key == "partitions"]
+    assert told.issue is None
+    assert any("mod 4: the pairs say otherwise" in why for why in told.stays)
+
+
+def test_a_base_with_other_partitions_keeps_its_units() -> None:
+    """Its units are for a whole multiprocessor, say: four times as many of them would be another machine."""
+    told = fit(PLAIN.samples(), replace(base(PLAIN), partitions=1))
+    assert not [key for key in seen(told) if key.endswith("interval") or key == "partitions"]
+    assert "partitions, units: the GPU has 4, and units of the base are for 1" in told.stays
+
+
+def test_intervals_suppose_the_ports_of_the_base_and_hide_behind_the_slot() -> None:
+    """Two ports of four cycles take as many as one of two; of two ports of two, a slot of one a cycle shows nothing."""
+    known = base(PLAIN)
+    two = replace(known, units=tuple(replace(unit, capacity=2 if unit.name in "CI" else 1) for unit in known.units))
+    slot = replace(PLAIN, units=tuple(UnitClass("I", 2, 2) if u.name == "I" else u for u in PLAIN.units))
+    told = fit(slot.samples(), two)
+    assert seen(told)["units.C.interval"] == Span(4, 4)
+    assert "units.I.interval" not in seen(told)
+    assert "units.I.interval: 2 ports take an instruction in every issue slot" in told.stays
 
 
 def test_without_pairs_no_interval_is_told() -> None:
@@ -165,17 +183,18 @@ def test_samples_that_make_no_sense_are_refused() -> None:
         fit([one], base(PLAIN))
     with pytest.raises(MeasurementError, match="the time does not grow"):
         fit([one, replace(one, counts=(1, 192))], base(PLAIN))
-    with pytest.raises(InputError, match="a pair of warps is A-B"):
+    with pytest.raises(InputError, match="pair of fp32: no such measurement with 'b'"):
         fit([Sample(("pair", "fp32", "b"), (2, 64), Fraction(1))], base(PLAIN))
-    with pytest.raises(InputError, match=r"RUN\.WARP"):
+    with pytest.raises(InputError, match="log of clock: no such measurement with 'b'"):
         fit([Sample(("log", "clock", "b"), (2, 1), Fraction(1))], base(PLAIN))
+    with pytest.raises(InputError, match=r"log of b\.0: whole cycles are needed, and at most 10000"):
+        left_out({("b", 2): [reading("b", 0, 2, 1, 10**12)]})
     with pytest.raises(InputError, match="logs of one warp alone are needed"):
-        fit([reading("b", 0, 2, 1, 1)], base(PLAIN))
+        left_out({("b", 2): [reading("b", 0, 2, 1, 1)]})
+    alone = [reading("a", 0, 1, 1, 1), reading("a", 0, 1, 2, 3)]
+    both = [reading("b", 0, 2, 1, 1), reading("b", 1, 2, 1, 1)]
     with pytest.raises(MeasurementError, match="not of one partition"):
-        fit(
-            [reading("a", 0, 1, 1, 1), reading("a", 0, 1, 2, 3), reading("b", 0, 2, 1, 1), reading("b", 1, 2, 1, 1)],
-            base(PLAIN),
-        )
+        left_out({("a", 1): alone, ("b", 2): both})
 
 
 # files
