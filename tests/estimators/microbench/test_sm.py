@@ -106,6 +106,28 @@ PLAIN = VirtualSm(
 )
 
 
+def test_ranges_are_the_least_and_the_most_of_all_runs() -> None:
+    """By hand: of fp32 4 and 4.5 cycles (a median of 4.25), of int 5; a pair of both 9 and 12, so up to 2.75 more."""
+    cycles = {
+        ("fp32", "fp32"): (4, 4.5),
+        ("int", "int"): (5, 5),
+        ("fp32", "int"): (4.5, 6),
+        ("predicate", "int"): (7, 9.5),
+    }
+    runs = [
+        Sample(("chain", *both), (1, count), Fraction(90 + count * each))
+        for both, several in cycles.items()
+        for each in several
+        for count in (64, 192)
+    ]
+    told = seen(fit(runs, base(PLAIN)))
+    assert told == {
+        "operations.fp32.latency": Span(4, 7),  # 3.75 and 7.25, to a quarter of a cycle
+        "operations.int.latency": Span(5, 8),  # 4.75 and 7.75
+        "operations.predicate.latency": Span(9, 14),
+    }
+
+
 def test_noise_of_a_cycle_widens_no_range() -> None:
     quiet, noisy = fit(PLAIN.samples(), base(PLAIN)), fit(replace(PLAIN, noise=3, seed=1).samples(), base(PLAIN))
     for key, span in seen(quiet).items():
