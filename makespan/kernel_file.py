@@ -111,16 +111,27 @@ def of_module(module: "Module", arch: str | None = None, keep_ptx: Path | None =
 
 def _for_gpu(module: "Module", arch: str | None) -> "Module":
     """The machine code that the assembler makes of PTX where `arch` is that of GPUs; else the module as it is."""
-    from makespan import ptx, sass
+    from makespan import ptx
 
     if arch is None or not _OF_GPUS.fullmatch(arch) or not isinstance(module, ptx.Module):
         return module
+    return assembled(module, arch)[1]
+
+
+def assembled(module: "ptx.Module", arch: str) -> "tuple[bytes, sass.Module]":
+    """The machine code that the assembler makes of PTX: a file to load, and the kernels in it.
+
+    Raises:
+        InputError: see `sass.assembled`.
+    """
+    from makespan import sass
+
     source = module.compilation.source if module.compilation else module.file
     words = sass.assembled(module.text, module.file, arch)
     found = sass.disassembled(words, f"machine code of {source}", source)
     told = {kernel.name: kernel for kernel in module.kernels}
     kernels = (_telling(kernel, told[kernel.name], module.text, arch) for kernel in found.kernels)
-    return replace(found, kernels=tuple(kernels))
+    return words, replace(found, kernels=tuple(kernels))
 
 
 def _telling(kernel: "sass.Kernel", told: "ptx.Kernel", text: str, arch: str) -> "sass.Kernel":

@@ -39,6 +39,7 @@ COMMANDS = {
     "machines": "shipped machines, with their sources",
     "gpus": "shipped GPUs, with their sources",
     "export": "an optimisation model of the worst case, as a file",
+    "validate": "runs on a GPU, held against the worst case",
     "verify": "check a bundle without the code that computed it",
     "doctor": "versions, and one-time compilation of inner loops",
 }

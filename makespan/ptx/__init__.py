@@ -13,7 +13,7 @@ from makespan.ptx.calls import is_inlined
 from makespan.ptx.evaluate import literal, width
 from makespan.ptx.graph import PtxFlow, flow
 from makespan.ptx.isa import PROFILES, Classes, ListedInstruction, listing, read_classes
-from makespan.ptx.module import KEEP_HINT, Declaration, Instruction, Kernel, Module, Statement, names_in
+from makespan.ptx.module import KEEP_HINT, Declaration, Instruction, Kernel, Label, Module, Statement, names_in
 from makespan.ptx.parameters import fitted, known_parameters, parameter_names, scalar
 from makespan.ptx.parser import decode, parse, read
 from makespan.ptx.printer import render
@@ -30,6 +30,7 @@ __all__ = [
     "Dependences",
     "Instruction",
     "Kernel",
+    "Label",
     "ListedInstruction",
     "Module",
     "PtxFlow",

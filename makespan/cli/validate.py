@@ -1,0 +1,352 @@
+"""`makespan validate`: many runs of a kernel on a GPU, held against the bound of its machine."""
+
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from itertools import cycle, islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from makespan.cli.output import format_option, quiet_option, refuse_twice, remark, rendered, text_form
+from makespan.cli.parameters import Seconds, examples
+from makespan.cli.running import DONE, NO, interruptible, progress
+from makespan.cli.source import given_machine, kernel_options, kernel_question, machine_option
+from makespan.errors import InputError, MakespanError
+from makespan.text_file import claim_output
+
+if TYPE_CHECKING:
+    from makespan.machine.gpus import Gpu
+    from makespan.result import Result
+    from makespan.validation.campaign import Campaign, Run
+    from makespan.validation.device import Device
+    from makespan.validation.judgement import Judgement
+    from makespan.validation.subject import Subject
+
+_DEVICE = re.compile(r"cuda:(?P<number>\d{1,3})|virtual:(?P<seed>\d{1,18})(?::(?P<fault>[a-z]{1,20}))?", re.ASCII)
+_OFFSET = re.compile(r"\d{1,3}", re.ASCII)
+MAX_RUNS = 1_000_000
+
+
+def _words(context: click.Context, parameter: click.Parameter, given: str) -> tuple[str, ...]:
+    """Words with commas between, each once."""
+    del context, parameter
+    return tuple(dict.fromkeys(word.strip() for word in given.split(",")))
+
+
+@click.command(
+    "validate",
+    epilog=examples(
+        "makespan validate ptx/vecadd.cu --gpu rtx-3070 --block 256 --latency global=..900 \\",
+        "    --buffer 0=1024 --buffer 1=1024 --buffer 2=1024 --param n=256 -o runs.jsonl",
+    ),
+)
+@click.argument("source")
+@click.option("--gpu", metavar="NAME|FILE.toml", help="the GPU: its machine, and the architecture to compile for")
+@machine_option
+@click.option("--hold", "holds", multiple=True, metavar="RESOURCE=[N..|..]N", help="as of 'makespan solve'")
+@click.option("--latency", "latencies", multiple=True, metavar="OPERATION=[N..|..]N", help="as of 'makespan solve'")
+@kernel_options
+@click.option("--dynamic-shared", type=click.IntRange(0, 1 << 20), default=0, metavar="BYTES", help="of each block")
+@click.option(
+    "--buffer",
+    "buffers",
+    multiple=True,
+    metavar="NAME=BYTES|FILE",
+    help="what a parameter points to: so many bytes, or the content of a file",
+)
+@click.option("--inputs", default="zeros,random", show_default=True, callback=_words, help="of buffers without a file")
+@click.option("--offsets", default="0", show_default=True, callback=_words, help="of buffers, after multiples of 256")
+@click.option(
+    "--caches", default="warm", show_default=True, callback=_words, metavar="warm,thrashed,cold", help="at the start"
+)
+@click.option(
+    "--neighbours", default="idle", show_default=True, callback=_words, metavar="idle,hog", help="on the other SMs"
+)
+@click.option(
+    "--device", default="cuda:0", show_default=True, metavar="cuda:N|virtual:SEED[:late|:idle]", help="who runs"
+)
+@click.option("--runs", "count", type=click.IntRange(1, MAX_RUNS), default=1000, show_default=True, help="launches")
+@click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True, help="of random inputs")
+@click.option("--from", "kept", type=click.Path(path_type=Path), metavar="RUNS.jsonl", help="judge these; no device")
+@click.option("-o", "--output", "target", type=click.Path(path_type=Path), metavar="RUNS.jsonl", help="keep the runs")
+@click.option(
+    "--counterexample",
+    type=click.Path(path_type=Path),
+    default=Path("counterexample.jsonl"),
+    show_default=True,
+    help="keeps the runs above the bound, if there are any",
+)
+@click.option("--best-case", is_flag=True, help="also the shortest work-conserving schedule")
+@click.option("--time-limit", type=Seconds(), default=30.0, show_default=True, help="for each of two bounds")
+@click.option("--plot", type=click.Path(path_type=Path), help="a histogram: .png, .svg or .pdf")
+@format_option()
+@quiet_option
+def command(
+    source: str,
+    gpu: str | None,
+    machine: str | None,
+    holds: Sequence[str],
+    buffers: Sequence[str],
+    inputs: Sequence[str],
+    offsets: Sequence[str],
+    caches: Sequence[str],
+    neighbours: Sequence[str],
+    device: str,
+    count: int,
+    seed: int,
+    kept: Path | None,
+    target: Path | None,
+    counterexample: Path,
+    best_case: bool,
+    time_limit: float,
+    plot: Path | None,
+    output: str,
+    quiet: bool,
+    dynamic_shared: int,
+    arch: str | None,
+    **options: Any,
+) -> int:
+    """Run a kernel many times, and hold what it took against the bound: 0 below it in all runs, 1 above it in some.
+
+    SOURCE is a kernel (.cu, .ptx). A copy of it writes down when each warp begins and ends; the machine code of this
+    copy is what runs, and what the bound is of. One block is judged, alone on an SM. Without a GPU the exit code is 4.
+    """
+    from makespan.machine import given_intervals, gpus, narrowed
+    from makespan.report import validation as report
+    from makespan.report.lines import terminal_width
+    from makespan.validation import campaign, judgement
+    from makespan.validation.subject import instance, subject
+
+    printed = text_form(output, quiet=quiet)
+    _check_outputs(plot, target, counterexample, kept)
+    named = _named_device(device)
+    under = _conditions(inputs, offsets, caches, neighbours)
+    card = None if gpu is None else gpus.find(gpu)
+    question = kernel_question(source, latencies=options.pop("latencies"), **options)
+    found = subject(question, _architecture(arch, card), _named(buffers))
+    chosen = given_machine(None, machine) or (found.recorded.default_machine if card is None else card.machine)
+    chosen = narrowed(chosen, given_intervals(holds))
+    recorded, original = instance(found.recorded, chosen), instance(found.original, chosen)
+    if kept is None:
+        opened = _opened(named, recorded, _capability(found))
+        about = _campaign(found, opened, source, dynamic_shared, seed)
+        each = campaign.runs(
+            opened, about, found.image, list(found.arguments.values()), tuple(islice(cycle(under), count))
+        )
+        runs = _measured(about, each, target, count)
+    else:
+        about, runs = campaign.read(kept)
+        _check_same(about, found, kept)
+    result = _solved(recorded, time_limit, best_case=best_case, quiet=quiet)
+    judged = judgement.judged(
+        about, runs, result, _solved(original, time_limit, best_case=False, quiet=quiet), _policies(recorded)
+    )
+    try:
+        if judged.violations:
+            _keep(judged, counterexample)
+        if plot is not None:
+            report.draw(judged, plot)
+    finally:  # a file that fails costs nobody the answer
+        click.echo(
+            rendered(
+                printed,
+                text=lambda: report.report(judged, terminal_width()),
+                quiet=lambda: report.verdict(judged),
+                data=lambda: report.document(judged),
+            )
+        )
+    for name, path in (
+        ("runs", target),
+        ("counterexample", counterexample if judged.violations else None),
+        ("picture", plot),
+    ):
+        if path is not None and not quiet:
+            remark(f"{name}: {path}", output)
+    return NO if judged.violations else DONE
+
+
+def _check_outputs(plot: Path | None, target: Path | None, counterexample: Path, kept: Path | None) -> None:
+    """Refuse before the work what would fail after it."""
+    from makespan.report.files import check_writable
+    from makespan.report.pictures import check_picture_path
+
+    if kept is not None and target is not None:
+        raise InputError("-o keeps runs that are made, and --from has them: give one of them")
+    if plot is not None:
+        check_picture_path(plot)
+    if target is not None:
+        check_writable(target, "the runs")
+    check_writable(counterexample, "the counterexample")
+    refuse_twice([path for path in (plot, target, counterexample) if path is not None])
+
+
+def _conditions(
+    inputs: Sequence[str], offsets: Sequence[str], caches: Sequence[str], neighbours: Sequence[str]
+) -> "tuple[Any, ...]":
+    from makespan.validation.campaign import conditions
+    from makespan.validation.device import Cache, Neighbours
+
+    for name, given, known in (("caches", caches, Cache), ("neighbours", neighbours, Neighbours)):
+        for word in given:
+            if word not in list(known):
+                raise InputError(f"--{name}: there are {', '.join(known)}, not {word!r:.40}")
+    for word in offsets:
+        if _OFFSET.fullmatch(word) is None:
+            raise InputError(f"--offsets are numbers of bytes with commas between, not {word!r:.40}")
+    return conditions(inputs, [int(word) for word in offsets], caches, neighbours)
+
+
+def _named(buffers: Sequence[str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for given in buffers:
+        name, equals, what = given.partition("=")
+        if not (name and equals and what):
+            raise InputError(f"--buffer {given:.60}: expected NAME=BYTES or NAME=FILE")
+        if name in found:
+            raise InputError(f"--buffer {name:.60}: given twice")
+        found[name] = what
+    return found
+
+
+def _architecture(arch: str | None, card: "Gpu | None") -> str:
+    """What to compile for: the GPU, unless an architecture is given that it executes."""
+    from makespan.machine.files import compatible
+
+    if arch is None and (card is None or card.sm is None):
+        raise InputError("for which GPU is the kernel compiled? give --gpu, or --arch sm_NN")
+    if arch is None:
+        return f"sm_{card.sm}" if card is not None else ""
+    number = re.fullmatch(r"sm_(\d{2,3})[af]?", arch, re.ASCII)
+    if number is None:
+        raise InputError(f"--arch {arch:.40}: what is measured is machine code: give sm_NN, such as sm_86")
+    if card is not None and card.sm is not None and not compatible(int(number[1]), card.sm):
+        raise InputError(f"--arch {arch}: GPU {card.name}, of sm_{card.sm}, does not execute this code")
+    return arch
+
+
+def _capability(found: "Subject") -> str:
+    number = str(getattr(found.recorded.kernel, "sm", 0))
+    return f"{number[:-1]}.{number[-1]}"
+
+
+def _named_device(device: str) -> re.Match[str]:
+    """The parts of `--device`."""
+    from makespan.validation.virtual_device import Fault
+
+    match = _DEVICE.fullmatch(device)
+    if match is None or (match["fault"] or "late") not in list(Fault):
+        known = ", ".join(Fault)
+        raise InputError(f"--device {device:.40}: expected cuda:N or virtual:SEED, perhaps with {known} behind")
+    return match
+
+
+def _opened(match: re.Match[str], recorded: Any, capability: str) -> "Device":
+    """The device of `--device`, which executes the code."""
+    from makespan.machine.files import compatible
+    from makespan.validation.cuda_device import CudaDevice
+    from makespan.validation.virtual_device import Fault, VirtualDevice
+
+    if match["number"] is None:
+        fault = None if match["fault"] is None else Fault(match["fault"])
+        return VirtualDevice(recorded, capability, int(match["seed"]), fault)
+    opened = CudaDevice(int(match["number"]))
+    has = int(opened.identity.capability.replace(".", ""))
+    if not compatible(int(capability.replace(".", "")), has):
+        raise InputError(
+            f"{opened.identity.name} is of sm_{has} and does not execute this machine code: give --arch sm_{has}, and"
+            " the --gpu or --machine that it is"
+        )
+    return opened
+
+
+def _campaign(found: "Subject", device: "Device", source: str, shared: int, seed: int) -> "Campaign":
+    from makespan.validation.campaign import SCHEMA, Campaign
+
+    launch = found.recorded.launch
+    if launch.block is None:
+        raise InputError("--block is missing: how many threads has a block?")
+    parameters = {name: each.hex() if isinstance(each, bytes) else str(each) for name, each in found.arguments.items()}
+    return Campaign(
+        SCHEMA,
+        device.identity,
+        source,
+        found.harness.name,
+        found.code,
+        found.compiler,
+        launch.grid or (1, 1, 1),
+        launch.block,
+        shared,
+        parameters,
+        seed,
+    )
+
+
+def _measured(about: "Campaign", each: Any, target: Path | None, count: int) -> "tuple[Run, ...]":
+    """All runs, which are written down as they come."""
+    from makespan.validation.campaign import line
+
+    label = f"{'simulating' if about.device.virtual else 'measuring'} {about.device.name}"
+    runs: list[Run] = []
+    with ExitStack() as stack:
+        kept = None
+        try:
+            if target is not None:
+                claim_output(target)
+                kept = stack.enter_context(target.open("wb"))
+                kept.write(line(about))
+            bar: Any = click.progressbar(length=count, label=label, file=sys.stderr)
+            stack.enter_context(bar)
+            for run in each:
+                runs.append(run)
+                if kept is not None:
+                    kept.write(line(run))
+                bar.update(1)
+        except OSError as error:
+            raise InputError(f"{target}: cannot write the runs: {error.strerror or error}") from None
+        except MakespanError:
+            if runs and target is not None:
+                click.echo(f"{len(runs)} runs before that are in {target}", err=True)
+            raise
+    return tuple(runs)
+
+
+def _check_same(about: "Campaign", found: "Subject", kept: Path) -> None:
+    """Refuse runs of something else than what is bounded."""
+    launch = found.recorded.launch
+    parameters = {name: each.hex() if isinstance(each, bytes) else str(each) for name, each in found.arguments.items()}
+    for what, has, asked in (
+        ("machine code", about.code, found.code),
+        ("block", about.block, launch.block),
+        ("grid", about.grid, launch.grid or (1, 1, 1)),
+        ("parameters", about.parameters, parameters),
+    ):
+        if has != asked:
+            raise InputError(f"{kept}: these runs are of another {what}: {has!s:.200}, not {asked!s:.200}")
+
+
+def _solved(instance: Any, seconds: float, *, best_case: bool, quiet: bool) -> "Result":
+    from makespan.engines import Limits, solve
+
+    limits = Limits(seconds, progress=progress(quiet=quiet))
+    with interruptible(limits):
+        return solve(instance, best_case=best_case, limits=limits)
+
+
+def _policies(instance: Any) -> Mapping[str, int]:
+    from makespan.simulate import Choices
+    from makespan.study.policy_gap import runs
+
+    return {policy: schedule.makespan for policy, schedule in runs(instance, Choices()).items()}
+
+
+def _keep(judged: "Judgement", path: Path) -> None:
+    """Leave the runs that are above the bound as runs, so that `--from` judges them again."""
+    from makespan.report.files import write_whole
+    from makespan.validation.campaign import line
+
+    above = {window.run for window in judged.violations}
+    lines = [line(judged.campaign), *(line(run) for run in judged.runs if run.number in above)]
+    write_whole(path, b"".join(lines), "the counterexample")

@@ -1,0 +1,1 @@
+"""Runs of a kernel on a GPU, held against the bound of the machine code that ran."""

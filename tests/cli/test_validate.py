@@ -1,0 +1,102 @@
+"""`makespan validate`: what it says of a virtual device, what it keeps, and what happens without a GPU."""
+
+import json
+import sys
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from tests.command import Runner
+
+ROOT = Path(__file__).parents[2]
+SCHEMA = json.loads((ROOT / "docs" / "schema" / "validation-1.schema.json").read_text())
+KERNEL = (
+    *(ROOT / "ptx" / "vecadd.ptx", "--block", 32, "--latency", "global=..90", "--param", "3=32"),
+    *("--buffer", "0=128", "--buffer", "1=128", "--buffer", "2=128", "--time-limit", 0.1),
+)
+ASKED = (*KERNEL, "--gpu", "rtx-3070")
+
+
+@pytest.fixture
+def validate(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Runner:
+    monkeypatch.chdir(tmp_path)
+    return Runner("validate", capsys)
+
+
+def test_an_honest_device_is_below_the_bound_and_is_no_measurement(validate: Runner, tmp_path: Path) -> None:
+    told = validate(*ASKED, "--device", "virtual:1", "--runs", 8, "-o", "runs.jsonl", "--plot", "h.png")
+    assert told.code == 0
+    assert told.out.startswith("VIRTUAL DEVICE, no measurement: below the bound in all of 8 blocks in 8 runs")
+    said = " ".join(told.out.split())
+    assert "with unverified latencies (special, branch, barrier, operands), if global takes at most 90 cycles" in said
+    assert "not varied: offset 0, cache warm, neighbours idle, parameters, launch, clock" in said
+    assert len((tmp_path / "runs.jsonl").read_bytes().splitlines()) == 9
+    assert (tmp_path / "h.png").read_bytes().startswith(b"\x89PNG")
+    assert not (tmp_path / "counterexample.jsonl").exists()
+    again = validate(*ASKED, "--from", "runs.jsonl", "--format", "json")
+    assert again.code == 0
+    document = json.loads(again.out)
+    jsonschema.validate(document, SCHEMA)
+    assert (document["holds"], document["is_measurement"], document["runs"]) == (True, False, 8)
+    assert document["cycles"]["most"] < document["bounds"][1]
+    path = tmp_path / "runs.jsonl"
+    path.write_bytes(path.read_bytes().replace(document["kernel"]["code"].encode(), b"0", 1))
+    told = validate(*ASKED, "--from", "runs.jsonl")
+    assert (told.code, told.out) == (2, "")
+    assert "runs.jsonl: these runs are of another machine code: 0, not " in told.err
+
+
+def test_a_counterexample_is_kept_and_is_one_again(validate: Runner, tmp_path: Path) -> None:
+    told = validate(*ASKED, "--device", "virtual:2:idle", "--runs", 16, "--format", "json", "--inputs", "zeros")
+    document = json.loads(told.out)
+    jsonschema.validate(document, SCHEMA)
+    assert (told.code, document["holds"]) == (1, False)
+    assert "counterexample: counterexample.jsonl" in told.err
+    above = len({window["run"] for window in document["violations"]})
+    assert len((tmp_path / "counterexample.jsonl").read_bytes().splitlines()) == 1 + above
+    again = validate(*ASKED, "--from", "counterexample.jsonl", "--counterexample", "same.jsonl", "--quiet")
+    assert again.code == 1
+    assert f"ABOVE THE BOUND in {above} of {above} blocks" in again.out
+    assert (tmp_path / "same.jsonl").read_bytes() == (tmp_path / "counterexample.jsonl").read_bytes()
+
+
+def test_without_a_gpu_it_says_so_in_one_line(validate: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "cuda.bindings.driver", None)
+    told = validate(*ASKED)
+    assert (told.code, told.out) == (4, "")
+    assert told.err == (
+        "makespan: no GPU can be measured: the package cuda-bindings is missing: pip install 'makespan[gpu]'; or try"
+        " --device virtual:1, which measures nothing\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("more", "why"),
+    [
+        (("--device", "gpu"), "--device gpu: expected cuda:N or virtual:SEED"),
+        (("--device", "virtual:1:slow"), "--device virtual:1:slow: expected"),
+        (("--caches", "hot"), "--caches: there are warm, thrashed, cold, not 'hot'"),
+        (("--neighbours", ""), "--neighbours: there are idle, hog, not ''"),
+        (("--inputs", "ones"), "inputs are zeros or random, not 'ones'"),
+        (("--offsets", "-4"), "--offsets are numbers of bytes"),
+        (("--offsets", "256"), "an offset of buffers is 0..255 bytes"),
+        (("--buffer", "0"), "--buffer 0: expected NAME=BYTES or NAME=FILE"),
+        (("--buffer", "0=9"), "--buffer 0: given twice"),
+        (("--arch", "compute_86"), "what is measured is machine code: give sm_NN"),
+        (("--arch", "sm_90"), "GPU rtx-3070, of sm_86, does not execute this code"),
+        (("--from", "runs.jsonl", "-o", "runs.jsonl"), "-o keeps runs that are made, and --from has them"),
+        (("--plot", "h.bmp"), "must end in .png, .svg or .pdf"),
+    ],
+)
+def test_what_is_asked_wrongly_is_refused_before_any_work(validate: Runner, more: tuple[str, ...], why: str) -> None:
+    told = validate(*ASKED, *more)
+    assert told.code == 2
+    assert why in told.err
+    assert told.err.count("\n") == 1
+
+
+def test_some_gpu_has_to_be_named(validate: Runner) -> None:
+    told = validate(*KERNEL, "--device", "virtual:1")
+    assert told.code == 2
+    assert "give --gpu, or --arch sm_NN" in told.err
