@@ -165,7 +165,7 @@ class CudaDevice:
         self._do("cuLaunchKernel", kernel, *grid, *block, shared, stream, ctypes.addressof(pointers), 0)
 
     def _asked(self, attribute: str) -> int:
-        code = self._cuda.CUdevice_attribute[f"CU_DEVICE_ATTRIBUTE_{attribute}"]
+        code = getattr(self._cuda.CUdevice_attribute, f"CU_DEVICE_ATTRIBUTE_{attribute}")
         return int(self._do("cuDeviceGetAttribute", code, self._device))
 
     def _do(self, function: str, *arguments: Any) -> Any:

@@ -1,5 +1,6 @@
 """Campaigns on a device whose truth is known: honest runs stay below the bound, planted faults are found."""
 
+import struct
 from dataclasses import replace
 from pathlib import Path
 
@@ -174,6 +175,21 @@ def test_a_thread_without_a_record_is_a_failed_measurement(measured: Subject, bl
 
     with pytest.raises(MeasurementError, match="warp 0 of block 0 has left no record"):
         made(Silent(block, "8.6", 1), measured, [IDLE])
+
+
+def test_a_warp_begins_with_its_first_lane_and_ends_with_its_last(measured: Subject, block: Instance) -> None:
+    class Lanes(VirtualDevice):
+        def launch(
+            self, grid: object, block: object, shared: int, arguments: object, others: object
+        ) -> tuple[int, ...]:
+            at = int.from_bytes(arguments[-1], "little")  # type: ignore[index]
+            lanes = ((500 - lane, 7, 1 + lane // 32, 600 + (lane * 7) % 40, 0) for lane in range(40))
+            self.write(at, b"".join(struct.pack("<QIIQQ", *each) for each in lanes))
+            return (3, 4)
+
+    (run,) = made(Lanes(block, "8.6", 1), measured, [IDLE])
+    assert run.warps == (WarpRecord(0, 0, 7, 1, 469, 639), WarpRecord(0, 1, 7, 2, 461, 638))
+    assert run.others == (3, 4)
 
 
 def test_too_many_threads_are_refused_before_anything_is_allocated(measured: Subject, block: Instance) -> None:

@@ -28,7 +28,7 @@ class Driver:
 
     def __init__(self, **failing: int) -> None:
         self.failing, self.asked, self.memory, self.next = failing, [], {}, 0x1000  # type: ignore[var-annotated]
-        self.CUdevice_attribute = {f"CU_DEVICE_ATTRIBUTE_{name}": name for name in ATTRIBUTES}
+        self.CUdevice_attribute = SimpleNamespace(**{f"CU_DEVICE_ATTRIBUTE_{name}": name for name in ATTRIBUTES})
 
     def __getattr__(self, name: str) -> Callable[..., tuple[Any, ...]]:
         if name.startswith("_"):
