@@ -40,6 +40,9 @@ def test_an_honest_device_is_below_the_bound_and_is_no_measurement(validate: Run
     jsonschema.validate(document, SCHEMA)
     assert (document["holds"], document["is_measurement"], document["runs"]) == (True, False, 8)
     assert document["cycles"]["most"] < document["bounds"][1]
+    added = document["bounds"][1] - document["without_records"][1]
+    assert added > 0
+    assert f"Records raise the bound by {added} cycles" in said
     path = tmp_path / "runs.jsonl"
     path.write_bytes(path.read_bytes().replace(document["kernel"]["code"].encode(), b"0", 1))
     told = validate(*ASKED, "--from", "runs.jsonl")
