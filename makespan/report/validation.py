@@ -74,12 +74,19 @@ def _share(value: float, found: Judgement) -> str:
 def remarks(found: Judgement) -> Iterator[str]:
     """What stands below the numbers."""
     campaign, bounds = found.campaign, found.result.bounds
-    longest = min(found.longest.cycles, bounds.upper)
-    left, beyond = bounds.upper - max(longest, bounds.lower), max(bounds.lower - longest, 0)
-    yield (
-        f"distance: {bounds.upper - longest} cycles from the longest run to the bound: {left} of them are what the"
-        f" proof leaves open, and {beyond} are a schedule of the model that no run came to"
-    )
+    longest = found.longest.cycles
+    if found.violations:
+        yield (
+            f"distance: the longest run is {longest - bounds.upper} cycles above the bound, so the device is not the"
+            " machine of the question: a latency above its range, a port or a scheduler that is another one, or an SM"
+            " that something else ran on"
+        )
+    else:
+        left, beyond = bounds.upper - max(longest, bounds.lower), max(bounds.lower - longest, 0)
+        yield (
+            f"distance: {bounds.upper - longest} cycles from the longest run to the bound: {left} of them are what the"
+            f" proof leaves open, and {beyond} are a schedule of the model that no run came to"
+        )
     yield (
         "counted: the bound is that of all instructions of the kernel with records, those before the first start and"
         " behind the last end included; a run is the part between them. Records raise the bound by"

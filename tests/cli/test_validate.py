@@ -58,8 +58,11 @@ def test_a_counterexample_is_kept_and_is_one_again(validate: Runner, tmp_path: P
     assert "counterexample: counterexample.jsonl" in told.err
     above = len({window["run"] for window in document["violations"]})
     assert len((tmp_path / "counterexample.jsonl").read_bytes().splitlines()) == 1 + above
-    again = validate(*ASKED, "--from", "counterexample.jsonl", "--counterexample", "same.jsonl", "--quiet")
+    again = validate(*ASKED, "--from", "counterexample.jsonl", "--counterexample", "same.jsonl")
     assert again.code == 1
+    assert (
+        f"distance: the longest run is {document['cycles']['most'] - document['bounds'][1]} cycles above" in again.out
+    )
     assert f"ABOVE THE BOUND in {above} of {above} blocks" in again.out
     assert (tmp_path / "same.jsonl").read_bytes() == (tmp_path / "counterexample.jsonl").read_bytes()
 

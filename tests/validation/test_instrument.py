@@ -78,6 +78,17 @@ def test_assemblers_take_it_and_keep_the_reads_of_the_clock(name: str, arch: str
     assert sum("SR_CLOCK" in str(each) for each in code.code) == 1 + made.ends
 
 
+@pytest.mark.soak
+@pytest.mark.parametrize("arch", [75, 80, 86, 89, 90, 100, 120])
+@pytest.mark.parametrize("path", sorted((ROOT / "ptx").glob("*.cu")), ids=lambda path: path.stem)
+def test_every_sample_is_assembled_with_records_for_every_architecture(path: Path, arch: int) -> None:
+    module = kernel_file.read(path, arch=f"compute_{arch}")
+    assert isinstance(module, ptx.Module)
+    made = instrumented(module)
+    _, code = kernel_file.assembled(made.module, f"sm_{arch}")
+    assert sum("CLOCK" in str(each) for each in code.kernel(made.name).code) == 1 + made.ends
+
+
 @pytest.mark.parametrize(
     ("text", "why"),
     [
