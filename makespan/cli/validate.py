@@ -268,7 +268,6 @@ def _campaign(found: "Subject", device: "Device", source: str, shared: int, seed
     launch = found.recorded.launch
     if launch.block is None:
         raise InputError("--block is missing: how many threads has a block?")
-    parameters = {name: each.hex() if isinstance(each, bytes) else str(each) for name, each in found.arguments.items()}
     return Campaign(
         SCHEMA,
         device.identity,
@@ -279,7 +278,7 @@ def _campaign(found: "Subject", device: "Device", source: str, shared: int, seed
         launch.grid or (1, 1, 1),
         launch.block,
         shared,
-        parameters,
+        found.parameters,
         seed,
     )
 
@@ -316,12 +315,11 @@ def _measured(about: "Campaign", each: Any, target: Path | None, count: int) -> 
 def _check_same(about: "Campaign", found: "Subject", kept: Path) -> None:
     """Refuse runs of something else than what is bounded."""
     launch = found.recorded.launch
-    parameters = {name: each.hex() if isinstance(each, bytes) else str(each) for name, each in found.arguments.items()}
     for what, has, asked in (
         ("machine code", about.code, found.code),
         ("block", about.block, launch.block),
         ("grid", about.grid, launch.grid or (1, 1, 1)),
-        ("parameters", about.parameters, parameters),
+        ("parameters", about.parameters, found.parameters),
     ):
         if has != asked:
             raise InputError(f"{kept}: these runs are of another {what}: {has!s:.200}, not {asked!s:.200}")

@@ -38,6 +38,11 @@ class Subject:
         return hashed(self.image)
 
     @property
+    def parameters(self) -> dict[str, str]:
+        """What they are, by name, in words."""
+        return {name: one.hex() if isinstance(one, bytes) else str(one) for name, one in self.arguments.items()}
+
+    @property
     def compiler(self) -> str:
         """What made the machine code."""
         kernel = self.recorded.kernel
@@ -59,6 +64,7 @@ def subject(question: KernelQuestion, arch: str, buffers: Mapping[str, str]) -> 
     source = question.source
     if not isinstance(source, Path):
         raise InputError("a kernel that is measured comes from a file: give the .cu or the .ptx")
+    _check_for_both(question)
     kind = kernel_file.KINDS.get(source.suffix)
     virtual = arch.replace("sm_", "compute_") if kind is not None and kind.compiles else None
     module = kernel_file.read(source, arch=virtual, keep_ptx=question.keep_ptx, named=question.named)
@@ -74,6 +80,18 @@ def subject(question: KernelQuestion, arch: str, buffers: Mapping[str, str]) -> 
     image, code = kernel_file.assembled(harness.module, arch)
     recorded = LaunchedKernel(replace(common, source=code), code, code.kernel(kernel.name))
     return Subject(harness, image, recorded, launched(replace(common, source=module)), arguments)
+
+
+def _check_for_both(question: KernelQuestion) -> None:
+    """Refuse what means something else in the copy with records, or fixes a path that no run has to take."""
+    if question.take or question.trace is not None or question.paths == "single":
+        raise InputError(f"{question.name}: a run takes any path: leave out --take, --trace and --paths single")
+    for bound in question.loop_bounds:
+        if bound.key.startswith(("line:", "0x")) or ".ptx:" in bound.key:
+            raise InputError(
+                f"--loop-bound {bound.key}: lines and addresses of the copy with records are other ones: name the"
+                " loop by its label, or by FILE:LINE of the CUDA source"
+            )
 
 
 def instance(kernel: LaunchedKernel, machine: Machine) -> Instance:

@@ -92,6 +92,9 @@ def test_without_a_gpu_it_says_so_in_one_line(validate: Runner, monkeypatch: pyt
         (("--arch", "compute_86"), "what is measured is machine code: give sm_NN"),
         (("--arch", "sm_90"), "GPU rtx-3070, of sm_86, does not execute this code"),
         (("--from", "runs.jsonl", "-o", "runs.jsonl"), "-o keeps runs that are made, and --from has them"),
+        (("--take", "L=taken"), "a run takes any path: leave out --take"),
+        (("--loop-bound", "0x90=16"), "--loop-bound 0x90: lines and addresses of the copy with records are other ones"),
+        (("--loop-bound", "line:12=16"), "--loop-bound line:12"),
         (("--plot", "h.bmp"), "must end in .png, .svg or .pdf"),
     ],
 )
