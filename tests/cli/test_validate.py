@@ -2,11 +2,13 @@
 
 import json
 import sys
+from functools import cache
 from pathlib import Path
 
 import jsonschema
 import pytest
 
+from makespan import kernel_file
 from tests.command import Runner
 
 ROOT = Path(__file__).parents[2]
@@ -16,11 +18,14 @@ KERNEL = (
     *("--buffer", "0=128", "--buffer", "1=128", "--buffer", "2=128", "--time-limit", 0.1),
 )
 ASKED = (*KERNEL, "--gpu", "rtx-3070")
+ASSEMBLED = cache(kernel_file.assembled)
+"""The same machine code is made once."""
 
 
 @pytest.fixture
 def validate(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Runner:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(kernel_file, "assembled", ASSEMBLED)
     return Runner("validate", capsys)
 
 
