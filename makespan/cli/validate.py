@@ -77,7 +77,7 @@ def _words(context: click.Context, parameter: click.Parameter, given: str) -> tu
     type=click.Path(path_type=Path),
     default=Path("counterexample.jsonl"),
     show_default=True,
-    help="keeps the runs above the bound, if there are any",
+    help="keeps the runs that are not below the bound, if any",
 )
 @click.option("--best-case", is_flag=True, help="also the shortest work-conserving schedule")
 @click.option("--time-limit", type=Seconds(), default=30.0, show_default=True, help="for each of two bounds")
@@ -139,7 +139,7 @@ def command(
         runs = _measured(about, each, target, count)
     else:
         about, runs = campaign.read(kept)
-        _check_same(about, found, kept)
+        _check_same(about, found, dynamic_shared, kept)
     result = _solved(recorded, time_limit, best_case=best_case, quiet=quiet)
     judged = judgement.judged(
         about, runs, result, _solved(original, time_limit, best_case=False, quiet=quiet), _policies(recorded)
@@ -312,7 +312,7 @@ def _measured(about: "Campaign", each: Any, target: Path | None, count: int) -> 
     return tuple(runs)
 
 
-def _check_same(about: "Campaign", found: "Subject", kept: Path) -> None:
+def _check_same(about: "Campaign", found: "Subject", shared: int, kept: Path) -> None:
     """Refuse runs of something else than what is bounded."""
     launch = found.recorded.launch
     for what, has, asked in (
@@ -320,6 +320,7 @@ def _check_same(about: "Campaign", found: "Subject", kept: Path) -> None:
         ("block", about.block, launch.block),
         ("grid", about.grid, launch.grid or (1, 1, 1)),
         ("parameters", about.parameters, found.parameters),
+        ("dynamic shared memory", about.shared, shared),
     ):
         if has != asked:
             raise InputError(f"{kept}: these runs are of another {what}: {has!s:.200}, not {asked!s:.200}")
@@ -341,7 +342,7 @@ def _policies(instance: Any) -> Mapping[str, int]:
 
 
 def _keep(judged: "Judgement", path: Path) -> None:
-    """Leave the runs that are above the bound as runs, so that `--from` judges them again."""
+    """Leave the runs that are not below the bound as runs, so that `--from` judges them again."""
     from makespan.report.files import write_whole
     from makespan.validation.campaign import line
 

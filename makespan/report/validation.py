@@ -28,7 +28,7 @@ def verdict(found: Judgement) -> str:
     most = cycles(found.longest.cycles)
     if found.violations:
         above = f"{len(found.violations)} of {windows}, up to {most}"
-        said = f"ABOVE THE BOUND in {above}; the bound, {conditions}, is {cycles(found.bound)}"
+        said = f"NOT BELOW THE BOUND in {above}; the bound, {conditions}, is {cycles(found.bound)}"
     else:
         said = f"below the bound in all of {windows}, up to {most}; the bound, {conditions}, is {cycles(found.bound)}"
     return f"{NO_MEASUREMENT}: {said}" if found.campaign.device.virtual else said
@@ -77,9 +77,9 @@ def remarks(found: Judgement) -> Iterator[str]:
     longest = found.longest.cycles
     if found.violations:
         yield (
-            f"distance: the longest run is {longest - bounds.upper} cycles above the bound, so the device is not the"
-            " machine of the question: a latency above its range, a port or a scheduler that is another one, or an SM"
-            " that something else ran on"
+            f"distance: the longest run takes at least {cycles(longest + 1 - bounds.upper)} more than the bound, so the"
+            " device is not the machine of the question: a latency above its range, a port or a scheduler that is"
+            " another one, or an SM that something else ran on"
         )
     else:
         left, beyond = bounds.upper - max(longest, bounds.lower), max(bounds.lower - longest, 0)
@@ -105,7 +105,7 @@ def remarks(found: Judgement) -> Iterator[str]:
     if found.set_aside:
         yield f"not judged: {counted(found.set_aside, 'block')} that shared an SM with others"
     for window in found.violations[:_MOST_SHOWN]:
-        yield f"above: run {window.run}, block {window.block} on SM {window.sm}: {cycles(window.cycles)}"
+        yield f"not below: run {window.run}, block {window.block} on SM {window.sm}: {cycles(window.cycles)}"
 
 
 def document(found: Judgement) -> dict[str, Any]:

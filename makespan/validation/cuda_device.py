@@ -134,6 +134,9 @@ class CudaDevice:
         self, grid: Extent, block: Extent, shared: int, arguments: Sequence[bytes], neighbours: Neighbours
     ) -> tuple[int, ...]:
         """See `Device`."""
+        if shared:  # beyond 48 KiB it has to be asked for
+            attribute = self._cuda.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+            self._do("cuFuncSetAttribute", self._kernel, attribute, shared)
         others = self._start_hog() if neighbours is Neighbours.HOG else None
         self._started(self._kernel, grid, block, shared, arguments, 0)
         self._do("cuCtxSynchronize")

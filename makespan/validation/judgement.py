@@ -50,8 +50,8 @@ class Judgement:
 
     @property
     def violations(self) -> tuple[Window, ...]:
-        """The windows that are longer than the bound."""
-        return tuple(window for window in self.windows if window.cycles > self.bound)
+        """The windows that are not below the bound: readings of a clock d cycles apart are issued in d + 1 cycles."""
+        return tuple(window for window in self.windows if window.cycles >= self.bound)
 
     @property
     def longest(self) -> Window:

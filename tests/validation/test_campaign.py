@@ -112,6 +112,13 @@ def test_a_window_is_from_the_first_start_to_the_last_end(block: Instance, bound
     assert (window.cycles, window.apart, window.sm) == (100, 5, 1)
 
 
+@pytest.mark.parametrize(("beyond", "violations"), [(-1, 0), (0, 1), (1, 1)])
+def test_a_run_at_the_bound_is_not_below_it(block: Instance, bound: Result, beyond: int, violations: int) -> None:
+    end = 100 + bound.bounds.upper + beyond
+    run = Run(0, IDLE, (record(0, 0, 1, 100, 110), record(0, 1, 1, 100, end)))
+    assert len(judged(VirtualDevice(block, "8.6", 1), [run], bound).violations) == violations
+
+
 @pytest.mark.parametrize(
     ("run", "why"),
     [

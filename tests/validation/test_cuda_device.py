@@ -28,6 +28,7 @@ class Driver:
 
     def __init__(self, **failing: int) -> None:
         self.failing, self.asked, self.memory, self.next = failing, [], {}, 0x1000  # type: ignore[var-annotated]
+        self.CUfunction_attribute = SimpleNamespace(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES="most shared")
         self.CUdevice_attribute = SimpleNamespace(**{f"CU_DEVICE_ATTRIBUTE_{name}": name for name in ATTRIBUTES})
 
     def __getattr__(self, name: str) -> Callable[..., tuple[Any, ...]]:
@@ -106,6 +107,7 @@ def test_a_kernel_gets_the_bytes_of_its_arguments(driver: Driver) -> None:
     assert device.launch((2, 1, 1), (40, 1, 1), 64, ARGUMENTS, Neighbours.IDLE) == ()
     (launched,) = [each for each in driver.asked if each[0] == "launch"]
     assert launched == ("launch", "kernel of code", 2, 1, 1, 40, 1, 1, 64, 0, ARGUMENTS)
+    assert ("cuFuncSetAttribute", "kernel of code", "most shared", 64) in driver.asked
     assert driver.names()[-1] == "cuCtxSynchronize"
     device.load(b"\x7fELF", "kernel")
     assert driver.names()[-3:] == ["cuModuleUnload", "cuModuleLoadData", "cuModuleGetFunction"]
