@@ -21,21 +21,18 @@ class Stages(NamedTuple):
 
     Args:
         first: of the whole path, there or not: the window begins when it is ready.
+        rank: the urgency of the least urgent of them.
     """
 
     place: str
     operations: Sequence[Operation]
     first: Operation
+    rank: int
 
     @property
     def last(self) -> Operation:
         """On the resource."""
         return self.operations[-1]
-
-    @property
-    def rank(self) -> int:
-        """The urgency of the least urgent of them."""
-        return min(urgency(operation.task) for operation in self.operations)
 
     def beside(self, graph: Graph, demand: Demand, done: int) -> int:
         """How often work of the own family, of the same activation or a later one, may go before the operations.

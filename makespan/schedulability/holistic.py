@@ -65,9 +65,9 @@ class Limits:
     """
 
     one: int = 1_000_000
-    total: int = 4_500_000
+    total: int = 4_400_000
     attempts: int = 60
-    jobs: int = 40_000
+    jobs: int = 30_000
 
 
 @dataclass(frozen=True, slots=True)

@@ -102,4 +102,7 @@ def _by_place(path: Sequence[Operation]) -> tuple[Stages, ...]:
     places: dict[str, list[Operation]] = {}
     for operation in path:
         places.setdefault(operation.place, []).append(operation)
-    return tuple(Stages(place, there, path[0]) for place, there in places.items())
+    return tuple(
+        Stages(place, there, path[0], min(urgency(operation.task) for operation in there))
+        for place, there in places.items()
+    )

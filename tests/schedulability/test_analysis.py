@@ -92,7 +92,7 @@ def test_limits_leave_a_task_undecided_and_say_so() -> None:
     assert verdict.answer is Answer.UNKNOWN
     assert {task.method for task in verdict.tasks} == {"no bound: the analysis stopped at its limit"}
     assert verdict.notes == (
-        "stopped at the limit of 5 additions for a bound, 4500000 in all: a, b, c, d, e and 2 more",
+        "stopped at the limit of 5 additions for a bound, 4400000 in all: a, b, c, d, e and 2 more",
     )
 
 
