@@ -13,7 +13,7 @@ from makespan.schedulability.operations import Graph, Operation, urgency
 from makespan.schedulability.slices import Share, Turns
 from makespan.schedulability.task import Policy, Slices
 from makespan.schedulability.waits import Blocker, Wait, blocked, longest_first
-from makespan.schedulability.workload import Workload, anywhere
+from makespan.schedulability.workload import Workload, anywhere, since_idle
 
 
 class Stages(NamedTuple):
@@ -58,16 +58,15 @@ def waits(known: Known, stages: Stages) -> Iterator[Wait | Turns]:
     own = _own(known, stages, demands(known, place, head))
     if own is None:
         return
-    others = graph.rivals[place][head]
     rank = stages.rank if graph.is_ranked(place) else None
-    key = place, rank, len(stages.operations)
-    if (rivals := known.kept((_all, head, *key), others, lambda: _all(known, others, *key))) is not None:
-        yield Wait(own + rivals.fixed, rivals.workloads, rivals.blockers, blocked(stages.operations))
+    if (asked := rivals(known, head, place, rank, len(stages.operations))) is not None:
+        yield Wait(own + asked.fixed, asked.workloads, asked.blockers, blocked(stages.operations))
     if graph.policies.get(place) in (Policy.EDF, Policy.EDF_RELEASE):
+        others = graph.rivals[place][head]
         yield from _by_deadlines(known, stages, own, [demands(known, place, other) for other in others])
 
 
-class _Rivals(NamedTuple):
+class Rivals(NamedTuple):
     """What other families ask for, part of it `fixed` for any window."""
 
     fixed: int
@@ -75,7 +74,18 @@ class _Rivals(NamedTuple):
     blockers: tuple[Blocker, ...]
 
 
-def _all(known: Known, heads: Iterable[str], place: str, rank: int | None, stages: int) -> _Rivals | None:
+def rivals(known: Known, head: str, place: str, rank: int | None, stages: int | None) -> Rivals | None:
+    """What all families but that of `head` ask of a resource; None where nothing bounds it.
+
+    Args:
+        rank: what is less urgent goes before only if it has begun; None where that does not count.
+        stages: operations that become ready in the window, anywhere; None for one before which all was done.
+    """
+    others = known.graph.rivals[place][head]
+    return known.kept((rivals, head, place, rank, stages), others, lambda: _all(known, others, place, rank, stages))
+
+
+def _all(known: Known, heads: Iterable[str], place: str, rank: int | None, stages: int | None) -> Rivals | None:
     fixed, workloads, blockers = 0, list[Workload](), list[Blocker]()
     for head in heads:
         rival = known.kept((_one, head, place, rank, stages), (head,), partial(_one, known, head, place, rank, stages))
@@ -84,23 +94,27 @@ def _all(known: Known, heads: Iterable[str], place: str, rank: int | None, stage
         fixed += rival.fixed
         workloads += rival.workloads
         blockers += rival.blockers
-    return _Rivals(fixed, tuple(workloads), longest_first(blockers))
+    return Rivals(fixed, tuple(workloads), longest_first(blockers))
 
 
-def _one(known: Known, head: str, place: str, rank: int | None, stages: int) -> _Rivals | None:
-    """What is less urgent than `rank`, where that counts, goes before only if it has begun; None: nothing bounds it."""
-    asked = demands(known, place, head)
-    ahead = [demand for demand in asked if rank is None or urgency(demand.task) >= rank]
-    later = [demand for demand in asked if demand not in ahead] if known.graph.is_server(place) else []
-    blockers = tuple(map(Blocker.of, later))
+def _one(known: Known, head: str, place: str, rank: int | None, stages: int | None) -> Rivals | None:
+    ahead, blockers = parted(known, head, place, rank)
     if not ahead:  # of a thread that blocks its core may have none at all
-        return _Rivals(0, (), blockers)
-    workload = anywhere(known, ahead, place, stages)
+        return Rivals(0, (), blockers)
+    workload = since_idle(known, ahead) if stages is None else anywhere(known, ahead, place, stages)
     if workload is None:
         return None
     if workload.stairs is None and workload.most is not None:
-        return _Rivals(workload.most, (), blockers)
-    return _Rivals(0, (workload,), blockers)
+        return Rivals(workload.most, (), blockers)
+    return Rivals(0, (workload,), blockers)
+
+
+def parted(known: Known, head: str, place: str, rank: int | None) -> tuple[list[Demand], tuple[Blocker, ...]]:
+    """What a family asks for that is as urgent as `rank`, and what may have begun of the rest."""
+    asked = demands(known, place, head)
+    ahead = [demand for demand in asked if rank is None or urgency(demand.task) >= rank]
+    later = [demand for demand in asked if demand not in ahead] if known.graph.is_server(place) else []
+    return ahead, tuple(map(Blocker.of, later))
 
 
 def _by_deadlines(known: Known, stages: Stages, own: int, asked: Sequence[Sequence[Demand]]) -> Iterator[Wait]:

@@ -6,12 +6,11 @@ too. Proof: docs/schedulability_theory.md, theorem 9.
 """
 
 from collections.abc import Iterator, Sequence
-from functools import partial
 from typing import NamedTuple
 
-from makespan.schedulability.ahead import Stages
+from makespan.schedulability.ahead import Stages, parted, rivals
 from makespan.schedulability.arrivals import MOST_ACTIVATIONS, Steps
-from makespan.schedulability.demand import Demand, demands
+from makespan.schedulability.demand import Demand
 from makespan.schedulability.known import Known
 from makespan.schedulability.operations import urgency
 from makespan.schedulability.waits import Blocker, Wait, Way, blocked, least_length, longest_first
@@ -105,45 +104,12 @@ def _is_looked_at(known: Known, stages: Stages) -> bool:
 
 def _asked(known: Known, stages: Stages) -> _Asked | None:
     """None where nothing bounds it."""
-    graph, place, rank = known.graph, stages.place, stages.rank
-    mine = graph.family[stages.first.task.name]
-    heads = graph.rivals[place][mine]
-    rivals = known.kept((_rivals, mine, place, rank), heads, partial(_rivals, known, heads, place, rank))
-    if rivals is None:
+    place, rank, head = stages.place, stages.rank, known.graph.family[stages.first.task.name]
+    own, blockers = parted(known, head, place, rank)
+    asked, whole, family = rivals(known, head, place, rank, None), since_idle(known, own), _family(known, own, stages)
+    if asked is None or whole is None or family is None:
         return None
-    others, theirs = rivals
-    own, mine_too = _of_family(known, mine, place, rank)
-    whole, family = since_idle(known, own), _family(known, own, stages)
-    if whole is None or family is None:
-        return None
-    return _Asked(others, whole, family, longest_first((*theirs, *mine_too)))
-
-
-def _rivals(
-    known: Known, heads: Sequence[str], place: str, rank: int
-) -> tuple[tuple[Workload, ...], tuple[Blocker, ...]] | None:
-    """What families ask for that goes before a path of this urgency, and what may have begun; None: no bound."""
-    workloads, blockers = list[Workload](), list[Blocker]()
-    for head in heads:
-        ahead, later = known.kept(
-            (_of_family, head, place, rank), (head,), partial(_of_family, known, head, place, rank)
-        )
-        blockers += later
-        if ahead:
-            workload = since_idle(known, ahead)
-            if workload is None:
-                return None
-            workloads.append(workload)
-    return tuple(workloads), tuple(blockers)
-
-
-def _of_family(known: Known, head: str, place: str, rank: int) -> tuple[list[Demand], list[Blocker]]:
-    """What goes before, and what may have begun."""
-    asked = demands(known, place, head)
-    ahead = [demand for demand in asked if urgency(demand.task) >= rank]
-    if not known.graph.is_server(place):
-        return ahead, []
-    return ahead, [Blocker.of(demand) for demand in asked if urgency(demand.task) < rank]
+    return _Asked(asked.workloads, whole, family, longest_first((*asked.blockers, *blockers)))
 
 
 def _family(known: Known, asked: Sequence[Demand], stages: Stages) -> _Family | None:
