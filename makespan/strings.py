@@ -13,14 +13,14 @@ stand `@` with the latency, N or N..M, if it is not that of the class, and `+` w
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 
-from makespan.errors import InputError
+from makespan.errors import InputError, did_you_mean
 from makespan.instance import Instance
 from makespan.machine import Machine
 from makespan.program import BARRIER, MAX_PLACES, Program, Timing, check_timing
@@ -154,6 +154,23 @@ def read_instances(path: Path) -> tuple[NamedInstance, ...]:
         InputError: the file cannot be read, is too large, or something in it is not an instance.
     """
     return parse_instances(read_text(path, "file of instances", MAX_FILE_BYTES), str(path), path.suffix)
+
+
+def chosen(found: Sequence[NamedInstance], which: str, where: str) -> NamedInstance:
+    """The instance with this name or, where none has it, with this number, from 1.
+
+    Raises:
+        InputError: there is none, or several have this name.
+    """
+    named = [one for one in found if one.name == which]
+    if len(named) > 1:
+        raise InputError(f"{where}: {len(named)} instances have the name {which!r}: choose one by its number")
+    if named:
+        return named[0]
+    if which.isascii() and which.isdecimal() and len(which) <= _MOST_DIGITS and 1 <= int(which) <= len(found):
+        return found[int(which) - 1]
+    near = did_you_mean(which, [one.name for one in found if one.name])
+    raise InputError(f"{where}: no instance {which!r} in it{near or f'; it has {len(found)}, numbered from 1'}")
 
 
 def parse_instances(text: str, where: str, suffix: str) -> tuple[NamedInstance, ...]:

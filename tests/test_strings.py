@@ -11,7 +11,7 @@ from makespan.errors import InputError
 from makespan.instance import Instance
 from makespan.machine import PAPER, Latency, Machine, UnitClass
 from makespan.program import Program, Timing
-from makespan.strings import parse_instances, parse_string, read_instances
+from makespan.strings import chosen, parse_instances, parse_string, read_instances
 from tests.strategies import letters
 
 GOOD = '{"string": "CLLCLL", "warps": 2, "capacity": {"C": 1, "L": 1}}'
@@ -66,6 +66,29 @@ def test_toml_tables_and_inline_tables_say_the_same() -> None:
     tables = '# two\n[[instance]]\nstring = "CL"\nwarps = 2\ncapacity = { C = 1, L = 1 }\nmakespan = 3\n'
     inline = 'instance = [\n  # two\n  { string = "CL", warps = 2, capacity = { C = 1, L = 1 }, makespan = 3 },\n]\n'
     assert parse_instances(tables, "a.toml", ".toml") == parse_instances(inline, "a.toml", ".toml")
+
+
+def test_an_instance_of_a_file_is_chosen_by_name_or_number() -> None:
+    lines = [
+        '{"string": "C", "warps": 1, "capacity": {"C": 1}, "name": "2"}',
+        '{"string": "CC", "warps": 1, "capacity": {"C": 1}, "name": "twice"}',
+        '{"string": "CCC", "warps": 1, "capacity": {"C": 1}, "name": "twice"}',
+        '{"string": "CCCC", "warps": 1, "capacity": {"C": 1}}',
+    ]
+    found = parse_instances("\n".join(lines), "a.jsonl", ".jsonl")
+    assert [chosen(found, which, "a.jsonl").where for which in ("1", "2", "4")] == [
+        "a.jsonl:1",
+        "a.jsonl:1",  # a name comes first
+        "a.jsonl:4",
+    ]
+    for which, message in (
+        ("twice", "a.jsonl: 2 instances have the name 'twice': choose one by its number"),
+        ("5", "a.jsonl: no instance '5' in it; it has 4, numbered from 1"),
+        ("0", "a.jsonl: no instance '0' in it; it has 4, numbered from 1"),
+        ("twic", "a.jsonl: no instance 'twic' in it; did you mean 'twice'?"),
+    ):
+        with pytest.raises(InputError, match=re.escape(message)):
+            chosen(found, which, "a.jsonl")
 
 
 def test_a_line_separator_inside_a_name_does_not_end_a_line_of_json() -> None:

@@ -13,6 +13,7 @@ from makespan import strings
 from makespan.cli.output import QUIET, all_written, refuse_twice, remark, rendered
 from makespan.cli.running import DONE, GATE, INTERRUPTED, UNDECIDED, interruptible
 from makespan.cli.source import (
+    check_no_instance,
     check_source,
     check_string,
     given_machine,
@@ -92,6 +93,7 @@ def asked(
     from makespan.gpu_question import as_given
 
     check_source(source, letters)
+    check_no_instance(options.pop("instance", None))
     kind = "" if source is None else kind_of_source(source, input_format)
     if kind in strings.SUFFIXES and (kind != _LAUNCHES or source == "-"):
         raise InputError(

@@ -130,6 +130,11 @@ source_options = stack(
     click.option("--warps", type=Warps(), help="number of warps of a block, or a range for a curve"),
     click.option("--input-format", type=click.Choice(FORMATS), help="format of standard input (SOURCE '-')"),
     click.option(
+        "--instance",
+        metavar="N|NAME",
+        help="one instance of a file, by its number from 1 or by its name [default: all]",
+    ),
+    click.option(
         "--blocks-per-sm",
         type=click.IntRange(1, MAX_WARPS),
         help="thread blocks on the SM, each of so many warps; those of a block wait for each other at barriers"
@@ -180,6 +185,7 @@ def instances(
     capacity: Machine | None,
     machine: str | None,
     holds: Sequence[str] = (),
+    instance: str | None = None,
     **options: Any,
 ) -> tuple[NamedInstance, ...]:
     """The instances that `source_options` ask for, the rest of which are for `kernel_question`; all are checked first.
@@ -195,19 +201,22 @@ def instances(
             )
         if given_options(options):
             raise InputError("an instance file takes no options for kernels (--kernel, --profile, --loop-bound, ...)")
-        return _instance_file(source, suffix)
+        found = _instance_file(source, suffix)
+        return found if instance is None else (strings.chosen(found, instance, source),)
+    check_no_instance(instance)
     named, intervals = given_machine(capacity, machine), given_intervals(holds)
     if letters is None:
         from makespan.question import launched
 
-        found = launched(kernel_question(str(source), input_format, warps=warps, **options))
-        chosen = narrowed(named or found.default_machine, intervals)
-        return tuple(NamedInstance(instance, str(source)) for instance in found.instances(chosen))
+        kernel = launched(kernel_question(str(source), input_format, warps=warps, **options))
+        chosen = narrowed(named or kernel.default_machine, intervals)
+        return tuple(NamedInstance(each, str(source)) for each in kernel.instances(chosen))
     chosen = narrowed(named or PAPER, intervals)
     check_string(warps, options, {"blocks_per_sm"})
     program, blocks = strings.parse_string(letters, chosen), options.get("blocks_per_sm") or 1
-    each = (Instance.of(program, count * blocks, chosen, blocks=blocks) for count in warps or ())
-    return tuple(NamedInstance(instance, "--string") for instance in each)
+    return tuple(
+        NamedInstance(Instance.of(program, count * blocks, chosen, blocks=blocks), "--string") for count in warps or ()
+    )
 
 
 def promised(machine: Machine, scheduler: str | None, assignment: str | None, *, identical: bool) -> Machine:
@@ -238,6 +247,16 @@ def check_source(source: str | None, letters: str | None) -> None:
         raise _usage("what is to be solved? give SOURCE, a kernel or a file of instances, or --string LETTERS")
     if source is not None and letters is not None:
         raise _usage(f"SOURCE ({source}) and --string exclude each other: give one of them")
+
+
+def check_no_instance(instance: str | None) -> None:
+    """Only a file of instances has several to choose from.
+
+    Raises:
+        InputError: one is chosen.
+    """
+    if instance is not None:
+        raise InputError(f"--instance {instance} is for a file of instances ({' or '.join(strings.SUFFIXES)})")
 
 
 def given_machine(capacity: Machine | None, machine: str | None) -> Machine | None:

@@ -301,6 +301,15 @@ def test_toml_gives_one_row_per_instance_in_order(solve: Runner) -> None:
     assert foot == "13 results if every instruction takes one cycle: 13 exact"
 
 
+def test_one_instance_of_a_file_is_as_if_it_were_alone(solve: Runner) -> None:
+    done = solve(ROOT / "instruction_strings" / "paper.toml", "--instance", "CLLCLL, 3 warps", "--quiet")
+    assert (done.code, done.out) == (0, "exact if every instruction takes one cycle: the worst case is 14 cycles\n")
+    for elsewhere in (["--string", "C", "--warps", 1], ["--string", "C", "--warps", 1, "--grid", 1, "--sms", 1]):
+        refused = solve(*elsewhere, "--instance", 2)
+        assert (refused.code, refused.out) == (2, "")
+        assert "--instance 2 is for a file of instances" in refused.err
+
+
 @pytest.mark.parametrize("kind", ["jsonl", "toml"])
 def test_a_dash_reads_instances_from_standard_input(kind: str, solve: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
     text = GOOD if kind == "jsonl" else '[[instance]]\nstring = "CLLCLL"\nwarps = 2\ncapacity = { C = 1, L = 1 }\n'
