@@ -12,7 +12,7 @@ import click
 
 from makespan.cli.gpu import Asked, asked, gpu_options
 from makespan.cli.parameters import Warps, examples
-from makespan.cli.running import DONE, INTERRUPTED, UNDECIDED, exit_code, interruptible, progress
+from makespan.cli.running import DONE, GATE, INTERRUPTED, UNDECIDED, exit_code, interruptible, progress
 from makespan.cli.source import (
     engine_options,
     instances,
@@ -32,6 +32,7 @@ from makespan.report.result import text
 from makespan.report.result.bundle import bundle as made_bundle
 from makespan.report.result.bundle import check_bundle_path
 from makespan.result import Result, Status
+from makespan.schedulability.gate import read_deadline
 from makespan.simulate import Choices
 from makespan.stopwatch import within
 from makespan.strings import MAX_FILE_BYTES, NamedInstance
@@ -46,7 +47,7 @@ _EVIDENCE = "evidence.json"
 _CHANGED = "a file changed while it was read: run this again"
 _FOR_PAGE = ("output", "curve", "bundle", "check")
 _NOT_OF_KERNELS = ("letters", "capacity", "machine", "holds", "keep_ptx")
-_FOR_SOLVE = ("backend", "memory_limit", "threads", "seed")
+_FOR_SOLVE = ("backend", "memory_limit", "threads", "seed", "deadline", "clock")
 
 
 @click.command("report", epilog=examples("makespan report ptx/vecadd.ptx --block 256 -o report.html"))
@@ -58,6 +59,8 @@ _FOR_SOLVE = ("backend", "memory_limit", "threads", "seed")
 @click.option("--check/--no-check", default=True, show_default=True, help="have the independent checker confirm it")
 @engine_options
 @click.option("--best-case", is_flag=True, help="search for the shortest schedule, too; the page bounds it anyway")
+@click.option("--deadline", metavar="TIME|Ncycles", help="is the worst case in time? such as 200ns, or 280cycles")
+@click.option("--clock", metavar="FREQUENCY", help="of the SM, at least, such as 1.4GHz: for a deadline in time")
 @click.pass_context
 def command(
     context: click.Context,
@@ -67,6 +70,8 @@ def command(
     bundle: Path | None,
     check: bool,
     best_case: bool,
+    deadline: str | None,
+    clock: str | None,
     backend: str,
     time_limit: float,
     memory_limit: int,
@@ -79,7 +84,7 @@ def command(
     """Write the worst case, its proof and its assumptions as one HTML file that needs no network.
 
     SOURCE is a kernel (.ptx, .cu, .cubin) or an instance file with one instance (.toml, .jsonl). With --gpu or --sms it
-    is about all blocks of a --grid on all SMs.
+    is about all blocks of a --grid on all SMs. With --deadline the exit code is that of a gate, as of 'makespan solve'.
     """
     _check_outputs(output, bundle)
     inputs = tuple(_inputs({**source, "gpu": gpu}))
@@ -87,7 +92,7 @@ def command(
         if curve is not None or backend != "auto":
             raise InputError("--curve and --backend are for one SM: leave them out, or --gpu and --sms")
         with within(time_limit) as reading:
-            launch = asked(**source, gpu=gpu, sms=sms, scheduler=None, assignment=None, deadline=None, clock=None)
+            launch = asked(**source, gpu=gpu, sms=sms, scheduler=None, assignment=None, deadline=deadline, clock=clock)
         if len(launch.instance.grids) > 1:
             raise InputError("a page draws the blocks of one launch: ask for each alone, or solve the file of launches")
         known = Context(
@@ -96,11 +101,13 @@ def command(
             inputs=inputs,
             commands=tuple(_commands(context, bundle or Path(_EVIDENCE), runs_policies=False)),
             machine=_machine_of_gpu(source, launch),
+            deadline=launch.gate,
         )
         if tuple(_inputs({**source, "gpu": gpu})) != inputs:
             raise InputError(_CHANGED)
         limits = Limits(reading.left, memory_limit, threads, seed, progress=progress())
         return _whole_gpu(launch, known, limits, output, bundle, check=check, best_case=best_case)
+    gate = read_deadline(deadline, clock)
     with within(time_limit) as reading:
         question, others = _questions(source, curve)
         launched = _launched(source)
@@ -112,6 +119,7 @@ def command(
             machine=_machine_file(source, question.instance),
             kernel=None if launched is None else launched.kernel,
             loops=None if launched is None else launched.loops,
+            deadline=gate,
         )
     if tuple(_inputs({**source, "gpu": gpu})) != inputs:
         raise InputError(_CHANGED)
@@ -133,7 +141,7 @@ def command(
     _tell(text.verdict(gap.result), output, bundle)
     if any(point.interrupted for point in points):
         return INTERRUPTED
-    return exit_code(gap.result, question)
+    return exit_code(gap.result, question, gate)
 
 
 def _whole_gpu(
@@ -147,7 +155,11 @@ def _whole_gpu(
     name = None if launch.card is None else launch.card.name
     _write(gpu_page(result, known, evidence["sha256"], name=name, clock=launch.clock), output, evidence, bundle)
     _tell(str(result), output, bundle)
-    return INTERRUPTED if result.interrupted else DONE if result.status is Status.EXACT else UNDECIDED
+    if result.interrupted:
+        return INTERRUPTED
+    if known.deadline is not None:
+        return GATE[known.deadline.outcome(result.bounds)]
+    return DONE if result.status is Status.EXACT else UNDECIDED
 
 
 def _write(page: str, output: Path, evidence: dict[str, Any], bundle: Path | None) -> None:

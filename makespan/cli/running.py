@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from makespan.result import Result, Status
-from makespan.schedulability.gate import Outcome
+from makespan.schedulability.gate import Deadline, Outcome
 from makespan.strings import NamedInstance
 
 if TYPE_CHECKING:
@@ -26,12 +26,14 @@ BROKEN_PIPE = 141
 _SECONDS_PER_PROGRESS_LINE = 2.0
 
 
-def exit_code(result: Result, asked: NamedInstance | None = None) -> int:
-    """Exact, not as expected, bounded, or stopped by the user before it was exact."""
+def exit_code(result: Result, asked: NamedInstance | None = None, gate: Deadline | None = None) -> int:
+    """Exact, not as expected, bounded, or stopped by the user before it was exact; with a gate what that says."""
     if result.interrupted:
         return INTERRUPTED
     if asked is not None and not asked.agrees(result.bounds):
         return NO
+    if gate is not None:
+        return GATE[gate.outcome(result.bounds)]
     return DONE if result.status is Status.EXACT else UNDECIDED
 
 

@@ -23,7 +23,7 @@ from makespan.cli.output import (
     text_form,
 )
 from makespan.cli.parameters import examples
-from makespan.cli.running import GATE, INTERRUPTED, NO, exit_code, interruptible, progress, worst
+from makespan.cli.running import INTERRUPTED, exit_code, interruptible, progress, worst
 from makespan.cli.source import engine_options, instances, promise_options, promised, source_options
 from makespan.cli.window import check_window, gantt_option, window, window_options, written
 from makespan.engines import Limits, solve
@@ -136,7 +136,7 @@ def command(
     _say(form.foot(asked, results))
     if results[-1].interrupted:
         return INTERRUPTED
-    return worst([_exit_code(question, result, gate) for question, result in zip(asked, results, strict=True)])
+    return worst([exit_code(result, question, gate) for question, result in zip(asked, results, strict=True)])
 
 
 def _under(scheduler: str | None, assignment: str | None, question: NamedInstance) -> NamedInstance:
@@ -242,11 +242,6 @@ def _csv(result: Result, gate: Deadline | None) -> str:
     fields = (result.instance.warps, result.status, b.lower, b.upper, result.pessimistic, best, result.backend)
     in_time = () if gate is None else (gate.cycles, gate.outcome(b))
     return ",".join(map(str, (*fields, f"{result.seconds:.3f}", *in_time)))
-
-
-def _exit_code(question: NamedInstance, result: Result, gate: Deadline | None) -> int:
-    code = exit_code(result, question)
-    return code if gate is None or code == NO else GATE[gate.outcome(result.bounds)]
 
 
 def _check_outputs(gantt: Sequence[Path], bundle: Path | None, instances: int) -> None:

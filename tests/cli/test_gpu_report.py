@@ -1,4 +1,4 @@
-"""`makespan report` for a whole GPU."""
+"""`makespan report` for a whole GPU, and its gate, there and on one SM."""
 
 import json
 import re
@@ -38,3 +38,29 @@ def test_what_is_for_one_sm_is_refused(report: Runner, tmp_path: Path) -> None:
     told = report(*LAUNCH, "-o", tmp_path / "gpu.html", "--curve", "1..4")
     assert (told.code, list(tmp_path.iterdir())) == (2, [])
     assert "--curve and --backend are for one SM" in told.err
+
+
+@pytest.mark.parametrize(
+    ("words", "deadline", "code", "outcome"),
+    [
+        (("--string", "CLLCLL", "--warps", 2), "10ns", 0, "met"),
+        (("--string", "CLLCLL", "--warps", 2), "9ns", 1, "missed"),
+        ((*LAUNCH, "--time-limit", 0.1), "9ns", 1, "missed"),
+    ],
+)
+def test_a_deadline_stands_on_the_page_and_is_the_exit_code(
+    words: tuple[object, ...], deadline: str, code: int, outcome: str, report: Runner, tmp_path: Path
+) -> None:
+    path = tmp_path / "gate.html"
+    told = report(*words, "--no-check", "--deadline", deadline, "--clock", "1GHz", "-o", path)
+    data = json.loads(re.findall('id="page-data">(.*?)</script>', path.read_text("utf-8"))[0])
+    gate = data["deadline"]
+    assert (told.code, gate["outcome"], gate["slack_cycles"]) == (
+        code,
+        outcome,
+        int(deadline[:-2]) - data["result"]["upper"],
+    )
+    assert f'<p class="gate {outcome}"><strong>D{gate["words"][1:]}.</strong></p>' in path.read_text("utf-8")
+    assert gate["words"].startswith(f"deadline {outcome}")
+    simulated = [each["line"] for each in data["commands"] if each["line"].startswith("makespan simulate")]
+    assert not [line for line in simulated if "--deadline" in line or "--clock" in line]

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from makespan.feature import MULTIPROCESSOR
+from makespan.gpu import GpuResult
 from makespan.instance import Instance
 from makespan.machine import Machine, MachineFile
 from makespan.report.html.chart import Rows, Traced, chart, occupancy, per_warp, stretches
 from makespan.report.html.visible import visible
 from makespan.report.result import text
-from makespan.report.result.document import document
+from makespan.report.result.document import deadline_document, document
 from makespan.report.schedule.activity import Wait, bars, full, gaps, holds, split, waits
 from makespan.report.schedule.cost_table import CostRow, CostTable, cost_table
 from makespan.report.schedule.costs import Cost
@@ -21,6 +22,7 @@ from makespan.report.schedule.timeline import timeline
 from makespan.report.study import simulation
 from makespan.report.study.policy_gap import summary
 from makespan.result import Result
+from makespan.schedulability.gate import Deadline
 from makespan.schedule import Schedule
 from makespan.simulate import Choices
 from makespan.study.policy_gap import PolicyGap, Row
@@ -69,6 +71,7 @@ class Context:
         curve: results for several numbers of warps, in increasing order; None where not asked for.
         missing: numbers of warps that were asked for, too, but whose results were not computed.
         verdict: of the independent checker; None where not asked for.
+        deadline: None where not asked for.
     """
 
     name: str
@@ -81,6 +84,7 @@ class Context:
     curve: tuple[Result, ...] | None = None
     missing: tuple[int, ...] = ()
     verdict: "Verdict | None" = None
+    deadline: Deadline | None = None
 
 
 def page_data(gap: PolicyGap, context: Context, evidence: str) -> dict[str, Any]:
@@ -106,6 +110,7 @@ def page_data(gap: PolicyGap, context: Context, evidence: str) -> dict[str, Any]
         "result": {**document(result), "explanation": explanation_document(explained)},
         "explanation": sentence(explained),
         "verification": None if context.verdict is None else verification(context.verdict),
+        "deadline": deadline_data(context.deadline, result),
         "ladder": list(_ladder(gap)),
         "policies": {"settings": simulation.settings(instance, context.choices), "summary": summary(gap)},
         "assumptions": list(map(visible, result.assumptions)),
@@ -154,6 +159,14 @@ def verification(verdict: "Verdict") -> dict[str, Any]:
         "lower": verdict.lower,
         "upper": verdict.upper,
     }
+
+
+def deadline_data(gate: Deadline | None, result: Result | GpuResult) -> dict[str, Any] | None:
+    """Whether the worst case is in time, and the sentence that says so."""
+    if gate is None:
+        return None
+    said = visible(text.deadline(gate, result.bounds, result.caveats))
+    return {"words": said, **deadline_document(gate, result.bounds)}
 
 
 def _loop(loop: "LoopInfo") -> dict[str, Any]:

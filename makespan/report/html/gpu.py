@@ -8,7 +8,7 @@ from makespan.report.gpu.clock import Clock
 from makespan.report.gpu.document import document
 from makespan.report.gpu.picture import NARROW, WIDTH, chart, in_words, rendered_gpu
 from makespan.report.gpu.text import explanation
-from makespan.report.html.data import Context, input_data, machine_data, verification
+from makespan.report.html.data import Context, deadline_data, input_data, machine_data, verification
 from makespan.report.html.page import render_gpu
 from makespan.report.html.visible import visible
 from makespan.report.result import text
@@ -48,6 +48,7 @@ def gpu_page_data(
         "explanation": list(explanation(result)),
         "picture": None if result.witness is None else in_words(chart(result, width=WIDTH)),
         "verification": None if context.verdict is None else verification(context.verdict),
+        "deadline": deadline_data(context.deadline, result),
         "assumptions": list(map(visible, told["assumptions"])),
         "machine": machine_data(gpu.machine, context.machine),
         "more": bool(gpu.sm(1).features.keys() & MULTIPROCESSOR),
