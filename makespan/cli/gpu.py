@@ -67,6 +67,11 @@ class Asked:
     clock: Clock | None
     gate: Deadline | None
 
+    @property
+    def name(self) -> str | None:
+        """Of the GPU."""
+        return None if self.card is None else self.card.name
+
 
 def asked(
     source: str | None,
@@ -186,6 +191,11 @@ def _of_string(
     return GpuInstance.of(block, prod(grid), machine, sms=sms, resident=resident, dispatch=dispatch)
 
 
+def is_asked(options: Mapping[str, Any]) -> bool:
+    """Whether the options are about a whole GPU, and not about one SM."""
+    return options["gpu"] is not None or options["sms"] is not None
+
+
 def refuse(output: str, backend: str, *, timeline: bool) -> None:
     """Refuse what is about one SM alone.
 
@@ -247,7 +257,7 @@ def answer(asked: Asked, limits: Limits, output: str, files: Files, *, best_case
         raise InputError("--gantt draws the blocks of one launch: leave it out, or ask for each launch alone")
     with interruptible(limits):
         result = solve_gpu(asked.instance, best_case=best_case, limits=limits)
-    click.echo(_told(asked, result, output))  # first: a file that fails costs nobody the answer
+    click.echo(_printed(asked, result, output))  # first: a file that fails costs nobody the answer
     for line in files.write(result):
         if output != QUIET:
             remark(line, output)
@@ -258,13 +268,18 @@ def answer(asked: Asked, limits: Limits, output: str, files: Files, *, best_case
     return DONE if result.status is Status.EXACT else UNDECIDED
 
 
-def _told(asked: Asked, result: GpuResult, output: str) -> str:
-    gate, name = asked.gate, None if asked.card is None else asked.card.name
+def _printed(asked: Asked, result: GpuResult, output: str) -> str:
+    gate, name = asked.gate, asked.name
     remarks = [] if gate is None else [in_time(gate, result.bounds, result.caveats)]
-    gated = {} if gate is None else {"deadline": deadline_document(gate, result.bounds)}
     return rendered(
         output,
         text=lambda: text.report(result, remarks, name=name, clock=asked.clock, width=terminal_width()),
-        data=lambda: {**document(result, name=name, clock=asked.clock), **gated},
+        data=lambda: told(asked, result),
         quiet=lambda: "\n".join([str(result), *shortest(result.best_case), *remarks]),
     )
+
+
+def told(asked: Asked, result: GpuResult) -> dict[str, Any]:
+    """The document of a launch."""
+    gated = {} if asked.gate is None else {"deadline": deadline_document(asked.gate, result.bounds)}
+    return {**document(result, name=asked.name, clock=asked.clock), **gated}

@@ -1,6 +1,5 @@
 """`makespan report`: a result with everything behind it as one HTML file, for whoever has to believe it."""
 
-import json
 import shlex
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
@@ -30,7 +29,7 @@ from makespan.report.gpu.bundle import bundle as gpu_bundle
 from makespan.report.html import Command, Context, Input, gpu_page, page_data, render
 from makespan.report.result import text
 from makespan.report.result.bundle import bundle as made_bundle
-from makespan.report.result.bundle import check_bundle_path
+from makespan.report.result.bundle import check_bundle_path, encoded
 from makespan.result import Result, Status
 from makespan.schedulability.gate import read_deadline
 from makespan.simulate import Choices
@@ -164,7 +163,7 @@ def _whole_gpu(
 
 def _write(page: str, output: Path, evidence: dict[str, Any], bundle: Path | None) -> None:
     if bundle is not None:
-        write_whole(bundle, _compact(evidence), "the bundle")
+        write_whole(bundle, encoded(evidence), "the bundle")
     write_whole(output, page.encode("utf-8"), "the page")
 
 
@@ -256,10 +255,6 @@ def _points(first: Result, others: Iterable[NamedInstance], solved: Callable[[In
             return
 
 
-def _compact(document: dict[str, Any]) -> bytes:
-    return json.dumps(document, separators=(",", ":")).encode() + b"\n"
-
-
 def _checked(evidence: dict[str, Any]) -> "Verdict":
     """What the independent checker says.
 
@@ -268,7 +263,7 @@ def _checked(evidence: dict[str, Any]) -> "Verdict":
     """
     from makespan.verify import Outcome, parse, verify
 
-    verdict = verify(parse(_compact(evidence)))
+    verdict = verify(parse(encoded(evidence)))
     if verdict.outcome is Outcome.REJECTED:
         raise BrokenPromiseError(f"the independent checker rejects the result: {verdict.reason}")
     return verdict

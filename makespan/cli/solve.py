@@ -2,7 +2,7 @@
 
 import shutil
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from makespan.cli import gpu as whole_gpu
-from makespan.cli.gpu import gpu_options
+from makespan.cli.asking import Effort, on_one_sm, question_options, told
 from makespan.cli.output import (
     QUIET,
     TEXT,
@@ -24,23 +24,20 @@ from makespan.cli.output import (
 )
 from makespan.cli.parameters import examples
 from makespan.cli.running import INTERRUPTED, exit_code, interruptible, progress, worst
-from makespan.cli.source import engine_options, instances, promise_options, promised, source_options
 from makespan.cli.window import check_window, gantt_option, window, window_options, written
-from makespan.engines import Limits, solve
+from makespan.engines import solve
 from makespan.errors import InputError
 from makespan.report.lines import terminal_width
 from makespan.report.result import text
 from makespan.report.result.bundle import check_bundle_path
 from makespan.report.result.bundle import write as write_bundle
-from makespan.report.result.document import deadline_document, document
 from makespan.report.result.rows import Rows, counts
-from makespan.report.schedule.explanation import explain, explanation_document
 from makespan.report.schedule.file import check_schedule_path, write_schedule
 from makespan.report.schedule.panels import Window
 from makespan.report.schedule.picture import View
 from makespan.report.schedule.timeline import timeline as draw_timeline
 from makespan.result import Result, Status
-from makespan.schedulability.gate import Deadline, Outcome, read_deadline
+from makespan.schedulability.gate import Deadline, Outcome
 from makespan.stopwatch import within
 from makespan.strings import NamedInstance
 from makespan.wording import pessimistic_name, scope
@@ -54,13 +51,7 @@ _WIDTH_OF_OUTCOME = 11
         "makespan solve ptx/vecadd.ptx --block 256", "makespan solve --string CLLCLL --warps 1..8 --capacity C=2,L=1"
     ),
 )
-@source_options
-@gpu_options
-@promise_options
-@engine_options
-@click.option("--best-case", is_flag=True, help="also the shortest work-conserving schedule")
-@click.option("--deadline", metavar="TIME|Ncycles", help="is the worst case in time? such as 200ns, or 280cycles")
-@click.option("--clock", metavar="FREQUENCY", help="of the SM, at least, such as 1.4GHz: for a deadline in time")
+@question_options
 @format_option("csv")
 @click.option("--bundle", type=click.Path(path_type=Path), help="leave the evidence, for 'makespan verify'")
 @gantt_option("the witness")
@@ -68,16 +59,6 @@ _WIDTH_OF_OUTCOME = 11
 @click.option("--timeline", is_flag=True, help="the witness as letters, cycle by cycle")
 @quiet_option
 def command(
-    scheduler: str | None,
-    assignment: str | None,
-    backend: str,
-    best_case: bool,
-    deadline: str | None,
-    clock: str | None,
-    time_limit: float,
-    memory_limit: int,
-    threads: int,
-    seed: int,
     output: str,
     gantt: tuple[Path, ...],
     first: int | None,
@@ -85,9 +66,7 @@ def command(
     timeline: bool,
     quiet: bool,
     bundle: Path | None,
-    gpu: str | None,
-    sms: str | None,
-    **source: Any,
+    **options: Any,
 ) -> int:
     """The longest that the warps can take under any work-conserving scheduler, with proof.
 
@@ -95,29 +74,30 @@ def command(
     --sms it is about all blocks of a --grid on all SMs, or of several launches in a file (.toml). With --deadline the
     exit code is that of a gate: 0 in time, 1 a schedule is too late, 3 not decided.
     """
-    if gpu is not None or sms is not None:
-        whole_gpu.refuse(output, backend, timeline=timeline)
+    effort, options = Effort.parted(options)
+    if whole_gpu.is_asked(options):
+        whole_gpu.refuse(output, effort.backend, timeline=timeline)
         files = whole_gpu.Files(gantt, bundle, first, end)
         files.check()
         printed = text_form(output, quiet=quiet)
-        with within(time_limit) as reading:
-            source |= {"scheduler": scheduler, "assignment": assignment, "deadline": deadline, "clock": clock}
-            launch = whole_gpu.asked(**source, gpu=gpu, sms=sms)
-        limits = Limits(reading.left, memory_limit, threads, seed, progress=progress(quiet=quiet))
-        return whole_gpu.answer(launch, limits, printed, files, best_case=best_case)
-    gate = read_deadline(deadline, clock)
-    with within(time_limit) as reading:
-        asked = tuple(_under(scheduler, assignment, question) for question in instances(**source))
+        with within(effort.time_limit) as reading:
+            launch = whole_gpu.asked(**options)
+        limits = effort.limits(reading.left, progress(quiet=quiet))
+        return whole_gpu.answer(launch, limits, printed, files, best_case=effort.best_case)
+    with within(effort.time_limit) as reading:
+        gate, asked = on_one_sm(**options)
     _check_outputs(gantt, bundle, len(asked))
     check_window(gantt, first, end)
     _check_timeline(timeline, output, len(asked))
-    form = _Form(text_form(output, quiet=quiet), gate, _rows(asked, gate, best=best_case) if len(asked) > 1 else None)
+    form = _Form(
+        text_form(output, quiet=quiet), gate, _rows(asked, gate, best=effort.best_case) if len(asked) > 1 else None
+    )
     _say(form.head())
     results: list[Result] = []
     for number, question in enumerate(asked):
-        seconds = time_limit if number else reading.left
-        limits = Limits(seconds, memory_limit, threads, seed, progress=progress(quiet=quiet))
-        result = _solve(question, backend, limits, best_case=best_case)
+        limits = effort.limits(effort.time_limit if number else reading.left, progress(quiet=quiet))
+        with interruptible(limits):
+            result = solve(question.instance, backend=effort.backend, best_case=effort.best_case, limits=limits)
         results.append(result)
         shown = window(result.witness.makespan, first, end) if gantt else None
         drawn = () if shown is None else gantt
@@ -137,18 +117,6 @@ def command(
     if results[-1].interrupted:
         return INTERRUPTED
     return worst([exit_code(result, question, gate) for question, result in zip(asked, results, strict=True)])
-
-
-def _under(scheduler: str | None, assignment: str | None, question: NamedInstance) -> NamedInstance:
-    """The question under what is promised."""
-    instance = question.instance
-    machine = promised(instance.machine, scheduler, assignment, identical=instance.identical)
-    return replace(question, instance=replace(instance, machine=machine))
-
-
-def _solve(question: NamedInstance, backend: str, limits: Limits, *, best_case: bool) -> Result:
-    with interruptible(limits):
-        return solve(question.instance, backend=backend, best_case=best_case, limits=limits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +139,7 @@ class _Form:
             self.output,
             text=lambda: self._text(question, result),
             quiet=lambda: "" if self.rows else self._quiet(question, result),
-            data=lambda: _data(question, result, self.gate),
+            data=lambda: told(question, result, self.gate),
             csv=lambda: _csv(result, self.gate),
         )
 
@@ -226,14 +194,6 @@ def _outcomes(gate: Deadline, results: Sequence[Result]) -> str:
 def _say(lines: str) -> None:
     if lines:
         click.echo(lines)
-
-
-def _data(question: NamedInstance, result: Result, gate: Deadline | None) -> dict[str, Any]:
-    named = {"name": question.name} if question.name else {}
-    expected = {"expected": question.makespan} if question.makespan is not None else {}
-    explained = {"explanation": explanation_document(explain(result.instance, result.witness))}
-    gated = {} if gate is None else {"deadline": deadline_document(gate, result.bounds)}
-    return {**document(result), **explained, **gated, **named, **expected}
 
 
 def _csv(result: Result, gate: Deadline | None) -> str:

@@ -665,7 +665,7 @@ def test_a_failure_of_a_file_is_no_failure_of_the_output(monkeypatch: pytest.Mon
     def fail(*arguments: object, **options: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(solve_command, "_solve", fail)
+    monkeypatch.setattr(solve_command, "solve", fail)
     with pytest.raises(OSError, match="No space left"):
         cli.run(["solve", *CL2])
 
@@ -705,7 +705,7 @@ def test_a_contradiction_between_our_own_proofs_is_exit_70(solve: Runner, monkey
     def contradict(*arguments: object, **options: object) -> None:
         raise BrokenPromiseError("not an interval: 3..2 cycles")
 
-    monkeypatch.setattr(solve_command, "_solve", contradict)
+    monkeypatch.setattr(solve_command, "solve", contradict)
     done = solve(*CL2)
     assert done.code == 70
     assert done.err == "makespan: internal contradiction, please report it: not an interval: 3..2 cycles\n"
@@ -715,7 +715,7 @@ def test_a_second_interrupt_aborts_with_exit_130(solve: Runner, monkeypatch: pyt
     def interrupt(*arguments: object, **options: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(solve_command, "_solve", interrupt)
+    monkeypatch.setattr(solve_command, "solve", interrupt)
     done = solve(*CL2)
     assert (done.code, done.out) == (130, "")
     assert done.err.endswith("makespan: interrupted\n")
@@ -725,7 +725,7 @@ def test_a_bug_is_a_traceback_and_exit_70(monkeypatch: pytest.MonkeyPatch, capsy
     def fail(*arguments: object, **options: object) -> None:
         raise ZeroDivisionError("by hand")
 
-    monkeypatch.setattr(solve_command, "_solve", fail)
+    monkeypatch.setattr(solve_command, "solve", fail)
     with pytest.raises(SystemExit) as stopped:
         cli.main(["solve", *CL2])
     assert stopped.value.code == 70
@@ -807,7 +807,7 @@ def test_a_picture_of_a_bounded_result_says_that_it_is_no_worst_case(
 
     result = solved(Instance.of("CL", 2))
     open_one = replace(result, bounds=Bounds(result.bounds.lower, 12), pessimistic=12)
-    monkeypatch.setattr(solve_command, "_solve", lambda *_, **__: open_one)
+    monkeypatch.setattr(solve_command, "solve", lambda *_, **__: open_one)
     assert solve(*CL2, "--gantt", picture).code == 3
     assert "a schedule of 3 cycles; at most 12 are proven: 2 x CL" in picture.read_text()
     monkeypatch.undo()

@@ -44,7 +44,7 @@ def test_every_command_has_text_first_and_all_formats_of_data() -> None:
 def test_nobody_else_knows_a_format_by_its_name() -> None:
     known = re.compile(r"""["']--format["']|json\.dumps|== ["']json["']""")
     knowing = {str(p.relative_to(COMMANDS)) for p in COMMANDS.rglob("*.py") if known.search(p.read_text("utf-8"))}
-    assert knowing == {"output.py", "__init__.py", "report.py"}  # errors as JSON, and the bundle of a page
+    assert knowing == {"output.py", "__init__.py"}  # errors as JSON
 
 
 def test_only_the_writer_that_is_asked_for_runs() -> None:

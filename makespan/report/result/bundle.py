@@ -67,8 +67,13 @@ def write_json(content: dict[str, Any], path: Path) -> None:
     Raises:
         InputError: a file that cannot be written.
     """
+    write_whole(path, encoded(content), "the bundle")
+
+
+def encoded(content: dict[str, Any]) -> bytes:
+    """The file of a bundle, in the order in which one reads it."""
     text = json.dumps(content, separators=(",", ":"))
-    write_whole(path, f"{text}\n".encode(), "the bundle")
+    return f"{text}\n".encode()
 
 
 def canonical(content: dict[str, Any]) -> bytes:
