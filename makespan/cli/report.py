@@ -11,7 +11,7 @@ import click
 
 from makespan.cli.gpu import Asked, asked, gpu_options
 from makespan.cli.parameters import Warps, examples
-from makespan.cli.running import DONE, GATE, INTERRUPTED, UNDECIDED, exit_code, interruptible, progress
+from makespan.cli.running import DONE, GATE, INTERRUPTED, UNDECIDED, exit_code, improved, interruptible, progress
 from makespan.cli.source import (
     engine_options,
     instances,
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 _EVIDENCE = "evidence.json"
 _CHANGED = "a file changed while it was read: run this again"
-_FOR_PAGE = ("output", "curve", "bundle", "check")
+_FOR_PAGE = ("output", "curve", "bundle", "check", "steps")
 _NOT_OF_KERNELS = ("letters", "capacity", "machine", "holds", "keep_ptx")
 _FOR_SOLVE = ("backend", "memory_limit", "threads", "seed", "deadline", "clock")
 
@@ -57,6 +57,7 @@ _FOR_SOLVE = ("backend", "memory_limit", "threads", "seed", "deadline", "clock")
 @click.option("--bundle", type=click.Path(path_type=Path), help="leave the evidence, whose digest the page states")
 @click.option("--check/--no-check", default=True, show_default=True, help="have the independent checker confirm it")
 @engine_options
+@click.option("--steps", is_flag=True, help="a line of JSON on stderr for each interval that is proven on the way")
 @click.option("--best-case", is_flag=True, help="search for the shortest schedule, too; the page bounds it anyway")
 @click.option("--deadline", metavar="TIME|Ncycles", help="is the worst case in time? such as 200ns, or 280cycles")
 @click.option("--clock", metavar="FREQUENCY", help="of the SM, at least, such as 1.4GHz: for a deadline in time")
@@ -71,6 +72,7 @@ def command(
     best_case: bool,
     deadline: str | None,
     clock: str | None,
+    steps: bool,
     backend: str,
     time_limit: float,
     memory_limit: int,
@@ -104,7 +106,7 @@ def command(
         )
         if tuple(_inputs({**source, "gpu": gpu})) != inputs:
             raise InputError(_CHANGED)
-        limits = Limits(reading.left, memory_limit, threads, seed, progress=progress())
+        limits = Limits(reading.left, memory_limit, threads, seed, progress=progress(), improved=improved(steps))
         return _whole_gpu(launch, known, limits, output, bundle, check=check, best_case=best_case)
     gate = read_deadline(deadline, clock)
     with within(time_limit) as reading:
@@ -123,14 +125,14 @@ def command(
     if tuple(_inputs({**source, "gpu": gpu})) != inputs:
         raise InputError(_CHANGED)
 
-    def solved(instance: Instance, *, best_case: bool, seconds: float = time_limit) -> Result:
-        limits = Limits(seconds, memory_limit, threads, seed, progress=progress())
+    def solved(instance: Instance, *, best_case: bool, seconds: float = time_limit, steps: bool = False) -> Result:
+        limits = Limits(seconds, memory_limit, threads, seed, progress=progress(), improved=improved(steps))
         with interruptible(limits):
             return solve(instance, backend=backend, best_case=best_case, limits=limits)
 
     instance = question.instance
     schedules = runs(instance, known.choices)
-    gap = enclosing(solved(instance, best_case=best_case, seconds=reading.left), schedules)
+    gap = enclosing(solved(instance, best_case=best_case, seconds=reading.left, steps=steps), schedules)
     points = tuple(_points(gap.result, others, partial(solved, best_case=False)))
     evidence = made_bundle(replace(gap.result, best_case=None))  # runs that narrow the best case are not in it
     done = {point.instance.warps for point in points}
@@ -284,7 +286,7 @@ def _commands(context: click.Context, evidence: Path, *, runs_policies: bool = T
         yield Command(
             "Run the policies again, with the best case:", line("simulate", (*_FOR_PAGE, *_FOR_SOLVE, "best_case"))
         )
-    yield Command("Make this page again:", line("report", ()))
+    yield Command("Make this page again:", line("report", ("steps",)))
 
 
 def _is_given(context: click.Context, parameter: click.Parameter) -> bool:

@@ -10,7 +10,7 @@ from makespan.engines.phased import solve
 from makespan.errors import BrokenPromiseError, InputError
 from makespan.gpu import Begin, Course, GpuInstance, GpuResult, GpuSchedule, History, Stretch
 from makespan.machine.values import shown
-from makespan.result import Bounds, Result, Status
+from makespan.result import Bounds, Result, Status, Step
 from makespan.schedule import Schedule
 from makespan.simulate import gpu_run
 from makespan.simulate.gpu_replay import replay
@@ -56,7 +56,7 @@ def solve_gpu(gpu: GpuInstance, *, best_case: bool = False, limits: Limits | Non
 def _waves(gpu: GpuInstance, *, best_case: bool, budget: Limits) -> GpuResult:
     """By theorem G, and by schedules of policies."""
     last = theorem_g(gpu)
-    budget.progress(f"theorem G: at most {last.upper} cycles")
+    budget.improved(Step(round(budget.elapsed, 6), THEOREM_G, least_possible(gpu), last.upper, THEOREM_G))
     longest = _run(gpu_run.longest, gpu, budget)
     quickest = _run(gpu_run.shortest, gpu, budget) if best_case else None
     lengths = [one.schedule.makespan for one in (longest, quickest) if one]

@@ -5,8 +5,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from makespan.result import Step
 
-def _silent(_: str) -> None:
+
+def _silent(_: object) -> None:
     pass
 
 
@@ -20,6 +22,8 @@ class Limits:
         threads: for solvers that can use several; with one, nothing depends on chance but where a limit stops it.
         seed: of the random numbers of solvers.
         progress: called with one line now and then.
+        improved: called with every interval that is proven of the question as a whole; a `part` says nothing there, for
+            it may be about a phase, a partition or a scheduler that promises nothing.
         interrupted: whether the user has asked to stop.
         short_of_memory: whether `memory_bytes` has kept a search from its end, so that more might prove more.
         whole: the budget of which this is a part.
@@ -31,6 +35,7 @@ class Limits:
     threads: int = 1
     seed: int = 0
     progress: Callable[[str], None] = _silent
+    improved: Callable[[Step], None] = _silent
     interrupted: bool = False
     short_of_memory: bool = False
     whole: "Limits | None" = None

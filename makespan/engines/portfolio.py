@@ -92,7 +92,10 @@ def solve(instance: Instance, *, backend: str, best_case: bool, budget: Limits) 
     Raises:
         UnsupportedError: the engine that was asked for does not know what the instance has.
     """
-    limits = budget.part(1 - SHARE_OF_BEST_CASE) if best_case else budget
+    limits = budget
+    if best_case:
+        limits = budget.part(1 - SHARE_OF_BEST_CASE)
+        limits.improved = budget.improved
     promises = instance.machine.scheduler is not Scheduler.ANY
     proof = (_keeping_promise if promises else _worst_case)(instance, backend, limits)
     seconds = limits.elapsed
@@ -117,8 +120,7 @@ def solve(instance: Instance, *, backend: str, best_case: bool, budget: Limits) 
 
 def _worst_case(instance: Instance, backend: str, budget: Limits, enough: float = inf) -> _Proof:
     """What the engines prove, one after another, until the gap is closed, or a schedule takes `enough` cycles."""
-    proof = _bounded(instance, budget)
-    proof = proof._replace(history=(_step(proof, BOUNDS, budget),))
+    proof = _noted(_bounded(instance, budget), BOUNDS, budget)
 
     def current() -> _Proof:
         return proof
@@ -131,7 +133,7 @@ def _worst_case(instance: Instance, backend: str, budget: Limits, enough: float 
                 for backend_of_finding, found in findings:
                     before, proof = proof, _add(instance, proof, found, backend_of_finding)
                     if (proof.witness.makespan, proof.upper) != (before.witness.makespan, before.upper):
-                        proof = proof._replace(history=(*proof.history, _step(proof, backend_of_finding, budget)))
+                        proof = _noted(proof, backend_of_finding, budget)
                     if proof.closed:
                         break
     return proof
@@ -142,20 +144,19 @@ def _keeping_promise(instance: Instance, backend: str, budget: Limits) -> _Proof
 
     An upper bound for any scheduler is one for this one. A schedule counts if it happens to keep the promise.
     """
-    before = _bounded(instance, budget)
-    before = before._replace(history=(_step(before, BOUNDS, budget),))
+    before = _noted(_bounded(instance, budget), BOUNDS, budget)
     if backend not in (AUTO, BOUNDS):
         _asked(instance.relaxed, backend, budget)  # refuses what it refuses without the promise, closed or not
     if before.closed or budget.expired:
         return before
-    any_scheduler = _worst_case(instance.relaxed, backend, budget, enough=before.upper)
+    any_scheduler = _worst_case(instance.relaxed, backend, budget.part(1), enough=before.upper)
     witness = any_scheduler.witness if _keeps_promise(instance, any_scheduler.witness) else None
     upper, evidence, weights = any_scheduler.upper, any_scheduler.evidence, any_scheduler.weights
     finding = Finding(witness, upper, evidence, any_scheduler.certificate, weights)
     proof = _add(instance, before, finding, any_scheduler.backend)
     if (proof.witness, proof.upper) == (before.witness, before.upper):
         return proof
-    return proof._replace(history=(*before.history, _step(proof, proof.backend, budget)))
+    return _noted(proof._replace(history=before.history), proof.backend, budget)
 
 
 def _keeps_promise(instance: Instance, witness: Schedule) -> bool:
@@ -179,8 +180,11 @@ def _best_case(instance: Instance, backend: str, proof: _Proof, limits: Limits) 
     return known
 
 
-def _step(proof: _Proof, backend: str, budget: Limits) -> Step:
-    return Step(round(budget.elapsed, 6), backend, proof.witness.makespan, proof.upper, proof.evidence)
+def _noted(proof: _Proof, backend: str, budget: Limits) -> _Proof:
+    """The proof with its interval at the end of its history, and told."""
+    step = Step(round(budget.elapsed, 6), backend, proof.witness.makespan, proof.upper, proof.evidence)
+    budget.improved(step)
+    return proof._replace(history=(*proof.history, step))
 
 
 def _turns(

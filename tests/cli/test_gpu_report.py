@@ -52,9 +52,12 @@ def test_a_deadline_stands_on_the_page_and_is_the_exit_code(
     words: tuple[object, ...], deadline: str, code: int, outcome: str, report: Runner, tmp_path: Path
 ) -> None:
     path = tmp_path / "gate.html"
-    told = report(*words, "--no-check", "--deadline", deadline, "--clock", "1GHz", "-o", path)
+    told = report(*words, "--no-check", "--steps", "--deadline", deadline, "--clock", "1GHz", "-o", path)
     data = json.loads(re.findall('id="page-data">(.*?)</script>', path.read_text("utf-8"))[0])
     gate = data["deadline"]
+    lines = told.err.splitlines()
+    assert [json.loads(line)["upper"] for line in lines[-1:]] == [data["result"]["upper"]]
+    assert "--steps" not in path.read_text("utf-8")
     assert (told.code, gate["outcome"], gate["slack_cycles"]) == (
         code,
         outcome,

@@ -4,6 +4,7 @@ import random
 
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from makespan.engines import BACKENDS, Limits, portfolio, solve
 from makespan.engines.certificate.engine import Certificates
@@ -13,9 +14,9 @@ from makespan.engines.search import plain as search
 from makespan.engines.search.engine import Search
 from makespan.errors import BrokenPromiseError, InputError, InvalidScheduleError
 from makespan.instance import Instance
-from makespan.machine import PAPER, Machine
+from makespan.machine import PAPER, Latency, Machine, Scheduler, UnitClass
 from makespan.program import Program
-from makespan.result import Bounds, Status, Upper, UpperBound
+from makespan.result import Bounds, Status, Step, Upper, UpperBound
 from makespan.schedule import Schedule
 from makespan.simulate import replay
 from tests.oracle import brute_force
@@ -154,6 +155,28 @@ def test_a_closed_form_that_is_too_small_is_a_broken_promise(monkeypatch: pytest
     monkeypatch.setattr(portfolio, "closed_form", lambda instance: UpperBound(13, Upper.PESSIMISTIC))
     with pytest.raises(BrokenPromiseError, match=r"not an interval: 14\.\.13 cycles"):
         solve(Instance.of("CLLCLL", 3))
+
+
+@settings(max_examples=10)
+@given(st.one_of(instances(), multiprocessor_instances()))
+def test_every_interval_that_is_told_on_the_way_holds(instance: Instance) -> None:
+    told: list[Step] = []
+    result = solve(instance, limits=Limits(improved=told.append))
+    truth = brute_force(instance).upper
+    assert all(step.lower <= truth <= step.upper for step in told)
+    assert told in ([], list(result.history))
+
+
+def test_what_is_told_on_the_way_is_about_the_promise_and_about_the_whole() -> None:
+    slow = UnitClass("L", 1, 2, Latency(1, 6))
+    fair = Machine("fair", (UnitClass("C", 1), slow), 1, scheduler=Scheduler.FAIR)
+    told: list[Step] = []
+    result = solve(Instance.of("CLCL", 3, fair), limits=Limits(improved=told.append))
+    assert told == list(result.history)
+    assert told[0].lower != told[0].upper  # so any scheduler was asked about, too
+    told.clear()
+    solve(Instance.of("CLL|LC", 3), limits=Limits(improved=told.append))
+    assert told == []
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
