@@ -23,7 +23,7 @@ from typing import NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from makespan.compiled import NIL, ONE, compiled
+from makespan.compiled import NIL, ONE, uncounted
 
 Ints = NDArray[np.int64]
 Short = NDArray[np.int32]
@@ -139,7 +139,7 @@ class Choice(NamedTuple):
     leaf: Words
 
 
-@compiled
+@uncounted
 def decode(keys: Words, state: int, automaton: Automaton, choice: Choice) -> int:
     """Fill in the pairs of a state, and per class how many warps are ready and must move; return how many pairs."""
     unit, sigma, fields, pairs, units = automaton.unit, automaton.sigma, automaton.fields, choice.pairs, choice.units
@@ -168,7 +168,7 @@ def decode(keys: Words, state: int, automaton: Automaton, choice: Choice) -> int
     return size
 
 
-@compiled
+@uncounted
 def most_left(size: int, enough: int, automaton: Automaton, rest: Rest, choice: Choice) -> int:
     """At most so many cycles remain, whichever warp finishes last; or, as soon as it is clear, more than `enough`."""
     pairs, units, work, begin = choice.pairs, choice.units, rest.work, rest.begin
@@ -197,7 +197,7 @@ def most_left(size: int, enough: int, automaton: Automaton, rest: Rest, choice: 
     return most
 
 
-@compiled
+@uncounted
 def add_up(size: int, group: int, last: int, rest: Rest, choice: Choice) -> int:
     """Fill in the potential of all warps where one of group `group` and class `last` finishes last; return the rank."""
     pairs, units, totals, others = choice.pairs, choice.units, choice.totals, rest.others
@@ -215,7 +215,7 @@ def add_up(size: int, group: int, last: int, rest: Rest, choice: Choice) -> int:
     return int(rank)
 
 
-@compiled
+@uncounted
 def falls(code: int, group: int, rank: int, rest: Rest, totals: Ints) -> int:
     """The cycles left by the potential if a warp at `code` finishes last; 0 if it cannot."""
     # which node the state is in depends on the future, so the largest of them counts; floor, as cycles are whole
@@ -226,7 +226,7 @@ def falls(code: int, group: int, rank: int, rest: Rest, totals: Ints) -> int:
     return int(most // rest.step[group])
 
 
-@compiled
+@uncounted
 def waits(code: int, sigma: Ints, work: Ints, length: Ints, units: Ints) -> int:
     """The cycles left by the pessimistic bound if a warp at `code` finishes last: its path, and its waiting."""
     cycles = length[code]
@@ -237,7 +237,7 @@ def waits(code: int, sigma: Ints, work: Ints, length: Ints, units: Ints) -> int:
     return int(cycles)
 
 
-@compiled
+@uncounted
 def least_left(size: int, automaton: Automaton, rest: Rest, choice: Choice) -> int:
     """At least so many cycles remain: the longest path that some warp cannot avoid, or the work of a class."""
     pairs = choice.pairs
@@ -252,7 +252,7 @@ def least_left(size: int, automaton: Automaton, rest: Rest, choice: Choice) -> i
     return int(least)
 
 
-@compiled
+@uncounted
 def prospect(value: int, size: int, floor: int, sense: int, automaton: Automaton, rest: Rest, choice: Choice) -> int:
     """No schedule through a state of this value, whose pairs are filled in, ends with a higher one.
 
@@ -263,7 +263,7 @@ def prospect(value: int, size: int, floor: int, sense: int, automaton: Automaton
     return value - least_left(size, automaton, rest, choice)
 
 
-@compiled
+@uncounted
 def open_options(size: int, automaton: Automaton, choice: Choice) -> int:
     """Fill in the options of all pairs, class by class; return their number."""
     pairs, units, options, height = choice.pairs, choice.units, choice.options, automaton.height
@@ -287,7 +287,7 @@ def open_options(size: int, automaton: Automaton, choice: Choice) -> int:
     return number
 
 
-@compiled
+@uncounted
 def fill_delta(option: int, field: int, most: int, target: int, automaton: Automaton, delta: Words) -> None:
     """What 1 to `most` warps of an option add to the key; modulo 2^64, so that subtracting is adding."""
     fields = automaton.fields
@@ -306,7 +306,7 @@ def fill_delta(option: int, field: int, most: int, target: int, automaton: Autom
             delta[option, number, fields[warp, WORD]] += _ONE << np.uint64(fields[warp, SHIFT])
 
 
-@compiled
+@uncounted
 def descend(option: int, number: int, pairs: Ints, units: Ints, options: Ints, delta: Words, part: Words) -> None:
     """Complete a leaf from `option` on, with as many warps as possible in each."""
     for at in range(option, number):
@@ -325,7 +325,7 @@ def descend(option: int, number: int, pairs: Ints, units: Ints, options: Ints, d
         options[at + 1, FALLEN] = options[at, FALLEN] + take * options[at, FALL]
 
 
-@compiled
+@uncounted
 def next_leaf(number: int, pairs: Ints, units: Ints, options: Ints, delta: Words, part: Words) -> bool:
     """Go on to the next leaf; False when there is none. Every one uses up the quota of each class."""
     for option in range(number - 1, -1, -1):
@@ -342,7 +342,7 @@ def next_leaf(number: int, pairs: Ints, units: Ints, options: Ints, delta: Words
     return False
 
 
-@compiled
+@uncounted
 def open_state(keys: Words, state: int, size: int, automaton: Automaton, choice: Choice) -> int:
     """Fill in the options of a state whose pairs are, and the key before the first one; return their number."""
     for word in range(keys.shape[1]):
@@ -351,13 +351,13 @@ def open_state(keys: Words, state: int, size: int, automaton: Automaton, choice:
     return int(open_options(size, automaton, choice))
 
 
-@compiled
+@uncounted
 def first_leaf(number: int, choice: Choice) -> None:
     """Make the first leaf of a state that is open."""
     descend(NIL, number, choice.pairs, choice.units, choice.options, choice.delta, choice.part)
 
 
-@compiled
+@uncounted
 def fingerprint(keys: Words, row: int) -> np.uint64:
     """A hash of a key."""
     mixed = _STIR
@@ -368,7 +368,7 @@ def fingerprint(keys: Words, row: int) -> np.uint64:
     return mixed ^ (mixed >> np.uint64(29))
 
 
-@compiled
+@uncounted
 def insert(
     part: Words,
     row: int,
@@ -409,7 +409,7 @@ def insert(
     cursor[FILLED] += 1
 
 
-@compiled
+@uncounted
 def make_leaves(
     value: int, budget: int, store: Store, table: Words, head: Short, cursor: Ints, choice: Choice
 ) -> tuple[int, int]:
@@ -426,7 +426,7 @@ def make_leaves(
     return PAUSED, budget
 
 
-@compiled
+@uncounted
 def list_choices(number: int, choice: Choice) -> tuple[int, int]:
     """Fill in `sums`, in the order of the leaves; return how many are in rows 0 and 1, or zeros if there is no room."""
     options, sums, tally = choice.options, choice.sums, choice.tally
@@ -450,7 +450,7 @@ def list_choices(number: int, choice: Choice) -> tuple[int, int]:
     return own, others
 
 
-@compiled
+@uncounted
 def begin_sum(row: int, sums: Words, tally: Ints) -> None:
     """Nothing is chosen yet."""
     tally[row, 0, SUM_FALL] = 0
@@ -458,7 +458,7 @@ def begin_sum(row: int, sums: Words, tally: Ints) -> None:
         sums[row, 0, word] = _ZERO
 
 
-@compiled
+@uncounted
 def list_class(row: int, count: int, first: int, beyond: int, choice: Choice) -> int:
     """Extend the sums of a row by every choice in the options of one class; return how many there are, 0: too many.
 
@@ -498,7 +498,7 @@ def list_class(row: int, count: int, first: int, beyond: int, choice: Choice) ->
     return count
 
 
-@compiled
+@uncounted
 def make_all_leaves(
     value: int, own: int, others: int, store: Store, table: Words, head: Short, cursor: Ints, choice: Choice
 ) -> None:
@@ -513,7 +513,7 @@ def make_all_leaves(
             insert(leaf, NIL, value, below - tally[0, at, SUM_FALL], keys, values, after, table, head, cursor)
 
 
-@compiled
+@uncounted
 def advance(
     floor: int,
     sense: int,
@@ -571,7 +571,7 @@ def advance(
     return DONE
 
 
-@compiled
+@uncounted
 def find_leaf(target: Words, budget: int, number: int, choice: Choice) -> tuple[int, int]:
     """Go on to the leaf whose key is `target`: `FULL`; return the status and how many leaves were looked at."""
     pairs, units, options, delta, part = choice.pairs, choice.units, choice.options, choice.delta, choice.part
@@ -587,7 +587,7 @@ def find_leaf(target: Words, budget: int, number: int, choice: Choice) -> tuple[
     return PAUSED, budget
 
 
-@compiled
+@uncounted
 def find_step(
     target: Words, wanted: int, budget: int, store: Store, cursor: Ints, automaton: Automaton, choice: Choice
 ) -> int:
@@ -616,7 +616,7 @@ def find_step(
     return DONE
 
 
-@compiled
+@uncounted
 def highest(
     sense: int,
     budget: int,
@@ -647,7 +647,7 @@ def highest(
     return most
 
 
-@compiled
+@uncounted
 def move(store: Store, head: Short, cursor: Ints, closed: bool, fresh: Store) -> None:
     """Copy the states, layer by layer, without the dead ones and, unless `closed`, without those that are expanded."""
     used = 0
@@ -660,7 +660,9 @@ def move(store: Store, head: Short, cursor: Ints, closed: bool, fresh: Store) ->
         last = -1
         while state >= 0:
             if store.value[state] != DEAD:
-                fresh.keys[used], fresh.value[used], fresh.after[used] = store.keys[state], store.value[state], -1
+                for word in range(store.keys.shape[1]):
+                    fresh.keys[used, word] = store.keys[state, word]
+                fresh.value[used], fresh.after[used] = store.value[state], -1
                 if last < 0:
                     head[layer] = used
                 else:
@@ -674,7 +676,7 @@ def move(store: Store, head: Short, cursor: Ints, closed: bool, fresh: Store) ->
     cursor[BURIED] = 0
 
 
-@compiled
+@uncounted
 def count_open(store: Store, head: Short, cursor: Ints) -> int:
     """How many states are not expanded yet, the current one among them."""
     number = 0
@@ -686,7 +688,7 @@ def count_open(store: Store, head: Short, cursor: Ints) -> int:
     return number
 
 
-@compiled
+@uncounted
 def fill_table(store: Store, head: Short, cursor: Ints, table: Words) -> None:
     """Enter the states below the current layer, the only ones that may be reached again, into an empty table."""
     mask = np.uint64(len(table) - 1)

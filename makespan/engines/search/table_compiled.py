@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from makespan.compiled import NIL, ONE, compiled
+from makespan.compiled import NIL, ONE, uncounted
 
 Ints = NDArray[np.int64]
 Values = NDArray[np.int16]
@@ -51,7 +51,7 @@ class Scratch(NamedTuple):
     taken: Ints
 
 
-@compiled
+@uncounted
 def step_back(standing: Ints, ladder: Ladder) -> None:
     """Go to the state whose rank is one less."""
     for group in range(len(ladder.end)):
@@ -66,7 +66,7 @@ def step_back(standing: Ints, ladder: Ladder) -> None:
             standing[warp] = ladder.end[group]
 
 
-@compiled
+@uncounted
 def find_runs(standing: Ints, ladder: Ladder, scratch: Scratch) -> None:
     """Fill in the runs of a state, class by class, and how many warps are ready."""
     runs, size, ready = scratch.runs, scratch.size, scratch.ready
@@ -88,7 +88,7 @@ def find_runs(standing: Ints, ladder: Ladder, scratch: Scratch) -> None:
             ready[unit] += warp - begin
 
 
-@compiled
+@uncounted
 def extend(row: int, count: int, unit: int, ladder: Ladder, scratch: Scratch) -> int:
     """Add to each of `count` sums every choice of the warps of a class that move; return how many sums there are."""
     ready, size = scratch.ready[unit], scratch.size[unit]
@@ -105,7 +105,7 @@ def extend(row: int, count: int, unit: int, ladder: Ladder, scratch: Scratch) ->
     return extend_by_some(row, count, unit, size, quota, ready, ladder.gain, scratch.runs, scratch.sums, scratch.taken)
 
 
-@compiled
+@uncounted
 def extend_by_all(row: int, count: int, unit: int, size: int, gain: Ints, runs: Ints, sums: Ints) -> None:
     """Everybody moves."""
     total = np.int64(0)
@@ -117,7 +117,7 @@ def extend_by_all(row: int, count: int, unit: int, size: int, gain: Ints, runs: 
         sums[row, at] += total
 
 
-@compiled
+@uncounted
 def extend_by_one(row: int, count: int, unit: int, size: int, gain: Ints, runs: Ints, sums: Ints) -> int:
     """One warp moves; the first run is added last and in place, once the sums are not needed any more."""
     made = count
@@ -130,7 +130,7 @@ def extend_by_one(row: int, count: int, unit: int, size: int, gain: Ints, runs: 
     return made
 
 
-@compiled
+@uncounted
 def extend_by_two(row: int, unit: int, size: int, gain: Ints, runs: Ints, sums: Ints) -> int:
     """Two warps move, and there is one sum so far."""
     begun = sums[row, 0]
@@ -147,7 +147,7 @@ def extend_by_two(row: int, unit: int, size: int, gain: Ints, runs: Ints, sums: 
     return made
 
 
-@compiled
+@uncounted
 def extend_by_some(
     row: int, count: int, unit: int, size: int, quota: int, ready: int, gain: Ints, runs: Ints, sums: Ints, taken: Ints
 ) -> int:
@@ -185,7 +185,7 @@ def extend_by_some(
     return count
 
 
-@compiled
+@uncounted
 def expand(rank: int, standing: Ints, ladder: Ladder, scratch: Scratch) -> tuple[int, int]:
     """Fill in the sums of a state, the rank included; return how many there are in rows 0 and 1."""
     find_runs(standing, ladder, scratch)
@@ -198,7 +198,7 @@ def expand(rank: int, standing: Ints, ladder: Ladder, scratch: Scratch) -> tuple
     return extend(NIL, ONE, last, ladder, scratch), others
 
 
-@compiled
+@uncounted
 def fill(
     rank: int, stop: int, budget: int, sense: int, table: Values, standing: Ints, ladder: Ladder, scratch: Scratch
 ) -> int:
@@ -218,7 +218,7 @@ def fill(
     return rank
 
 
-@compiled
+@uncounted
 def follow(rank: int, wanted: int, table: Values, standing: Ints, ladder: Ladder, scratch: Scratch) -> int:
     """The rank of the first state of value `wanted` to which a cycle leads, or -1."""
     own, others = expand(rank, standing, ladder, scratch)
