@@ -2,8 +2,9 @@
 
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from functools import partial
 from itertools import cycle, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,15 +16,15 @@ from makespan.cli.parameters import Seconds, examples
 from makespan.cli.running import DONE, NO, interruptible, progress
 from makespan.cli.source import given_machine, kernel_options, kernel_question, machine_option
 from makespan.errors import InputError, MakespanError
+from makespan.instance import MAX_WARPS
 from makespan.text_file import claim_output
 
 if TYPE_CHECKING:
+    from makespan.gpu import GpuInstance
+    from makespan.instance import Instance
     from makespan.machine.gpus import Gpu
-    from makespan.result import Result
     from makespan.validation.campaign import Campaign, Run
     from makespan.validation.device import Device
-    from makespan.validation.judgement import Judgement
-    from makespan.validation.subject import Subject
 
 _DEVICE = re.compile(r"cuda:(?P<number>\d{1,3})|virtual:(?P<seed>\d{1,18})(?::(?P<fault>[a-z]{1,20}))?", re.ASCII)
 _OFFSET = re.compile(r"\d{1,3}", re.ASCII)
@@ -49,6 +50,9 @@ def _words(context: click.Context, parameter: click.Parameter, given: str) -> tu
 @click.option("--hold", "holds", multiple=True, metavar="RESOURCE=[N..|..]N", help="as of 'makespan solve'")
 @click.option("--latency", "latencies", multiple=True, metavar="OPERATION=[N..|..]N", help="as of 'makespan solve'")
 @kernel_options
+@click.option(
+    "--blocks-per-sm", type=click.IntRange(1, MAX_WARPS), help="resident on an SM [default: as the machine code tells]"
+)
 @click.option("--dynamic-shared", type=click.IntRange(0, 1 << 20), default=0, metavar="BYTES", help="of each block")
 @click.option(
     "--buffer",
@@ -66,7 +70,7 @@ def _words(context: click.Context, parameter: click.Parameter, given: str) -> tu
     "--neighbours", default="idle", show_default=True, callback=_words, metavar="idle,hog", help="on the other SMs"
 )
 @click.option(
-    "--device", default="cuda:0", show_default=True, metavar="cuda:N|virtual:SEED[:late|:idle]", help="who runs"
+    "--device", default="cuda:0", show_default=True, metavar="cuda:N|virtual:SEED[:late|:idle|:full]", help="who runs"
 )
 @click.option("--runs", "count", type=click.IntRange(1, MAX_RUNS), default=1000, show_default=True, help="launches")
 @click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True, help="of random inputs")
@@ -80,7 +84,7 @@ def _words(context: click.Context, parameter: click.Parameter, given: str) -> tu
     help="keeps the runs that are not below the bound, if any",
 )
 @click.option("--best-case", is_flag=True, help="also the shortest work-conserving schedule")
-@click.option("--time-limit", type=Seconds(), default=30.0, show_default=True, help="for each of two bounds")
+@click.option("--time-limit", type=Seconds(), default=30.0, show_default=True, help="for each bound")
 @click.option("--plot", type=click.Path(path_type=Path), help="a histogram: .png, .svg or .pdf")
 @format_option()
 @quiet_option
@@ -105,48 +109,56 @@ def command(
     plot: Path | None,
     output: str,
     quiet: bool,
-    dynamic_shared: int,
     arch: str | None,
     **options: Any,
 ) -> int:
     """Run a kernel many times, and hold what it took against the bound: 0 below it in all runs, 1 above it in some.
 
     SOURCE is a kernel (.cu, .ptx). A copy of it writes down when each warp begins and ends; the machine code of this
-    copy is what runs, and what the bound is of. One block is judged, alone on an SM. Without a GPU the exit code is 4.
+    copy is what runs, and what the bound is of: of a block that was alone on its SM, or of the whole launch where
+    blocks shared an SM. Without a GPU the exit code is 4.
     """
     from makespan.machine import given_intervals, gpus, narrowed
     from makespan.report import validation as report
+    from makespan.report.files import write_whole
     from makespan.report.lines import terminal_width
     from makespan.validation import campaign, judgement
-    from makespan.validation.subject import instance, subject
+    from makespan.validation import subject as subjects
 
     printed = text_form(output, quiet=quiet)
     _check_outputs(plot, target, counterexample, kept)
     named = _named_device(device)
     under = _conditions(inputs, offsets, caches, neighbours)
-    card = None if gpu is None else gpus.find(gpu)
-    question = kernel_question(source, latencies=options.pop("latencies"), **options)
-    found = subject(question, _architecture(arch, card), _named(buffers))
-    chosen = given_machine(None, machine) or (found.recorded.default_machine if card is None else card.machine)
-    chosen = narrowed(chosen, given_intervals(holds))
-    recorded, original = instance(found.recorded, chosen), instance(found.original, chosen)
+    card, given = None if gpu is None else gpus.find(gpu), given_machine(None, machine)
+    question = kernel_question(source, **options)
+    found = subjects.subject(question, subjects.architecture(arch, card), _named(buffers))
+    chosen = narrowed(
+        given or (found.recorded.default_machine if card is None else card.machine), given_intervals(holds)
+    )
+    launch = partial(subjects.whole, machine=chosen, card=card, named=given)
+    pair = found.recorded, found.original
+    blocks = [subjects.alone(kernel, chosen) for kernel in pair]
     if kept is None:
-        opened = _opened(named, recorded, _capability(found))
-        about = _campaign(found, opened, source, dynamic_shared, seed)
-        each = campaign.runs(
-            opened, about, found.image, list(found.arguments.values()), tuple(islice(cycle(under), count))
-        )
-        runs = _measured(about, each, target, count)
+        opened = _opened(named, partial(launch, found.recorded), card, found.capability)
+        about = found.campaign(opened.identity, source, seed)
+        launches = [launch(kernel, sms=about.device.sms) for kernel in pair] if about.blocks > 1 else []
+        arguments, conditions = list(found.arguments.values()), tuple(islice(cycle(under), count))
+        runs = _measured(about, campaign.runs(opened, about, found.image, arguments, conditions), target, count)
     else:
         about, runs = campaign.read(kept)
-        _check_same(about, found, dynamic_shared, kept)
-    result = _solved(recorded, time_limit, best_case=best_case, quiet=quiet)
-    judged = judgement.judged(
-        about, runs, result, _solved(original, time_limit, best_case=False, quiet=quiet), _policies(recorded)
-    )
+        found.check_same(about, kept)
+        launches = [launch(kernel, sms=about.device.sms) for kernel in pair] if about.blocks > 1 else []
+    seen, kinds = judgement.windows(runs), []
+    solved = partial(_solved, seconds=time_limit, quiet=quiet)
+    for windows, questions in (seen.alone, blocks), (seen.shared, launches):
+        if windows:
+            policies = _policies(blocks[0]) if windows is seen.alone else {}
+            results = solved(questions[0], best_case=best_case), solved(questions[1], best_case=False)
+            kinds.append(judgement.Held(windows, *results, policies))
+    judged = judgement.Judgement(about, runs, tuple(kinds), seen.set_aside)
     try:
         if judged.violations:
-            _keep(judged, counterexample)
+            write_whole(counterexample, judged.counterexample, "the counterexample")
         if plot is not None:
             report.draw(judged, plot)
     finally:  # a file that fails costs nobody the answer
@@ -211,27 +223,6 @@ def _named(buffers: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def _architecture(arch: str | None, card: "Gpu | None") -> str:
-    """What to compile for: the GPU, unless an architecture is given that it executes."""
-    from makespan.machine.files import compatible
-
-    if arch is None and (card is None or card.sm is None):
-        raise InputError("for which GPU is the kernel compiled? give --gpu, or --arch sm_NN")
-    if arch is None:
-        return f"sm_{card.sm}" if card is not None else ""
-    number = re.fullmatch(r"sm_(\d{2,3})[af]?", arch, re.ASCII)
-    if number is None:
-        raise InputError(f"--arch {arch:.40}: what is measured is machine code: give sm_NN, such as sm_86")
-    if card is not None and card.sm is not None and not compatible(int(number[1]), card.sm):
-        raise InputError(f"--arch {arch}: GPU {card.name}, of sm_{card.sm}, does not execute this code")
-    return arch
-
-
-def _capability(found: "Subject") -> str:
-    number = str(getattr(found.recorded.kernel, "sm", 0))
-    return f"{number[:-1]}.{number[-1]}"
-
-
 def _named_device(device: str) -> re.Match[str]:
     """The parts of `--device`."""
     from makespan.validation.virtual_device import Fault
@@ -243,15 +234,19 @@ def _named_device(device: str) -> re.Match[str]:
     return match
 
 
-def _opened(match: re.Match[str], recorded: Any, capability: str) -> "Device":
-    """The device of `--device`, which executes the code."""
+def _opened(
+    match: re.Match[str], launch: "Callable[..., GpuInstance]", card: "Gpu | None", capability: str
+) -> "Device":
+    """The device of `--device`, which executes the code; a virtual one runs `launch`, on as many SMs as `card` has."""
     from makespan.machine.files import compatible
     from makespan.validation.cuda_device import CudaDevice
-    from makespan.validation.virtual_device import Fault, VirtualDevice
+    from makespan.validation.virtual_device import SMS, Fault, VirtualDevice
 
     if match["number"] is None:
         fault = None if match["fault"] is None else Fault(match["fault"])
-        return VirtualDevice(recorded, capability, int(match["seed"]), fault)
+        return VirtualDevice(
+            launch(sms=SMS if card is None else card.count_sms()), capability, int(match["seed"]), fault
+        )
     opened = CudaDevice(int(match["number"]))
     has = int(opened.identity.capability.replace(".", ""))
     if not compatible(int(capability.replace(".", "")), has):
@@ -260,27 +255,6 @@ def _opened(match: re.Match[str], recorded: Any, capability: str) -> "Device":
             " the --gpu or --machine that it is"
         )
     return opened
-
-
-def _campaign(found: "Subject", device: "Device", source: str, shared: int, seed: int) -> "Campaign":
-    from makespan.validation.campaign import SCHEMA, Campaign
-
-    launch = found.recorded.launch
-    if launch.block is None:
-        raise InputError("--block is missing: how many threads has a block?")
-    return Campaign(
-        SCHEMA,
-        device.identity,
-        source,
-        found.harness.name,
-        found.code,
-        found.compiler,
-        launch.grid or (1, 1, 1),
-        launch.block,
-        shared,
-        found.parameters,
-        seed,
-    )
 
 
 def _measured(about: "Campaign", each: Any, target: Path | None, count: int) -> "tuple[Run, ...]":
@@ -312,40 +286,19 @@ def _measured(about: "Campaign", each: Any, target: Path | None, count: int) -> 
     return tuple(runs)
 
 
-def _check_same(about: "Campaign", found: "Subject", shared: int, kept: Path) -> None:
-    """Refuse runs of something else than what is bounded."""
-    launch = found.recorded.launch
-    for what, has, asked in (
-        ("machine code", about.code, found.code),
-        ("block", about.block, launch.block),
-        ("grid", about.grid, launch.grid or (1, 1, 1)),
-        ("parameters", about.parameters, found.parameters),
-        ("dynamic shared memory", about.shared, shared),
-    ):
-        if has != asked:
-            raise InputError(f"{kept}: these runs are of another {what}: {has!s:.200}, not {asked!s:.200}")
-
-
-def _solved(instance: Any, seconds: float, *, best_case: bool, quiet: bool) -> "Result":
+def _solved(question: Any, seconds: float, *, best_case: bool, quiet: bool) -> Any:
+    """The result of an instance or of a launch."""
     from makespan.engines import Limits, solve
+    from makespan.engines.gpu import solve_gpu
+    from makespan.instance import Instance
 
     limits = Limits(seconds, progress=progress(quiet=quiet))
     with interruptible(limits):
-        return solve(instance, best_case=best_case, limits=limits)
+        return (solve if isinstance(question, Instance) else solve_gpu)(question, best_case=best_case, limits=limits)
 
 
-def _policies(instance: Any) -> Mapping[str, int]:
+def _policies(instance: "Instance") -> Mapping[str, int]:
     from makespan.simulate import Choices
     from makespan.study.policy_gap import runs
 
     return {policy: schedule.makespan for policy, schedule in runs(instance, Choices()).items()}
-
-
-def _keep(judged: "Judgement", path: Path) -> None:
-    """Leave the runs that are not below the bound as runs, so that `--from` judges them again."""
-    from makespan.report.files import write_whole
-    from makespan.validation.campaign import line
-
-    above = {window.run for window in judged.violations}
-    lines = [line(judged.campaign), *(line(run) for run in judged.runs if run.number in above)]
-    write_whole(path, b"".join(lines), "the counterexample")

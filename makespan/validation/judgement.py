@@ -1,47 +1,84 @@
-"""What the runs of a campaign say of a bound: all below it, or which are not."""
+"""What the runs of a campaign say of bounds: all below them, or which are not."""
 
-from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from makespan.errors import MeasurementError
+from makespan.gpu import GpuResult
 from makespan.result import Result
-from makespan.validation.campaign import Campaign, Run
+from makespan.validation.campaign import Campaign, Run, WarpRecord, line
+from makespan.validation.device import Neighbours
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """The cycles from the first start of a warp of a block to the last end of one, on an SM that ran nothing else.
+    """The cycles from the first start of a warp on an SM to the last end of one, by the clock of this SM.
 
     Args:
-        apart: cycles between the first and the last start.
+        block: the first that began there, of so many `blocks`.
+        apart: cycles between the first and the last start of a warp of that block.
+        together: blocks that were there at the same time, at least, by what they wrote down.
     """
 
     run: int
-    block: int
     sm: int
+    block: int
+    blocks: int
     cycles: int
     apart: int
+    together: int
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
-    """Windows beside what is proven.
+class Windows:
+    """Of all runs.
 
     Args:
-        result: of the kernel with records, a block alone on an SM; its upper end is what is judged by.
-        original: of the kernel without them, for comparison.
-        policies: what scheduling policies take for the kernel with records, largest latencies, in cycles.
-        set_aside: blocks that shared their SM, and are not judged.
+        alone: where an SM ran one block.
+        shared: where it ran several, and no neighbours were started on others.
+        set_aside: blocks in no window: they shared an SM while there were neighbours, or shared it with those.
     """
 
-    campaign: Campaign
-    runs: tuple[Run, ...]
-    result: Result
-    original: Result
-    policies: Mapping[str, int]
-    windows: tuple[Window, ...]
+    alone: tuple[Window, ...]
+    shared: tuple[Window, ...]
     set_aside: int
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Windows of one kind beside what is proven of them.
+
+    Args:
+        result: of the kernel with records, its upper end is what is judged by: of a block alone on an SM, or of the
+            launch on the whole GPU where blocks shared an SM.
+        original: of the kernel without them, for comparison.
+        policies: what scheduling policies take for the block with records, largest latencies, in cycles.
+
+    Raises:
+        MeasurementError: more blocks were on an SM together than the bound of a launch supposes.
+    """
+
+    windows: tuple[Window, ...]
+    result: Result | GpuResult
+    original: Result | GpuResult
+    policies: Mapping[str, int]
+
+    def __post_init__(self) -> None:
+        if (most := self.resident) is None:
+            return
+        for window in self.windows:
+            if window.together > most:
+                raise MeasurementError(
+                    f"run {window.run}: {window.together} blocks were on SM {window.sm} at the same time, and the bound"
+                    f" is of {most} at most: what limits them on this GPU is not what was counted"
+                )
+
+    @property
+    def resident(self) -> int | None:
+        """How many blocks an SM has room for, in the bound of a launch; None where it is that of a block alone."""
+        gpu = self.result.instance if isinstance(self.result, GpuResult) else None
+        return None if gpu is None else gpu.fitting(gpu.grid)
 
     @property
     def bound(self) -> int:
@@ -63,6 +100,27 @@ class Judgement:
         """Of all windows, in increasing order."""
         return sorted(window.cycles for window in self.windows)
 
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """A campaign, and its windows by kind: of blocks alone, of SMs that several shared, or both."""
+
+    campaign: Campaign
+    runs: tuple[Run, ...]
+    kinds: tuple[Held, ...]
+    set_aside: int
+
+    @property
+    def violations(self) -> tuple[Window, ...]:
+        """Of all kinds."""
+        return tuple(window for held in self.kinds for window in held.violations)
+
+    @property
+    def counterexample(self) -> bytes:
+        """A file of the runs that are not below a bound."""
+        above = {window.run for window in self.violations}
+        return b"".join([line(self.campaign), *(line(run) for run in self.runs if run.number in above)])
+
     @property
     def fixed(self) -> dict[str, str]:
         """The conditions that were the same in all runs."""
@@ -72,36 +130,58 @@ class Judgement:
         return {name: value for name, value in each[0].items() if all(other[name] == value for other in each)}
 
 
-def judged(
-    campaign: Campaign, runs: Sequence[Run], result: Result, original: Result, policies: Mapping[str, int]
-) -> Judgement:
-    """Hold the runs against the bounds.
+def windows(runs: Sequence[Run]) -> Windows:
+    """What can be judged of runs. Clocks of different SMs are never compared, and no block moves.
 
     Raises:
-        MeasurementError: no block was alone on its SM, or a clock went backward.
+        MeasurementError: nothing can, or a clock went backward.
     """
-    windows = tuple(window for run in runs for window in _windows(run))
-    if not windows:
-        raise MeasurementError("no block had an SM for itself, and only those can be judged: launch fewer blocks")
-    aside = campaign.blocks * len(runs) - len(windows)
-    return Judgement(campaign, tuple(runs), result, original, policies, windows, aside)
+    alone, shared, aside = list[Window](), list[Window](), 0
+    for run in runs:
+        for sm, blocks in _by_sm(run).items():
+            if len(blocks) == 1 and sm not in run.others:
+                alone.append(_window(run, sm, blocks))
+            elif len(blocks) > 1 and run.condition.neighbours is Neighbours.IDLE:
+                shared.append(_window(run, sm, blocks))
+            else:
+                aside += len(blocks)
+    if not alone and not shared:
+        raise MeasurementError(
+            "nothing can be judged: all blocks shared their SM while neighbours ran: launch fewer, or --neighbours idle"
+        )
+    return Windows(tuple(alone), tuple(shared), aside)
 
 
-def _windows(run: Run) -> Iterator[Window]:
-    """Of each block that was alone on its SM. Clocks of different SMs are not comparable, and no block moves."""
-    blocks = defaultdict(list)
+def _by_sm(run: Run) -> dict[int, list[list[WarpRecord]]]:
+    """For every SM with blocks what the warps of each of these wrote down."""
+    blocks, found = defaultdict[int, list[WarpRecord]](list), defaultdict[int, list[list[WarpRecord]]](list)
     for record in run.warps:
         blocks[record.block].append(record)
     for block, records in blocks.items():
         if len({record.sm for record in records}) > 1:
             raise MeasurementError(f"run {run.number}: the warps of block {block} say that they ran on several SMs")
-    shares = Counter(records[0].sm for records in blocks.values())
-    for block, records in blocks.items():
-        sm, starts = records[0].sm, [record.start for record in records]
-        if shares[sm] > 1 or sm in run.others:
-            continue
+        found[records[0].sm].append(records)
+    return found
+
+
+def _window(run: Run, sm: int, blocks: Iterable[Sequence[WarpRecord]]) -> Window:
+    """What an SM did, as a whole."""
+    spans = []
+    for records in blocks:
         if any(record.end < record.start for record in records):
             raise MeasurementError(f"run {run.number}: the clock of SM {sm} went backward")
-        yield Window(
-            run.number, block, sm, max(record.end for record in records) - min(starts), max(starts) - min(starts)
-        )
+        starts = [record.start for record in records]
+        spans.append((min(starts), max(record.end for record in records), records[0].block, max(starts)))
+    first, _, block, last_start = min(spans)
+    most = max(_together((start, end) for start, end, _, _ in spans))
+    cycles = max(end for _, end, _, _ in spans) - first
+    return Window(run.number, sm, block, len(spans), cycles, last_start - first, most)
+
+
+def _together(spans: Iterable[tuple[int, int]]) -> Iterator[int]:
+    """How many blocks are there after each start, and after each cycle in which one has read the clock last."""
+    steps = sorted(step for start, end in spans for step in ((start, 1), (end + 1, -1)))
+    count = 0
+    for _, step in steps:
+        count += step
+        yield count

@@ -1,5 +1,6 @@
 """From a question about a PTX kernel to what is measured and what is bounded, which is the same machine code."""
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -7,14 +8,26 @@ from pathlib import Path
 from makespan import kernel_file, ptx, sass
 from makespan.errors import InputError, UnsupportedError
 from makespan.flow import Launch
+from makespan.gpu import GpuInstance
+from makespan.gpu_question import as_given, of_kernel
 from makespan.instance import Instance
-from makespan.machine import Machine
+from makespan.machine import Machine, compatible
+from makespan.machine.gpus import Gpu
 from makespan.question import KernelQuestion, LaunchedKernel, launched
 from makespan.text_file import read_bytes
-from makespan.validation.campaign import MAX_BUFFER_BYTES, Buffer, hashed
+from makespan.validation.campaign import MAX_BUFFER_BYTES, SCHEMA, Buffer, Campaign, hashed
+from makespan.validation.device import Identity
 from makespan.validation.instrument import Harness, instrumented
 
 _ADDRESS_BITS = 64
+_SAME = {
+    "code": "machine code",
+    "block": "block",
+    "grid": "grid",
+    "parameters": "parameters",
+    "shared": "dynamic shared memory",
+}
+"""What of a campaign has to be the same, in words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +61,41 @@ class Subject:
         kernel = self.recorded.kernel
         return (kernel.compilation if isinstance(kernel, sass.Kernel) else None) or "not known"
 
+    @property
+    def capability(self) -> str:
+        """The compute capability for which it is."""
+        number = str(getattr(self.recorded.kernel, "sm", 0))
+        return f"{number[:-1]}.{number[-1]}"
+
+    def campaign(self, device: Identity, source: str, seed: int) -> Campaign:
+        """The launch on a device.
+
+        Raises:
+            InputError: nobody says how many threads a block has, or there are too many.
+        """
+        launch, shared = self.recorded.launch, self.recorded.question.dynamic_shared or 0
+        if launch.block is None:
+            raise InputError("--block is missing: how many threads has a block?")
+        known = (source, self.harness.name, self.code, self.compiler, launch.grid or (1, 1, 1), launch.block, shared)
+        return Campaign(SCHEMA, device, *known, self.parameters, seed)
+
+    def check_same(self, kept: Campaign, path: Path) -> None:
+        """Refuse runs of something else than what is bounded.
+
+        Raises:
+            InputError: says what differs.
+        """
+        own = self.campaign(kept.device, kept.file, kept.seed)
+        for name, what in _SAME.items():
+            if (has := getattr(kept, name)) != (asked := getattr(own, name)):
+                raise InputError(f"{path}: these runs are of another {what}: {has!s:.200}, not {asked!s:.200}")
+
 
 def subject(question: KernelQuestion, arch: str, buffers: Mapping[str, str]) -> Subject:
     """The kernel of a question, compiled for an architecture.
 
     Args:
-        question: of a source in CUDA or PTX; one block of its launch is judged, alone on an SM.
+        question: of a source in CUDA or PTX; without a grid one block is launched.
         arch: of the GPU, such as `sm_86`.
         buffers: what each parameter that is an address points to, a number of bytes or the name of a file.
 
@@ -75,8 +117,8 @@ def subject(question: KernelQuestion, arch: str, buffers: Mapping[str, str]) -> 
     arguments = dict(_arguments(kernel, launch, buffers))
     names = [name for declaration in kernel.parameters or () for name, _ in declaration.names]
     placed = {str(names.index(name)): value for name, value in launch.parameters.items()}  # as both copies have them
-    launch = replace(launch, parameters=placed)
-    common = replace(question, entry=kernel.name, launch=launch, arch=arch, keep_ptx=None, blocks_per_sm=1)
+    launch = replace(launch, parameters=placed, grid=launch.grid or (1, 1, 1))
+    common = replace(question, entry=kernel.name, launch=launch, arch=arch, keep_ptx=None)
     image, code = kernel_file.assembled(harness.module, arch)
     recorded = LaunchedKernel(replace(common, source=code), code, code.kernel(kernel.name))
     return Subject(harness, image, recorded, launched(replace(common, source=module)), arguments)
@@ -94,10 +136,46 @@ def _check_for_both(question: KernelQuestion) -> None:
             )
 
 
-def instance(kernel: LaunchedKernel, machine: Machine) -> Instance:
+def alone(kernel: LaunchedKernel, machine: Machine) -> Instance:
     """One block alone on an SM."""
-    (found,) = kernel.instances(machine)
+    one = replace(kernel.question, blocks_per_sm=1)
+    (found,) = LaunchedKernel(one, kernel.module, kernel.kernel).instances(machine)
     return found
+
+
+def whole(
+    kernel: LaunchedKernel, machine: Machine, *, sms: int, card: Gpu | None = None, named: Machine | None = None
+) -> GpuInstance:
+    """All blocks of the launch on all SMs of a GPU.
+
+    Args:
+        sms: as many as the device says that it has.
+        card: the GPU that it is; None where nobody says.
+        named: the machine that was given for its SMs, if one was.
+
+    Raises:
+        InputError: more SMs than the GPU has, or see `gpu_question.of_kernel`.
+    """
+    count = sms if card is None else card.count_sms(str(sms))
+    return as_given(of_kernel(kernel, machine, sms=count, card=card), named, card)
+
+
+def architecture(arch: str | None, card: Gpu | None) -> str:
+    """What to compile for: the GPU, unless an architecture is given that it executes.
+
+    Raises:
+        InputError: neither says it, or the GPU does not execute it.
+    """
+    if arch is None and (card is None or card.sm is None):
+        raise InputError("for which GPU is the kernel compiled? give --gpu, or --arch sm_NN")
+    if arch is None:
+        return f"sm_{card.sm}" if card is not None else ""
+    number = re.fullmatch(r"sm_(\d{2,3})[af]?", arch, re.ASCII)
+    if number is None:
+        raise InputError(f"--arch {arch:.40}: what is measured is machine code: give sm_NN, such as sm_86")
+    if card is not None and card.sm is not None and not compatible(int(number[1]), card.sm):
+        raise InputError(f"--arch {arch}: GPU {card.name}, of sm_{card.sm}, does not execute this code")
+    return arch
 
 
 def _arguments(kernel: ptx.Kernel, launch: Launch, given: Mapping[str, str]) -> Iterator[tuple[str, bytes | Buffer]]:

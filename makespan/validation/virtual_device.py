@@ -1,18 +1,23 @@
 """A device that is a simulation of the model: its truth is known, and what it says is no measurement."""
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from enum import StrEnum
+from itertools import chain
 
-from makespan.bounds import pessimistic
+from makespan.bounds.theorem_g import theorem_g
 from makespan.errors import InputError, MeasurementError
 from makespan.flow import WARP_LANES
-from makespan.instance import Group, Instance
-from makespan.program import MAX_CYCLES_OF_PLACE, Program
-from makespan.simulate import POLICIES, Choices, run
+from makespan.gpu import Course, GpuInstance, History
+from makespan.program import BARRIER, MAX_CYCLES_OF_PLACE, Program
+from makespan.simulate import POLICIES, Choices, gpu_run
 from makespan.simulate.choices import ASSIGNMENTS, LATENCIES, PATHS, Draws
 from makespan.validation.device import Extent, Identity, Neighbours
 from makespan.validation.instrument import RECORD_BYTES
+
+SMS = 4
+"""Of a device of which nobody says how many it has."""
 
 _ALIGNED = 256
 _EVERY = 8
@@ -25,33 +30,33 @@ class Fault(StrEnum):
 
     Args:
         LATE: latencies are four times the largest of the machine.
-        IDLE: the scheduler leaves warps that are ready waiting, for as long as the pessimistic bound.
+        IDLE: the scheduler leaves warps that are ready waiting, for as long as the bound of the launch.
+        FULL: the same, but only on SMs with as many blocks as they have room for.
     """
 
     LATE = "late"
     IDLE = "idle"
+    FULL = "full"
 
 
 class VirtualDevice:
-    """Runs of the machine of an instance, with policies, latencies and paths that are drawn anew in every launch.
+    """Runs of the model of a GPU, with policies, dispatchers, latencies and paths that are drawn for every launch.
 
     Args:
-        instance: the warps of a block with records, alone on an SM.
+        gpu: blocks with records, and the SMs on which they run; a launch says how many blocks there are.
         capability: the compute capability that it claims.
         seed: of all that is drawn.
-        sms: a block runs on the SM of its number, modulo this; blocks that share an SM do not disturb each other.
     """
 
-    def __init__(
-        self, instance: Instance, capability: str, seed: int, fault: Fault | None = None, sms: int = 4
-    ) -> None:
-        self.instance, self._fault = instance, fault
+    def __init__(self, gpu: GpuInstance, capability: str, seed: int, fault: Fault | None = None) -> None:
+        self._gpu, self._fault = gpu, fault
         self._draws = Draws(seed)
         self._memory: dict[int, bytearray] = {}
         self._next, self._launches = _ALIGNED, 0
         name = f"virtual, seed {seed}" + (f", {fault}" if fault else "")
-        self.identity = Identity(name, capability, "none", sms, None, virtual=True)
-        self._clocks = tuple(map(_clock_reads, instance.programs()))
+        self.identity = Identity(name, capability, "none", gpu.sms, None, virtual=True)
+        self._programs = tuple(program for program, warps in gpu.grid.block for _ in range(warps))
+        self._clocks = tuple(map(_clock_reads, self._programs))
 
     def load(self, image: bytes, kernel: str) -> None:
         """See `Device`: it executes the instance, whatever is loaded."""
@@ -82,20 +87,19 @@ class VirtualDevice:
         """See `Device`: the last argument says where the records are."""
         del shared, neighbours
         records, threads = int.from_bytes(arguments[-1], "little"), block[0] * block[1] * block[2]
-        is_faulty = self._fault is not None and self._launches % _EVERY == _EVERY - 1
+        gpu = replace(self._gpu, grids=(replace(self._gpu.grid, blocks=grid[0] * grid[1] * grid[2]),))
+        fault = self._fault if self._launches % _EVERY == _EVERY - 1 else None
         self._launches += 1
-        for number in range(grid[0] * grid[1] * grid[2]):
-            base, sm = self._draws.below(_LARGEST_BASE), number % self.identity.sms
-            for warp, (start, end) in enumerate(self._spans(is_faulty=is_faulty)):
+        for number, (sm, slot, spans) in enumerate(self._run(gpu, fault)):
+            for warp, (start, end) in enumerate(spans):
                 lanes = min(WARP_LANES, threads - warp * WARP_LANES)
-                one = _record(base + start, sm, warp, base + end)
+                one = _record(start, sm, slot * len(spans) + warp, end)
                 self.write(records + (number * threads + warp * WARP_LANES) * RECORD_BYTES, one * lanes)
         return ()
 
-    def _spans(self, *, is_faulty: bool) -> list[tuple[int, int]]:
-        """The cycles in which every warp reads the clock first and last."""
+    def _run(self, gpu: GpuInstance, fault: Fault | None) -> Iterator[tuple[int, int, list[tuple[int, int]]]]:
+        """For every block its SM, its slot there, and when each of its warps reads the clock first and last."""
         below = self._draws.below
-        instance = _slowed(self.instance) if is_faulty and self._fault is Fault.LATE else self.instance
         choices = Choices(
             LATENCIES[below(len(LATENCIES))],
             PATHS[below(len(PATHS))],
@@ -103,13 +107,30 @@ class VirtualDevice:
             interval=LATENCIES[below(len(LATENCIES))],
             assignment=ASSIGNMENTS[below(len(ASSIGNMENTS))],
         )
-        schedule = run(instance, list(POLICIES)[below(len(POLICIES))], choices)
-        spans: dict[int, tuple[int, int]] = {}
-        for cycle, warp, place in schedule.ops(instance):
-            if place in self._clocks[warp]:
-                spans[warp] = spans.get(warp, (cycle, cycle))[0], cycle
-        idle = pessimistic(instance) if is_faulty and self._fault is Fault.IDLE else 0
-        return [(start, end + idle) for _, (start, end) in sorted(spans.items())]
+        policy, dispatch = list(POLICIES)[below(len(POLICIES))], gpu_run.DISPATCH[below(len(gpu_run.DISPATCH))]
+        made = _slowed(gpu) if fault is Fault.LATE else gpu
+        schedule = gpu_run.run(made, policy, dispatch, choices, delay=below(gpu.dispatch + 1))
+        sms = (history for history in schedule.histories for _ in range(history.sms))
+        for sm, history in enumerate(sms):
+            base, blocks = below(_LARGEST_BASE), list(self._spans(history, schedule.courses))
+            first = min(start for _, spans in blocks for start, _ in spans)
+            is_full = len({slot for slot, _ in blocks}) == gpu.fitting(gpu.grid)
+            idle = theorem_g(gpu).upper if fault is Fault.IDLE or (fault is Fault.FULL and is_full) else 0
+            for slot, spans in blocks:
+                read = [base + cycle + idle * (cycle > first) for cycle in chain(*spans)]
+                yield sm, slot, list(zip(read[::2], read[1::2], strict=True))
+
+    def _spans(self, history: History, courses: Sequence[Course]) -> Iterator[tuple[int, list[tuple[int, int]]]]:
+        """For every block of an SM its slot, and when each of its warps reads the clock first and last."""
+        for slot, course, issues in _blocks(history, len(self._programs)):
+            spans = []
+            for program, clocks, path, cycles in zip(
+                self._programs, self._clocks, courses[course].paths, issues, strict=True
+            ):
+                executed = (place for place in path if program.places[place].unit != BARRIER)
+                read = [cycle for cycle, place in zip(cycles, executed, strict=True) if place in clocks]
+                spans.append((read[0], read[-1]))
+            yield slot, spans
 
     def _place(self, address: int, size: int) -> tuple[bytearray, int]:
         start = max((each for each in self._memory if each <= address), default=None)
@@ -126,15 +147,31 @@ def _clock_reads(program: Program) -> frozenset[int]:
     return found
 
 
-def _slowed(instance: Instance) -> Instance:
-    """The same warps with all latencies at four times their upper ends."""
+def _blocks(history: History, warps: int) -> list[tuple[int, int, list[list[int]]]]:
+    """For every block of an SM its slot, its course, and the cycles in which each of its warps issues."""
+    coming, there, found = defaultdict(list), dict[int, list[list[int]]](), []
+    for cycle, begin in history.begins():
+        coming[cycle].append(begin)
+    stretches = (stretch.cycles for stretch in history.stretches for _ in range(stretch.repeat))
+    for cycle, issued in enumerate(chain.from_iterable(stretches)):
+        for begin in coming[cycle]:
+            there[begin.slot] = [[] for _ in range(warps)]
+            found.append((begin.slot, begin.course, there[begin.slot]))
+        for slot, warp in issued:
+            there[slot][warp].append(cycle)
+    return found
+
+
+def _slowed(gpu: GpuInstance) -> GpuInstance:
+    """The same blocks with all latencies at four times their upper ends."""
 
     def slow(program: Program) -> Program:
         most = (min(MAX_CYCLES_OF_PLACE, _LATE * timing.latency[1]) for timing in program.timings)
         timings = (t._replace(latency=(late, late)) for t, late in zip(program.timings, most, strict=True))
         return replace(program, timings=tuple(timings))
 
-    return replace(instance, groups=tuple(Group(slow(group.program), group.warps) for group in instance.groups))
+    block = tuple((slow(program), warps) for program, warps in gpu.grid.block)
+    return replace(gpu, grids=(replace(gpu.grid, block=block),))
 
 
 def _record(start: int, sm: int, slot: int, end: int) -> bytes:

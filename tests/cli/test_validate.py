@@ -44,8 +44,9 @@ def test_an_honest_device_is_below_the_bound_and_is_no_measurement(validate: Run
     document = json.loads(again.out)
     jsonschema.validate(document, SCHEMA)
     assert (document["holds"], document["is_measurement"], document["runs"]) == (True, False, 8)
-    assert document["cycles"]["most"] < document["bounds"][1]
-    added = document["bounds"][1] - document["without_records"][1]
+    (kind,) = document["kinds"]
+    assert (kind["of"], kind["windows"], kind["cycles"]["most"] < kind["bounds"][1]) == ("block", 8, True)
+    added = kind["bounds"][1] - kind["without_records"][1]
     assert added > 0
     assert f"Records raise the bound by {added} cycles" in said
     path = tmp_path / "runs.jsonl"
@@ -61,14 +62,49 @@ def test_a_counterexample_is_kept_and_is_one_again(validate: Runner, tmp_path: P
     jsonschema.validate(document, SCHEMA)
     assert (told.code, document["holds"]) == (1, False)
     assert "counterexample: counterexample.jsonl" in told.err
-    above = len({window["run"] for window in document["violations"]})
+    (kind,) = document["kinds"]
+    above = len({window["run"] for window in kind["violations"]})
     assert len((tmp_path / "counterexample.jsonl").read_bytes().splitlines()) == 1 + above
     again = validate(*ASKED, "--from", "counterexample.jsonl", "--counterexample", "same.jsonl")
     assert again.code == 1
-    more = document["cycles"]["most"] + 1 - document["bounds"][1]
+    more = kind["cycles"]["most"] + 1 - kind["bounds"][1]
     assert f"distance: the longest run takes at least {more} cycles more than the bound" in again.out
     assert f"NOT BELOW THE BOUND in {above} of {above} blocks" in again.out
     assert (tmp_path / "same.jsonl").read_bytes() == (tmp_path / "counterexample.jsonl").read_bytes()
+
+
+GPU = """name = "two"
+architecture = "Ampere"
+compute_capability = "8.6"
+sms = { value = 2, source = "of the test", status = "given" }
+dispatch_cycles = { value = 3, source = "of the test", status = "given" }
+"""
+
+
+def test_a_launch_whose_blocks_share_sms_is_held_against_its_own_bound(validate: Runner, tmp_path: Path) -> None:
+    (tmp_path / "two.toml").write_text(GPU)
+    launched = (*KERNEL, "--gpu", "two.toml", "--caches", "cold", "--dynamic-shared", 40000)
+    asked = (*launched, "--grid", 5)
+    told = validate(*asked, "--device", "virtual:1:full", "--runs", 8, "--plot", "h.png", "--format", "json")
+    document = json.loads(told.out)
+    jsonschema.validate(document, SCHEMA)
+    (kind,) = document["kinds"]
+    assert (told.code, document["holds"], kind["of"], kind["windows"]) == (1, False, "launch", 16)
+    assert (kind["resident"], kind["together"]) == (2, 2)  # 100 KiB on an SM, 40000 bytes and 1 KiB for each block
+    assert {window["run"] for window in kind["violations"]} == {7}
+    assert "the warps of a block begin at most 3 cycles after it gets its room" in " ".join(kind["assumptions"])
+    kept = ("--from", "counterexample.jsonl", "--counterexample", "same.jsonl")
+    again = validate(*asked, *kept)
+    assert again.code == 1
+    said = " ".join(again.out.split())
+    assert "NOT BELOW THE BOUND in 2 of 2 shared SMs in 1 run" in said
+    assert "seen together on an SM: up to 2 blocks, of 2 that the bound supposes" in said
+    assert "not below: run 7, 3 blocks on SM 0" in said
+    told = validate(*asked, *kept, "--blocks-per-sm", 1)
+    assert (told.code, told.out) == (4, "")
+    assert "run 7: 2 blocks were on SM 0 at the same time, and the bound is of 1 at most" in told.err
+    told = validate(*launched, "--grid", 6, *kept)
+    assert (told.code, "these runs are of another grid" in told.err) == (2, True)
 
 
 def test_without_a_gpu_it_says_so_in_one_line(validate: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -85,7 +121,10 @@ def test_without_a_gpu_it_says_so_in_one_line(validate: Runner, monkeypatch: pyt
     ("more", "why"),
     [
         (("--device", "gpu"), "--device gpu: expected cuda:N or virtual:SEED"),
-        (("--device", "virtual:1:slow"), "--device virtual:1:slow: expected"),
+        (
+            ("--device", "virtual:1:slow"),
+            "--device virtual:1:slow: expected cuda:N or virtual:SEED, perhaps with late, idle, full behind",
+        ),
         (("--caches", "hot"), "--caches: there are warm, thrashed, cold, not 'hot'"),
         (("--neighbours", ""), "--neighbours: there are idle, hog, not ''"),
         (("--inputs", "ones"), "inputs are zeros or random, not 'ones'"),

@@ -10,17 +10,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from makespan.engines import Limits, solve
+from makespan.engines.gpu import solve_gpu
 from makespan.errors import InputError, MeasurementError, UnsupportedError
 from makespan.flow import Launch
-from makespan.instance import Instance
+from makespan.gpu import GpuInstance
 from makespan.machine import find, given_latencies
 from makespan.question import KernelQuestion
 from makespan.result import Result
 from makespan.validation import campaign, judgement
 from makespan.validation.campaign import Buffer, Campaign, Condition, Run, WarpRecord
 from makespan.validation.device import Cache, Extent, Neighbours
-from makespan.validation.judgement import Judgement
-from makespan.validation.subject import Subject, instance, subject
+from makespan.validation.judgement import Held
+from makespan.validation.subject import Subject, alone, subject, whole
 from makespan.validation.virtual_device import Fault, VirtualDevice
 
 KERNEL = """
@@ -45,6 +46,7 @@ out:
 }
 """
 IDLE = Condition("zeros", 0, Cache.THRASHED, Neighbours.IDLE)
+MACHINE = find("ampere-ga10x").machine
 
 
 @pytest.fixture(scope="module")
@@ -57,13 +59,13 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Subject:
 
 
 @pytest.fixture(scope="module")
-def block(measured: Subject) -> Instance:
-    return instance(measured.recorded, find("ampere-ga10x").machine)
+def gpu(measured: Subject) -> GpuInstance:
+    return whole(measured.recorded, MACHINE, sms=4)
 
 
 @pytest.fixture(scope="module")
-def bound(block: Instance) -> Result:
-    return solve(block, limits=Limits(0.2))
+def bound(measured: Subject) -> Result:
+    return solve(alone(measured.recorded, MACHINE), limits=Limits(0.2))
 
 
 def about(device: VirtualDevice, grid: Extent = (1, 1, 1), threads: Extent = (40, 1, 1)) -> Campaign:
@@ -74,49 +76,57 @@ def made(device: VirtualDevice, found: Subject, under: list[Condition], grid: Ex
     return list(campaign.runs(device, about(device, grid), found.image, list(found.arguments.values()), under))
 
 
-def judged(device: VirtualDevice, runs: list[Run], bound: Result, grid: Extent = (1, 1, 1)) -> Judgement:
-    return judgement.judged(about(device, grid), runs, bound, bound, {})
+def judged(runs: list[Run], bound: Result) -> Held:
+    return Held(judgement.windows(runs).alone, bound, bound, {})
 
 
 @settings(max_examples=4, deadline=None)
 @given(seed=st.integers(0, 2**64 - 1))
-def test_honest_runs_are_below_the_bound(measured: Subject, block: Instance, bound: Result, seed: int) -> None:
-    device = VirtualDevice(block, "8.6", seed)
-    found = judged(device, made(device, measured, [IDLE] * 6, (3, 1, 1)), bound, (3, 1, 1))
-    assert (len(found.windows), found.set_aside, found.violations) == (18, 0, ())
+def test_honest_runs_are_below_the_bound(measured: Subject, gpu: GpuInstance, bound: Result, seed: int) -> None:
+    found = judged(made(VirtualDevice(gpu, "8.6", seed), measured, [IDLE] * 18), bound)
+    assert (len(found.windows), found.violations) == (18, ())
     assert 0 < found.longest.cycles < found.bound
 
 
-@pytest.mark.parametrize("fault", Fault)
-def test_planted_faults_are_found(measured: Subject, block: Instance, bound: Result, fault: Fault) -> None:
-    device = VirtualDevice(block, "8.6", 1, fault)
-    found = judged(device, made(device, measured, [IDLE] * 64), bound)
+@pytest.mark.parametrize("fault", [Fault.LATE, Fault.IDLE])
+def test_planted_faults_are_found(measured: Subject, gpu: GpuInstance, bound: Result, fault: Fault) -> None:
+    found = judged(made(VirtualDevice(gpu, "8.6", 1, fault), measured, [IDLE] * 64), bound)
     assert found.violations
     assert {window.run % 8 for window in found.violations} == {7}
 
 
-def test_blocks_that_share_an_sm_are_not_judged(measured: Subject, block: Instance, bound: Result) -> None:
-    device = VirtualDevice(block, "8.6", 1, sms=4)
-    found = judged(device, made(device, measured, [IDLE], (6, 1, 1)), bound, (6, 1, 1))
-    assert [window.block for window in found.windows] == [2, 3]
-    assert found.set_aside == 4
+def test_latencies_that_are_too_long_are_found_in_a_launch(measured: Subject, gpu: GpuInstance) -> None:
+    small = replace(gpu, sms=2, room=(2,))
+    seen = judgement.windows(made(VirtualDevice(small, "8.6", 1, Fault.LATE), measured, [IDLE] * 16, (5, 1, 1)))
+    launched = solve_gpu(replace(small, grids=(replace(gpu.grid, blocks=5),)), limits=Limits(0.05))
+    found = Held(seen.shared, launched, launched, {}).violations
+    assert {window.run for window in found} == {7, 15}
+
+
+def test_blocks_alone_and_blocks_that_share_an_sm_are_told_apart(measured: Subject, gpu: GpuInstance) -> None:
+    device = VirtualDevice(gpu, "8.6", 1)
+    seen = judgement.windows(made(device, measured, [IDLE] * 4, (6, 1, 1)))
+    assert {window.blocks for window in seen.alone} == {1}
+    assert min(window.blocks for window in seen.shared) > 1
+    assert sum(window.blocks for window in (*seen.alone, *seen.shared)) == 24
+    assert seen.set_aside == 0
 
 
 def record(block: int, warp: int, sm: int, start: int, end: int) -> WarpRecord:
     return WarpRecord(block, warp, sm, warp, start, end)
 
 
-def test_a_window_is_from_the_first_start_to_the_last_end(block: Instance, bound: Result) -> None:
+def test_a_window_is_from_the_first_start_to_the_last_end(bound: Result) -> None:
     run = Run(0, IDLE, (record(0, 0, 1, 105, 200), record(0, 1, 1, 100, 190)))
-    (window,) = judged(VirtualDevice(block, "8.6", 1), [run], bound).windows
+    (window,) = judged([run], bound).windows
     assert (window.cycles, window.apart, window.sm) == (100, 5, 1)
 
 
 @pytest.mark.parametrize(("beyond", "violations"), [(-1, 0), (0, 1), (1, 1)])
-def test_a_run_at_the_bound_is_not_below_it(block: Instance, bound: Result, beyond: int, violations: int) -> None:
+def test_a_run_at_the_bound_is_not_below_it(bound: Result, beyond: int, violations: int) -> None:
     end = 100 + bound.bounds.upper + beyond
     run = Run(0, IDLE, (record(0, 0, 1, 100, 110), record(0, 1, 1, 100, end)))
-    assert len(judged(VirtualDevice(block, "8.6", 1), [run], bound).violations) == violations
+    assert len(judged([run], bound).violations) == violations
 
 
 @pytest.mark.parametrize(
@@ -124,19 +134,19 @@ def test_a_run_at_the_bound_is_not_below_it(block: Instance, bound: Result, beyo
     [
         (Run(0, IDLE, (record(0, 0, 1, 9, 8), record(0, 1, 1, 1, 9))), "the clock of SM 1 went backward"),
         (Run(3, IDLE, (record(0, 0, 1, 1, 8), record(0, 1, 2, 1, 9))), "run 3: .* on several SMs"),
-        (Run(0, IDLE, (record(0, 0, 1, 1, 8), record(0, 1, 1, 1, 9)), (0, 1)), "no block had an SM for itself"),
+        (Run(0, IDLE, (record(0, 0, 1, 1, 8), record(0, 1, 1, 1, 9)), (0, 1)), "nothing can be judged"),
     ],
 )
-def test_what_cannot_be_judged_is_no_answer(block: Instance, bound: Result, run: Run, why: str) -> None:
+def test_what_cannot_be_judged_is_no_answer(bound: Result, run: Run, why: str) -> None:
     with pytest.raises(MeasurementError, match=why):
-        judged(VirtualDevice(block, "8.6", 1), [run], bound)
+        judged([run], bound)
 
 
 class Spy(VirtualDevice):
     """Keeps what the buffer holds when the kernel starts, and what was done before."""
 
-    def __init__(self, block: Instance) -> None:
-        super().__init__(block, "8.6", 1)
+    def __init__(self, gpu: GpuInstance) -> None:
+        super().__init__(gpu, "8.6", 1)
         self.done: list[object] = []
 
     def load(self, image: bytes, kernel: str) -> None:
@@ -153,9 +163,9 @@ class Spy(VirtualDevice):
         return super().launch(grid, block, shared, arguments, neighbours)  # type: ignore[arg-type]
 
 
-def test_conditions_are_what_a_run_finds(measured: Subject, block: Instance) -> None:
+def test_conditions_are_what_a_run_finds(measured: Subject, gpu: GpuInstance) -> None:
     under = campaign.conditions(["zeros", "random"], [4], ["warm", "cold"], ["hog"])
-    spy = Spy(block)
+    spy = Spy(gpu)
     made(spy, measured, list(under))
     load, warming, warm, again, overwritten, cold, *others = spy.done
     assert (load, again, overwritten) == ("load", "load", "overwrite")
@@ -166,25 +176,25 @@ def test_conditions_are_what_a_run_finds(measured: Subject, block: Instance) -> 
     assert bytes(160) not in drawn
 
 
-def test_the_content_of_a_file_is_the_same_in_every_run(measured: Subject, block: Instance, tmp_path: Path) -> None:
+def test_the_content_of_a_file_is_the_same_in_every_run(measured: Subject, gpu: GpuInstance, tmp_path: Path) -> None:
     path = tmp_path / "worst.bin"
     path.write_bytes(bytes(range(160)))
-    spy = Spy(block)
+    spy = Spy(gpu)
     own = replace(measured, arguments={**measured.arguments, "at": Buffer(160, path.read_bytes())})
     made(spy, own, list(campaign.conditions(["zeros", "random"], [0], ["thrashed"], ["idle"])))
     assert [each[2] for each in spy.done if isinstance(each, tuple)] == [bytes(range(160))] * 2
 
 
-def test_a_thread_without_a_record_is_a_failed_measurement(measured: Subject, block: Instance) -> None:
+def test_a_thread_without_a_record_is_a_failed_measurement(measured: Subject, gpu: GpuInstance) -> None:
     class Silent(VirtualDevice):
         def launch(self, *given: object) -> tuple[int, ...]:
             return ()
 
     with pytest.raises(MeasurementError, match="warp 0 of block 0 has left no record"):
-        made(Silent(block, "8.6", 1), measured, [IDLE])
+        made(Silent(gpu, "8.6", 1), measured, [IDLE])
 
 
-def test_a_warp_begins_with_its_first_lane_and_ends_with_its_last(measured: Subject, block: Instance) -> None:
+def test_a_warp_begins_with_its_first_lane_and_ends_with_its_last(measured: Subject, gpu: GpuInstance) -> None:
     class Lanes(VirtualDevice):
         def launch(
             self, grid: object, block: object, shared: int, arguments: object, others: object
@@ -194,22 +204,22 @@ def test_a_warp_begins_with_its_first_lane_and_ends_with_its_last(measured: Subj
             self.write(at, b"".join(struct.pack("<QIIQQ", *each) for each in lanes))
             return (3, 4)
 
-    (run,) = made(Lanes(block, "8.6", 1), measured, [IDLE])
+    (run,) = made(Lanes(gpu, "8.6", 1), measured, [IDLE])
     assert run.warps == (WarpRecord(0, 0, 7, 1, 469, 639), WarpRecord(0, 1, 7, 2, 461, 638))
     assert run.others == (3, 4)
 
 
-def test_too_many_threads_are_refused_before_anything_is_allocated(measured: Subject, block: Instance) -> None:
+def test_too_many_threads_are_refused_before_anything_is_allocated(measured: Subject, gpu: GpuInstance) -> None:
     with pytest.raises(InputError, match="launch fewer blocks"):
-        made(VirtualDevice(block, "8.6", 1), measured, [IDLE], (1 << 20, 1, 1))
+        made(VirtualDevice(gpu, "8.6", 1), measured, [IDLE], (1 << 20, 1, 1))
 
 
 def kept(device: VirtualDevice, runs: list[Run]) -> bytes:
     return campaign.line(about(device)) + b"".join(map(campaign.line, runs))
 
 
-def test_runs_that_are_kept_are_read_as_they_were(measured: Subject, block: Instance, tmp_path: Path) -> None:
-    device = VirtualDevice(block, "8.6", 1)
+def test_runs_that_are_kept_are_read_as_they_were(measured: Subject, gpu: GpuInstance, tmp_path: Path) -> None:
+    device = VirtualDevice(gpu, "8.6", 1)
     runs = made(device, measured, [IDLE] * 2)
     path = tmp_path / "runs.jsonl"
     path.write_bytes(kept(device, runs))
@@ -228,8 +238,8 @@ def test_runs_that_are_kept_are_read_as_they_were(measured: Subject, block: Inst
         (1, {"condition": {"inputs": "ones", "offset": 0, "cache": "cold", "neighbours": "idle"}}, ":2: inputs are"),
     ],
 )
-def test_lines_that_are_none_are_named(block: Instance, tmp_path: Path, line: int, change: object, why: str) -> None:
-    path, device = tmp_path / "runs.jsonl", VirtualDevice(block, "8.6", 1)
+def test_lines_that_are_none_are_named(gpu: GpuInstance, tmp_path: Path, line: int, change: object, why: str) -> None:
+    path, device = tmp_path / "runs.jsonl", VirtualDevice(gpu, "8.6", 1)
     run = Run(0, IDLE, (record(0, 0, 1, 1, 8), record(0, 1, 1, 1, 9)))
     lines = kept(device, [run]).splitlines()
     lines[line] = msgspec.json.encode(msgspec.json.decode(lines[line]) | change)
@@ -241,9 +251,9 @@ def test_lines_that_are_none_are_named(block: Instance, tmp_path: Path, line: in
 @given(content=st.binary(max_size=200), cut=st.integers(0, 700))
 @settings(max_examples=60, deadline=None)
 def test_files_are_read_or_refused(
-    block: Instance, tmp_path_factory: pytest.TempPathFactory, content: bytes, cut: int
+    gpu: GpuInstance, tmp_path_factory: pytest.TempPathFactory, content: bytes, cut: int
 ) -> None:
-    device = VirtualDevice(block, "8.6", 1)
+    device = VirtualDevice(gpu, "8.6", 1)
     whole = kept(device, [Run(0, IDLE, (record(0, 0, 1, 1, 8), record(0, 1, 1, 1, 9)))])
     path = tmp_path_factory.getbasetemp() / "cut.jsonl"
     path.write_bytes(whole[:cut] + content)

@@ -1,0 +1,181 @@
+"""Launches whose blocks share SMs: every SM by its own clock, beside all that a work-conserving GPU may do."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import product
+
+import pytest
+from hypothesis import assume, example, given, settings
+from hypothesis import strategies as st
+
+from makespan.bounds.theorem_g import theorem_g
+from makespan.engines import Limits
+from makespan.engines.gpu import solve_gpu
+from makespan.errors import MeasurementError
+from makespan.gpu import GpuInstance
+from makespan.machine import PAPER
+from makespan.program import Origin, Program
+from makespan.validation import campaign, judgement
+from makespan.validation.campaign import SCHEMA, Campaign, Condition, Run, WarpRecord
+from makespan.validation.device import Cache, Neighbours
+from makespan.validation.judgement import Held, Windows
+from makespan.validation.virtual_device import Fault, VirtualDevice
+from tests.strategies import chains, gpus
+
+IDLE = Condition("zeros", 0, Cache.THRASHED, Neighbours.IDLE)
+
+
+def clocked(gpu: GpuInstance) -> GpuInstance:
+    """The same, where every instruction reads the clock."""
+    block = tuple(
+        (replace(program, origins=(Origin("", 1, "SR_CLOCK"),) * len(program.places)), warps)
+        for program, warps in gpu.grid.block
+    )
+    return replace(gpu, grids=(replace(gpu.grid, block=block),))
+
+
+def simulated(gpu: GpuInstance, seed: int, launches: int, fault: Fault | None = None) -> Windows:
+    device = VirtualDevice(clocked(gpu), "8.6", seed, fault)
+    grid, block = (gpu.blocks, 1, 1), (32 * gpu.grid.warps, 1, 1)
+    about = Campaign(SCHEMA, device.identity, "k.ptx", "k", "", "", grid, block, 0, {}, 7)
+    return judgement.windows(list(campaign.runs(device, about, b"", [], [IDLE] * launches)))
+
+
+def held(gpu: GpuInstance, seen: Windows) -> Held:
+    result = solve_gpu(gpu, limits=Limits(0.05))
+    return Held((*seen.alone, *seen.shared), result, result, {})
+
+
+@given(gpu=gpus(), seed=st.integers(0, 2**64 - 1))
+@settings(max_examples=25, deadline=None)
+def test_no_sm_of_an_honest_gpu_comes_to_the_bound_of_the_launch(gpu: GpuInstance, seed: int) -> None:
+    assume(all(any(place.unit != "|" for place in program.places) for program, _ in gpu.grid.block))
+    seen = simulated(gpu, seed, 3)
+    assert not held(gpu, seen).violations
+    for window in (*seen.alone, *seen.shared):  # an SM by itself is a GPU of one SM, with the blocks that it got
+        assert window.cycles < theorem_g(replace(gpu, sms=1, grids=(replace(gpu.grid, blocks=window.blocks),))).upper
+    assert sum(window.blocks for window in (*seen.alone, *seen.shared)) == 3 * gpu.blocks
+
+
+Sm = tuple[int, tuple[tuple[int, tuple[str, ...]], ...]]
+"""The cycle of its first issue, or -1; and its blocks: cycles until they begin, and what their warps have to issue."""
+
+
+def longest(warps: tuple[str, ...], blocks: int, sms: int, resident: int, late: int) -> tuple[int, int]:
+    """Of all runs of the machine of the paper: cycles from the first issue on an SM to its last, and all, at most."""
+
+    def dispatched(gpu: tuple[Sm, ...], left: int) -> Iterator[tuple[tuple[Sm, ...], int]]:
+        free = [number for number, (_, there) in enumerate(gpu) if len(there) < resident]
+        if not left or not free:
+            yield tuple(sorted(gpu)), left
+            return
+        for number, delay in product(free, range(late + 1)):
+            first, there = gpu[number]
+            more: Sm = (first, tuple(sorted((*there, (delay, warps)))))
+            yield from dispatched((*gpu[:number], more, *gpu[number + 1 :]), left - 1)
+
+    def issued(sm: Sm, cycle: int) -> Iterator[Sm]:
+        first, there = sm
+        ready: list[list[tuple[int, int] | None]] = []
+        for letter in "CL":
+            waiting = (
+                (block, own) for block, (delay, todo) in enumerate(there) if not delay for own in enumerate(todo)
+            )
+            ready.append([(block, warp) for block, (warp, own) in waiting if own[:1] == letter] or [None])
+        for picks in product(*ready):
+            after = []
+            for block, (delay, todo) in enumerate(there):
+                rest = tuple(own[(block, warp) in picks :] for warp, own in enumerate(todo))
+                if any(rest):
+                    after.append((max(0, delay - 1), rest))
+            yield cycle if first < 0 and any(picks) else first, tuple(sorted(after))
+
+    frontier, cycle, most = set(dispatched(((-1, ()),) * sms, blocks)), 0, 0
+    while frontier:
+        reached = set()
+        for gpu, left in frontier:
+            for after in product(*(set(issued(sm, cycle)) for sm in gpu)):
+                pairs = zip(gpu, after, strict=True)
+                most = max([most, *(cycle - new[0] for old, new in pairs if new[0] >= 0 and old[1] != new[1])])
+                reached |= set(dispatched(after, left))
+        frontier = {(gpu, left) for gpu, left in reached if any(there for _, there in gpu)}
+        cycle += 1
+    return most, cycle
+
+
+@example(block=(Program.chain("LC"), Program.chain("L")), blocks=3, sms=2, resident=1, late=1, seed=3)
+@given(
+    block=st.lists(chains("CL", 2), min_size=1, max_size=2).map(tuple),
+    blocks=st.integers(1, 4),
+    sms=st.integers(1, 2),
+    resident=st.integers(1, 2),
+    late=st.integers(0, 1),
+    seed=st.integers(0, 99),
+)
+@settings(max_examples=20, deadline=None)
+def test_windows_are_those_of_all_runs_that_there_can_be(
+    block: tuple[Program, ...], blocks: int, sms: int, resident: int, late: int, seed: int
+) -> None:
+    warps = tuple("".join(place.unit for place in program.places) for program in block)
+    gpu = GpuInstance.of([(one, 1) for one in block], blocks, PAPER, sms=sms, resident=resident, dispatch=late)
+    window, cycles = longest(warps, blocks, sms, resident, late)
+    result = solve_gpu(gpu, limits=Limits(0.05))
+    assert window < cycles <= result.bounds.upper
+    if sms == 1 and not late:
+        assert window == cycles - 1
+    seen = simulated(gpu, seed, 2)
+    assert max(each.cycles for each in (*seen.alone, *seen.shared)) <= window
+
+
+SMALL = GpuInstance.of(((Program.chain("CLLC"), 2),), 7, PAPER, sms=2, resident=2)
+
+
+@pytest.mark.parametrize("fault", [Fault.IDLE, Fault.FULL])
+def test_a_fault_of_a_launch_is_found(fault: Fault) -> None:
+    found = held(SMALL, simulated(SMALL, 1, 16, fault))
+    assert {window.run for window in found.violations} == {7, 15}
+
+
+def test_a_fault_of_full_sms_shows_on_full_sms_alone() -> None:
+    lone = replace(SMALL, grids=(replace(SMALL.grid, blocks=1),))
+    seen = simulated(lone, 1, 16, Fault.FULL)
+    assert len(seen.alone) == 16
+    assert not held(lone, seen).violations
+
+
+def warp(block: int, sm: int, start: int, end: int) -> WarpRecord:
+    return WarpRecord(block, 0, sm, block, start, end)
+
+
+def test_a_window_of_an_sm_is_from_the_first_start_to_the_last_end_by_its_own_clock() -> None:
+    run = Run(5, IDLE, (warp(0, 1, 70, 90), warp(1, 0, 5, 9), warp(2, 1, 50, 69), warp(3, 1, 60, 95)))
+    seen = judgement.windows([run])
+    (shared,), (alone,) = seen.shared, seen.alone
+    assert (shared.sm, shared.block, shared.blocks, shared.cycles, shared.together) == (1, 2, 3, 45, 2)
+    assert (alone.sm, alone.block, alone.cycles, alone.together) == (0, 1, 4, 1)
+
+
+@pytest.mark.parametrize(("last", "together"), [(20, 2), (19, 1)])
+def test_a_block_is_there_as_long_as_it_reads_the_clock(last: int, together: int) -> None:
+    (window,) = judgement.windows([Run(0, IDLE, (warp(0, 1, 10, last), warp(1, 1, 20, 30)))]).shared
+    assert window.together == together
+
+
+def test_more_blocks_than_there_is_room_for_are_no_launch_of_the_bound() -> None:
+    run = Run(3, IDLE, (warp(0, 1, 1, 4), warp(1, 1, 2, 5), warp(2, 1, 3, 6)))
+    with pytest.raises(MeasurementError, match="run 3: 3 blocks were on SM 1 at the same time, and the bound is of 2"):
+        held(SMALL, judgement.windows([run]))
+
+
+def test_shared_sms_beside_neighbours_are_set_aside() -> None:
+    hog = Condition("zeros", 0, Cache.THRASHED, Neighbours.HOG)
+    run = Run(0, hog, (warp(0, 1, 1, 4), warp(1, 1, 2, 5), warp(2, 0, 3, 6)), (3,))
+    seen = judgement.windows([run])
+    assert (len(seen.alone), seen.shared, seen.set_aside) == (1, (), 2)
+
+
+@pytest.mark.parametrize(("beyond", "violations"), [(-1, 0), (0, 1)])
+def test_a_launch_at_its_bound_is_not_below_it(beyond: int, violations: int) -> None:
+    end = 100 + solve_gpu(SMALL, limits=Limits(0.05)).bounds.upper + beyond
+    run = Run(0, IDLE, (warp(0, 1, 100, 110), warp(1, 1, 111, end)))
+    assert len(held(SMALL, judgement.windows([run])).violations) == violations
