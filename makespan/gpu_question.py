@@ -63,7 +63,7 @@ def of_kernel(
             that is not known or cannot be; or see `question.instances`.
     """
     blocks = _blocks(kernel, card)
-    known = _at_work(kernel, sms, blocks, card)
+    known = at_work(kernel, sms, blocks, card)
     chosen = machine or (known.default_machine if card is None else card.machine)
     block = _block(known, chosen)
     resident, told = _resident(known, sum(warps for _, warps in block), card)
@@ -119,7 +119,7 @@ def of_kernels(
             counts.append(_blocks(launch.kernel, card))
     for launch in launches:
         with _telling(launch.name):
-            known = _at_work(launch.kernel, sms, sum(counts), card)
+            known = at_work(launch.kernel, sms, sum(counts), card)
             blocks.append(_block(known, machine))
             shares.append(_shares(launch, sum(warps for _, warps in blocks[-1]), card, room))
     if room is None:
@@ -202,8 +202,12 @@ def _blocks(kernel: LaunchedKernel, card: Gpu | None) -> int:
     return prod(kernel.launch.grid)
 
 
-def _at_work(kernel: LaunchedKernel, sms: int, blocks: int, card: Gpu | None) -> LaunchedKernel:
-    """The same with latencies as of so many blocks on so many SMs, and whatever is at work on the others."""
+def at_work(kernel: LaunchedKernel, sms: int, blocks: int, card: Gpu | None) -> LaunchedKernel:
+    """The same with latencies as of so many blocks on so many SMs, and whatever is at work on the others of `card`.
+
+    Raises:
+        InputError: nobody says how long an operation takes then.
+    """
     active = min(sms, blocks) + (0 if card is None else card.whole("sms") - sms)
     given = {}
     for name, latency in kernel.question.latencies.items():

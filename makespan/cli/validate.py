@@ -2,7 +2,7 @@
 
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from itertools import cycle, islice
@@ -135,26 +135,28 @@ def command(
     chosen = narrowed(
         given or (found.recorded.default_machine if card is None else card.machine), given_intervals(holds)
     )
-    launch = partial(subjects.whole, machine=chosen, card=card, named=given)
-    pair = found.recorded, found.original
-    blocks = [subjects.alone(kernel, chosen) for kernel in pair]
+    on = partial(subjects.Target, chosen, card=card, named=given)
     if kept is None:
-        opened = _opened(named, partial(launch, found.recorded), card, found.capability)
+        opened = _opened(named, lambda sms: on(sms).launched(found.recorded), card, found.capability)
         about = found.campaign(opened.identity, source, seed)
-        launches = [launch(kernel, sms=about.device.sms) for kernel in pair] if about.blocks > 1 else []
-        arguments, conditions = list(found.arguments.values()), tuple(islice(cycle(under), count))
-        runs = _measured(about, campaign.runs(opened, about, found.image, arguments, conditions), target, count)
+        each: Iterable[Run] = campaign.runs(
+            opened, about, found.image, list(found.arguments.values()), tuple(islice(cycle(under), count))
+        )
     else:
-        about, runs = campaign.read(kept)
+        about, each = campaign.read(kept)
         found.check_same(about, kept)
-        launches = [launch(kernel, sms=about.device.sms) for kernel in pair] if about.blocks > 1 else []
+    on_gpu, pair = on(about.device.sms), (found.recorded, found.original)
+    blocks = [on_gpu.alone(kernel) for kernel in pair]
+    launches = [on_gpu.launched(kernel) for kernel in pair] if about.blocks > 1 else []
+    runs = _measured(about, each, target, count) if kept is None else tuple(each)
     seen, kinds = judgement.windows(runs), []
-    solved = partial(_solved, seconds=time_limit, quiet=quiet)
-    for windows, questions in (seen.alone, blocks), (seen.shared, launches):
+    for windows, (recorded, original) in (seen.alone, blocks), (seen.shared, launches or blocks):
         if windows:
-            policies = _policies(blocks[0]) if windows is seen.alone else {}
-            results = solved(questions[0], best_case=best_case), solved(questions[1], best_case=False)
-            kinds.append(judgement.Held(windows, *results, policies))
+            results = (
+                _solved(recorded, time_limit, best_case=best_case, quiet=quiet),
+                _solved(original, time_limit, best_case=False, quiet=quiet),
+            )
+            kinds.append(judgement.Held(windows, *results, _policies(recorded)))
     judged = judgement.Judgement(about, runs, tuple(kinds), seen.set_aside)
     try:
         if judged.violations:
@@ -235,7 +237,7 @@ def _named_device(device: str) -> re.Match[str]:
 
 
 def _opened(
-    match: re.Match[str], launch: "Callable[..., GpuInstance]", card: "Gpu | None", capability: str
+    match: re.Match[str], launch: "Callable[[int], GpuInstance]", card: "Gpu | None", capability: str
 ) -> "Device":
     """The device of `--device`, which executes the code; a virtual one runs `launch`, on as many SMs as `card` has."""
     from makespan.machine.files import compatible
@@ -244,9 +246,7 @@ def _opened(
 
     if match["number"] is None:
         fault = None if match["fault"] is None else Fault(match["fault"])
-        return VirtualDevice(
-            launch(sms=SMS if card is None else card.count_sms()), capability, int(match["seed"]), fault
-        )
+        return VirtualDevice(launch(SMS if card is None else card.count_sms()), capability, int(match["seed"]), fault)
     opened = CudaDevice(int(match["number"]))
     has = int(opened.identity.capability.replace(".", ""))
     if not compatible(int(capability.replace(".", "")), has):
@@ -297,8 +297,12 @@ def _solved(question: Any, seconds: float, *, best_case: bool, quiet: bool) -> A
         return (solve if isinstance(question, Instance) else solve_gpu)(question, best_case=best_case, limits=limits)
 
 
-def _policies(instance: "Instance") -> Mapping[str, int]:
+def _policies(question: "Instance | GpuInstance") -> Mapping[str, int]:
+    """What scheduling policies take; nothing of a launch, of which the lower bound is the longest of their runs."""
+    from makespan.instance import Instance
     from makespan.simulate import Choices
     from makespan.study.policy_gap import runs
 
-    return {policy: schedule.makespan for policy, schedule in runs(instance, Choices()).items()}
+    if not isinstance(question, Instance):
+        return {}
+    return {policy: schedule.makespan for policy, schedule in runs(question, Choices()).items()}

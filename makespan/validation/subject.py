@@ -9,7 +9,7 @@ from makespan import kernel_file, ptx, sass
 from makespan.errors import InputError, UnsupportedError
 from makespan.flow import Launch
 from makespan.gpu import GpuInstance
-from makespan.gpu_question import as_given, of_kernel
+from makespan.gpu_question import as_given, at_work, of_kernel
 from makespan.instance import Instance
 from makespan.machine import Machine, compatible
 from makespan.machine.gpus import Gpu
@@ -136,28 +136,39 @@ def _check_for_both(question: KernelQuestion) -> None:
             )
 
 
-def alone(kernel: LaunchedKernel, machine: Machine) -> Instance:
-    """One block alone on an SM."""
-    one = replace(kernel.question, blocks_per_sm=1)
-    (found,) = LaunchedKernel(one, kernel.module, kernel.kernel).instances(machine)
-    return found
-
-
-def whole(
-    kernel: LaunchedKernel, machine: Machine, *, sms: int, card: Gpu | None = None, named: Machine | None = None
-) -> GpuInstance:
-    """All blocks of the launch on all SMs of a GPU.
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The GPU of which bounds are.
 
     Args:
+        machine: each of its SMs, and `named` if that was given.
         sms: as many as the device says that it has.
-        card: the GPU that it is; None where nobody says.
-        named: the machine that was given for its SMs, if one was.
+        card: None where nobody says which GPU it is.
 
     Raises:
-        InputError: more SMs than the GPU has, or see `gpu_question.of_kernel`.
+        InputError: more SMs than `card` has.
     """
-    count = sms if card is None else card.count_sms(str(sms))
-    return as_given(of_kernel(kernel, machine, sms=count, card=card), named, card)
+
+    machine: Machine
+    sms: int
+    card: Gpu | None = None
+    named: Machine | None = None
+
+    def __post_init__(self) -> None:
+        if self.card is not None:
+            self.card.count_sms(str(self.sms))
+
+    def alone(self, kernel: LaunchedKernel) -> Instance:
+        """One block alone on an SM, with all other SMs at work."""
+        busy = at_work(kernel, self.sms, self.sms, self.card)
+        one = replace(busy.question, blocks_per_sm=1)
+        (found,) = LaunchedKernel(one, kernel.module, kernel.kernel).instances(self.machine)
+        return found
+
+    def launched(self, kernel: LaunchedKernel) -> GpuInstance:
+        """All blocks on all SMs."""
+        found = of_kernel(kernel, self.machine, sms=self.sms, card=self.card)
+        return as_given(found, self.named, self.card)
 
 
 def architecture(arch: str | None, card: Gpu | None) -> str:

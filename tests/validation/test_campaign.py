@@ -14,14 +14,14 @@ from makespan.engines.gpu import solve_gpu
 from makespan.errors import InputError, MeasurementError, UnsupportedError
 from makespan.flow import Launch
 from makespan.gpu import GpuInstance
-from makespan.machine import find, given_latencies
-from makespan.question import KernelQuestion
+from makespan.machine import find, given_latencies, gpus
+from makespan.question import KernelQuestion, LaunchedKernel
 from makespan.result import Result
 from makespan.validation import campaign, judgement
 from makespan.validation.campaign import Buffer, Campaign, Condition, Run, WarpRecord
 from makespan.validation.device import Cache, Extent, Neighbours
 from makespan.validation.judgement import Held
-from makespan.validation.subject import Subject, alone, subject, whole
+from makespan.validation.subject import Subject, Target, subject
 from makespan.validation.virtual_device import Fault, VirtualDevice
 
 KERNEL = """
@@ -60,12 +60,12 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Subject:
 
 @pytest.fixture(scope="module")
 def gpu(measured: Subject) -> GpuInstance:
-    return whole(measured.recorded, MACHINE, sms=4)
+    return Target(MACHINE, 4).launched(measured.recorded)
 
 
 @pytest.fixture(scope="module")
 def bound(measured: Subject) -> Result:
-    return solve(alone(measured.recorded, MACHINE), limits=Limits(0.2))
+    return solve(Target(MACHINE, 4).alone(measured.recorded), limits=Limits(0.2))
 
 
 def about(device: VirtualDevice, grid: Extent = (1, 1, 1), threads: Extent = (40, 1, 1)) -> Campaign:
@@ -101,6 +101,18 @@ def test_latencies_that_are_too_long_are_found_in_a_launch(measured: Subject, gp
     launched = solve_gpu(replace(small, grids=(replace(gpu.grid, blocks=5),)), limits=Limits(0.05))
     found = Held(seen.shared, launched, launched, {}).violations
     assert {window.run for window in found} == {7, 15}
+
+
+def test_a_block_alone_waits_for_memory_as_long_as_with_all_sms_at_work(measured: Subject) -> None:
+    one = measured.recorded
+    growing = replace(one.question, latencies=given_latencies(["global=..50+10n"]))
+    busy, same = (Target(MACHINE, 4).alone(each) for each in (LaunchedKernel(growing, one.module, one.kernel), one))
+    assert [group.program.timings for group in busy.groups] == [group.program.timings for group in same.groups]
+
+
+def test_more_sms_than_the_gpu_has_are_another_gpu() -> None:
+    with pytest.raises(InputError, match=r"GPU rtx-3070: the number of SMs must be 1\.\.46"):
+        Target(MACHINE, 47, gpus.find("rtx-3070"))
 
 
 def test_blocks_alone_and_blocks_that_share_an_sm_are_told_apart(measured: Subject, gpu: GpuInstance) -> None:
