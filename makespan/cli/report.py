@@ -1,5 +1,6 @@
 """`makespan report`: a result with everything behind it as one HTML file, for whoever has to believe it."""
 
+import json
 import shlex
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
@@ -11,7 +12,7 @@ import click
 
 from makespan.cli.gpu import Asked, asked, gpu_options
 from makespan.cli.parameters import Warps, examples
-from makespan.cli.running import DONE, GATE, INTERRUPTED, UNDECIDED, exit_code, improved, interruptible, progress
+from makespan.cli.running import DONE, GATE, INTERRUPTED, UNDECIDED, exit_code, interruptible, progress
 from makespan.cli.source import (
     engine_options,
     instances,
@@ -30,7 +31,7 @@ from makespan.report.html import Command, Context, Input, gpu_page, page_data, r
 from makespan.report.result import text
 from makespan.report.result.bundle import bundle as made_bundle
 from makespan.report.result.bundle import check_bundle_path, encoded
-from makespan.result import Result, Status
+from makespan.result import Result, Status, Step
 from makespan.schedulability.gate import read_deadline
 from makespan.simulate import Choices
 from makespan.stopwatch import within
@@ -106,7 +107,7 @@ def command(
         )
         if tuple(_inputs({**source, "gpu": gpu})) != inputs:
             raise InputError(_CHANGED)
-        limits = Limits(reading.left, memory_limit, threads, seed, progress=progress(), improved=improved(steps))
+        limits = Limits(reading.left, memory_limit, threads, seed, progress=progress(), improved=_improved(steps))
         return _whole_gpu(launch, known, limits, output, bundle, check=check, best_case=best_case)
     gate = read_deadline(deadline, clock)
     with within(time_limit) as reading:
@@ -126,7 +127,7 @@ def command(
         raise InputError(_CHANGED)
 
     def solved(instance: Instance, *, best_case: bool, seconds: float = time_limit, steps: bool = False) -> Result:
-        limits = Limits(seconds, memory_limit, threads, seed, progress=progress(), improved=improved(steps))
+        limits = Limits(seconds, memory_limit, threads, seed, progress=progress(), improved=_improved(steps))
         with interruptible(limits):
             return solve(instance, backend=backend, best_case=best_case, limits=limits)
 
@@ -143,6 +144,11 @@ def command(
     if any(point.interrupted for point in points):
         return INTERRUPTED
     return exit_code(gap.result, question, gate)
+
+
+def _improved(steps: bool, /) -> Callable[[Step], None]:
+    """A printer of proven intervals on stderr, for a program that shows them; silent unless `steps`."""
+    return lambda step: click.echo(json.dumps(step._asdict()), err=True) if steps else None
 
 
 def _whole_gpu(

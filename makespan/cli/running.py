@@ -1,6 +1,5 @@
 """How a command runs: its exit codes, its progress on stderr, and what Ctrl-C does."""
 
-import json
 import signal
 import time
 from collections.abc import Callable, Collection, Iterator
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from makespan.result import Result, Status, Step
+from makespan.result import Result, Status
 from makespan.schedulability.gate import Deadline, Outcome
 from makespan.strings import NamedInstance
 
@@ -58,11 +57,6 @@ def progress(*, quiet: bool = False) -> Callable[[str], None]:
             click.echo(line, err=True)
 
     return show
-
-
-def improved(steps: bool, /) -> Callable[[Step], None]:
-    """A printer of proven intervals on stderr, for a program that shows them; silent unless `steps`."""
-    return lambda step: click.echo(json.dumps(step._asdict()), err=True) if steps else None
 
 
 @contextmanager
