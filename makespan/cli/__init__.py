@@ -29,6 +29,7 @@ COMMANDS = {
     "simulate": "what scheduling policies do, beside the worst case",
     "compare": "worst case against M^L + M^C, as a curve",
     "report": "worst case, proof and assumptions as an HTML page",
+    "serve": "a page in the browser that asks and answers",
     "schedulability": "do tasks with GPU kernels meet their deadlines?",
     "estimate": "what is likely, by published models; never a bound",
     "microbench": "measure what the models need, or write programs that do",

@@ -44,7 +44,7 @@ def render_deadlines(data: Mapping[str, Any], pictures: Mapping[str, Sequence[An
 def _rendered(template: str, data: Mapping[str, Any], **drawn: Any) -> str:
     from markupsafe import Markup
 
-    style, script = _part("page.css"), _part("page.js")
+    style, script = part("page.css"), part("page.js")
     return _template(template).render(
         page=data,
         policy=_policy(style, script),
@@ -60,7 +60,7 @@ def _template(name: str) -> "Template":
     from jinja2 import Environment, FunctionLoader, StrictUndefined
 
     environment = Environment(
-        loader=FunctionLoader(_part), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        loader=FunctionLoader(part), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     environment.filters |= {"interval": interval, "percent": percent, "share": share}
     return environment.get_template(name)
@@ -95,8 +95,8 @@ def _policy(style: str, script: str) -> str:
     return "; ".join(
         (
             "default-src 'none'",
-            f"script-src {_hash(script)}",
-            f"style-src {_hash(style)}",
+            f"script-src {hashed(script)}",
+            f"style-src {hashed(style)}",
             "img-src data:",
             "base-uri 'none'",
             "form-action 'none'",
@@ -104,9 +104,11 @@ def _policy(style: str, script: str) -> str:
     )
 
 
-def _hash(text: str) -> str:
+def hashed(text: str) -> str:
+    """The text as a source in a Content Security Policy."""
     return f"'sha256-{b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
-def _part(name: str) -> str:
+def part(name: str) -> str:
+    """A file of the pages, such as `page.css`."""
     return resources.files(__package__).joinpath(name).read_text("utf-8")

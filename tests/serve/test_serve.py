@@ -1,0 +1,258 @@
+"""`makespan serve`: answers are those of the command line, and whatever a stranger sends has a short, clear one."""
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from makespan.serve import form, jobs
+from makespan.serve.form import Question, RefusedError, question
+from makespan.serve.jobs import BusyError, Jobs
+from makespan.verify import parse, verify
+from tests.command import Runner
+from tests.serve.conftest import JSON, Client
+
+KERNEL = ".version 7.0\n.target sm_75\n.address_size 64\n.entry k() {\n  add.xyz;\n}\n"
+
+
+def test_an_answer_is_the_page_of_the_command_line(client: Client, capsys: pytest.CaptureFixture[str]) -> None:
+    path, state = client.answer(kind="string", source="CLL\nCLL", warps="2", deadline="9ns", clock="1GHz")
+    told = Runner("solve", capsys)("--string", "CLLCLL", "--warps", 2, "--deadline", "9cycles", "--format", "json")
+    truth = json.loads(told.out)
+    assert (state["state"], state["code"]) == ("answered", told.code)
+    assert {key: state["steps"][-1][key] for key in ("lower", "upper")} == {k: truth[k] for k in ("lower", "upper")}
+    page, evidence = client("GET", f"{path}/report.html"), client("GET", f"{path}/evidence.json")
+    data = json.loads(re.findall(r'id="page-data">(.*?)</script>', page.body.decode())[0])
+    assert (data["verdict"], data["deadline"]["outcome"]) == (state["verdict"], truth["deadline"]["outcome"])
+    assert page.headers["Content-Security-Policy"] == "sandbox allow-scripts; frame-ancestors 'self'"
+    assert verify(parse(evidence.body)).upper == truth["upper"]
+
+
+def test_an_error_has_file_line_and_remedy_beside_its_field(client: Client) -> None:
+    _, state = client.answer(kind="ptx", source=KERNEL, warps="2")
+    assert (state["state"], state["field"]) == ("refused", "source")
+    assert re.match(r"kernel\.ptx:5:6: .*--unknown", state["message"])
+    assert state["details"][0] == "add.xyz;"
+
+
+@pytest.mark.parametrize(
+    ("message", "field"),
+    [
+        ("--warps is missing: how many warps run?", "warps"),
+        ("machine.toml: capacity of C must be 1..1024, not 0", "machine.toml"),
+        ("kernel.ptx:42: 1 loop has no bound; give --loop-bound 'Loop=N'", "loop-bound"),
+        ("Invalid value for '--block': <b>", "block"),
+        ("kernel.ptx:5:3: count every unknown opcode with --unknown C", "source"),
+        ("kernel.ptx:7: classify it with --classes FILE", "source"),
+    ],
+)
+def test_a_message_stands_beside_the_field_that_mends_it(message: str, field: str) -> None:
+    assert jobs._field(message) == field
+
+
+def test_the_page_allows_its_own_script_and_style_alone(client: Client) -> None:
+    page = client("GET", "/")
+    policy = page.headers["Content-Security-Policy"]
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+    assert not re.findall(rb"(?:src|href)=\"(?!data:)", page.body)
+    assert not re.findall(rb" on\w+=| style=", page.body)
+    labels = set(re.findall(rb'<label for="([^"]+)"', page.body))
+    assert labels >= {name.encode() for name in ("source", "warps", "block", "loop-bound", "deadline", "time-limit")}
+    head = client("HEAD", "/")
+    assert (head.code, head.body, head.headers["Content-Length"]) == (200, b"", str(len(page.body)))
+
+
+ASK = b'{"kind": "string", "source": "CL", "warps": "2"}'
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "headers", "code"),
+    [
+        ("GET", "/", None, {"Host": "evil.example:{port}"}, 421),
+        ("GET", "/", None, {"Host": "127.0.0.1:1"}, 421),
+        ("GET", "/", None, {"Host": "10.0.0.1:{port}"}, 421),
+        ("GET", "/", None, {"Host": "localhost:{port}"}, 200),
+        ("GET", "/../../etc/passwd", None, {}, 404),
+        ("GET", "/questions", None, {}, 404),
+        ("GET", f"/questions/{'a' * 22}", None, {}, 404),
+        ("GET", f"/questions/{'a' * 22}/report.html", None, {}, 404),
+        ("GET", f"/questions/{'a' * 22}/../{'a' * 22}/kernel.ptx", None, {}, 404),
+        ("POST", f"/questions/{'a' * 22}/stop", b"", JSON, 404),
+        ("POST", "/questions", ASK, {**JSON, "Origin": "http://evil.example"}, 403),
+        ("POST", "/questions", ASK, {**JSON, "Origin": "null"}, 403),
+        ("POST", "/questions", ASK, {**JSON, "Sec-Fetch-Site": "cross-site"}, 403),
+        ("POST", "/questions", ASK, {"Content-Type": "text/plain"}, 415),
+        ("POST", "/questions", ASK, {**JSON, "Content-Length": "-1"}, 411),
+        ("POST", "/questions", ASK, {**JSON, "Transfer-Encoding": "chunked"}, 411),
+        ("POST", "/questions", ASK, {**JSON, "Content-Length": "99999999999"}, 413),
+        ("POST", "/questions", b"[" * 100_000, JSON, 400),
+        ("POST", "/questions", b'{"kind": 7}', JSON, 400),
+        ("POST", "/questions", b'{"kind": "\xff"}', JSON, 400),
+        ("POST", "/questions", ASK.replace(b"warps", b"output"), JSON, 400),
+        ("POST", "/questions", ASK.replace(b'"2"', rb'"2\u0000"'), JSON, 400),
+        ("POST", "/", ASK, JSON, 404),
+        ("PUT", "/questions", ASK, JSON, 501),
+        ("GET", "/" + "a" * 70_000, None, {}, 414),
+        ("GET", "/", None, {"Cookie": "a" * 20_000}, 431),
+    ],
+)
+def test_what_no_page_sends_has_a_plain_answer(
+    method: str, path: str, body: bytes | None, headers: dict[str, str], code: int, client: Client
+) -> None:
+    port = client.server.server_port
+    answer = client(method, path, body, **{name: value.format(port=port) for name, value in headers.items()})
+    assert answer.code == code
+    assert code == 200 or len(answer.body) < 300
+    assert b"Traceback" not in answer.body
+    assert answer.headers["X-Content-Type-Options"] == "nosniff"
+
+
+@pytest.mark.parametrize("sent", [b"\0\xff\r\n\r\n", b"GET /\r\n", b"GET / HTTP/9.9\r\n\r\n", b"\r\n", b"GET " * 9000])
+def test_what_is_no_http_ends(sent: bytes, client: Client) -> None:
+    with socket.create_connection(("127.0.0.1", client.server.server_port), 30) as connection:
+        connection.sendall(sent)
+        connection.shutdown(socket.SHUT_WR)
+        while connection.recv(1 << 16):
+            pass
+
+
+def test_connections_are_limited_in_number_and_in_time(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("makespan.serve.server.MOST_CONNECTIONS", 2)
+    address = ("127.0.0.1", client.server.server_port)
+    slow = [socket.create_connection(address, 30) for _ in range(2)]
+    for connection in slow:
+        connection.sendall(b"GET / HT")
+    while len(client.server._open) < 2:
+        time.sleep(0.01)
+    assert client("GET", "/").code == 503
+    monkeypatch.setattr("makespan.serve.server.SECONDS_OF_CONNECTION", 0)
+    for connection in slow:
+        while connection.recv(1 << 16):
+            pass
+        connection.close()
+    monkeypatch.setattr("makespan.serve.server.SECONDS_OF_CONNECTION", 30)
+    while client.server._open:
+        time.sleep(0.01)
+    assert client("GET", "/").code == 200
+
+
+NAMES = [field.name for part in form.fields() for field in part]
+WORDS = st.text(max_size=8) | st.sampled_from(["-x", "--output=/x", "a=1\n-b", "../k.ptx", "turing", "A=1", "\ud800"])
+
+
+@given(
+    st.dictionaries(st.sampled_from([*NAMES, "time-limit", "best-case"]), WORDS, max_size=5),
+    st.sampled_from([*form.KINDS, "x"]),
+    WORDS,
+)
+def test_no_value_becomes_an_option_or_the_name_of_a_file(values: dict[str, str], kind: str, source: str) -> None:
+    try:
+        asked = question({**values, "kind": kind, "source": source}, most_seconds=60, compiles=True)
+    except RefusedError as error:
+        refused_in = error.field
+        assert refused_in in (*NAMES, "source", "time-limit")
+        return
+    assert set(asked.files) <= {"kernel.ptx", "kernel.cu", "machine.toml"}
+    for word in asked.words:
+        name, _, value = word.partition("=")
+        assert word in (*form.FILES.values(), "--best-case") or name[2:] in ("string", "machine", "time-limit", *values)
+        assert value.isprintable()
+        if name == "--machine":
+            assert value in (*dict.fromkeys(form.fields()[0][2].choices), "machine.toml")
+        if name == "--loop-bound":
+            assert "=" in value
+
+
+def test_cuda_is_not_compiled_for_strangers() -> None:
+    with pytest.raises(RefusedError, match="#include could read files of this machine"):
+        question({"kind": "cuda", "source": "int", "warps": "1"}, most_seconds=1, compiles=False)
+
+
+def test_a_queue_has_an_end(idle: Jobs) -> None:
+    asked = Question(("--string=CL", "--warps=2"), {}, 1)
+    names = [idle.ask(asked) for _ in range(2)]
+    with pytest.raises(BusyError, match="2 questions wait already"):
+        idle.ask(asked)
+    assert idle.state(names[1]) == {"state": "waiting", "ahead": 1}
+    assert idle.stop(names[0])
+    assert idle.state(names[0]) == {
+        "state": "refused", "field": "source", "message": "stopped before anything was proven", "details": []
+    }  # fmt: skip
+    assert idle.state(names[1]) == {"state": "waiting", "ahead": 0}
+    assert idle.file(names[0], "report.html") is None
+
+
+def test_old_answers_are_forgotten(idle: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = Question(("--string=CL", "--warps=2"), {}, 1)
+    first, second = idle.ask(asked), idle.ask(asked)
+    for name in (first, second):
+        (idle._folder / name).mkdir()
+        (idle._folder / name / "report.html").write_text("x" * 100)
+        idle.stop(name)
+        jobs._shrink(idle._jobs[name])
+        assert idle.file(name, "report.html") is not None
+    monkeypatch.setattr(jobs, "MOST_KEPT_BYTES", 150)
+    idle.ask(asked)
+    assert idle.state(first) is None
+    assert [path.name for path in idle._folder.iterdir()] == [second]
+    monkeypatch.setattr(jobs, "KEPT_SECONDS", 0)
+    idle.ask(asked)
+    assert list(idle._folder.iterdir()) == []
+
+
+def test_a_question_that_does_not_end_is_ended(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jobs, "SECONDS_BESIDE", 0.2)
+    _, state = client.answer(kind="string", source="CLLC", warps="2", **{"time-limit": "0.1"})
+    assert (state["state"], state["message"][:30]) == ("refused", "not done 0.2 s after its time ")
+
+
+def test_the_end_of_the_server_is_that_of_its_children(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "makespan", "serve", "--port", "0"]
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment, text=True) as server:
+        assert server.stdout is not None
+        url = server.stdout.readline().split()[0]
+        long = {"kind": "string", "source": "CLLCLCCLLC" * 30, "warps": "40", "capacity": "C=3,L=2"}
+        with urllib.request.urlopen(
+            urllib.request.Request(f"{url}questions", json.dumps(long).encode(), JSON)
+        ) as answer:
+            name = json.load(answer)["name"]
+        while json.load(urllib.request.urlopen(f"{url}questions/{name}"))["state"] != "running":
+            time.sleep(0.05)
+        (folder,) = tmp_path.glob("makespan-serve-*")
+        children = [path for path in Path("/proc").glob("[0-9]*/cwd") if _leads_into(path, folder)]
+        server.send_signal(signal.SIGTERM)
+        assert server.wait(60) == 0
+    assert len(children) == 1
+    assert not children[0].exists()
+    assert not folder.exists()
+
+
+def _leads_into(link: Path, folder: Path) -> bool:
+    try:
+        return folder in link.readlink().parents
+    except OSError:
+        return False
+
+
+def test_other_machines_are_let_in_on_purpose_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    told = Runner("serve", capsys)("--host", "0.0.0.0")
+    assert (told.code, told.out) == (2, "")
+    assert "--host 0.0.0.0 lets other machines in" in told.err
+
+
+def test_a_port_that_is_taken_is_an_error_of_one_line(client: Client, capsys: pytest.CaptureFixture[str]) -> None:
+    told = Runner("serve", capsys)("--port", client.server.server_port)
+    assert (told.code, told.err.count("\n")) == (2, 1)
+    assert "cannot listen at 127.0.0.1" in told.err
