@@ -3,6 +3,7 @@
 import random
 import threading
 from dataclasses import replace
+from itertools import combinations, product
 from math import comb
 
 import numpy as np
@@ -83,6 +84,30 @@ def test_ranks_number_the_states_in_an_order_that_every_cycle_keeps(instance: In
     assert len(seen) == by_table.count_states(instance)
 
 
+@pytest.mark.parametrize(("units", "loads"), [(1, 1), (2, 1), (3, 2), (4, 5)])
+def test_a_cycle_leads_to_every_state_that_the_plain_enumeration_reaches(units: int, loads: int) -> None:
+    programs, quotas = ["CCL"] * 4 + ["C"], {"C": units, "L": loads}
+    instance = Instance.merged([(Program.chain("CCL"), 4), (Program.chain("C"), 1)], Machine.of(quotas))
+    table = by_table.Table(instance, 1)
+    rank_of = {tuple(table._standing(rank).tolist()): rank for rank in range(len(table._values))}
+    for standing, rank in list(rank_of.items())[:-1]:
+        wants = [program[place : place + 1] for program, place in zip(programs, standing, strict=True)]
+        ready = [[warp for warp in range(5) if wants[warp] == unit] for unit in quotas]
+        ways = [combinations(own, min(len(own), quotas[unit])) for unit, own in zip(quotas, ready, strict=True)]
+        moved = (
+            [place + (warp in c + loading) for warp, place in enumerate(standing)] for c, loading in product(*ways)
+        )
+        wanted = {(*sorted(after[:4]), after[4]) for after in moved}
+        assert {after for after in rank_of if follows(table, rank, np.array(standing), rank_of[after])} == wanted
+
+
+def follows(table: by_table.Table, rank: int, standing: np.ndarray, after: int) -> bool:
+    """Whether a cycle leads from one state to the other; destroys the values."""
+    table._values[:] = 0
+    table._values[after] = 1
+    return table_compiled.follow(rank, 1, table._values, standing, table._ladder, table._scratch) == after
+
+
 @pytest.mark.parametrize(
     ("units", "loads", "warps", "makespan"),
     [(1, 1, 6, 117), (2, 1, 6, 77), (2, 1, 7, 88), (4, 2, 6, 47)],
@@ -98,7 +123,8 @@ def test_only_strings_without_barriers_that_fit_have_a_table() -> None:
     most = 1 << 33
     assert by_table.applies(Instance.of("CLC", 8), most)
     assert by_table.count_states(Instance.merged([(Program.chain("CL"), 3), (Program.chain("L"), 2)])) == 10 * 3
-    needed = 2 * comb(11, 3) + 48 * 2  # two bytes a state, and up to two choices of a warp that moves
+    numbers = 2 + 2 * 2 + 2 + 9 * 11  # leaps, sums of up to one C and one L, and what is said of each warp
+    needed = 2 * comb(11, 3) + 8 * numbers
     assert by_table.applies(Instance.of("CLC", 8), needed)
     assert not by_table.applies(Instance.of("CLC", 8), needed - 1)
     assert not by_table.applies(Instance.of(FORK, 2), most)
@@ -158,10 +184,11 @@ def test_where_there_is_no_table_the_search_over_states_has_all_the_time() -> No
 
 
 def test_a_table_for_which_time_does_not_suffice_is_not_begun(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(choose, "QUICK_STATES", 0)
+    monkeypatch.setattr(by_table.Table, "seconds", lambda _: 1e6)
     monkeypatch.setattr(by_table.Table, "fill", lambda *_: pytest.fail("begun"))
-    instance = Instance.of("CLLCLCLLCCLCLLLCLCCC", 10, Machine.of({"C": 2, "L": 1}))  # 30 million states
-    found = choose.solve(instance, Limits(seconds=1.0), certificate=None, incumbent=0)
-    assert found.upper is not None
+    instance = Instance.of("LLLCCCCLC", 5, Machine.of({"C": 2, "L": 1}))
+    assert choose.solve(instance, Limits(), certificate=None, incumbent=0).upper == 27
 
 
 def test_without_a_compiler_the_tables_are_the_same() -> None:

@@ -19,7 +19,7 @@ from makespan.result import Bounds, Status, Upper
 
 KNOWS = PROGRAMS | {Feature.LATENCIES}
 
-QUICK_STATES = 2_000_000
+QUICK_STATES = 10_000_000
 """A table of so many states is full in about a second."""
 
 VAST_STATES = 10**15
@@ -31,7 +31,7 @@ _FIRST_TRY = 0.25
 _SLOWER = 1.5
 """How much longer than its processor time a table may take, where others use the machine."""
 
-_STATES_PER_SECOND = 20_000_000
+_STATES_PER_SECOND = 500_000_000
 """More than any table is filled with; only to leave out samples of tables that are far too large."""
 
 

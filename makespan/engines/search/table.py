@@ -20,8 +20,9 @@ Source: D. Knuth, The Art of Computer Programming 4A, 7.2.1.3, for the number sy
 """
 
 import time
+from collections.abc import Iterator
 from functools import cache
-from itertools import accumulate
+from itertools import accumulate, groupby
 from math import comb, inf, prod
 from operator import mul
 from statistics import fmean
@@ -42,7 +43,7 @@ MOST_LEAVES = 1 << 20
 
 _MOST_CYCLES = (1 << 15) - 1
 _BYTES_PER_STATE = 2
-_BYTES_PER_SUM = 48
+_BYTES_PER_NUMBER = 8
 _FIRST_BUDGET = 1 << 12
 _CALL_SECONDS = 0.08
 _SAMPLES = 64
@@ -69,7 +70,7 @@ def applies(instance: Instance, memory_bytes: int) -> bool:
         not instance.beyond(KNOWS)
         and sum(group.warps * group.program.end for group in instance.groups) <= _MOST_CYCLES
         and prod(_leaves(instance)) <= MOST_LEAVES
-        and _BYTES_PER_STATE * count_states(instance) + _BYTES_PER_SUM * _room(instance) <= memory_bytes
+        and _BYTES_PER_STATE * count_states(instance) + _BYTES_PER_NUMBER * _room(instance) <= memory_bytes
     )
 
 
@@ -82,7 +83,7 @@ class Table:
     def __init__(self, instance: Instance, sense: int) -> None:
         self.instance, self.sense = instance, sense
         self._ladder, self._scratch = _ladder(instance), _scratch(instance)
-        self._values = np.full(count_states(instance), 0, dtype=np.int16)
+        self._values = np.zeros(count_states(instance), dtype=np.int16)
 
     def seconds(self) -> float:
         """Processor time that filling takes, from a sample; what the sample leaves behind is overwritten later."""
@@ -157,16 +158,22 @@ def _leaves(instance: Instance) -> list[int]:
 
 
 def _room(instance: Instance) -> int:
-    """How many sums a row of the scratch space must hold."""
-    *others, own = _leaves(instance)
-    return max(own, prod(others))
+    """How many numbers the scratch space holds."""
+    units = _classes(instance)
+    quotas = [_quota(instance, unit) for unit in units]
+    sums = sum((quota + 1) * _choices(instance, unit) for quota, unit in zip(quotas, units, strict=True))
+    sizes = 2 * len(units) * (max(quotas) + 1) + len(units) + 1  # of a warp
+    return prod(_leaves(instance)) + sums + (instance.warps + 1) * sizes
+
+
+def _quota(instance: Instance, unit: str) -> int:
+    """How many warps of a class can move in a cycle, at most."""
+    return min(instance.machine.capacities[unit], instance.warps)
 
 
 def _choices(instance: Instance, unit: str) -> int:
     """Not all warps move only if more than `sigma` are ready; then `sigma` do, from any of the places."""
-    sigma = instance.machine.capacities[unit]
-    if sigma >= instance.warps:
-        return 1
+    sigma = _quota(instance, unit)
     places = sum(place.unit == unit for group in instance.groups for place in group.program.places)
     return min(comb(instance.warps, sigma), comb(sigma + places - 1, sigma))
 
@@ -185,20 +192,40 @@ def _ladder(instance: Instance) -> loops.Ladder:
         first=_ints([0, *accumulate(group.warps for group in groups)]),
         base=_ints([0, *accumulate(group.program.end for group in groups)]),
         end=_ints([group.program.end for group in groups]),
+        group=_ints([*instance.group_of_warp()]),
         unit=_ints([number[place.unit] for group in groups for place in group.program.places]),
-        sigma=_ints([instance.machine.capacities[unit] for unit in number]),
+        since=_ints([first for group in groups for first in _since(group)]),
+        sigma=_ints([_quota(instance, unit) for unit in number]),
         gain=gain,
     )
 
 
+def _since(group: Group) -> Iterator[int]:
+    """For every place the first one from which on all are of its class."""
+    for _, places in groupby(enumerate(group.program.places), key=lambda numbered: numbered[1].unit):
+        numbers = [number for number, _ in places]
+        yield from [numbers[0]] * len(numbers)
+
+
 def _scratch(instance: Instance) -> loops.Scratch:
-    room, classes = _room(instance), len(_classes(instance))
+    units, rows = _classes(instance), instance.warps + 1
+    numbers = max(_quota(instance, unit) for unit in units) + 1
+    begin = np.zeros((len(units), numbers), dtype=np.int64)
+    used = 0
+    for at, unit in enumerate(units):
+        for number in range(_quota(instance, unit) + 1):
+            begin[at, number] = used
+            used += _choices(instance, unit)
+    size = np.zeros((rows, len(units), numbers), dtype=np.int64)
+    size[-1, :, 0] = 1  # the sum of no warps
     return loops.Scratch(
-        runs=np.zeros((classes, instance.warps, 3), dtype=np.int64),
-        size=np.zeros(classes, dtype=np.int64),
-        ready=np.zeros(classes, dtype=np.int64),
-        sums=np.zeros((3, room), dtype=np.int64),
-        taken=np.zeros((3, room), dtype=np.int64),
+        begin=begin,
+        sums=np.zeros(used, dtype=np.int64),
+        row=_ints([rows - 1] * rows),
+        size=size,
+        whole=np.zeros_like(size),
+        ready=np.zeros((rows, len(units)), dtype=np.int64),
+        leaps=np.zeros(prod(_leaves(instance)), dtype=np.uint64),
     )
 
 
