@@ -27,7 +27,8 @@ from makespan.engines import Limits, solve
 from makespan.errors import InputError, did_you_mean
 from makespan.machine import Machine
 from makespan.report.gpu.bundle import bundle as gpu_bundle
-from makespan.report.result.bundle import bundle, canonical, encoded, of_named_machine
+from makespan.report.gpu.bundle import of_gpu
+from makespan.report.result.bundle import bundle, canonical, encoded, of_instance, of_named_machine
 from makespan.report.result.document import deadline_document, document
 from makespan.report.schedule.explanation import explain, explanation_document
 from makespan.result import Result
@@ -88,6 +89,30 @@ def checked(question: Question) -> dict[str, Any]:
     if given["warps"] is not None and len(given["warps"]) > 1:
         raise InputError(f"warps {question['warps']}: a question is about one instance; ask for each number by itself")
     return given
+
+
+def located(question: Question, folder: Path) -> Question:
+    """The question where names of files in it are relative to a folder, as in a file that has questions.
+
+    >>> located({"source": "a.ptx", "machine": "turing", "warps": 2}, Path("kernels"))["source"]
+    'kernels/a.ptx'
+    """
+    return {name: _located(name, value, folder) for name, value in question.items()}
+
+
+def _located(name: str, value: Any, folder: Path) -> Any:
+    if isinstance(value, list | tuple):
+        return [_located(name, each, folder) for each in value]
+    if not isinstance(value, str):
+        return value
+    match name:
+        case "source" | "classes" | "trace":
+            is_file = True
+        case "machine" | "gpu":
+            is_file = value.endswith(".toml")
+        case _:
+            is_file = name == "loop-bound" and "=" not in value
+    return str(folder / value) if is_file else value
 
 
 def _words(name: str, value: object) -> Iterator[str]:
@@ -277,6 +302,22 @@ def _silent(line: str) -> None:
     del line
 
 
+def posed(question: Question) -> dict[str, Any]:
+    """The instance alone, as a bundle has it; nothing is solved.
+
+    Raises:
+        InputError: see `answered`.
+
+    >>> posed({"string": "CLLCLL", "warps": 2})["groups"]
+    [{'warps': 2, 'string': 'CLLCLL'}]
+    """
+    effort, options = Effort.parted(checked(question))
+    with within(effort.time_limit):
+        if whole_gpu.is_asked(options):
+            return of_gpu(whole_gpu.asked(**options).instance)
+        return of_instance(_one(options)[1].instance)
+
+
 def answered(question: Question, progress: Callable[[str], None] = _silent) -> Answer:
     """Solve what is asked, for one SM or for a GPU.
 
@@ -293,16 +334,21 @@ def answered(question: Question, progress: Callable[[str], None] = _silent) -> A
     if whole_gpu.is_asked(options):
         return _of_gpu(options, effort, progress)
     with within(effort.time_limit) as reading:
-        gate, several = on_one_sm(**options)
-    if len(several) != 1:
-        raise InputError(f"{options['source']}: a question is about one instance, and here are {len(several)}")
+        gate, named = _one(options)
     found = solve(
-        several[0].instance,
+        named.instance,
         backend=effort.backend,
         best_case=effort.best_case,
         limits=effort.limits(reading.left, progress),
     )
-    return Answer(told(several[0], found, gate), bundle(found))
+    return Answer(told(named, found, gate), bundle(found))
+
+
+def _one(options: dict[str, Any]) -> tuple[Deadline | None, NamedInstance]:
+    gate, several = on_one_sm(**options)
+    if len(several) != 1:
+        raise InputError(f"{options['source']}: a question is about one instance, and here are {len(several)}")
+    return gate, several[0]
 
 
 def _of_gpu(options: dict[str, Any], effort: Effort, progress: Callable[[str], None]) -> Answer:

@@ -66,9 +66,9 @@ def bundle(document: dict[str, Any]) -> GpuBundle:
     if parts["schema"] != SCHEMA:
         remedy = "is of another makespan; verify it with that one, or solve anew"
         shapes.bad(f"schema is not {SCHEMA!r}: {parts['schema']!r:.40} {remedy}")
-    gpu = _gpu(parts["instance"])
+    gpu = instance(parts["instance"])
     claim = _claim(parts["result"])
-    witness, shortest = (_schedule(parts[name], name, gpu) for name in ("witness", "shortest"))
+    witness, shortest = (schedule(parts[name], name, gpu) for name in ("witness", "shortest"))
     room = Work(reading.MOST_COEFFICIENTS)
     try:
         weights = _weights(parts["weights"], gpu, room)
@@ -86,7 +86,12 @@ def bundle(document: dict[str, Any]) -> GpuBundle:
 # Question
 
 
-def _gpu(value: object) -> GpuInstance:
+def instance(value: object) -> GpuInstance:
+    """The question in `value`.
+
+    Raises:
+        Refused: a key or type is wrong, something is none of the values, or there is too much of it.
+    """
     parts = shapes.table(value, "instance", "machine", "grids", "sms", "room", "dispatch")
     places = Work(instances.MOST_PLACES)
     with instances.checked():
@@ -146,7 +151,12 @@ def fixed_latencies(gpu: GpuInstance, grid: Grid) -> bool:
     return of_grid(gpu, grid, 1).fixed_latencies
 
 
-def _schedule(value: object, name: str, gpu: GpuInstance) -> GpuSchedule | None:
+def schedule(value: object, name: str, gpu: GpuInstance) -> GpuSchedule | None:
+    """A schedule of a whole GPU, or none.
+
+    Raises:
+        Refused: a key or type is wrong, or it is too large.
+    """
     if value is None:
         return None
     parts = shapes.table(value, name, "courses", "histories")

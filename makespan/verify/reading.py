@@ -109,7 +109,7 @@ def bundle(document: object) -> Bundle:
         _check_older(parts, *shapes.items(parts["phases"], "phases", 0))
     instance = instances.instance(parts["instance"])
     claim = _claim(parts["result"], instance)
-    witness = _witness(parts["witness"], instance, claim.lower)
+    schedule = witness(parts["witness"], instance, claim.lower)
     room = Work(MOST_COEFFICIENTS)
     try:
         certificate = None if parts["certificate"] is None else proofs.certificate(parts["certificate"], instance, room)
@@ -120,7 +120,7 @@ def bundle(document: object) -> Bundle:
         raise Refused(f"the evidence is too large for this checker: over {MOST_COEFFICIENTS} coefficients") from None
     if shapes.text(parts["sha256"], "sha256") != digest(document):
         raise Refused("the digest does not match the content: the file was changed after it was written")
-    return Bundle(instance, claim, witness, certificate, weights, phases, partitions)
+    return Bundle(instance, claim, schedule, certificate, weights, phases, partitions)
 
 
 def _check_older(*parts: object) -> None:
@@ -244,7 +244,12 @@ def best_case(value: object, most: int = shapes.MOST_CYCLES) -> tuple[int, int] 
 # Witness
 
 
-def _witness(value: object, instance: Instance, makespan: int) -> Schedule:
+def witness(value: object, instance: Instance, makespan: int) -> Schedule:
+    """A schedule of so many cycles.
+
+    Raises:
+        Refused: a key or type is wrong, it has another length, or it is too large.
+    """
     chosen = [] if instance.partition_of_warp is not None else ["partitions"]
     chosen += [] if instance.machine.fixed_uses else ["uses"]
     parts = shapes.table(value, "witness", "paths", "latencies", "cycles", *chosen)

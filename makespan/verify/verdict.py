@@ -4,7 +4,7 @@ from itertools import pairwise
 
 from makespan.errors import BrokenPromiseError
 from makespan.instance import Instance
-from makespan.verify import bounds, gpu_verdict, reading
+from makespan.verify import bounds, gpu_reading, gpu_verdict, gpu_witness, instances, reading
 from makespan.verify.outcome import Interval, Outcome, Verdict, interval_text, summary, within
 from makespan.verify.proving import MOST_STATES, PROOFS, Prover
 from makespan.verify.reading import Bundle, SmClaim
@@ -33,6 +33,25 @@ def verify(document: object, *, most_states: int = MOST_STATES) -> Verdict:
         return _Judge(bundle, most_states).verdict()
     except Refused as refusal:
         return Verdict(Outcome.REJECTED, " ".join(str(refusal).split())[:300], claim)
+
+
+def execute(instance: object, witness: object, cycles: int) -> None:
+    """Execute a schedule alone, with its instance: both are written as in a bundle of one SM or of a whole GPU.
+
+    Raises:
+        Refused: something is not as in a bundle, breaks a rule of the machine or the dispatcher, is too large, or does
+            not take so many `cycles`.
+    """
+    if isinstance(instance, dict) and "grids" in instance:
+        gpu = gpu_reading.instance(instance)
+        written = gpu_reading.schedule(witness, "witness", gpu)
+        if written is None:
+            raise Refused("there is no schedule")
+        if (found := gpu_witness.replay(gpu, written)) != cycles:
+            raise Refused(f"the schedule takes {found} cycles, not {cycles}")
+        return
+    question = instances.instance(instance)
+    replay(question, reading.witness(witness, question, cycles))
 
 
 class _Judge:

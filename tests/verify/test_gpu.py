@@ -347,7 +347,7 @@ def change(draw: random.Random, document: Document) -> None:
 
 @cache
 def truth(instance: str) -> Bounds:
-    return brute_force_gpu(gpu_reading._gpu(json.loads(instance)))
+    return brute_force_gpu(gpu_reading.instance(json.loads(instance)))
 
 
 def is_true(document: Document, verdict: Verdict) -> bool:
