@@ -41,6 +41,7 @@ COMMANDS = {
     "gpus": "shipped GPUs, with their sources",
     "export": "an optimisation model of the worst case, as a file",
     "validate": "runs on a GPU, held against the worst case",
+    "benchmark": "a library of instances: run it, compare solvers, check claims",
     "verify": "check a bundle without the code that computed it",
     "doctor": "versions, and one-time compilation of inner loops",
 }

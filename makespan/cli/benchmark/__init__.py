@@ -1,0 +1,17 @@
+"""`makespan benchmark`: a library of instances, what is known of them, and who is better."""
+
+import click
+
+from makespan.cli.lazy import LazyGroup
+
+COMMANDS = {
+    "run": "solve the instances, and hold what comes out against what is known",
+    "table": "instances solved, gaps and times, by family and solver",
+    "check": "execute schedules, verify bundles, compare claims",
+    "show": "the instances as JSON lines, for other solvers",
+}
+
+
+@click.group(cls=LazyGroup, package=__name__, commands=COMMANDS, no_args_is_help=False)
+def command() -> None:
+    """A library of instances, what is known of each, and what solvers claim of them."""

@@ -1,0 +1,85 @@
+"""`makespan benchmark check`: whether a library, and what solvers claim of it, holds."""
+
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from makespan.cli.benchmark.library import Asked, compared, library_options, posed, update_options
+from makespan.cli.parameters import examples
+from makespan.cli.running import BAD_INPUT, DONE, NO
+from makespan.errors import InputError
+from makespan.library import claims
+from makespan.library.claims import Claim
+from makespan.library.evidence import Proof, proofs
+from makespan.library.judgement import backed
+from makespan.verify import Refused
+
+
+@click.command(
+    "check",
+    epilog=examples(
+        "makespan benchmark check benchmarks/library",
+        "makespan benchmark check benchmarks/library theirs.jsonl --bundles evidence --update",
+    ),
+)
+@library_options
+@click.argument("results", nargs=-1, type=click.Path(path_type=Path))
+@click.option(
+    "--bundles", type=click.Path(path_type=Path), metavar="DIR", help="evidence as DIGEST.json, to be verified"
+)
+@update_options
+def command(
+    folder: Path,
+    families: tuple[str, ...],
+    names: tuple[str, ...],
+    results: tuple[Path, ...],
+    bundles: Path | None,
+    update: bool,
+    evidence: Path,
+) -> int:
+    """Ask every instance of LIBRARY, execute every schedule, and hold all claims against each other.
+
+    Exit code 1: a claim is wrong or contradicts another one; 2: some instance cannot be asked here. With --update a
+    bound becomes known if a schedule or a bundle proves it again; a word alone never does.
+    """
+    asked = Asked.of(folder, families, names)
+    questions, failed = _questions(asked)
+    counted: Counter[Proof] = Counter()
+    wrong = set[int]()
+    proven: list[Claim] = []
+    claimed = asked.about(claim for path in results for claim in claims.read(path))
+    for number, claim in enumerate((*claimed, *asked.about(asked.known))):
+        if claim.instance not in questions:
+            continue
+        try:
+            found = proofs(claim, questions[claim.instance], bundles)
+        except Refused as refusal:
+            click.echo(f"WRONG: {claim.where}: {claim.instance}: {str(refusal).removeprefix('not a bundle: ')}")
+            wrong.add(id(claim))
+            continue
+        counted.update(found)
+        if number < len(claimed) and (good := backed(claim, found)) is not None:
+            proven.append(good)
+    asked = replace(asked, known=tuple(claim for claim in asked.known if id(claim) not in wrong))
+    new = [claim for claim in claimed if id(claim) not in wrong]
+    told = compared(asked, new, proven, update=update, folder=evidence, more=questions, say=click.echo)
+    said = f"{len(questions)} instances, {len(asked.known)} claims known and {len(new)} new"
+    click.echo(
+        f"{said}: {counted[Proof.SCHEDULE]} schedules executed, {counted[Proof.BUNDLE]} bounds proven by bundles;"
+        f" {len(wrong)} wrong, {len(told.beaten)} better, {len(told.contradictions)} contradictions"
+    )
+    return NO if wrong or told.contradictions else BAD_INPUT if failed else DONE
+
+
+def _questions(asked: Asked) -> tuple[dict[str, dict[str, Any]], bool]:
+    """The instances by name, and whether some cannot be asked."""
+    found: dict[str, dict[str, Any]] = {}
+    for entry in asked.entries:
+        try:
+            found[entry.name] = posed(entry, asked.library)
+        except InputError as error:
+            click.echo(f"makespan: {error}", err=True)
+    return found, len(found) < len(asked.entries)

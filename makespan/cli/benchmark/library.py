@@ -1,0 +1,139 @@
+"""What the commands of a library share: its options, its instances as questions, and what becomes of new claims."""
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+
+from makespan.cli import asking
+from makespan.cli.source import stack
+from makespan.errors import InputError
+from makespan.library import claims, collection
+from makespan.library.claims import Claim
+from makespan.library.collection import Entry, Library
+from makespan.library.judgement import Contradiction, Judgement, best, judge
+from makespan.report.files import write_whole
+from makespan.verify import digest
+
+library_options = stack(
+    click.argument("folder", metavar="LIBRARY", type=click.Path(path_type=Path)),
+    click.option("--family", "families", multiple=True, metavar="NAME", help="the instances of this family alone"),
+    click.option("--instance", "names", multiple=True, metavar="NAME", help="this instance alone"),
+)
+
+update_options = stack(
+    click.option("--update", is_flag=True, help=f"write bounds that are better than known ones into {claims.KNOWN}"),
+    click.option(
+        "--evidence",
+        type=click.Path(path_type=Path),
+        default=Path(),
+        metavar="DIR",
+        help="where contradictions are kept as files [default: here]",
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Instances of a library, and what is known of them."""
+
+    library: Library
+    entries: tuple[Entry, ...]
+    known: tuple[Claim, ...]
+
+    @classmethod
+    def of(cls, folder: Path, families: Sequence[str], names: Sequence[str]) -> "Asked":
+        """Those that `library_options` ask for.
+
+        Raises:
+            InputError: no library, no such family or instance, or a line that is no claim.
+        """
+        library = collection.read(folder)
+        known = folder / claims.KNOWN
+        return cls(
+            library, library.chosen(families, names), claims.read(known, rewritten=True) if known.exists() else ()
+        )
+
+    @property
+    def names(self) -> list[str]:
+        """Of the instances, in order."""
+        return [entry.name for entry in self.entries]
+
+    def about(self, found: Iterable[Claim]) -> tuple[Claim, ...]:
+        """Those of some claims that are about these instances.
+
+        Raises:
+            InputError: a claim about an instance that the library lacks.
+        """
+        every, mine = {entry.name for entry in self.library.entries}, set(self.names)
+        claimed = tuple(found)
+        for claim in claimed:
+            if claim.instance not in every:
+                raise InputError(f"{claim.where}: no instance {claim.instance!r} in {self.library.folder}")
+        return tuple(claim for claim in claimed if claim.instance in mine)
+
+
+def question(entry: Entry, library: Library) -> asking.Question:
+    """What `solve` is asked; names of files in it are those that the file of the family means."""
+    return asking.located(entry.ask, library.folder)
+
+
+def posed(entry: Entry, library: Library) -> dict[str, Any]:
+    """The instance, as in a bundle.
+
+    Raises:
+        InputError: the options of the entry are none, or the instance needs what is not there.
+    """
+    try:
+        return asking.posed(question(entry, library))
+    except InputError as error:
+        raise InputError(f"{library.folder / entry.family}.toml: instance {entry.name!r}: {error}") from None
+
+
+def compared(
+    asked: Asked,
+    new: Sequence[Claim],
+    written: Sequence[Claim],
+    *,
+    update: bool,
+    folder: Path,
+    more: Mapping[str, Any],
+    say: Callable[[str], None],
+) -> Judgement:
+    """Tell what new claims beat and contradict; keep contradictions, and with `update` what is better.
+
+    Args:
+        written: those of the new claims that may become known.
+        folder: where contradictions are kept, each as a file of its own.
+        more: what else is known of an instance, by name, that such a file keeps.
+
+    Raises:
+        InputError: a file that cannot be written.
+    """
+    known = asked.about(asked.known)
+    found = judge(asked.names, known, new)
+    for beaten in found.beaten:
+        say(str(beaten))
+    for contradiction in found.contradictions:
+        path = _keep(contradiction, folder, more.get(contradiction.instance))
+        say(f"{contradiction}; kept in {path}")
+    if update:
+        wrong = {contradiction.instance for contradiction in found.contradictions}
+        good = [claim for claim in written if claim.instance not in wrong]
+        every = [entry.name for entry in asked.library.entries]
+        text = claims.written(best(every, [*asked.known, *good]))
+        write_whole(asked.library.folder / claims.KNOWN, text.encode(), "what is known")
+    return found
+
+
+def _keep(contradiction: Contradiction, folder: Path, more: Any) -> Path:
+    """One file for each pair of claims: the same pair has the same name."""
+    lower, upper = (msgspec.to_builtins(claim) for claim in (contradiction.lower, contradiction.upper))
+    content = {"instance": contradiction.instance, "lower": lower, "upper": upper, "more": more}
+    path = folder / f"contradiction-{contradiction.instance}-{digest(content):.12}.json"
+    write_whole(path, f"{json.dumps(content, indent=1)}\n".encode(), "the contradiction")
+    return path

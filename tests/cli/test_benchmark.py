@@ -1,0 +1,188 @@
+"""`makespan benchmark`: runs that go on, schedules that are executed, and bounds that are beaten or contradicted."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from makespan.cli import asking
+from makespan.library import claims, collection
+from makespan.verify import digest
+from tests.command import Outcome, Runner
+
+SHIPPED = Path(__file__).parents[2] / "benchmarks" / "library"
+TINY = """
+title = "tiny"
+source = "by hand"
+instance = [
+  { name = "one", ask = { string = "CLLCLL", warps = 2 } },
+  { name = "several", ask = { string = "CL", warps = 2, sms = 2, grid = 3, blocks-per-sm = 1 } },
+]
+"""
+
+
+class Library:
+    """A library of an instance of one SM, where the worst case is 10, and one of two SMs."""
+
+    def __init__(self, folder: Path, command: Runner) -> None:
+        self.folder, self.command, self.results = folder / "library", command, folder / "results.jsonl"
+        self.kept = folder / "kept"
+        self.known = self.folder / claims.KNOWN
+        for made in (self.folder, self.kept):
+            made.mkdir()
+        (self.folder / "tiny.toml").write_text(TINY)
+
+    def __call__(self, name: str, *arguments: object) -> Outcome:
+        update = ("--evidence", self.kept) if name in ("run", "check") else ()
+        return self.command(name, self.folder, *arguments, *update)
+
+    def solved(self, *arguments: object) -> Outcome:
+        return self("run", "--time-limit", 5, "-o", self.results, *arguments)
+
+    def claims(self, path: Path | None = None) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in (path or self.known).read_text().splitlines()]
+
+    def submit(self, **fields: object) -> Path:
+        """A file with what another solver claims of the first instance."""
+        (entry,) = collection.read(self.folder).chosen([], ["one"])
+        line = {"instance": "one", "digest": digest(asking.posed(entry.ask)), "solver": "theirs", "version": "7"}
+        path = self.kept / "theirs.jsonl"
+        path.write_text(json.dumps(line | {"seconds": 1.0} | fields) + "\n")
+        return path
+
+
+@pytest.fixture
+def library(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Library:
+    return Library(tmp_path, Runner("benchmark", capsys))
+
+
+def test_a_run_goes_on_where_it_stopped_and_tells_what_is_better(library: Library) -> None:
+    first = library.solved("--instance", "one")
+    assert first.code == 0
+    assert "BEATEN: one: upper 10 by makespan 0.1.0, theory 1, nothing was known" in first.out
+    assert not library.known.exists()
+    assert library.solved("--update").code == 0
+    lines = library.claims(library.results)
+    assert [line["instance"] for line in lines] == ["one", "several"]  # the first was not solved again
+    assert library.claims() == lines
+    assert (lines[0]["lower"], lines[0]["upper"], lines[0]["limit"]) == (10, 10, 5.0)
+    again = library.solved("--update")
+    assert (again.code, again.out) == (0, "2 results, 0 bounds beaten, 0 contradictions\n")
+    assert library.claims() == lines
+
+
+def test_schedules_are_executed_and_bundles_verified(library: Library) -> None:
+    bundles = library.folder / "bundles"
+    library.solved("--update", "--bundles", bundles)
+    told = library("check", library.results, "--bundles", bundles)
+    assert told.code == 0
+    assert "2 instances, 2 claims known and 2 new: 0 schedules executed, 8 bounds proven by bundles" in told.out
+    told = library("check")
+    assert "2 claims known and 0 new: 2 schedules executed, 0 bounds proven by bundles; 0 wrong" in told.out
+    evidence = next(bundles.glob(f"{library.claims()[0]['bundle']}.json"))
+    evidence.write_text(evidence.read_text().replace('"upper":10', '"upper":9'))
+    wrong = library("check", "--bundles", bundles)
+    assert wrong.code == 1
+    assert f"WRONG: {library.known}:1: one: {evidence}: " in wrong.out
+
+
+def test_a_contradiction_is_told_and_kept_and_never_written(library: Library) -> None:
+    library.solved("--update")
+    before = library.known.read_text()
+    told = library("check", library.submit(upper=9, evidence="a feeling"), "--update")
+    assert told.code == 1
+    assert "CONTRADICTION: one: some schedule takes 10 cycles, says makespan 0.1.0, theory 1, and none more" in told.out
+    (kept,) = library.kept.glob("contradiction-one-*.json")
+    content = json.loads(kept.read_text())
+    assert (content["lower"]["lower"], content["upper"]["upper"], content["upper"]["solver"]) == (10, 9, "theirs")
+    assert content["more"]["groups"] == [{"warps": 2, "string": "CLLCLL"}]
+    assert library.known.read_text() == before
+    assert library("check", library.submit(lower=11)).code == 1
+
+
+def test_a_run_that_contradicts_what_is_known_keeps_its_bundle(library: Library) -> None:
+    library.submit(upper=9).rename(library.known)
+    told = library.solved("--instance", "one", "--update")
+    assert told.code == 1
+    (kept,) = library.kept.glob("contradiction-one-*.json")
+    assert f"kept in {kept}" in told.out
+    assert json.loads(kept.read_text())["more"]["schema"] == "makespan.bundle/2"
+    assert [line["upper"] for line in library.claims()] == [9]
+
+
+def test_a_bound_becomes_known_with_evidence_and_not_by_a_word(library: Library) -> None:
+    library.solved("--instance", "one")
+    (ours,) = library.claims(library.results)
+    told = library("check", library.submit(lower=10, upper=10), "--update")
+    assert told.code == 0
+    assert "BEATEN: one: lower 10 by theirs 7, nothing was known" in told.out
+    assert library.claims() == []
+    library("check", library.submit(lower=10, upper=10, schedule=ours["schedule"]), "--update")
+    (known,) = library.claims()
+    assert (known["solver"], known["lower"], "upper" in known) == ("theirs", 10, False)
+    library(
+        "check", library.results, "--update"
+    )  # whoever was first keeps the honour, and an upper bound needs a bundle
+    assert [line["solver"] for line in library.claims()] == ["theirs"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"lower": 11}, "the witness takes 10 cycles, the lower bound says 11"),
+        ({"digest": "0" * 64}, "about another question: its digest is 000000000000..."),
+        ({"upper": 9}, "lower 10 exceeds upper 9"),
+        ({"schedule": {"cycles": []}}, "witness lacks 'paths'"),
+    ],
+)
+def test_a_claim_that_its_evidence_does_not_prove_is_wrong(
+    fields: dict[str, object], message: str, library: Library
+) -> None:
+    library.solved("--instance", "one")
+    (ours,) = library.claims(library.results)
+    theirs = library.submit(**{"lower": 10, "schedule": ours["schedule"]} | fields)
+    told = library("check", theirs)
+    assert told.code == 1
+    assert f"WRONG: {theirs}:1: one: {message}" in told.out
+
+
+def test_what_cannot_be_asked_is_told_by_file_and_name_and_costs_no_other(library: Library) -> None:
+    (library.folder / "other.toml").write_text(
+        'title = "t"\nsource = "s"\ninstance = [{ name = "none", ask = { string = "X", warps = 1 } }]\n'
+    )
+    for told in (library("check"), library.solved()):
+        assert told.code == 2
+        assert "other.toml: instance 'none': instruction string: 'X' at position 1 is no unit class" in told.err
+    assert len(library.claims(library.results)) == 2
+
+
+def test_tables_are_by_family_or_by_instance(library: Library) -> None:
+    library.solved("--update")
+    theirs = library.submit(lower=8, upper=10)
+    rows = json.loads(library("table", theirs, "--format", "json").out)["rows"]
+    assert [(row["solver"], row["claimed"], row["exact"], row["mean_gap"]) for row in rows] == [
+        ("best known", 2, rows[0]["exact"], rows[0]["mean_gap"]),
+        ("theirs 7", 1, 0, 25.0),
+    ]
+    shown = library("table", theirs, "--each", "--format", "markdown", "--instance", "one").out.splitlines()
+    assert shown[0] == "| instance | lower | upper | gap | solver | evidence | seconds | difficulty |"
+    assert shown[1] == "| --- | ---: | ---: | ---: | --- | --- | ---: | --- |"
+    assert shown[2].startswith("| one | 10 | 10 | 0.0 % | makespan 0.1.0, theory 1 |")
+    assert shown[2].endswith("| trivial |")
+
+
+def test_instances_are_shown_as_others_read_them(library: Library) -> None:
+    one, several = map(json.loads, library("show").out.splitlines())
+    assert one["question"]["groups"] == [{"warps": 2, "string": "CLLCLL"}]
+    assert one["digest"] == digest(one["question"])
+    assert several["question"]["sms"] == 2
+
+
+@pytest.mark.parametrize("family", ["paper", "anomalies"])
+def test_tiny_instances_of_the_library_are_what_they_are_known_to_be(family: str) -> None:
+    known = {claim.instance: claim for claim in claims.read(SHIPPED / claims.KNOWN)}
+    for entry in collection.read(SHIPPED).chosen([family], []):
+        found = asking.answered(asking.located(entry.ask, SHIPPED))
+        assert (found.lower, found.upper) == (known[entry.name].lower, known[entry.name].upper), entry.name
+        assert found.document.get("expected") == found.upper

@@ -1,0 +1,50 @@
+"""Lines of results: what is read, and what is refused with its line."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from makespan.errors import InputError
+from makespan.library import claims
+
+GOOD = {"instance": "a", "digest": "0" * 64, "solver": "s", "version": "1", "seconds": 0.5, "lower": 3, "upper": 4}
+
+
+def test_what_is_written_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "results.jsonl"
+    path.write_text(json.dumps(GOOD | {"schedule": {"cycles": []}, "limit": 5, "evidence": "e"}) + "\n\n")
+    (found,) = claims.read(path)
+    assert (found.where, found.who) == (f"{path}:1", "s 1")
+    again = tmp_path / "again.jsonl"
+    again.write_text(claims.written([found]))
+    assert json.loads(again.read_text()) == GOOD | {"schedule": {"cycles": []}, "limit": 5.0, "evidence": "e"}
+    assert claims.written(claims.read(again)) == again.read_text()
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("{", "not a result: it is not JSON"),
+        (json.dumps(GOOD | {"lower": 0}), "not a result: lower is no number of cycles from 1, but 0"),
+        (json.dumps(GOOD | {"upper": 10**101}), "not a result: a number of over 100 digits"),
+        (json.dumps(GOOD | {"lower": 3.0}), "not a result: Expected `int | null`, got `float`"),
+        (json.dumps(GOOD | {"lower": True}), "not a result: Expected `int | null`, got `bool`"),
+        (json.dumps(GOOD | {"lower": None, "upper": None}), "not a result: neither lower nor upper is given"),
+        (json.dumps(GOOD | {"lower": None, "schedule": {}}), "not a result: a schedule without the lower bound"),
+        (json.dumps(GOOD | {"where": "x"}), "not a result: Object contains unknown field `where`"),
+        (json.dumps(GOOD | {"more": "x"}), "not a result: Object contains unknown field `more`"),
+        (json.dumps(GOOD | {"bundle": "../../etc/passwd"}), "not a result: bundle is no SHA-256 in 64"),
+        (json.dumps(GOOD | {"solver": "a\nb"}), "not a result: solver is no printable text of 1..200 letters"),
+        (json.dumps(GOOD | {"seconds": -1}), "not a result: seconds are no duration"),
+        ('{"seconds": NaN}', "not a result: "),
+        ("[" * 100_000, "not a result: nested too deeply"),
+        ('{"lower": 1, "lower": 2}', "not a result: an object has a key twice"),
+    ],
+)
+def test_a_line_that_is_no_result_is_refused_by_file_and_line(line: str, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "results.jsonl"
+    path.write_text(f"{json.dumps(GOOD)}\n{line}\n")
+    with pytest.raises(InputError, match=re.escape(f"{path}:2: {message}")):
+        claims.read(path)

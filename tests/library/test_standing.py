@@ -1,0 +1,78 @@
+"""Claims of several solvers about one instance: the best bounds, what beats them, and what contradicts them."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from makespan.library.claims import Claim
+from makespan.library.evidence import Proof, Proofs
+from makespan.library.judgement import backed, best, judge
+from makespan.library.standing import Standing
+
+Sides = tuple[int | None, int | None]
+
+
+def claim(lower: int | None, upper: int | None, solver: str = "s", instance: str = "a") -> Claim:
+    return Claim(instance=instance, digest="0" * 64, solver=solver, version="1", seconds=1.0, lower=lower, upper=upper)
+
+
+sides = st.tuples(st.none() | st.integers(1, 12), st.none() | st.integers(1, 12)).filter(any)
+several = st.lists(sides.map(lambda pair: claim(*pair)), max_size=5)
+
+
+def interval(claims: list[Claim]) -> Sides:
+    """The largest lower and the smallest upper bound, found plainly."""
+    lowers = sorted(one.lower for one in claims if one.lower is not None)
+    uppers = sorted(one.upper for one in claims if one.upper is not None)
+    return lowers[-1] if lowers else None, uppers[0] if uppers else None
+
+
+@given(several, several)
+def test_what_is_known_afterwards_is_what_all_claims_say_together(known: list[Claim], new: list[Claim]) -> None:
+    lower, upper = interval(known + new)
+    told = judge(["a"], known, new)
+    assert Standing((*known, *new)).interval == (lower, upper)
+    assert bool(told.contradictions) == (lower is not None and upper is not None and lower > upper)
+    if told.contradictions:
+        assert (told.contradictions[0].lower.lower, told.contradictions[0].upper.upper) == (lower, upper)
+        assert not told.beaten
+        return
+    old = interval(known)
+    assert {(one.side, one.known) for one in told.beaten} == {
+        (side, before)
+        for side, before, after in zip(("lower", "upper"), old, (lower, upper), strict=True)
+        if before != after
+    }
+    kept = best(["a"], [*known, *new])
+    assert len(kept) <= 2
+    assert interval(list(kept)) == (lower, upper)
+
+
+@given(several, several)
+def test_who_was_first_keeps_the_honour(known: list[Claim], again: list[Claim]) -> None:
+    kept = best(["a"], [*known, *again])
+    for one in kept:
+        if interval(known) == interval([*known, *again]):
+            assert any(one is first for first in known)
+
+
+def test_claims_are_told_with_numbers_and_names() -> None:
+    known, new = [claim(10, 20, "one")], [claim(12, None, "two"), claim(5, 6, "two", "b")]
+    told = judge(["a", "b"], known, new)
+    assert list(map(str, told.beaten)) == [
+        "BEATEN: a: lower 12 by two 1, 10 was known",
+        "BEATEN: b: lower 5 by two 1, nothing was known",
+        "BEATEN: b: upper 6 by two 1, nothing was known",
+    ]
+    (wrong,) = judge(["a"], known, [claim(21, None, "two")]).contradictions
+    assert str(wrong) == (
+        "CONTRADICTION: a: some schedule takes 21 cycles, says two 1, and none more than 20, says one 1 (no evidence"
+        " named)"
+    )
+
+
+def test_a_word_alone_never_becomes_known() -> None:
+    both = claim(10, 20)
+    assert backed(both, Proofs()) is None
+    assert backed(both, Proofs(lower=Proof.SCHEDULE)) == claim(10, None)
+    assert backed(both, Proofs(upper=Proof.BUNDLE)) == claim(None, 20)
+    assert backed(both, Proofs(Proof.BUNDLE, Proof.BUNDLE)) == both
