@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 _EVIDENCE = "evidence.json"
 _CHANGED = "a file changed while it was read: run this again"
 _FOR_PAGE = ("output", "curve", "bundle", "check", "steps")
-_NOT_OF_KERNELS = ("letters", "capacity", "machine", "holds", "keep_ptx")
+_NOT_OF_KERNELS = ("letters", "instance", "capacity", "machine", "holds", "keep_ptx")
 _FOR_SOLVE = ("backend", "memory_limit", "threads", "seed", "deadline", "clock")
 
 
