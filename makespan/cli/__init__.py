@@ -28,6 +28,7 @@ COMMANDS = {
     "solve": "worst-case makespan with proof",
     "simulate": "what scheduling policies do, beside the worst case",
     "compare": "worst case against M^L + M^C, as a curve",
+    "sweep": "many questions to solve, here or on a cluster",
     "report": "worst case, proof and assumptions as an HTML page",
     "serve": "a page in the browser that asks and answers",
     "schedulability": "do tasks with GPU kernels meet their deadlines?",

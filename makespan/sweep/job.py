@@ -1,0 +1,59 @@
+"""What is to be done, and what comes of it: plain values that go from process to process."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A question and its key, which equal questions share."""
+
+    question: Mapping[str, Any]
+    key: str
+
+
+class Cause(StrEnum):
+    """Why there is no answer.
+
+    Args:
+        REFUSED: the question is not understood, or nothing is proven of its like.
+        DIED: the process that was at it came to its end, for want of memory as a rule.
+        TIME: the wall limit of a job was up.
+        CHANGED: a file was another one when it was read than when the key was made, or is on another machine.
+        BUG: an exception that nobody raises on purpose, or two proofs that contradict each other.
+    """
+
+    REFUSED = "refused"
+    DIED = "died"
+    TIME = "time"
+    CHANGED = "changed"
+    BUG = "bug"
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """An attempt without an answer; the reason is one line."""
+
+    cause: Cause
+    reason: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """An answer as data: what `--format json` prints, the digest of its bundle, and that itself if it was wanted."""
+
+    document: Mapping[str, Any]
+    digest: str
+    bundle: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of a job: an answer, or None after the last of several attempts that failed."""
+
+    job: Job
+    found: Found | None
+    failures: tuple[Failure, ...] = ()

@@ -1,0 +1,140 @@
+"""`makespan sweep`: a spec, a table, and what becomes of them."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from makespan.cli.answering import answer
+from makespan.cli.asking import key
+from makespan.errors import InputError
+from makespan.sweep.store import opened
+from makespan.verify import Outcome as Verdict
+from makespan.verify import parse, verify
+from tests.command import Outcome, Runner
+
+SPEC = """
+string = "CLLCLL"
+each.warps = "1..2"
+[[sweep]]
+each.capacity = ["C=1,L=1", "C=2,L=1"]
+[[sweep]]
+machine = "nowhere.toml"
+[[sweep]]
+string = "CX"
+"""
+
+HARD = {
+    "string": "CLLCLCLLCCLCLLLCLCCCLCLCLCLLC",
+    "warps": 12,
+    "capacity": "C=2,L=1",
+    "backend": "search",
+    "time-limit": 500,
+}
+
+
+@pytest.fixture
+def sweep(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Runner:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.toml").write_text(SPEC)
+    return Runner("sweep", capsys)
+
+
+def test_a_sweep_answers_as_solve_does_and_asks_nothing_twice(sweep: Runner, tmp_path: Path) -> None:
+    first = sweep("a.toml", "-o", "a.sqlite", "--workers", 1, "--bundles", "b")
+    assert first == Outcome(2, "", "makespan: a.toml: string = CLLCLL, machine = nowhere.toml, warps = 1: nowhere.toml:"
+                            " cannot read the input: No such file or directory\n")  # fmt: skip
+    (tmp_path / "a.toml").write_text(SPEC.replace("nowhere.toml", "paper"))
+    told = "6 of 8 questions have an answer in a.sqlite; 2 have none, and 'makespan sweep export' tells why"
+    assert sweep("a.toml", "-q", "-o", "a.sqlite", "--workers", 1, "--bundles", "b") == Outcome(3, f"{told}\n", "")
+    with opened(tmp_path / "a.sqlite") as store:
+        found = [(asked.question, asked.document, asked.failure) for asked in store.asked()]
+    uppers = {
+        (question["warps"], question.get("capacity")): document["upper"] for question, document, _ in found if document
+    }
+    assert uppers[2, None] == uppers[2, "C=1,L=1"] == 10
+    assert uppers[1, None] == 6
+    refused = {failure.reason for _, _, failure in found if failure is not None}
+    assert refused == {
+        "instruction string: 'X' at position 2 is no unit class of machine 'paper'; use C, L, and | for a barrier"
+    }
+    bundles = [(path.stem, parse(path.read_bytes())) for path in (tmp_path / "b").iterdir()]
+    assert len(bundles) == 6
+    for digest, bundle in bundles:
+        document: Any = bundle
+        assert document["sha256"] == digest
+        assert verify(document).outcome is Verdict.ACCEPTED
+    again = sweep("-o", "a.sqlite", "a.toml")
+    assert again.out.startswith("6 of 8 questions have an answer in a.sqlite, 6 known before; 2 have none")
+    assert again.out.endswith("; --retry-failed asks them again\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["a.toml"], "Missing option '-o'"),
+        (["rum"], "no such command 'rum'"),
+        (["none.toml", "-o", "a.sqlite"], "none.toml: cannot read the spec: No such file or directory"),
+        (["a.toml", "-o", "a.toml"], "a.toml: is an input of this command; write to another file"),
+        (["a.toml", "-o", "no/a.sqlite"], "no/a.sqlite: cannot write the table: No such file or directory"),
+        (["a.toml", "-o", "a.sqlite", "--workers", 2, "--scheduler", "x"], "give one of them"),
+    ],
+)
+def test_bad_usage_is_one_line(words: list[str], message: str, sweep: Runner, tmp_path: Path) -> None:
+    (tmp_path / "a.toml").write_text('string = "CL"\nwarps = 1')
+    code, out, err = sweep(*words)
+    assert (code, out) == (2, "")
+    assert message in err
+
+
+def test_ctrl_c_keeps_what_is_done(tmp_path: Path) -> None:
+    hard = "".join(f"{name} = {json.dumps(value)}\n" for name, value in HARD.items())
+    (tmp_path / "a.toml").write_text(f'[[sweep]]\nstring = "CL"\nwarps = 2\n[[sweep]]\n{hard}')
+    command = [sys.executable, "-m", "makespan", "sweep", "a.toml", "-o", "a.sqlite", "--workers", "1", "-q"]
+    with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as running:
+        assert running.stderr is not None
+        while not _answered(tmp_path / "a.sqlite"):
+            assert running.poll() is None
+            time.sleep(0.05)
+        running.send_signal(signal.SIGINT)
+        assert running.stderr.read() == "interrupted: 1 of 2 are in a.sqlite; the same command goes on\n"
+    assert running.returncode == 130
+
+
+def _answered(path: Path) -> bool:
+    try:
+        with opened(path) as store:
+            return bool(store.answered())
+    except InputError:  # it is not yet a table
+        return False
+
+
+def test_what_comes_of_a_job_is_told_in_plain_data(monkeypatch: pytest.MonkeyPatch) -> None:
+    question = {"string": "CL", "warps": 2}
+    job = {"question": question, "key": key(question), "bundle": False}
+    found = answer(job)
+    assert (found["document"]["upper"], found["bundle"], len(found["digest"])) == (3, None, 64)
+    assert json.loads(json.dumps(found)) == found
+    assert answer({**job, "key": "k"})["cause"] == "changed"
+    assert answer({**job, "question": {"string": "CX", "warps": 2}})["cause"] == "refused"
+    for error, cause in ((MemoryError(), "died"), (ZeroDivisionError("by 0"), "bug")):
+
+        def fail(*_: object, error: Exception = error) -> None:
+            raise error
+
+        monkeypatch.setattr("makespan.cli.answering.answered", fail)
+        assert answer(job)["cause"] == cause
+
+
+def test_a_process_without_anybody_to_answer_ends() -> None:
+    command = [sys.executable, "-m", "makespan.cli.answering"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) as running:
+        assert running.stdin is not None
+        running.stdin.write(json.dumps({"question": HARD, "key": "k", "bundle": False}) + "\n")
+        running.stdin.close()
+        assert running.wait(60) == 0

@@ -1,0 +1,157 @@
+"""A sweep survives whatever its jobs do, and computes nothing twice."""
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from makespan.sweep.job import Cause, Failure, Found, Job, Outcome
+from makespan.sweep.running import Tally, local, sweep
+from makespan.sweep.store import Store, opened
+from makespan.sweep.workshop import Workshop
+
+ANSWERER = "tests.sweep.answerer"
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with opened(tmp_path / "a.sqlite", create=True) as store:
+        yield store
+
+
+def job(do: str = "answer", **more: Any) -> Job:
+    question = {"do": do, **more}
+    return Job(question, str(sorted(question.items())))
+
+
+class Hands:
+    """A crew that answers at once, and counts what it is asked."""
+
+    def __init__(self, came: Callable[[Job], Outcome]) -> None:
+        self.came, self.asked = came, list[str]()
+
+    def submit(self, job: Job) -> "Future[Outcome]":
+        self.asked.append(job.key)
+        future: Future[Outcome] = Future()
+        future.set_result(self.came(job))
+        return future
+
+    def outcome(self, job: Job, future: "Future[Outcome]") -> Outcome:
+        return future.result()
+
+
+def found(job: Job, value: int = 7) -> Outcome:
+    document = {"status": "exact", "lower": value, "upper": value, "seconds": 0.0}
+    return Outcome(job, Found(document, ""))
+
+
+def failed(job: Job) -> Outcome:
+    return Outcome(job, None, (Failure(Cause.DIED, "died", 0.0),))
+
+
+class Killed(BaseException):
+    pass
+
+
+@settings(max_examples=25)
+@given(
+    numbers=st.lists(st.integers(0, 9), min_size=1, max_size=12),
+    fails=st.sets(st.integers(0, 9)),
+    at=st.integers(0, 12),
+)
+def test_a_sweep_that_is_cut_off_anywhere_goes_on_where_it_was(
+    numbers: list[int], fails: set[int], at: int, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    path = tmp_path_factory.mktemp("cut") / "a.sqlite"
+    jobs = [Job({"n": number}, f"k{number}") for number in numbers]
+    hands = Hands(lambda job: failed(job) if job.question["n"] in fails else found(job, job.question["n"]))
+    kept = 0
+
+    def cut(_: Outcome) -> None:
+        nonlocal kept
+        kept += 1
+        if kept > at:
+            raise Killed
+
+    with opened(path, create=True) as store:
+        store.plan(jobs)
+        try:
+            sweep(jobs, store, hands, kept=cut)
+        except Killed:
+            hands.asked.clear()
+            done = len(store.answered()) + len(store.failed())
+            assert done == at < len(set(numbers))
+            tally = sweep(jobs, store, hands)
+            assert len(hands.asked) == len(set(numbers)) - at
+            assert (tally.known + tally.skipped, tally.done) == (at, len(set(numbers)))
+        assert store.answered() == {f"k{number}" for number in set(numbers) - fails}
+        assert store.failed() == {f"k{number}" for number in set(numbers) & fails}
+        for asked in store.asked():
+            assert asked.document is None or asked.document["lower"] == asked.question["n"]
+
+
+def test_what_failed_is_asked_again_on_request_only(store: Store) -> None:
+    jobs = [job("a"), job("b")]
+    sweep(jobs, store, Hands(failed))
+    idle = Hands(found)
+    assert str(sweep(jobs, store, idle)) == "2 of 2"
+    assert idle.asked == []
+    assert sweep(jobs, store, idle, retry=True).answered == 2
+    assert (store.answered(), store.failed()) == ({job.key for job in jobs}, set())
+
+
+def test_a_contradiction_does_not_stop_a_sweep_and_is_told(store: Store) -> None:
+    def came(job: Job) -> Outcome:
+        store.keep(found(job, 9))  # as another sweep that writes the same file may
+        return found(job, 7)
+
+    tally = sweep([job("a"), job("b")], store, Hands(came))
+    assert (tally.answered, len(tally.contradictions)) == (2, 2)
+
+
+def test_progress_tells_how_long_the_rest_takes() -> None:
+    tally = Tally(100, 10, 5, 20, 4, began=0.0)
+    assert str(tally).startswith("39 of 100, 4 failed, about ")
+    assert str(Tally(3, 3, 0)) == "3 of 3"
+
+
+def test_whatever_a_process_does_costs_its_own_job_alone(store: Store, tmp_path: Path) -> None:
+    once = job("die once", mark=str(tmp_path / "mark"))
+    jobs = [job(value=1), job("die"), job("refuse"), once, job("hang"), job(value=2)]
+    workshop = Workshop(ANSWERER, Path.cwd(), 2.5)
+    store.plan(jobs)
+    with local(2, workshop) as crew:
+        tally = sweep(jobs, store, crew)
+    assert (tally.answered, tally.failed) == (3, 3)
+    known = {asked.key: asked for asked in store.asked()}
+    assert (known[once.key].document is not None, known[once.key].attempts) == (True, 1)
+    causes = {one.question["do"]: known[one.key].failure for one in jobs if known[one.key].document is None}
+    assert {do: failure and failure.cause for do, failure in causes.items()} == {
+        "die": Cause.DIED,
+        "refuse": Cause.REFUSED,
+        "hang": Cause.TIME,
+    }
+    assert known[job("die").key].attempts == 2
+    died = causes["die"]
+    assert died is not None
+    assert died.reason == "its process ended: SIGKILL, as for want of memory: out of luck"
+
+
+def test_who_leaves_a_sweep_leaves_no_process_behind(store: Store) -> None:
+    workshop = Workshop(ANSWERER, Path.cwd(), 60.0, wants_bundle=True)
+    pids = list[int]()
+
+    def leave(outcome: Outcome) -> None:
+        assert outcome.found is not None
+        assert outcome.found.bundle == "{}\n"
+        pids.append(outcome.found.document["process"])
+        raise Killed
+
+    with pytest.raises(Killed), local(1, workshop) as crew:
+        sweep([job(), job("hang")], store, crew, kept=leave)
+    status = Path(f"/proc/{pids[0]}/stat")
+    assert not status.exists() or status.read_text().rpartition(")")[2].split()[0] == "Z"

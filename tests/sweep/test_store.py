@@ -1,0 +1,145 @@
+"""The table: nothing that is in it changes, several may write, and a file of anybody is read with care."""
+
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from makespan.errors import InputError
+from makespan.sweep.job import Cause, Failure, Found, Job, Outcome
+from makespan.sweep.store import Store, opened
+
+
+def answer(key: str, lower: int, upper: int, **question: Any) -> Outcome:
+    status = "exact" if lower == upper else "bounded"
+    document = {"status": status, "lower": lower, "upper": upper, "seconds": 0.5}
+    return Outcome(Job(question, key), Found(document, f"digest of {key}"))
+
+
+def keys(store: Store) -> tuple[set[str], set[str]]:
+    return store.answered(), store.failed()
+
+
+def test_what_is_kept_is_there_when_the_file_is_opened_again(tmp_path: Path) -> None:
+    path, late = tmp_path / "a.sqlite", Failure(Cause.TIME, "too late", 3.0)
+    with opened(path, create=True) as store:
+        assert store.plan([Job({"warps": 1}, "k1"), Job({"warps": 2}, "k2"), Job({"warps": 3}, "k3")]) == 0
+        assert store.keep(answer("k1", 3, 5, warps=1)) is None
+        store.keep(Outcome(Job({"warps": 2}, "k2"), None, (Failure(Cause.DIED, "died", 1.0), late)))
+    with opened(path) as store:
+        assert keys(store) == ({"k1"}, {"k2"})
+        first, second, third = store.asked()
+        assert (first.question, first.document, first.digest) == (
+            {"warps": 1},
+            {"status": "bounded", "lower": 3, "upper": 5, "seconds": 0.5},
+            "digest of k1",
+        )
+        assert (second.document, second.failure, second.attempts) == (None, late, 2)
+        assert (third.document, third.failure, third.attempts) == (None, None, 0)
+
+
+def test_an_answer_is_never_overwritten_and_a_contradiction_is_kept_beside_it(tmp_path: Path) -> None:
+    with opened(tmp_path / "a.sqlite", create=True) as store:
+        store.plan([Job({}, "k")])
+        assert store.keep(answer("k", 3, 5)) is None
+        assert store.keep(answer("k", 5, 5)) is None  # another answer to the same question, as true as the first
+        found = store.keep(answer("k", 6, 9))
+        assert found is not None
+        assert str(found) == "key k: 3..5 cycles were kept, and now it is 6..9; both are in the table"
+        assert store.keep(answer("k", 1, 2)) is not None
+        assert store.contradictions() == 2
+        (asked,) = store.asked()
+        assert asked.document is not None
+        assert (asked.document["lower"], asked.document["upper"]) == (3, 5)
+    with closing(sqlite3.connect(tmp_path / "a.sqlite")) as connection:
+        for change in ("UPDATE result SET upper = 4", "DELETE FROM result"):
+            with pytest.raises(sqlite3.IntegrityError, match="results are never"):
+                connection.execute(change)
+
+
+def test_a_question_whose_files_have_changed_has_its_new_answer(tmp_path: Path) -> None:
+    with opened(tmp_path / "a.sqlite", create=True) as store:
+        store.plan([Job({"source": "a.ptx"}, "old")])
+        store.keep(answer("old", 3, 3, source="a.ptx"))
+        assert store.plan([Job({"source": "a.ptx"}, "new")]) == 1
+        assert [(asked.key, asked.document) for asked in store.asked()] == [("new", None)]
+        assert store.answered() == {"old"}
+
+
+def test_a_bound_that_no_table_holds_is_a_failure(tmp_path: Path) -> None:
+    with opened(tmp_path / "a.sqlite", create=True) as store:
+        store.plan([Job({}, "k")])
+        store.keep(answer("k", 1, 2**63))
+        assert keys(store) == (set(), {"k"})
+
+
+WRITER = """
+import sys
+from pathlib import Path
+from makespan.sweep.job import Found, Job, Outcome
+from makespan.sweep.store import opened
+with opened(Path(sys.argv[1]), create=True) as store:
+    for at in range(16):
+        key = f"{sys.argv[2]}{at}" if at % 2 else f"both{at}"
+        document = {"status": "exact", "lower": at, "upper": at, "seconds": 0.0}
+        store.plan([Job({"at": key}, key)])
+        store.keep(Outcome(Job({"at": key}, key), Found(document, "")))
+"""
+
+
+def test_two_processes_that_write_at_once_lose_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "a.sqlite"
+    writers = [subprocess.Popen([sys.executable, "-c", WRITER, str(path), name]) for name in ("x", "y")]
+    assert [writer.wait() for writer in writers] == [0, 0]
+    odd, even = range(1, 16, 2), range(0, 16, 2)
+    with opened(path) as store:
+        assert store.answered() == {f"{name}{at}" for name in "xy" for at in odd} | {f"both{at}" for at in even}
+        assert all(asked.document is not None for asked in store.asked())
+
+
+def test_a_file_of_something_else_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
+    def database(*statements: str) -> bytes:
+        with closing(sqlite3.connect(tmp_path / "made.sqlite")) as connection, connection:
+            for statement in statements:
+                connection.execute(statement)
+        return (tmp_path / "made.sqlite").read_bytes()
+
+    with opened(tmp_path / "made.sqlite", create=True):
+        pass
+    ours = (tmp_path / "made.sqlite").read_bytes()
+    planted = database("CREATE TRIGGER t AFTER INSERT ON asked BEGIN DELETE FROM failure; END")
+    newer = database("PRAGMA user_version = 7")
+    (tmp_path / "made.sqlite").unlink()
+    foreign = database("CREATE TABLE t (a)")
+    cases = {
+        b"no database at all, but a text that is long enough to be one" * 20: "not a table of makespan sweep",
+        foreign: "a SQLite file of something else",
+        planted: "its tables are not those of makespan sweep",
+        newer: "version 7 of the table",
+        ours[: len(ours) // 2]: "table",
+    }
+    for at, (content, message) in enumerate(cases.items()):
+        path = tmp_path / f"{at}.sqlite"
+        path.write_bytes(content)
+        for create in (False, True):
+            with pytest.raises(InputError, match=message) as refusal, opened(path, create=create) as store:
+                store.answered()
+            assert str(refusal.value).startswith(str(path))
+        assert path.read_bytes() == content
+    with pytest.raises(InputError, match="there is no such table"), opened(tmp_path / "none.sqlite"):
+        pass
+
+
+@pytest.mark.parametrize("value", ["[1]", "{", "3", "[" * 100_000, "1e999"])
+def test_a_value_that_nobody_wrote_is_one_line(value: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.sqlite"
+    with opened(path, create=True):
+        pass
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("INSERT INTO asked VALUES (?, 'k')", (value,))
+    with opened(path) as store, pytest.raises(InputError, match="cannot read the table"):
+        list(store.asked())
