@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from makespan.machine.gpus import Gpu
     from makespan.validation.campaign import Campaign, Run
     from makespan.validation.device import Device
+    from makespan.validation.subject import Subject
 
 _DEVICE = re.compile(r"cuda:(?P<number>\d{1,3})|virtual:(?P<seed>\d{1,18})(?::(?P<fault>[a-z]{1,20}))?", re.ASCII)
 _OFFSET = re.compile(r"\d{1,3}", re.ASCII)
@@ -157,7 +158,7 @@ def command(
                 _solved(original, time_limit, best_case=False, quiet=quiet),
             )
             kinds.append(judgement.Held(windows, *results, _policies(recorded)))
-    judged = judgement.Judgement(about, runs, tuple(kinds), seen.set_aside)
+    judged = judgement.Judgement(about, runs, tuple(kinds), seen.set_aside, _estimates(found, card))
     try:
         if judged.violations:
             write_whole(counterexample, judged.counterexample, "the counterexample")
@@ -306,3 +307,13 @@ def _policies(question: "Instance | GpuInstance") -> Mapping[str, int]:
     if not isinstance(question, Instance):
         return {}
     return {policy: schedule.makespan for policy, schedule in runs(question, Choices()).items()}
+
+
+def _estimates(found: "Subject", card: "Gpu | None") -> Mapping[str, float | None]:
+    """What models expect of the launch with records; nothing where nobody says which GPU it is."""
+    from makespan.estimators.question import Question, expected
+
+    if card is None:
+        return {}
+    resources = {"registers": found.registers, "dynamic_shared_bytes": found.shared}
+    return expected(Question.of(found.recorded_ptx, card, resources), card)

@@ -52,7 +52,7 @@ def report(found: Judgement, width: int = WIDTH) -> str:
     for held in found.kinds:
         if len(found.kinds) > 1:
             lines.append(f"{counted(len(held.windows), _noun(held))}:")
-        lines += columns(list(_rows(held, name)), right=(1, 2))
+        lines += columns([*_rows(held, name), *_expected(held, found)], right=(1, 2))
         lines += [line for remark in _remarks(held) for line in wrapped(remark, width)]
     lines += [line for remark in _circumstances(found) for line in wrapped(remark, width)]
     told = dict.fromkeys(note for held in found.kinds for note in held.result.assumptions)
@@ -76,6 +76,14 @@ def _rows(held: Held, name: str) -> Iterator[tuple[str, str, str, str]]:
         yield _pessimistic(result), str(result.pessimistic), _share(result.pessimistic, held), ""
     original = held.original.bounds
     yield "without records", interval(original), _share(original.upper, held), "the kernel as it is given"
+
+
+def _expected(held: Held, found: Judgement) -> Iterator[tuple[str, str, str, str]]:
+    """The same of estimates, which are about whole launches."""
+    if held.resident is not None or found.campaign.blocks == 1:
+        for method, expected in found.estimates.items():
+            if expected is not None:
+                yield method, f"{expected:.0f}", _share(expected, held), "an estimate of the launch, and no bound"
 
 
 def _pessimistic(result: Result) -> str:
@@ -133,6 +141,8 @@ def _circumstances(found: Judgement) -> Iterator[str]:
     yield f"machine code {code[:16]}: {found.campaign.compiler}"
     varied = ", ".join(f"{name} {value}" for name, value in found.fixed.items())
     yield f"not varied: {varied + ', ' if varied else ''}parameters, launch, clock, temperature, driver, the GPU itself"
+    if silent := [method for method, expected in found.estimates.items() if expected is None]:
+        yield f"no estimate by {', '.join(silent)}: 'makespan estimate' says what is missing"
     if found.set_aside:
         yield f"not judged: {counted(found.set_aside, 'block')} on SMs of several, or beside a neighbour, as these ran"
 
@@ -148,6 +158,7 @@ def document(found: Judgement) -> dict[str, Any]:
         "runs": len(found.runs),
         "kinds": [_kind(held) for held in found.kinds],
         "set_aside": found.set_aside,
+        "estimates": dict(found.estimates),
         "machine": found.kinds[0].result.instance.machine.name,
         "device": {name: getattr(device, name) for name in device.__struct_fields__},
         "kernel": {"file": found.campaign.file, "name": found.campaign.kernel, "code": found.campaign.code},

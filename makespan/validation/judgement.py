@@ -103,12 +103,18 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """A campaign, and its windows by kind: of blocks alone, of SMs that several shared, or both."""
+    """A campaign, and its windows by kind: of blocks alone, of SMs that several shared, or both.
+
+    Args:
+        set_aside: blocks in no window.
+        estimates: by method the cycles that it expects of the launch, records included; None where it has no answer.
+    """
 
     campaign: Campaign
     runs: tuple[Run, ...]
     kinds: tuple[Held, ...]
     set_aside: int
+    estimates: Mapping[str, float | None]
 
     @property
     def violations(self) -> tuple[Window, ...]:

@@ -62,6 +62,23 @@ class Subject:
         return (kernel.compilation if isinstance(kernel, sass.Kernel) else None) or "not known"
 
     @property
+    def shared(self) -> int:
+        """Bytes of dynamic shared memory of a block."""
+        return self.recorded.question.dynamic_shared or 0
+
+    @property
+    def registers(self) -> int | None:
+        """Of a thread of the machine code with records."""
+        kernel = self.recorded.kernel
+        return kernel.resources.registers if isinstance(kernel, sass.Kernel) else None
+
+    @property
+    def recorded_ptx(self) -> LaunchedKernel:
+        """The kernel with records as PTX, launched alike."""
+        question = replace(self.recorded.question, arch=None, dynamic_shared=None)
+        return launched(replace(question, source=self.harness.module))
+
+    @property
     def capability(self) -> str:
         """The compute capability for which it is."""
         number = str(getattr(self.recorded.kernel, "sm", 0))
@@ -73,7 +90,7 @@ class Subject:
         Raises:
             InputError: nobody says how many threads a block has, or there are too many.
         """
-        launch, shared = self.recorded.launch, self.recorded.question.dynamic_shared or 0
+        launch, shared = self.recorded.launch, self.shared
         if launch.block is None:
             raise InputError("--block is missing: how many threads has a block?")
         known = (source, self.harness.name, self.code, self.compiler, launch.grid or (1, 1, 1), launch.block, shared)

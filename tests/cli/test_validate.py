@@ -78,10 +78,20 @@ architecture = "Ampere"
 compute_capability = "8.6"
 sms = { value = 2, source = "of the test", status = "given" }
 dispatch_cycles = { value = 3, source = "of the test", status = "given" }
+warp_size = { value = 32, source = "of the test", status = "given" }
+clock_ghz = { value = 1.5, source = "of the test", status = "given" }
+mem_bw_gbs = { value = 40, source = "of the test", status = "given" }
+[hong_kim]
+mem_ld = { value = 400, source = "of the test", status = "given" }
+departure_del_coal = { value = 4, source = "of the test", status = "given" }
+departure_del_uncoal = { value = 40, source = "of the test", status = "given" }
+issue_cycles = { value = 1, source = "of the test", status = "given" }
 """
 
 
-def test_a_launch_whose_blocks_share_sms_is_held_against_its_own_bound(validate: Runner, tmp_path: Path) -> None:
+def test_a_launch_whose_blocks_share_sms_is_held_against_its_own_bound(
+    validate: Runner, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "two.toml").write_text(GPU)
     launched = (*KERNEL, "--gpu", "two.toml", "--caches", "cold", "--dynamic-shared", 40000)
     asked = (*launched, "--grid", 5)
@@ -100,6 +110,12 @@ def test_a_launch_whose_blocks_share_sms_is_held_against_its_own_bound(validate:
     assert "NOT BELOW THE BOUND in 2 of 2 shared SMs in 1 run" in said
     assert "seen together on an SM: up to 2 blocks, of 2 that the bound supposes" in said
     assert "not below: run 7, 3 blocks on SM 0" in said
+    assert document["estimates"]["kleimenov-popova"] is None
+    assert "no estimate by kleimenov-popova: 'makespan estimate' says what is missing" in said
+    assert f"hong-kim {document['estimates']['hong-kim']:.0f}" in said
+    launch = (*("--block", 32, "--grid", 5, "--param", "3=32", "--regs", 16), "--smem", 40000, "--format", "json")
+    alone = Runner("estimate", capsys)("--method", "hong-kim", KERNEL[0], "--gpu", "two.toml", *launch)
+    assert 0 < json.loads(alone.out)["cycles"] < document["estimates"]["hong-kim"]  # which has records to write
     told = validate(*asked, *kept, "--blocks-per-sm", 1)
     assert (told.code, told.out) == (4, "")
     assert "run 7: 2 blocks were on SM 0 at the same time, and the bound is of 1 at most" in told.err

@@ -8,8 +8,8 @@ import click
 
 from makespan.cli.estimate import METHODS
 from makespan.cli.estimate.hong_kim import active_blocks_option
-from makespan.cli.estimate.kleimenov_popova import cache_options
-from makespan.cli.estimate.question import Asked, Question, described, gpu_options, resource_options
+from makespan.cli.estimate.kleimenov_popova import cache_options, hit_rates
+from makespan.cli.estimate.question import Asked, described, gpu_options, resource_options
 from makespan.cli.output import format_option, rendered
 from makespan.cli.parameters import Seconds
 from makespan.cli.running import exit_code, interruptible, progress
@@ -20,6 +20,7 @@ from makespan.stopwatch import within
 
 if TYPE_CHECKING:
     from makespan.estimators import Estimate
+    from makespan.estimators.question import Question
     from makespan.instance import Instance
     from makespan.machine.gpus import Gpu
     from makespan.study.policy_gap import PolicyGap
@@ -56,16 +57,14 @@ def command(
     --block and --grid; --machine or --capacity and --blocks-per-sm say what SM the proof is about. A method that lacks
     something says what. Exit code 3: the worst case is bounded, but not exact.
     """
-    from makespan.cli.estimate import hong_kim, kleimenov_popova
+    from makespan.estimators.question import hong_kim, kleimenov_popova
     from makespan.report.estimates import comparison as report
 
     card = described(gpu, settings)
     question = _question(Asked.taken(dict(options)), card)
     methods: Mapping[str, Callable[[], Estimate]] = {
-        "hong-kim": lambda: hong_kim.estimated(question, card, active_blocks),
-        "kleimenov-popova": lambda: kleimenov_popova.estimated(
-            question, card, kleimenov_popova.hit_rates(l1pct, l2pct, worst_case_cache)
-        )[0],
+        "hong-kim": lambda: hong_kim(question, card, active_blocks),
+        "kleimenov-popova": lambda: kleimenov_popova(question, card, hit_rates(l1pct, l2pct, worst_case_cache))[0],
         "opencl-cost-table": lambda: _opencl_cost_table(question, table),
         "dual-issue": lambda: _dual_issue(question, card, ffma_device),
     }
@@ -79,7 +78,7 @@ def command(
     return exit_code(gap.result)
 
 
-def _question(asked: Asked, gpu: "Gpu") -> Question:
+def _question(asked: Asked, gpu: "Gpu") -> "Question":
     """The kernel and its launch.
 
     Raises:
@@ -109,7 +108,7 @@ def _answers(methods: "Mapping[str, Callable[[], Estimate]]") -> "tuple[dict[str
     return found, missing
 
 
-def _opencl_cost_table(question: Question, table: str | None) -> "Estimate":
+def _opencl_cost_table(question: "Question", table: str | None) -> "Estimate":
     from makespan.estimators.opencl_cost_table.from_ptx import work
     from makespan.estimators.opencl_cost_table.prediction import estimate, predict
     from makespan.estimators.opencl_cost_table.table import find
@@ -123,7 +122,7 @@ def _opencl_cost_table(question: Question, table: str | None) -> "Estimate":
     return estimate(predict(priced, found))
 
 
-def _dual_issue(question: Question, gpu: "Gpu", device: str | None) -> "Estimate":
+def _dual_issue(question: "Question", gpu: "Gpu", device: str | None) -> "Estimate":
     from makespan.cli.issue_device import measured
     from makespan.estimators.dual_issue import Work, estimate
 

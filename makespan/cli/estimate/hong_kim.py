@@ -7,7 +7,6 @@ import click
 
 from makespan.cli.estimate.question import (
     Asked,
-    Question,
     described,
     gpu_options,
     kernel_options,
@@ -56,27 +55,17 @@ def command(
 
     An estimate is not a bound. SOURCE is a kernel (.ptx, .cu); without one, --counts says what a thread executes.
     """
+    from makespan.estimators.question import hong_kim
+
     asked = Asked.taken(options)
     if (asked.source is None) == (counts is None):
         raise InputError("give either SOURCE or --counts, such as comp=27,uncoal=6,coal=0,synch=6")
     card = described(gpu, settings, "hong_kim")
     if counts is None:
-        found = estimated(asked.question(card), card, active_blocks, **options)
+        found = hong_kim(asked.question(card), card, active_blocks, **options)
     else:
         found = _of_counts(counts, asked, card, active_blocks, options)
     show(found, explain=explain, output=output)
-
-
-def estimated(question: Question, gpu: "Gpu", active_blocks: int | None, **variant: Any) -> "Estimate":
-    """The estimate of a kernel; `variant` as `estimate` takes it."""
-    from makespan.estimators import Origin
-    from makespan.estimators.hong_kim.counts import coalescing, count
-    from makespan.estimators.hong_kim.explained import estimate_launch
-
-    profiled = question.profile(coalescing(gpu))
-    counted = count(profiled, active_blocks_per_sm=active_blocks)
-    about: dict[str, Any] = {"origin": Origin.DERIVED, "notes": counted.notes, "warnings": profiled.notes}
-    return estimate_launch(gpu, counted.kernel, **about, **variant)
 
 
 def _of_counts(text: str, asked: Asked, gpu: "Gpu", active_blocks: int | None, variant: dict[str, Any]) -> "Estimate":

@@ -6,7 +6,6 @@ import click
 
 from makespan.cli.estimate.question import (
     Asked,
-    Question,
     described,
     gpu_options,
     kernel_options,
@@ -20,9 +19,7 @@ from makespan.cli.source import stack
 from makespan.errors import InputError
 
 if TYPE_CHECKING:
-    from makespan.estimators import Estimate
-    from makespan.estimators.kleimenov_popova import HitRates, PtxModel, StaticFixpointResult
-    from makespan.machine.gpus import Gpu
+    from makespan.estimators.kleimenov_popova import HitRates, PtxModel
 
 NOT_CONVERGED = 3
 
@@ -66,38 +63,17 @@ def command(
     An estimate is not a bound. SOURCE is a kernel (.ptx, .cu). l1pct and l2pct must be given, or --worst-case-cache.
     Exit code 3: a fixed point did not converge.
     """
+    from makespan.estimators.question import kleimenov_popova
+
     asked = Asked.taken(options)
     rates = hit_rates(options.pop("l1pct"), options.pop("l2pct"), options.pop("worst_case_cache"))
     card = described(gpu, settings, "kleimenov_popova")
-    found, model, result = estimated(asked.question(card), card, rates, **options)
+    found, model, result = kleimenov_popova(asked.question(card), card, rates, **options)
     expressions = _expressions(model) if with_expressions else {}
     if output == TEXT and expressions:
         click.echo("\n".join(f"{name} = {text}" for name, text in expressions.items()))
     show(found, explain=explain, output=output, **({"expressions": expressions} if with_expressions else {}))
     return 0 if result.is_converged else NOT_CONVERGED
-
-
-def estimated(
-    question: Question,
-    gpu: "Gpu",
-    rates: "HitRates",
-    *,
-    rule: str = "unroll2",
-    eps: float = 1e-6,
-    as_printed: bool = False,
-    sync_unit: str = "warps",
-    measured: float | None = None,
-) -> "tuple[Estimate, PtxModel, StaticFixpointResult]":
-    """The estimate of a kernel, with what it was computed from."""
-    from makespan.estimators import kleimenov_popova as model
-    from makespan.estimators.kleimenov_popova.explained import explained
-
-    rules = model.Rules.as_printed(eps) if as_printed else model.Rules(eps)
-    device = model.device_of(gpu, question.kernel, question.launch)
-    about: dict[str, Any] = {"loop_bounds": question.loop_bounds, **question.resources}
-    made = model.from_ptx(question.kernel, question.launch, gpu, device, rates, rule=model.LoopRule(rule), **about)
-    result = model.estimate(device, made.kernel, rules=rules, sync_unit=model.SyncUnit(sync_unit), measured_s=measured)
-    return explained(gpu, device, made, rates, result), made, result
 
 
 def hit_rates(l1pct: float | None, l2pct: float | None, worst_case_cache: bool) -> "HitRates":

@@ -1,7 +1,7 @@
 """What the methods are asked about: a kernel, its launch and a GPU; the options that say so, and the report."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,10 +14,8 @@ from makespan.text_file import claim_input
 
 if TYPE_CHECKING:
     from makespan.estimators import Estimate
-    from makespan.estimators.profile import Coalescing, KernelProfile, Resources
-    from makespan.flow import GivenBound, Launch
+    from makespan.estimators.question import Question
     from makespan.machine.gpus import Gpu
-    from makespan.ptx import Kernel
 
 kernel_options = stack(
     click.option("--kernel", metavar="NAME", help="which kernel of a module"),
@@ -89,52 +87,20 @@ class Asked:
         Raises:
             InputError: no such kernel, or a launch, a bound or a file that is none.
         """
-        from makespan import ptx
         from makespan.estimators.profile import read_resources
+        from makespan.estimators.question import Question
         from makespan.question import launched
 
         ptxas = self.resources["ptxas"]
         if ptxas is not None:
             claim_input(ptxas)
         found = launched(kernel_question(str(self.source), **self.kernel))
-        if not isinstance(found.kernel, ptx.Kernel):
-            raise InputError(
-                f"{found.kernel.file}: estimates are made of PTX: give the PTX or the source, and no sm_NN"
-            )
-        return Question(
-            kernel=found.kernel,
-            launch=found.launch,
-            gpu=gpu,
-            loop_bounds=found.loop_bounds,
-            resources={
-                "registers": self.resources["regs"],
-                "resources": None if ptxas is None else read_resources(ptxas, found.kernel.name),
-                "dynamic_shared_bytes": self.resources["smem"] or 0,
-            },
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
-    """A kernel that is launched on a GPU.
-
-    Args:
-        resources: what is known of registers and shared memory, as `profile` takes it.
-    """
-
-    kernel: "Kernel"
-    launch: "Launch"
-    gpu: "Gpu | None"
-    loop_bounds: "tuple[GivenBound, ...]"
-    resources: "dict[str, int | Resources | None]" = field(default_factory=dict)
-
-    def profile(self, coalescing: "Coalescing | None" = None) -> "KernelProfile":
-        """What the launch executes; None for the usual coalescing."""
-        from makespan.estimators.profile import profile
-
-        warp = {} if self.gpu is None else {"warp_size": self.gpu.whole("warp_size")}
-        rest: dict[str, Any] = {**self.resources, **warp}
-        return profile(self.kernel, self.launch, coalescing=coalescing, loop_bounds=self.loop_bounds, **rest)
+        resources = {
+            "registers": self.resources["regs"],
+            "resources": None if ptxas is None else read_resources(ptxas, found.kernel.name),
+            "dynamic_shared_bytes": self.resources["smem"] or 0,
+        }
+        return Question.of(found, gpu, resources)
 
 
 def described(name: str, settings: tuple[str, ...], model: str | None = None) -> "Gpu":
