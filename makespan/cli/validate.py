@@ -1,8 +1,7 @@
 """`makespan validate`: many runs of a kernel on a GPU, held against the bound of its machine."""
 
-import re
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from itertools import cycle, islice
@@ -24,11 +23,8 @@ if TYPE_CHECKING:
     from makespan.instance import Instance
     from makespan.machine.gpus import Gpu
     from makespan.validation.campaign import Campaign, Run
-    from makespan.validation.device import Device
     from makespan.validation.subject import Subject
 
-_DEVICE = re.compile(r"cuda:(?P<number>\d{1,3})|virtual:(?P<seed>\d{1,18})(?::(?P<fault>[a-z]{1,20}))?", re.ASCII)
-_OFFSET = re.compile(r"\d{1,3}", re.ASCII)
 MAX_RUNS = 1_000_000
 
 
@@ -125,11 +121,13 @@ def command(
     from makespan.report.lines import terminal_width
     from makespan.validation import campaign, judgement
     from makespan.validation import subject as subjects
+    from makespan.validation.named_device import named_device
+    from makespan.validation.virtual_device import SMS
 
     printed = text_form(output, quiet=quiet)
     _check_outputs(plot, target, counterexample, kept)
-    named = _named_device(device)
-    under = _conditions(inputs, offsets, caches, neighbours)
+    named = named_device(device)
+    under = campaign.conditions(inputs, offsets, caches, neighbours)
     card, given = None if gpu is None else gpus.find(gpu), given_machine(None, machine)
     question = kernel_question(source, **options)
     found = subjects.subject(question, subjects.architecture(arch, card), _named(buffers))
@@ -138,7 +136,8 @@ def command(
     )
     on = partial(subjects.Target, chosen, card=card, named=given)
     if kept is None:
-        opened = _opened(named, lambda sms: on(sms).launched(found.recorded), card, found.capability)
+        sms = SMS if card is None else card.count_sms()
+        opened = named.opened(found.capability, lambda: on(sms).launched(found.recorded))
         about = found.campaign(opened.identity, source, seed)
         each: Iterable[Run] = campaign.runs(
             opened, about, found.image, list(found.arguments.values()), tuple(islice(cycle(under), count))
@@ -148,10 +147,10 @@ def command(
         found.check_same(about, kept)
     on_gpu, pair = on(about.device.sms), (found.recorded, found.original)
     blocks = [on_gpu.alone(kernel) for kernel in pair]
-    launches = [on_gpu.launched(kernel) for kernel in pair] if about.blocks > 1 else []
+    launches = [on_gpu.launched(kernel) for kernel in pair] if about.blocks > 1 else blocks
     runs = _measured(about, each, target, count) if kept is None else tuple(each)
     seen, kinds = judgement.windows(runs), []
-    for windows, (recorded, original) in (seen.alone, blocks), (seen.shared, launches or blocks):
+    for windows, (recorded, original) in (seen.alone, blocks), (seen.shared, launches):
         if windows:
             results = (
                 _solved(recorded, time_limit, best_case=best_case, quiet=quiet),
@@ -198,22 +197,6 @@ def _check_outputs(plot: Path | None, target: Path | None, counterexample: Path,
     refuse_twice([path for path in (plot, target, counterexample) if path is not None])
 
 
-def _conditions(
-    inputs: Sequence[str], offsets: Sequence[str], caches: Sequence[str], neighbours: Sequence[str]
-) -> "tuple[Any, ...]":
-    from makespan.validation.campaign import conditions
-    from makespan.validation.device import Cache, Neighbours
-
-    for name, given, known in (("caches", caches, Cache), ("neighbours", neighbours, Neighbours)):
-        for word in given:
-            if word not in list(known):
-                raise InputError(f"--{name}: there are {', '.join(known)}, not {word!r:.40}")
-    for word in offsets:
-        if _OFFSET.fullmatch(word) is None:
-            raise InputError(f"--offsets are numbers of bytes with commas between, not {word!r:.40}")
-    return conditions(inputs, [int(word) for word in offsets], caches, neighbours)
-
-
 def _named(buffers: Sequence[str]) -> dict[str, str]:
     found: dict[str, str] = {}
     for given in buffers:
@@ -224,38 +207,6 @@ def _named(buffers: Sequence[str]) -> dict[str, str]:
             raise InputError(f"--buffer {name:.60}: given twice")
         found[name] = what
     return found
-
-
-def _named_device(device: str) -> re.Match[str]:
-    """The parts of `--device`."""
-    from makespan.validation.virtual_device import Fault
-
-    match = _DEVICE.fullmatch(device)
-    if match is None or (match["fault"] or "late") not in list(Fault):
-        known = ", ".join(Fault)
-        raise InputError(f"--device {device:.40}: expected cuda:N or virtual:SEED, perhaps with {known} behind")
-    return match
-
-
-def _opened(
-    match: re.Match[str], launch: "Callable[[int], GpuInstance]", card: "Gpu | None", capability: str
-) -> "Device":
-    """The device of `--device`, which executes the code; a virtual one runs `launch`, on as many SMs as `card` has."""
-    from makespan.machine.files import compatible
-    from makespan.validation.cuda_device import CudaDevice
-    from makespan.validation.virtual_device import SMS, Fault, VirtualDevice
-
-    if match["number"] is None:
-        fault = None if match["fault"] is None else Fault(match["fault"])
-        return VirtualDevice(launch(SMS if card is None else card.count_sms()), capability, int(match["seed"]), fault)
-    opened = CudaDevice(int(match["number"]))
-    has = int(opened.identity.capability.replace(".", ""))
-    if not compatible(int(capability.replace(".", "")), has):
-        raise InputError(
-            f"{opened.identity.name} is of sm_{has} and does not execute this machine code: give --arch sm_{has}, and"
-            " the --gpu or --machine that it is"
-        )
-    return opened
 
 
 def _measured(about: "Campaign", each: Any, target: Path | None, count: int) -> "tuple[Run, ...]":

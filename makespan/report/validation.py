@@ -144,7 +144,7 @@ def _circumstances(found: Judgement) -> Iterator[str]:
     if silent := [method for method, expected in found.estimates.items() if expected is None]:
         yield f"no estimate by {', '.join(silent)}: 'makespan estimate' says what is missing"
     if found.set_aside:
-        yield f"not judged: {counted(found.set_aside, 'block')} on SMs of several, or beside a neighbour, as these ran"
+        yield f"not judged: {counted(found.set_aside, 'block')} that shared an SM while neighbours ran, or with these"
 
 
 def document(found: Judgement) -> dict[str, Any]:

@@ -4,6 +4,7 @@ The file is JSON lines: a `Campaign`, which says what was run where, and a `Run`
 """
 
 import hashlib
+import re
 import struct
 from collections.abc import Iterator, Sequence
 from itertools import product
@@ -26,6 +27,7 @@ MAX_THREADS = 1 << 20
 MAX_BUFFER_BYTES = 1 << 30
 MAX_FILE_BYTES = 1 << 28
 INPUTS = ("zeros", "random")
+_OFFSET = re.compile(r"\d{1,3}", re.ASCII)
 _RECORD = struct.Struct("<QIIQQ")
 _SLACK = 256
 _UNSEEN, _MISSING = b"\xff", (1 << 64) - 1
@@ -142,10 +144,21 @@ def hashed(image: bytes) -> str:
 
 
 def conditions(
-    inputs: Sequence[str], offsets: Sequence[int], caches: Sequence[str], neighbours: Sequence[str]
+    inputs: Sequence[str], offsets: Sequence[str], caches: Sequence[str], neighbours: Sequence[str]
 ) -> tuple[Condition, ...]:
-    """All combinations; runs go through them in turn."""
-    chosen = product(inputs, offsets, map(Cache, caches), map(Neighbours, neighbours))
+    """All combinations of what is said in words; runs go through them in turn.
+
+    Raises:
+        InputError: a word that is none of these.
+    """
+    for name, given, known in (("caches", caches, Cache), ("neighbours", neighbours, Neighbours)):
+        for word in given:
+            if word not in list(known):
+                raise InputError(f"--{name}: there are {', '.join(known)}, not {word!r:.40}")
+    for word in offsets:
+        if _OFFSET.fullmatch(word) is None:
+            raise InputError(f"--offsets are numbers of bytes with commas between, not {word!r:.40}")
+    chosen = product(inputs, map(int, offsets), map(Cache, caches), map(Neighbours, neighbours))
     return tuple(Condition(*each) for each in chosen)
 
 

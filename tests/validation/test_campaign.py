@@ -176,7 +176,7 @@ class Spy(VirtualDevice):
 
 
 def test_conditions_are_what_a_run_finds(measured: Subject, gpu: GpuInstance) -> None:
-    under = campaign.conditions(["zeros", "random"], [4], ["warm", "cold"], ["hog"])
+    under = campaign.conditions(["zeros", "random"], ["4"], ["warm", "cold"], ["hog"])
     spy = Spy(gpu)
     made(spy, measured, list(under))
     load, warming, warm, again, overwritten, cold, *others = spy.done
@@ -193,7 +193,7 @@ def test_the_content_of_a_file_is_the_same_in_every_run(measured: Subject, gpu: 
     path.write_bytes(bytes(range(160)))
     spy = Spy(gpu)
     own = replace(measured, arguments={**measured.arguments, "at": Buffer(160, path.read_bytes())})
-    made(spy, own, list(campaign.conditions(["zeros", "random"], [0], ["thrashed"], ["idle"])))
+    made(spy, own, list(campaign.conditions(["zeros", "random"], ["0"], ["thrashed"], ["idle"])))
     assert [each[2] for each in spy.done if isinstance(each, tuple)] == [bytes(range(160))] * 2
 
 
