@@ -121,7 +121,7 @@ def _remarks(held: Held) -> Iterator[str]:
         f" {bounds.upper - held.original.bounds.upper} cycles"
     )
     apart = max(window.apart for window in held.windows)
-    yield f"warps of {'a block' if held.resident is None else 'the first block'} began at most {cycles(apart)} apart"
+    yield f"warps of {'a block' if held.resident is None else 'the first blocks'} began at most {cycles(apart)} apart"
     if held.resident is not None:
         together = max(window.together for window in held.windows)
         yield f"seen together on an SM: up to {counted(together, 'block')}, of {held.resident} that the bound supposes"

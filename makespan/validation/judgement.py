@@ -17,8 +17,8 @@ class Window:
 
     Args:
         block: the first that began there, of so many `blocks`.
-        apart: cycles between the first and the last start of a warp of that block.
         together: blocks that were there at the same time, at least, by what they wrote down.
+        apart: cycles between the first and the last start of a warp of as many blocks, those that came first.
     """
 
     run: int
@@ -26,8 +26,8 @@ class Window:
     block: int
     blocks: int
     cycles: int
-    apart: int
     together: int
+    apart: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,10 +178,12 @@ def _window(run: Run, sm: int, blocks: Iterable[Sequence[WarpRecord]]) -> Window
             raise MeasurementError(f"run {run.number}: the clock of SM {sm} went backward")
         starts = [record.start for record in records]
         spans.append((min(starts), max(record.end for record in records), records[0].block, max(starts)))
-    first, _, block, last_start = min(spans)
+    spans.sort()
+    first, _, block, _ = spans[0]
     most = max(_together((start, end) for start, end, _, _ in spans))
     cycles = max(end for _, end, _, _ in spans) - first
-    return Window(run.number, sm, block, len(spans), cycles, last_start - first, most)
+    apart = max(last for _, _, _, last in spans[:most]) - first
+    return Window(run.number, sm, block, len(spans), cycles, most, apart)
 
 
 def _together(spans: Iterable[tuple[int, int]]) -> Iterator[int]:

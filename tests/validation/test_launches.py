@@ -151,7 +151,8 @@ def test_a_window_of_an_sm_is_from_the_first_start_to_the_last_end_by_its_own_cl
     run = Run(5, IDLE, (warp(0, 1, 70, 90), warp(1, 0, 5, 9), warp(2, 1, 50, 69), warp(3, 1, 60, 95)))
     seen = judgement.windows([run])
     (shared,), (alone,) = seen.shared, seen.alone
-    assert (shared.sm, shared.block, shared.blocks, shared.cycles, shared.together) == (1, 2, 3, 45, 2)
+    assert (shared.sm, shared.block, shared.blocks, shared.cycles) == (1, 2, 3, 45)
+    assert (shared.together, shared.apart) == (2, 10)
     assert (alone.sm, alone.block, alone.cycles, alone.together) == (0, 1, 4, 1)
 
 
