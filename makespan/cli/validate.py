@@ -139,6 +139,7 @@ def command(
         sms = SMS if card is None else card.count_sms()
         opened = named.opened(found.capability, lambda: on(sms).launched(found.recorded))
         about = found.campaign(opened.identity, source, seed)
+        about.check(count)
         each: Iterable[Run] = campaign.runs(
             opened, about, found.image, list(found.arguments.values()), tuple(islice(cycle(under), count))
         )

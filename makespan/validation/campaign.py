@@ -26,6 +26,8 @@ MAX_RUNS = 1_000_000
 MAX_THREADS = 1 << 20
 MAX_BUFFER_BYTES = 1 << 30
 MAX_FILE_BYTES = 1 << 28
+MAX_RECORDS = 4_000_000
+"""Of warps, in all runs together: a file of as many can be read again, and they fit into memory."""
 INPUTS = ("zeros", "random")
 _OFFSET = re.compile(r"\d{1,3}", re.ASCII)
 _RECORD = struct.Struct("<QIIQQ")
@@ -122,6 +124,19 @@ class Campaign(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def warps_per_block(self) -> int:
         """With lanes to spare, if need be."""
         return -(-self.threads // WARP_LANES)
+
+    def check(self, runs: int) -> None:
+        """Refuse more runs than can be kept.
+
+        Raises:
+            InputError: says how many can.
+        """
+        each = self.blocks * self.warps_per_block
+        if runs * each > MAX_RECORDS:
+            raise InputError(
+                f"{runs} runs of {each} warps each leave more than {MAX_RECORDS} records: --runs {MAX_RECORDS // each},"
+                " or launch fewer blocks"
+            )
 
 
 class Buffer(msgspec.Struct, frozen=True):

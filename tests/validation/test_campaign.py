@@ -226,6 +226,15 @@ def test_too_many_threads_are_refused_before_anything_is_allocated(measured: Sub
         made(VirtualDevice(gpu, "8.6", 1), measured, [IDLE], (1 << 20, 1, 1))
 
 
+def test_runs_that_no_file_could_keep_are_refused(gpu: GpuInstance) -> None:
+    launched = about(VirtualDevice(gpu, "8.6", 1), (1000, 1, 1))
+    most = campaign.line(Run(10**6, IDLE, (WarpRecord(2**20, 31, 999, 63, 2**64 - 1, 2**64 - 1),) * 2000))
+    assert len(most) * 2000 < campaign.MAX_FILE_BYTES
+    launched.check(2000)
+    with pytest.raises(InputError, match=r"2001 runs of 2000 warps each .*: --runs 2000, or launch fewer blocks"):
+        launched.check(2001)
+
+
 def kept(device: VirtualDevice, runs: list[Run]) -> bytes:
     return campaign.line(about(device)) + b"".join(map(campaign.line, runs))
 
