@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
 
+import msgspec
+
 from makespan.errors import InputError
 from makespan.machine import gpus, shipped
 
@@ -87,6 +89,31 @@ class RefusedError(InputError):
         super().__init__(message)
 
 
+def read(body: bytes) -> dict[str, str]:
+    """The values of a form as its script sends them, an object of JSON; those that are given.
+
+    >>> read(b'{"kind": "ptx"}')
+    {'kind': 'ptx'}
+
+    Raises:
+        RefusedError: something else, or a field that the form does not have.
+    """
+    try:
+        given: dict[str, str] = msgspec.to_builtins(msgspec.json.decode(body, type=_values_of_form()))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise RefusedError(SOURCE, f"these are no values of the form: {error}") from None
+    return given
+
+
+@cache
+def _values_of_form() -> type[msgspec.Struct]:
+    names = [SOURCE, KIND, "time-limit", "best-case", *(field.name for part in fields() for field in part)]
+    own = {f"field{number}": name for number, name in enumerate(names)}
+    return msgspec.defstruct(
+        "Values", [(name, str, "") for name in own], rename=own, omit_defaults=True, forbid_unknown_fields=True
+    )
+
+
 def question(values: Mapping[str, str], *, most_seconds: float, compiles: bool) -> Question:
     """The question that the values of a form ask. No value is the name of a file, and no word an option of its own.
 
@@ -97,11 +124,9 @@ def question(values: Mapping[str, str], *, most_seconds: float, compiles: bool) 
         compiles: whether CUDA is taken, whose `#include` reads any file of this machine.
 
     Raises:
-        RefusedError: something that the form does not have, or that is too long.
+        RefusedError: something that the form does not offer, or that is too long.
     """
     every = {field.name: field for part in fields() for field in part}
-    if unknown := [name for name in values if name not in {*every, SOURCE, KIND, "time-limit", "best-case"}]:
-        raise RefusedError(SOURCE, f"the form has no field {unknown[0][:40]!r}")
     files: dict[str, bytes] = {}
     words = list(_source(values, files, compiles=compiles))
     for name, value in values.items():

@@ -10,17 +10,17 @@ import shutil
 import socket
 import socketserver
 import sys
+import threading
 import time
 from contextlib import suppress
 from http import HTTPStatus
 from http.client import LineTooLong
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from io import BufferedIOBase
+from operator import itemgetter
 from typing import Any
 
-import msgspec
-
-from makespan.serve.form import EVIDENCE, MOST_SOURCE_BYTES, PAGE, SOURCE, RefusedError, question
+from makespan.serve.form import EVIDENCE, MOST_SOURCE_BYTES, PAGE, SOURCE, RefusedError, question, read
 from makespan.serve.jobs import BusyError, Jobs
 from makespan.serve.page import POLICY, page
 
@@ -28,8 +28,7 @@ MOST_HEAD_BYTES = 16 << 10
 MOST_BODY_BYTES = 2 * MOST_SOURCE_BYTES
 """JSON writes the end of a line as two letters."""
 MOST_CONNECTIONS = 64
-SECONDS_OF_SILENCE = 10.0
-SECONDS_OF_CONNECTION = 30.0
+SECONDS_TO_ASK, SECONDS_TO_ANSWER = 10.0, 30.0
 _MOST_LINGERING_BYTES = 2 * MOST_BODY_BYTES
 
 _QUESTION = re.compile(rf"/questions/([\w-]{{22}})(?:/(stop|{re.escape(PAGE)}|{re.escape(EVIDENCE)}))?", re.ASCII)
@@ -50,8 +49,7 @@ class Server(ThreadingHTTPServer):
         self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
         self.jobs, self.shared = jobs, shared
         self.page = page(jobs.limits, shared=shared).encode()
-        self._open: dict[socket.socket, float] = {}
-        self._refused: dict[socket.socket, float] = {}
+        self._ends: dict[socket.socket, float] = {}
         super().__init__((host, port), Handler)
 
     def server_bind(self) -> None:
@@ -66,35 +64,37 @@ class Server(ThreadingHTTPServer):
         return f"http://{f'[{self.server_name}]' if ':' in self.server_name else self.server_name}:{self.server_port}/"
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """A thread for it, if there are not too many."""
-        if len(self._open) < MOST_CONNECTIONS:
-            self._open[request] = time.monotonic()
-            super().process_request(request, client_address)
-            return
-        with suppress(OSError):
-            request.setblocking(False)
-            request.send(b"HTTP/1.0 503 Too many connections\r\nRetry-After: 5\r\n\r\ntoo many connections\n")
-            request.shutdown(socket.SHUT_WR)
-        self._refused[request] = time.monotonic()  # to close it before the request is here would cancel the answer
-        if len(self._refused) > MOST_CONNECTIONS:
-            self.shutdown_request(next(iter(self._refused)))
+        """A thread for it; where there are too many, those that would be ended first end now."""
+        by_end = sorted(self._ends.items(), key=itemgetter(1))
+        for old, _ in by_end[: max(0, len(by_end) + 1 - MOST_CONNECTIONS)]:
+            self._end(old)
+        while threading.active_count() > 2 * MOST_CONNECTIONS:
+            time.sleep(0.001)
+        self._ends[request] = time.monotonic() + SECONDS_TO_ASK
+        super().process_request(request, client_address)
+
+    def answering(self, request: socket.socket) -> None:
+        """The request has been read: there is time to take the answer."""
+        if request in self._ends:
+            self._ends[request] = time.monotonic() + SECONDS_TO_ANSWER
 
     def shutdown_request(self, request: Any) -> None:
         """Close it, and count one less."""
-        self._open.pop(request, None)
-        self._refused.pop(request, None)
+        self._ends.pop(request, None)
         super().shutdown_request(request)
 
     def service_actions(self) -> None:
-        """End connections that are too old; their threads then read nothing more."""
+        """End connections that are too old."""
         now = time.monotonic()
-        for request, began in list(self._open.items()):
-            if now - began > SECONDS_OF_CONNECTION:
-                with suppress(OSError):
-                    request.shutdown(socket.SHUT_RDWR)
-        for request, began in list(self._refused.items()):
-            if now - began > 1:
-                self.shutdown_request(request)
+        for request, end in list(self._ends.items()):
+            if now > end:
+                self._end(request)
+
+    def _end(self, request: socket.socket) -> None:
+        """Its thread reads and writes nothing more."""
+        self._ends.pop(request, None)
+        with suppress(OSError):
+            request.shutdown(socket.SHUT_RDWR)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Nobody is told that somebody went away; everything else is a bug."""
@@ -123,7 +123,7 @@ class Handler(BaseHTTPRequestHandler):
 
     server: Server
     server_version, sys_version = "makespan", ""
-    timeout = SECONDS_OF_SILENCE
+    timeout = SECONDS_TO_ASK
 
     def setup(self) -> None:
         """As always, but for the length of the head."""
@@ -193,15 +193,12 @@ class Handler(BaseHTTPRequestHandler):
     def _ask(self, body: bytes) -> None:
         jobs = self.server.jobs
         try:
-            values = msgspec.json.decode(body, type=dict[str, str])
-            asked = question(values, most_seconds=jobs.limits.seconds, compiles=not self.server.shared)
+            asked = question(read(body), most_seconds=jobs.limits.seconds, compiles=not self.server.shared)
             self._json(HTTPStatus.ACCEPTED, {"name": jobs.ask(asked)})
         except BusyError as error:
             self._json(HTTPStatus.TOO_MANY_REQUESTS, {"field": SOURCE, "message": str(error)}, {"Retry-After": "60"})
         except RefusedError as error:
             self._json(HTTPStatus.BAD_REQUEST, {"field": error.field, "message": str(error)})
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            self._json(HTTPStatus.BAD_REQUEST, {"field": SOURCE, "message": f"no JSON object of texts: {error}"})
 
     def _body(self) -> bytes | None:
         """All of it; None after an answer that says why not."""
@@ -262,6 +259,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def _start(self, code: HTTPStatus, size: int, kind: str, headers: dict[str, str] | None) -> None:
         self.close_connection = True
+        self.server.answering(self.connection)
         self.send_response(code)
         self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(size))

@@ -127,24 +127,20 @@ def test_what_is_no_http_ends(sent: bytes, client: Client) -> None:
             pass
 
 
-def test_connections_are_limited_in_number_and_in_time(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("makespan.serve.server.MOST_CONNECTIONS", 2)
+def test_who_is_slow_makes_room_for_others_and_ends(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("makespan.serve.server.MOST_CONNECTIONS", 4)
     address = ("127.0.0.1", client.server.server_port)
-    slow = [socket.create_connection(address, 30) for _ in range(2)]
+    slow = [socket.create_connection(address, 30) for _ in range(6)]
     for connection in slow:
         connection.sendall(b"GET / HT")
-    while len(client.server._open) < 2:
-        time.sleep(0.01)
-    assert client("GET", "/").code == 503
-    monkeypatch.setattr("makespan.serve.server.SECONDS_OF_CONNECTION", 0)
-    for connection in slow:
-        while connection.recv(1 << 16):
-            pass
-        connection.close()
-    monkeypatch.setattr("makespan.serve.server.SECONDS_OF_CONNECTION", 30)
-    while client.server._open:
-        time.sleep(0.01)
     assert client("GET", "/").code == 200
+    assert [connection.recv(1 << 16) for connection in slow[:2]] == [b"", b""]
+    assert len(client.server._ends) <= 4
+    monkeypatch.setattr("makespan.serve.server.SECONDS_TO_ASK", -1)
+    with socket.create_connection(address, 30) as late:
+        assert late.recv(1 << 16) == b""
+    for connection in slow:
+        connection.close()
 
 
 NAMES = [field.name for part in form.fields() for field in part]
