@@ -15,7 +15,8 @@ The caller owns and grows all arrays. An inner loop that runs out of room or of 
 was when it is called again: the cursor and the choice remember.
 
 The module is long because it is one unit of machine code: Numba compiles the functions into each other, and notices a
-change only in the file of the function that is called.
+change only in the file of the function that is called. What `advance` does for every state is copied into it, because a
+call hands on every array in seven numbers, which takes as long as the work.
 """
 
 from typing import NamedTuple, cast
@@ -23,7 +24,7 @@ from typing import NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from makespan.compiled import NIL, ONE, uncounted
+from makespan.compiled import NIL, ONE, inlined, uncounted
 
 Ints = NDArray[np.int64]
 Short = NDArray[np.int32]
@@ -139,7 +140,7 @@ class Choice(NamedTuple):
     leaf: Words
 
 
-@uncounted
+@inlined
 def decode(keys: Words, state: int, automaton: Automaton, choice: Choice) -> int:
     """Fill in the pairs of a state, and per class how many warps are ready and must move; return how many pairs."""
     unit, sigma, fields, pairs, units = automaton.unit, automaton.sigma, automaton.fields, choice.pairs, choice.units
@@ -168,10 +169,12 @@ def decode(keys: Words, state: int, automaton: Automaton, choice: Choice) -> int
     return size
 
 
-@uncounted
+@inlined
 def most_left(size: int, enough: int, automaton: Automaton, rest: Rest, choice: Choice) -> int:
     """At most so many cycles remain, whichever warp finishes last; or, as soon as it is clear, more than `enough`."""
     pairs, units, work, begin = choice.pairs, choice.units, rest.work, rest.begin
+    if enough < 0:
+        return 0
     for unit in range(len(work)):
         units[LOAD, unit] = 0
         units[USERS, unit] = 0
@@ -197,7 +200,7 @@ def most_left(size: int, enough: int, automaton: Automaton, rest: Rest, choice: 
     return most
 
 
-@uncounted
+@inlined
 def add_up(size: int, group: int, last: int, rest: Rest, choice: Choice) -> int:
     """Fill in the potential of all warps where one of group `group` and class `last` finishes last; return the rank."""
     pairs, units, totals, others = choice.pairs, choice.units, choice.totals, rest.others
@@ -215,7 +218,7 @@ def add_up(size: int, group: int, last: int, rest: Rest, choice: Choice) -> int:
     return int(rank)
 
 
-@uncounted
+@inlined
 def falls(code: int, group: int, rank: int, rest: Rest, totals: Ints) -> int:
     """The cycles left by the potential if a warp at `code` finishes last; 0 if it cannot."""
     # which node the state is in depends on the future, so the largest of them counts; floor, as cycles are whole
@@ -226,7 +229,7 @@ def falls(code: int, group: int, rank: int, rest: Rest, totals: Ints) -> int:
     return int(most // rest.step[group])
 
 
-@uncounted
+@inlined
 def waits(code: int, sigma: Ints, work: Ints, length: Ints, units: Ints) -> int:
     """The cycles left by the pessimistic bound if a warp at `code` finishes last: its path, and its waiting."""
     cycles = length[code]
@@ -237,7 +240,7 @@ def waits(code: int, sigma: Ints, work: Ints, length: Ints, units: Ints) -> int:
     return int(cycles)
 
 
-@uncounted
+@inlined
 def least_left(size: int, automaton: Automaton, rest: Rest, choice: Choice) -> int:
     """At least so many cycles remain: the longest path that some warp cannot avoid, or the work of a class."""
     pairs = choice.pairs
@@ -252,7 +255,7 @@ def least_left(size: int, automaton: Automaton, rest: Rest, choice: Choice) -> i
     return int(least)
 
 
-@uncounted
+@inlined
 def prospect(value: int, size: int, floor: int, sense: int, automaton: Automaton, rest: Rest, choice: Choice) -> int:
     """No schedule through a state of this value, whose pairs are filled in, ends with a higher one.
 
@@ -263,7 +266,7 @@ def prospect(value: int, size: int, floor: int, sense: int, automaton: Automaton
     return value - least_left(size, automaton, rest, choice)
 
 
-@uncounted
+@inlined
 def open_options(size: int, automaton: Automaton, choice: Choice) -> int:
     """Fill in the options of all pairs, class by class; return their number."""
     pairs, units, options, height = choice.pairs, choice.units, choice.options, automaton.height
@@ -287,7 +290,7 @@ def open_options(size: int, automaton: Automaton, choice: Choice) -> int:
     return number
 
 
-@uncounted
+@inlined
 def fill_delta(option: int, field: int, most: int, target: int, automaton: Automaton, delta: Words) -> None:
     """What 1 to `most` warps of an option add to the key; modulo 2^64, so that subtracting is adding."""
     fields = automaton.fields
@@ -342,7 +345,7 @@ def next_leaf(number: int, pairs: Ints, units: Ints, options: Ints, delta: Words
     return False
 
 
-@uncounted
+@inlined
 def open_state(keys: Words, state: int, size: int, automaton: Automaton, choice: Choice) -> int:
     """Fill in the options of a state whose pairs are, and the key before the first one; return their number."""
     for word in range(keys.shape[1]):
@@ -357,7 +360,7 @@ def first_leaf(number: int, choice: Choice) -> None:
     descend(NIL, number, choice.pairs, choice.units, choice.options, choice.delta, choice.part)
 
 
-@uncounted
+@inlined
 def fingerprint(keys: Words, row: int) -> np.uint64:
     """A hash of a key."""
     mixed = _STIR
@@ -368,7 +371,7 @@ def fingerprint(keys: Words, row: int) -> np.uint64:
     return mixed ^ (mixed >> np.uint64(29))
 
 
-@uncounted
+@inlined
 def insert(
     part: Words,
     row: int,
@@ -426,9 +429,9 @@ def make_leaves(
     return PAUSED, budget
 
 
-@uncounted
+@inlined
 def list_choices(number: int, choice: Choice) -> tuple[int, int]:
-    """Fill in `sums`, in the order of the leaves; return how many are in rows 0 and 1, or zeros if there is no room."""
+    """Fill in `sums`; return how many are in rows 0 and 1, or zeros if there is no room."""
     options, sums, tally = choice.options, choice.sums, choice.tally
     begin_sum(NIL, sums, tally)
     begin_sum(ONE, sums, tally)
@@ -450,7 +453,7 @@ def list_choices(number: int, choice: Choice) -> tuple[int, int]:
     return own, others
 
 
-@uncounted
+@inlined
 def begin_sum(row: int, sums: Words, tally: Ints) -> None:
     """Nothing is chosen yet."""
     tally[row, 0, SUM_FALL] = 0
@@ -458,7 +461,25 @@ def begin_sum(row: int, sums: Words, tally: Ints) -> None:
         sums[row, 0, word] = _ZERO
 
 
-@uncounted
+@inlined
+def list_one(row: int, count: int, first: int, beyond: int, choice: Choice) -> int:
+    """The same where one warp moves; the first option is added last and in place, when nothing else needs the sums."""
+    options, sums, tally, delta = choice.options, choice.sums, choice.tally, choice.delta
+    if row == 0:
+        count = 1
+    every = count * (beyond - first)
+    if every > sums.shape[1]:
+        return 0
+    for option in range(beyond - 1, first - 1, -1):
+        to = count * (option - first)
+        for at in range(count):
+            tally[row, to + at, SUM_FALL] = tally[row, at, SUM_FALL] + options[option, FALL]
+            for word in range(sums.shape[2]):
+                sums[row, to + at, word] = sums[row, at, word] + delta[option, 1, word]
+    return every
+
+
+@inlined
 def list_class(row: int, count: int, first: int, beyond: int, choice: Choice) -> int:
     """Extend the sums of a row by every choice in the options of one class; return how many there are, 0: too many.
 
@@ -466,6 +487,8 @@ def list_class(row: int, count: int, first: int, beyond: int, choice: Choice) ->
     """
     pairs, options, sums, tally = choice.pairs, choice.options, choice.sums, choice.tally
     quota, room = choice.units[QUOTA, options[first, UNIT]], sums.shape[1]
+    if quota == 1:
+        return list_one(row, count, first, beyond, choice)
     old, new = row, 2
     if row == 0:
         count = 1
@@ -498,7 +521,7 @@ def list_class(row: int, count: int, first: int, beyond: int, choice: Choice) ->
     return count
 
 
-@uncounted
+@inlined
 def make_all_leaves(
     value: int, own: int, others: int, store: Store, table: Words, head: Short, cursor: Ints, choice: Choice
 ) -> None:
