@@ -104,19 +104,19 @@ def test_no_family_of_constraints_can_be_left_out(form: str, family: object, mon
     """But for those that the others imply, and those that only name the last of equal warps."""
     kept = tuple(f for f in ilp_model.FAMILIES[form] if f is not family)
     monkeypatch.setitem(ilp_model.FAMILIES, form, kept)
-    wrong = 0
-    for instance in (
-        Instance.of("CLL", 2),
-        Instance.of("CLLC", 2, Machine.of({"C": 2, "L": 1})),
-        Instance.of("LCC", 2),
-    ):
-        try:
-            found = ilp.solve(instance, Limits(), horizon=pessimistic(instance) + 1, form=form, solver="highs")
-            wrong += found.witness is None or found.upper != truth(instance)
-            replay(instance, found.witness) if found.witness else None
-        except (BrokenPromiseError, StopIteration):
-            wrong += 1
-    assert bool(wrong) == (getattr(family, "__name__", "") not in IMPLIED)
+    instances = Instance.of("CLL", 2), Instance.of("CLLC", 2, Machine.of({"C": 2, "L": 1})), Instance.of("LCC", 2)
+    assert any(is_wrong(instance, form) for instance in instances) == (getattr(family, "__name__", "") not in IMPLIED)
+
+
+def is_wrong(instance: Instance, form: str) -> bool:
+    """Whether HiGHS finds no worst case, another one, or a schedule that breaks a rule."""
+    try:
+        found = ilp.solve(instance, Limits(), horizon=pessimistic(instance) + 1, form=form, solver="highs")
+        if found.witness is not None:
+            replay(instance, found.witness)
+    except (BrokenPromiseError, StopIteration):
+        return True
+    return found.witness is None or found.upper != truth(instance)
 
 
 @pytest.mark.parametrize("form", ilp_model.FORMS)
@@ -150,7 +150,7 @@ def hard() -> Instance:
 
 
 @pytest.mark.parametrize(("form", "solver"), WAYS)
-@pytest.mark.parametrize("seconds", [0.2, 1.0])
+@pytest.mark.parametrize("seconds", [0.1, 0.5])
 def test_out_of_time_leaves_a_proven_interval(form: str, solver: str, seconds: float) -> None:
     instance = hard()
     horizon = pessimistic(instance) + 6
@@ -163,7 +163,7 @@ def test_out_of_time_leaves_a_proven_interval(form: str, solver: str, seconds: f
 @pytest.mark.parametrize("solver", ilp.SOLVERS)
 def test_an_interrupt_stops_the_solver(solver: str) -> None:
     limits = Limits(seconds=60)
-    threading.Timer(1.0, limits.interrupt).start()
+    threading.Timer(0.3, limits.interrupt).start()
     found = ilp.solve(hard(), limits, horizon=pessimistic(hard()), form="tightened", solver=solver)
     assert found.upper is None or found.upper >= truth(hard())
 
