@@ -61,7 +61,7 @@ class Shell:
 
 @pytest.fixture
 def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
-    for folder in ("ptx", "instruction_strings", "examples"):
+    for folder in ("ptx", "instruction_strings", "examples", "benchmarks/library"):
         shutil.copytree(ROOT / folder, tmp_path / folder)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
@@ -184,7 +184,16 @@ def test_the_readme_has_commands_and_among_them_those_that_search() -> None:
 METHOD_PAGES = ["hong_kim", "kleimenov_popova", "opencl_cost_table", "dual_issue"]
 EXAMPLES = [
     (page, text)
-    for page in ("../README", "cli", "machine_code", "schedulability", "case_study", "estimators", *METHOD_PAGES)
+    for page in (
+        "../README",
+        "cli",
+        "machine_code",
+        "schedulability",
+        "case_study",
+        "estimators",
+        "library",
+        *METHOD_PAGES,
+    )
     for text in blocks(ROOT / "docs" / f"{page}.md", "console")
 ]
 FILES = {"kleimenov_popova": {"figure3.ptx": "ptx", "example.toml": "toml"}}

@@ -12,16 +12,16 @@ from makespan.library.standing import Standing, standings
 
 
 class Beaten(NamedTuple):
-    """A side of what is known, `lower` or `upper`, that a claim is sharper at; None where nothing was known."""
+    """A side of what is known, `lower` or `upper`, that a claim is sharper at."""
 
     instance: str
     side: str
-    known: int | None
+    known: int
     claim: Claim
 
     def __str__(self) -> str:
-        before = "nothing was known" if self.known is None else f"{self.known} was known"
-        return f"BEATEN: {self.instance}: {self.side} {getattr(self.claim, self.side)} by {self.claim.who}, {before}"
+        better = f"{self.side} {getattr(self.claim, self.side)} by {self.claim.who}"
+        return f"BEATEN: {self.instance}: {better}, {self.known} was known"
 
 
 class Contradiction(NamedTuple):
@@ -57,9 +57,7 @@ def judge(names: Sequence[str], known: Iterable[Claim], new: Iterable[Claim]) ->
         if together.is_contradiction and together.lower is not None and together.upper is not None:
             contradictions.append(Contradiction(name, together.lower, together.upper))
             continue
-        for side, claim in before[name].beaten_by(after[name].claims):
-            lower, upper = before[name].interval
-            beaten.append(Beaten(name, side, lower if side == "lower" else upper, claim))
+        beaten += (Beaten(name, *better) for better in before[name].beaten_by(after[name]))
     return Judgement(tuple(beaten), tuple(contradictions))
 
 

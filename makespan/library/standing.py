@@ -57,13 +57,13 @@ class Standing:
         """The claims with the best known bounds, at most one for each side."""
         return tuple(claim for claim in self.claims if claim is self.lower or claim is self.upper)
 
-    def beaten_by(self, others: Iterable[Claim]) -> Iterator[tuple[str, Claim]]:
-        """The sides, `lower` or `upper`, that the best of some other claims is sharper at, with that claim."""
-        rival, (lower, upper) = Standing(tuple(others)), self.interval
-        if rival.lower is not None and (lower is None or (rival.lower.lower or 0) > lower):
-            yield "lower", rival.lower
-        if rival.upper is not None and (upper is None or (rival.upper.upper or 0) < upper):
-            yield "upper", rival.upper
+    def beaten_by(self, other: "Standing") -> Iterator[tuple[str, int, Claim]]:
+        """The sides, `lower` or `upper`, known here and sharper there: with what is known, and whose claim is."""
+        low, high = other.lower, other.upper
+        if low and self.lower and (low.lower or 0) > (known := self.lower.lower or 0):
+            yield "lower", known, low
+        if high and self.upper and (high.upper or 0) < (known := self.upper.upper or 0):
+            yield "upper", known, high
 
 
 def standings(names: Sequence[str], claims: Iterable[Claim]) -> Mapping[str, Standing]:

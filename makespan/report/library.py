@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from statistics import mean
+from statistics import median
 from typing import Any
 
 from makespan.library.claims import Claim
@@ -22,7 +22,7 @@ class FamilyRow:
 
     Args:
         claimed: of how many instances it says something, and `exact` of how many both sides meet.
-        mean_gap, largest_gap: of those with two sides, how far the upper is above the lower one, in percent of it.
+        median_gap, largest_gap: of those with two sides, how far the upper is above the lower one, in percent of it.
         seconds: that the claims with its best bounds took, together.
     """
 
@@ -31,7 +31,7 @@ class FamilyRow:
     solver: str
     claimed: int
     exact: int
-    mean_gap: float | None
+    median_gap: float | None
     largest_gap: float | None
     seconds: float
 
@@ -69,7 +69,7 @@ def by_family(entries: Sequence[Entry], solvers: Mapping[str, Sequence[Claim]]) 
                 solver,
                 len(found),
                 sum(standing.is_solved for standing in found),
-                mean(gaps) if gaps else None,
+                median(gaps) if gaps else None,
                 max(gaps, default=None),
                 sum((claim.seconds for standing in found for claim in standing.best), start=0.0),
             )

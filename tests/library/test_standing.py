@@ -40,7 +40,7 @@ def test_what_is_known_afterwards_is_what_all_claims_say_together(known: list[Cl
     assert {(one.side, one.known) for one in told.beaten} == {
         (side, before)
         for side, before, after in zip(("lower", "upper"), old, (lower, upper), strict=True)
-        if before != after
+        if None is not before != after
     }
     kept = best(["a"], [*known, *new])
     assert len(kept) <= 2
@@ -58,11 +58,7 @@ def test_who_was_first_keeps_the_honour(known: list[Claim], again: list[Claim]) 
 def test_claims_are_told_with_numbers_and_names() -> None:
     known, new = [claim(10, 20, "one")], [claim(12, None, "two"), claim(5, 6, "two", "b")]
     told = judge(["a", "b"], known, new)
-    assert list(map(str, told.beaten)) == [
-        "BEATEN: a: lower 12 by two 1, 10 was known",
-        "BEATEN: b: lower 5 by two 1, nothing was known",
-        "BEATEN: b: upper 6 by two 1, nothing was known",
-    ]
+    assert list(map(str, told.beaten)) == ["BEATEN: a: lower 12 by two 1, 10 was known"]
     (wrong,) = judge(["a"], known, [claim(21, None, "two")]).contradictions
     assert str(wrong) == (
         "CONTRADICTION: a: some schedule takes 21 cycles, says two 1, and none more than 20, says one 1 (no evidence"

@@ -66,7 +66,7 @@ def command(
     asked = replace(asked, known=tuple(claim for claim in asked.known if id(claim) not in wrong))
     new = [claim for claim in claimed if id(claim) not in wrong]
     told = compared(asked, new, proven, update=update, folder=evidence, more=questions, say=click.echo)
-    said = f"{len(questions)} instances, {len(asked.known)} claims known and {len(new)} new"
+    said = f"{len(questions)} instances, {len(asked.about(asked.known))} claims known and {len(new)} new"
     click.echo(
         f"{said}: {counted[Proof.SCHEDULE]} schedules executed, {counted[Proof.BUNDLE]} bounds proven by bundles;"
         f" {len(wrong)} wrong, {len(told.beaten)} better, {len(told.contradictions)} contradictions"

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +62,13 @@ class Asked:
     def names(self) -> list[str]:
         """Of the instances, in order."""
         return [entry.name for entry in self.entries]
+
+    def without_other_questions(self, digests: Mapping[str, str]) -> "Asked":
+        """Without what is known of instances that had these names before they changed; each is told."""
+        other = [claim for claim in self.known if claim.digest != digests.get(claim.instance, claim.digest)]
+        for claim in other:
+            click.echo(f"left out: {claim.where}: {claim.instance} was another question then", err=True)
+        return replace(self, known=tuple(claim for claim in self.known if claim not in other))
 
     def about(self, found: Iterable[Claim]) -> tuple[Claim, ...]:
         """Those of some claims that are about these instances.
