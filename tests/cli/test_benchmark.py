@@ -27,6 +27,7 @@ STRINGS = (
     "paper-capacities",
     "partitions",
 )
+FILES = [f"../../instruction_strings/{name}" for name in ("paper.toml", "known_worst_cases.toml", "long.jsonl")]
 TINY = """
 title = "tiny"
 source = "by hand"
@@ -199,6 +200,15 @@ def test_what_cannot_be_asked_is_told_by_file_and_name_and_costs_no_other(librar
     assert len(library.claims(library.results)) == 2
 
 
+def test_an_engine_that_does_not_serve_an_instance_costs_no_other(library: Library) -> None:
+    told = library.solved("--backend", "search")
+    assert told.code == 0
+    assert "several: not solved: --backend search is for one SM" in told.err
+    assert [(line["instance"], line["solver"]) for line in library.claims(library.results)] == [
+        ("one", "makespan search")
+    ]
+
+
 def test_tables_are_by_family_or_by_instance(library: Library) -> None:
     library.solved("--update")
     theirs = library.submit(lower=8, upper=10)
@@ -252,10 +262,11 @@ def test_tiny_instances_of_the_library_are_what_they_are_known_to_be(family: str
 
 def test_what_is_known_encloses_the_worst_cases_that_instance_files_state() -> None:
     known = standings([entry.name for entry in collection.read(SHIPPED).entries], claims.read(SHIPPED / claims.KNOWN))
+    files = {name: strings.read_instances(SHIPPED / name) for name in FILES}
     stated = 0
     for entry in collection.read(SHIPPED).chosen(["paper", "anomalies", "long-strings"], []):
-        path = SHIPPED / entry.ask["source"]
-        expected = strings.chosen(strings.read_instances(path), entry.ask["instance"], str(path)).makespan
+        source, which = entry.ask["source"], entry.ask["instance"]
+        expected = strings.chosen(files[source], which, source).makespan
         lower, upper = known[entry.name].interval
         assert None not in (lower, expected, upper)
         assert lower <= expected <= upper, entry.name  # type: ignore[operator]

@@ -12,7 +12,7 @@ from makespan.cli.benchmark.library import Asked, compared, library_options, pos
 from makespan.cli.parameters import examples
 from makespan.cli.running import BAD_INPUT, DONE, NO, progress
 from makespan.cli.source import engine_options
-from makespan.errors import InputError, UnsupportedError
+from makespan.errors import InputError
 from makespan.library import claims
 from makespan.library.claims import Claim
 from makespan.library.collection import Entry
@@ -23,6 +23,9 @@ from makespan.version import THEORY, __version__
 
 MOST_SCHEDULE = 4096
 """Letters of a schedule that a line of results has; longer ones are in the bundle."""
+
+_VERSION = f"{__version__}, theory {THEORY}"
+_ATTEMPT = ("instance", "digest", "solver", "version", "limit")
 
 
 @click.command(
@@ -54,31 +57,26 @@ def command(
     """
     asked = Asked.of(folder, families, names)
     check_writable(output, "the results")
-    before = claims.read(output, rewritten=True) if output.exists() else ()
     solver = "makespan" if effort["backend"] == "auto" else f"makespan {effort['backend']}"
-    done = {_attempt(claim) for claim in before}
-    mine, kept, digests = list[Claim](), dict[str, Any](), dict[str, str]()
+    before = asked.about(claims.read(output, rewritten=True)) if output.exists() else ()
+    mine = [claim for claim in before if claim.solver == solver]
+    done = {_attempt(claim) for claim in mine}
+    digests, kept = dict[str, str](), dict[str, Any]()
     for number, entry in enumerate(asked.entries, start=1):
         try:
             digests[entry.name] = digest(posed(entry, asked.library))
-            blank = Claim(
-                instance=entry.name,
-                digest=digests[entry.name],
-                solver=solver,
-                version=f"{__version__}, theory {THEORY}",
-                seconds=0.0,
-                limit=effort["time_limit"],
-            )
-            if _attempt(blank) in done:
-                continue
-            answer = _answer(entry, asked, effort)
-        except UnsupportedError as error:
-            click.echo(f"{entry.name}: not served: {error}", err=True)
-            continue
         except InputError as error:
             click.echo(f"makespan: {error}", err=True)
             continue
-        claim = _claim(blank, answer)
+        attempt = (entry.name, digests[entry.name], solver, _VERSION, effort["time_limit"])
+        if attempt in done:
+            continue
+        try:
+            answer = _answer(entry, asked, effort)
+        except InputError as error:
+            click.echo(f"{entry.name}: not solved: {error}", err=True)
+            continue
+        claim = _claim(attempt, answer)
         _append(output, claim)
         if bundles is not None:
             bundles.mkdir(parents=True, exist_ok=True)
@@ -87,7 +85,6 @@ def command(
         kept[entry.name] = answer.evidence
         place = f"{number}/{len(asked.entries)}"
         click.echo(f"{place} {entry.name}: {claim.lower}..{claim.upper}, {claim.seconds:.2f} s", err=True)
-    mine += [claim for claim in asked.about(before) if claim.solver == solver]
     mine = [claim for claim in mine if claim.digest == digests.get(claim.instance)]
     asked = asked.without_other_questions(digests)
     found = compared(asked, mine, mine, update=update, folder=evidence, more=kept, say=click.echo)
@@ -97,7 +94,7 @@ def command(
 
 def _attempt(claim: Claim) -> tuple[object, ...]:
     """What need not be done twice."""
-    return claim.instance, claim.digest, claim.solver, claim.version, claim.limit
+    return tuple(getattr(claim, name) for name in _ATTEMPT)
 
 
 def _answer(entry: Entry, asked: Asked, effort: dict[str, Any]) -> asking.Answer:
@@ -105,18 +102,17 @@ def _answer(entry: Entry, asked: Asked, effort: dict[str, Any]) -> asking.Answer
     return asking.answered({**question(entry, asked.library), **said}, progress())
 
 
-def _claim(blank: Claim, answer: asking.Answer) -> Claim:
-    witness = answer.evidence["witness"]
-    short = witness is not None and len(json.dumps(witness, separators=(",", ":"))) <= MOST_SCHEDULE
-    evidence = answer.evidence["result"]["evidence"]
+def _claim(attempt: tuple[Any, ...], answer: asking.Answer) -> Claim:
+    witness, evidence = answer.evidence["witness"], answer.evidence["result"]["evidence"]
+    is_short = witness is not None and len(json.dumps(witness, separators=(",", ":"))) <= MOST_SCHEDULE
     return Claim(
-        **{name: getattr(blank, name) for name in ("instance", "digest", "solver", "version", "limit")},
+        **dict(zip(_ATTEMPT, attempt, strict=True)),
         seconds=round(answer.seconds, 3),
         lower=answer.lower,
         upper=answer.upper,
         evidence=evidence["upper"] if isinstance(evidence, dict) else evidence,
         bundle=answer.digest,
-        schedule=witness if short else None,
+        schedule=witness if is_short else None,
     )
 
 
