@@ -24,7 +24,8 @@ NO_MEASUREMENT = "VIRTUAL DEVICE, no measurement"
 
 def verdict(found: Judgement) -> str:
     """One line: below the bounds in all runs, or by how much not; of which machine, and on what the bounds rest."""
-    return _marked("; ".join(_said(held, len(found.runs)) for held in found.kinds), found)
+    worst_first = sorted(found.kinds, key=lambda held: not held.violations)
+    return _marked("; ".join(_said(held, len(found.runs)) for held in worst_first), found)
 
 
 def _marked(said: str, found: Judgement) -> str:
@@ -98,16 +99,11 @@ def _remarks(held: Held) -> Iterator[str]:
     """What stands below the numbers of a kind."""
     bounds, longest = held.result.bounds, held.longest.cycles
     if held.violations:
-        which = (
-            "an SM that something else ran on"
-            if held.resident is None
-            else "SMs that something else ran on, other blocks on an SM than were counted, or a dispatcher that leaves"
-            " room empty for longer"
-        )
+        yield f"distance: the longest run takes at least {cycles(longest + 1 - bounds.upper)} more than the bound"
+        others = "blocks on an SM than were counted, or a dispatcher that leaves room empty for longer"
         yield (
-            f"distance: the longest run takes at least {cycles(longest + 1 - bounds.upper)} more than the bound, so the"
-            " device is not the machine of the question: a latency above its range, a port or a scheduler that is"
-            f" another one, or {which}"
+            "so the device is not the machine of the question: a latency above its range, a port or a scheduler that is"
+            f" another one, something else on the SM{'' if held.resident is None else f', other {others}'}"
         )
     else:
         left, beyond = bounds.upper - max(longest, bounds.lower), max(bounds.lower - longest, 0)

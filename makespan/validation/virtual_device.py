@@ -110,12 +110,13 @@ class VirtualDevice:
         policy, dispatch = list(POLICIES)[below(len(POLICIES))], gpu_run.DISPATCH[below(len(gpu_run.DISPATCH))]
         made = _slowed(gpu) if fault is Fault.LATE else gpu
         schedule = gpu_run.run(made, policy, dispatch, choices, delay=below(gpu.dispatch + 1))
+        late = theorem_g(gpu).upper if fault in (Fault.IDLE, Fault.FULL) else 0
         sms = (history for history in schedule.histories for _ in range(history.sms))
         for sm, history in enumerate(sms):
             base, blocks = below(_LARGEST_BASE), list(self._spans(history, schedule.courses))
             first = min(start for _, spans in blocks for start, _ in spans)
             is_full = len({slot for slot, _ in blocks}) == gpu.fitting(gpu.grid)
-            idle = theorem_g(gpu).upper if fault is Fault.IDLE or (fault is Fault.FULL and is_full) else 0
+            idle = late if is_full or fault is Fault.IDLE else 0
             for slot, spans in blocks:
                 read = [base + cycle + idle * (cycle > first) for cycle in chain(*spans)]
                 yield sm, slot, list(zip(read[::2], read[1::2], strict=True))

@@ -9,16 +9,17 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from makespan.bounds.theorem_g import theorem_g
-from makespan.engines import Limits
+from makespan.engines import Limits, solve
 from makespan.engines.gpu import solve_gpu
 from makespan.errors import MeasurementError
 from makespan.gpu import GpuInstance
 from makespan.machine import PAPER
 from makespan.program import Origin, Program
+from makespan.report import validation
 from makespan.validation import campaign, judgement
 from makespan.validation.campaign import SCHEMA, Campaign, Condition, Run, WarpRecord
 from makespan.validation.device import Cache, Neighbours
-from makespan.validation.judgement import Held, Windows
+from makespan.validation.judgement import Held, Judgement, Windows
 from makespan.validation.virtual_device import Fault, VirtualDevice
 from tests.strategies import chains, gpus
 
@@ -180,3 +181,17 @@ def test_a_launch_at_its_bound_is_not_below_it(beyond: int, violations: int) -> 
     end = 100 + solve_gpu(SMALL, limits=Limits(0.05)).bounds.upper + beyond
     run = Run(0, IDLE, (warp(0, 1, 100, 110), warp(1, 1, 111, end)))
     assert len(held(SMALL, judgement.windows([run])).violations) == violations
+
+
+def test_what_is_above_a_bound_is_said_first() -> None:
+    lone = solve(SMALL.sm(1), limits=Limits(0.05))
+    seen = judgement.windows([Run(0, IDLE, (warp(0, 0, 1, 4), warp(1, 1, 1, 2), warp(2, 1, 3, 10**6)))])
+    kinds = Held(seen.alone, lone, lone, {}), replace(held(SMALL, seen), windows=seen.shared)
+    device = VirtualDevice(clocked(SMALL), "8.6", 1).identity
+    about = Campaign(SCHEMA, device, "k.ptx", "k", "", "", (3, 1, 1), (32, 1, 1), 0, {}, 7)
+    judged = Judgement(about, (Run(0, IDLE, ()),), kinds, 0, {"hong-kim": 12.5})
+    said = validation.verdict(judged)
+    assert said.index("NOT BELOW THE BOUND in 1 of 1 shared SM") < said.index("; below the bound in all of 1 block")
+    document = validation.document(judged)
+    assert [kind["of"] for kind in document["kinds"]] == ["block", "launch"]
+    assert validation.report(judged).count("hong-kim") == 1  # beside the launch alone
