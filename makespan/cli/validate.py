@@ -149,6 +149,7 @@ def command(
     on_gpu, pair = on(about.device.sms), (found.recorded, found.original)
     blocks = [on_gpu.alone(kernel) for kernel in pair]
     launches = [on_gpu.launched(kernel) for kernel in pair] if about.blocks > 1 else blocks
+    estimates = _estimates(found, card)
     runs = _measured(about, each, target, count) if kept is None else tuple(each)
     seen, kinds = judgement.windows(runs), []
     for windows, (recorded, original) in (seen.alone, blocks), (seen.shared, launches):
@@ -158,7 +159,7 @@ def command(
                 _solved(original, time_limit, best_case=False, quiet=quiet),
             )
             kinds.append(judgement.Held(windows, *results, _policies(recorded)))
-    judged = judgement.Judgement(about, runs, tuple(kinds), seen.set_aside, _estimates(found, card))
+    judged = judgement.Judgement(about, runs, tuple(kinds), seen.set_aside, estimates)
     try:
         if judged.violations:
             write_whole(counterexample, judged.counterexample, "the counterexample")
@@ -268,4 +269,4 @@ def _estimates(found: "Subject", card: "Gpu | None") -> Mapping[str, float | Non
     if card is None:
         return {}
     resources = {"registers": found.registers, "dynamic_shared_bytes": found.shared}
-    return expected(Question.of(found.recorded_ptx, card, resources), card)
+    return expected(lambda: Question.of(found.recorded_ptx, card, resources), card)

@@ -95,11 +95,11 @@ def kleimenov_popova(
     return explained(gpu, device, made, rates, result), made, result
 
 
-def expected(question: Question, gpu: Gpu) -> dict[str, float | None]:
-    """The cycles of the launch by each of these methods; None where one lacks something, as both say in errors."""
+def expected(question: Callable[[], Question], gpu: Gpu) -> dict[str, float | None]:
+    """The cycles of the launch by each of these methods; None where one lacks something, of which its error tells."""
     methods: dict[str, Callable[[], Estimate]] = {
-        "hong-kim": lambda: hong_kim(question, gpu),
-        "kleimenov-popova": lambda: kleimenov_popova(question, gpu, model.WORST_CASE_CACHE)[0],
+        "hong-kim": lambda: hong_kim(question(), gpu),
+        "kleimenov-popova": lambda: kleimenov_popova(question(), gpu, model.WORST_CASE_CACHE)[0],
     }
     found: dict[str, float | None] = dict.fromkeys(methods)
     for name, method in methods.items():

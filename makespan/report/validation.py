@@ -71,7 +71,12 @@ def _rows(held: Held, name: str) -> Iterator[tuple[str, str, str, str]]:
         yield "best case", interval(best), _share(best.upper, held), "of the model, records included"
     for policy, makespan in sorted(held.policies.items(), key=lambda item: item[1]):
         yield policy, str(makespan), _share(makespan, held), "one run of the model, largest latencies"
-    yield "at least", str(bounds.lower), _share(bounds.lower, held), "a schedule of the model that takes so long"
+    shown = (
+        "a schedule of the model that takes so long"
+        if result.witness is not None
+        else "no schedule is shorter; time was up"
+    )
+    yield "at least", str(bounds.lower), _share(bounds.lower, held), shown
     yield "at most", str(bounds.upper), _share(bounds.upper, held), f"the bound, by {result.upper_evidence}"
     if isinstance(result, Result):
         yield _pessimistic(result), str(result.pessimistic), _share(result.pessimistic, held), ""
