@@ -130,12 +130,15 @@ def test_what_is_no_http_ends(sent: bytes, client: Client) -> None:
 def test_who_is_slow_makes_room_for_others_and_ends(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("makespan.serve.server.MOST_CONNECTIONS", 4)
     address = ("127.0.0.1", client.server.server_port)
-    slow = [socket.create_connection(address, 30) for _ in range(6)]
+    slow = [socket.create_connection(address, 5) for _ in range(6)]
     for connection in slow:
         connection.sendall(b"GET / HT")
     assert client("GET", "/").code == 200
     assert [connection.recv(1 << 16) for connection in slow[:2]] == [b"", b""]
     assert len(client.server._ends) <= 4
+    slow[5].setblocking(False)
+    with pytest.raises(BlockingIOError):  # the last of them has its time still
+        slow[5].recv(1)
     monkeypatch.setattr("makespan.serve.server.SECONDS_TO_ASK", -1)
     with socket.create_connection(address, 30) as late:
         assert late.recv(1 << 16) == b""
@@ -168,6 +171,23 @@ def test_no_value_becomes_an_option_or_the_name_of_a_file(values: dict[str, str]
             assert value in (*dict.fromkeys(form.fields()[0][2].choices), "machine.toml")
         if name == "--loop-bound":
             assert "=" in value
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [
+        ("machine", "/x/machine.toml", "'/x/machine.toml' is none of the list"),
+        ("gpu", "gpu.toml", "'gpu.toml' is none of the list"),
+        ("loop-bound", "bounds.csv", "'bounds.csv' is no loop bound: give LABEL=N or LABEL==N"),
+        ("param", "\n".join(["a=1"] * 65), "65 lines are more than 64"),
+        ("kernel", "k" * 201, "201 bytes are more than 200: use makespan on the command line"),
+        ("time-limit", "inf", "'inf' is no number of seconds above 0 and at most 60"),
+    ],
+)
+def test_what_the_form_does_not_offer_is_refused_there(field: str, value: str, message: str) -> None:
+    with pytest.raises(RefusedError) as refused:
+        question({"kind": "string", "source": "CL", field: value}, most_seconds=60, compiles=True)
+    assert (refused.value.field, str(refused.value)) == (field, message)
 
 
 def test_cuda_is_not_compiled_for_strangers() -> None:
