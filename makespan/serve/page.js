@@ -53,7 +53,7 @@
       const last = steps[steps.length - 1];
       element("lower").textContent = last.lower;
       element("upper").textContent = last.upper;
-      element("evidence").textContent = `proven for every work-conserving scheduler, by ${last.evidence}`;
+      element("evidence").textContent = `proven, by ${last.evidence}; the verdict will name its conditions`;
     }
     element("progress").textContent = line;
   }
@@ -73,6 +73,8 @@
     current = name;
     show("done", false);
     busy(true);
+    tell("Asked");
+    element("answer").scrollIntoView({ block: "nearest" });
     for (let state = null; current === name; await new Promise((done) => setTimeout(done, PAUSE))) {
       try {
         state = await call(path(name));
@@ -84,7 +86,7 @@
       if (state.state === "waiting") {
         tell("Waiting", [], state.ahead ? `${state.ahead} questions are before this one.` : "It is the next.");
       } else if (state.state === "running") {
-        tell(`Solving for ${Math.round(state.seconds)} s`, state.steps, state.line);
+        tell("Solving", state.steps, `${Math.round(state.seconds)} s. ${state.line}`);
       } else {
         busy(false);
         current = "";
