@@ -57,9 +57,9 @@ else:
 
     def inlined(function: Function) -> Function:
         """A part of uncounted functions, copied into each of them."""
-        return cast(Function, cast(Any, numba.njit)(nogil=True, inline="always", _nrt=False)(function))
+        return _kept(function, {"nogil": True, "_nrt": False, "inline": "always"})
 
-    def _kept(function: Function, options: dict[str, bool]) -> Function:
+    def _kept(function: Function, options: dict[str, Any]) -> Function:
         njit = cast(Any, numba.njit)
         try:
             return cast(Function, njit(cache=True, **options)(function))
