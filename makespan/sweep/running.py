@@ -90,7 +90,7 @@ def sweep(
     skipped = set() if retry else store.failed() & wanted.keys()
     tally = Tally(len(wanted), len(known), len(skipped))
     open_jobs = [job for key, job in wanted.items() if key not in known and key not in skipped]
-    for outcome in _outcomes(open_jobs, crew):
+    for outcome in outcomes(open_jobs, crew):
         kept(outcome)
         if (contradiction := store.keep(outcome)) is not None:
             tally.contradictions.append(contradiction)
@@ -102,7 +102,7 @@ def sweep(
     return tally
 
 
-def _outcomes(jobs: Collection[Job], crew: Crew) -> Iterator[Outcome]:
+def outcomes(jobs: Collection[Job], crew: Crew) -> Iterator[Outcome]:
     """In the order in which they come; what is not done when nobody listens any more is taken back."""
     running: dict[Future[Outcome], Job] = {}
     try:

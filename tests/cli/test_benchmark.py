@@ -2,6 +2,8 @@
 
 import json
 import re
+from concurrent.futures import Future
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -9,11 +11,15 @@ import pytest
 
 from makespan import strings
 from makespan.cli import asking
+from makespan.cli.answering import answer
+from makespan.cli.benchmark import run
 from makespan.library import claims, collection
 from makespan.library.standing import standings
+from makespan.sweep.job import Failure, Found, Job, Outcome
 from makespan.verify import digest
 from makespan.version import THEORY, __version__
-from tests.command import Outcome, Runner
+from tests.command import Outcome as Told
+from tests.command import Runner
 
 WE = f"makespan {__version__}, theory {THEORY}"
 SHIPPED = Path(__file__).parents[2] / "benchmarks" / "library"
@@ -49,11 +55,11 @@ class Library:
             made.mkdir()
         (self.folder / "tiny.toml").write_text(TINY)
 
-    def __call__(self, name: str, *arguments: object) -> Outcome:
+    def __call__(self, name: str, *arguments: object) -> Told:
         update = ("--evidence", self.kept) if name in ("run", "check") else ()
         return self.command(name, self.folder, *arguments, *update)
 
-    def solved(self, *arguments: object) -> Outcome:
+    def solved(self, *arguments: object) -> Told:
         return self("run", "--time-limit", 5, "-o", self.results, *arguments)
 
     def claims(self, path: Path | None = None) -> list[dict[str, Any]]:
@@ -68,8 +74,25 @@ class Library:
         return path
 
 
+class Here:
+    """A crew that answers in this process, at once."""
+
+    def submit(self, job: Job) -> "Future[Outcome]":
+        future: Future[Outcome] = Future()
+        said = answer({"question": job.question, "key": job.key, "bundle": True})
+        if "cause" in said:
+            future.set_result(Outcome(job, None, (Failure(said["cause"], said["reason"], 0.0),)))
+        else:
+            future.set_result(Outcome(job, Found(said["document"], said["digest"], said["bundle"])))
+        return future
+
+    def outcome(self, job: Job, future: "Future[Outcome]") -> Outcome:
+        return future.result()
+
+
 @pytest.fixture
-def library(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Library:
+def library(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Library:
+    monkeypatch.setattr(run, "local", lambda workers, workshop: nullcontext(Here()))
     return Library(tmp_path, Runner("benchmark", capsys))
 
 

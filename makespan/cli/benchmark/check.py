@@ -3,14 +3,12 @@
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import click
 
-from makespan.cli.benchmark.library import Asked, compared, library_options, posed, update_options
+from makespan.cli.benchmark.library import Asked, library_options, made_known, told, update_options
 from makespan.cli.parameters import examples
 from makespan.cli.running import BAD_INPUT, DONE, NO
-from makespan.errors import InputError
 from makespan.library import claims
 from makespan.library.claims import Claim
 from makespan.library.evidence import Proof, proofs
@@ -46,7 +44,7 @@ def command(
     bound becomes known if a schedule or a bundle proves it again; a word alone never does.
     """
     asked = Asked.of(folder, families, names)
-    questions, failed = _questions(asked)
+    questions, failed = asked.posed()
     counted: Counter[Proof] = Counter()
     wrong = set[int]()
     proven: list[Claim] = []
@@ -65,21 +63,12 @@ def command(
             proven.append(good)
     asked = replace(asked, known=tuple(claim for claim in asked.known if id(claim) not in wrong))
     new = [claim for claim in claimed if id(claim) not in wrong]
-    told = compared(asked, new, proven, update=update, folder=evidence, more=questions, say=click.echo)
+    judged = told(asked.names, asked.about(asked.known), new, folder=evidence, more=questions)
+    if update:
+        made_known(asked, proven, judged.contradictions)
     said = f"{len(questions)} instances, {len(asked.about(asked.known))} claims known and {len(new)} new"
     click.echo(
         f"{said}: {counted[Proof.SCHEDULE]} schedules executed, {counted[Proof.BUNDLE]} bounds proven by bundles;"
-        f" {len(wrong)} wrong, {len(told.beaten)} better, {len(told.contradictions)} contradictions"
+        f" {len(wrong)} wrong, {len(judged.beaten)} better, {len(judged.contradictions)} contradictions"
     )
-    return NO if wrong or told.contradictions else BAD_INPUT if failed else DONE
-
-
-def _questions(asked: Asked) -> tuple[dict[str, dict[str, Any]], bool]:
-    """The instances by name, and whether some cannot be asked."""
-    found: dict[str, dict[str, Any]] = {}
-    for entry in asked.entries:
-        try:
-            found[entry.name] = posed(entry, asked.library)
-        except InputError as error:
-            click.echo(f"makespan: {error}", err=True)
-    return found, len(found) < len(asked.entries)
+    return NO if wrong or judged.contradictions else BAD_INPUT if failed else DONE

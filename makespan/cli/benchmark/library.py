@@ -1,7 +1,7 @@
 """What the commands of a library share: its options, its instances as questions, and what becomes of new claims."""
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -63,6 +63,17 @@ class Asked:
         """Of the instances, in order."""
         return [entry.name for entry in self.entries]
 
+    def posed(self) -> tuple[dict[str, dict[str, Any]], bool]:
+        """The instances by name, each as in a bundle, and whether some cannot be asked here, which is told."""
+        found: dict[str, dict[str, Any]] = {}
+        for entry in self.entries:
+            try:
+                found[entry.name] = asking.posed(question(entry, self.library))
+            except InputError as error:
+                place = f"{self.library.folder / entry.family}.toml: instance {entry.name!r}"
+                click.echo(f"makespan: {place}: {error}", err=True)
+        return found, len(found) < len(self.entries)
+
     def without_other_questions(self, digests: Mapping[str, str]) -> "Asked":
         """Without what is known of instances that had these names before they changed; each is told."""
         other = [claim for claim in self.known if claim.digest != digests.get(claim.instance, claim.digest)]
@@ -89,52 +100,38 @@ def question(entry: Entry, library: Library) -> asking.Question:
     return asking.located(entry.ask, library.folder)
 
 
-def posed(entry: Entry, library: Library) -> dict[str, Any]:
-    """The instance, as in a bundle.
-
-    Raises:
-        InputError: the options of the entry are none, or the instance needs what is not there.
-    """
-    try:
-        return asking.posed(question(entry, library))
-    except InputError as error:
-        raise InputError(f"{library.folder / entry.family}.toml: instance {entry.name!r}: {error}") from None
-
-
-def compared(
-    asked: Asked,
-    new: Sequence[Claim],
-    written: Sequence[Claim],
-    *,
-    update: bool,
-    folder: Path,
-    more: Mapping[str, Any],
-    say: Callable[[str], None],
+def told(
+    names: Sequence[str], known: Sequence[Claim], new: Sequence[Claim], *, folder: Path, more: Mapping[str, Any]
 ) -> Judgement:
-    """Tell what new claims beat and contradict; keep contradictions, and with `update` what is better.
+    """Say what new claims about some instances beat and contradict.
 
     Args:
-        written: those of the new claims that may become known.
         folder: where contradictions are kept, each as a file of its own.
-        more: what else is known of an instance, by name, that such a file keeps.
+        more: what such a file keeps besides, by instance.
 
     Raises:
         InputError: a file that cannot be written.
     """
-    known = asked.about(asked.known)
-    found = judge(asked.names, known, new)
+    found = judge(names, known, new)
     for beaten in found.beaten:
-        say(str(beaten))
+        click.echo(str(beaten))
     for contradiction in found.contradictions:
         path = _keep(contradiction, folder, more.get(contradiction.instance))
-        say(f"{contradiction}; kept in {path}")
-    if update:
-        wrong = {contradiction.instance for contradiction in found.contradictions}
-        good = [claim for claim in written if claim.instance not in wrong]
-        every = [entry.name for entry in asked.library.entries]
-        text = claims.written(best(every, [*asked.known, *good]))
-        write_whole(asked.library.folder / claims.KNOWN, text.encode(), "what is known")
+        click.echo(f"{contradiction}; kept in {path}")
     return found
+
+
+def made_known(asked: Asked, new: Sequence[Claim], contradictions: Sequence[Contradiction]) -> None:
+    """Write what is better than known into the library, but for instances of which somebody is wrong.
+
+    Raises:
+        InputError: the file cannot be written.
+    """
+    wrong = {contradiction.instance for contradiction in contradictions}
+    good = [claim for claim in new if claim.instance not in wrong]
+    every = [entry.name for entry in asked.library.entries]
+    text = claims.written(best(every, [*asked.known, *good]))
+    write_whole(asked.library.folder / claims.KNOWN, text.encode(), "what is known")
 
 
 def _keep(contradiction: Contradiction, folder: Path, more: Any) -> Path:

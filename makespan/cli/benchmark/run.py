@@ -2,21 +2,24 @@
 
 import json
 import os
+from collections.abc import Container, Iterator
 from pathlib import Path
 from typing import Any
 
 import click
 
-from makespan.cli import asking
-from makespan.cli.benchmark.library import Asked, compared, library_options, posed, question, update_options
+from makespan.cli import answering, asking
+from makespan.cli.benchmark.library import Asked, library_options, made_known, question, told, update_options
 from makespan.cli.parameters import examples
-from makespan.cli.running import BAD_INPUT, DONE, NO, progress
+from makespan.cli.running import BAD_INPUT, BUG, DONE, NO
 from makespan.cli.source import engine_options
 from makespan.errors import InputError
 from makespan.library import claims
 from makespan.library.claims import Claim
-from makespan.library.collection import Entry
 from makespan.report.files import check_writable, write_whole
+from makespan.sweep.job import Cause, Failure, Found, Job
+from makespan.sweep.running import local, outcomes
+from makespan.sweep.workshop import Workshop
 from makespan.text_file import claim_output
 from makespan.verify import digest
 from makespan.version import THEORY, __version__
@@ -26,6 +29,9 @@ MOST_SCHEDULE = 4096
 
 _VERSION = f"{__version__}, theory {THEORY}"
 _ATTEMPT = ("instance", "digest", "solver", "version", "limit")
+_MOST_WORKERS = 1024
+_SECONDS_BESIDE = 600.0
+"""To load and to compile, and for an engine to notice that its time is up; then its process is killed."""
 
 
 @click.command(
@@ -39,6 +45,13 @@ _ATTEMPT = ("instance", "digest", "solver", "version", "limit")
 @engine_options
 @click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="JSON lines; those in it are kept")
 @click.option("--bundles", type=click.Path(path_type=Path), metavar="DIR", help="leave the evidence, by its digest")
+@click.option(
+    "--workers",
+    type=click.IntRange(1, _MOST_WORKERS),
+    default=1,
+    show_default=True,
+    help="processes; several take each other time",
+)
 @update_options
 def command(
     folder: Path,
@@ -46,6 +59,7 @@ def command(
     names: tuple[str, ...],
     output: Path,
     bundles: Path | None,
+    workers: int,
     update: bool,
     evidence: Path,
     **effort: Any,
@@ -58,38 +72,59 @@ def command(
     asked = Asked.of(folder, families, names)
     check_writable(output, "the results")
     solver = "makespan" if effort["backend"] == "auto" else f"makespan {effort['backend']}"
+    posed, failed = asked.posed()
+    digests = {name: digest(instance) for name, instance in posed.items()}
+    asked = asked.without_other_questions(digests)
     before = asked.about(claims.read(output, rewritten=True)) if output.exists() else ()
-    mine = [claim for claim in before if claim.solver == solver]
+    mine = [one for one in before if one.solver == solver and one.digest == digests.get(one.instance)]
+    judged = [told(asked.names, asked.about(asked.known), mine, folder=evidence, more=posed)]
     done = {_attempt(claim) for claim in mine}
-    digests, kept = dict[str, str](), dict[str, Any]()
-    for number, entry in enumerate(asked.entries, start=1):
-        try:
-            digests[entry.name] = digest(posed(entry, asked.library))
-        except InputError as error:
-            click.echo(f"makespan: {error}", err=True)
+    wanted = {
+        name: attempt
+        for name, of_instance in digests.items()
+        if (attempt := (name, of_instance, solver, _VERSION, effort["time_limit"])) not in done
+    }
+    causes = set[Cause]()
+    for number, (name, found) in enumerate(_answers(asked, wanted, effort, workers), start=1):
+        place = f"{number}/{len(wanted)} {name}"
+        if isinstance(found, Failure):
+            causes.add(found.cause)
+            click.echo(f"{place}: not solved: {found.reason}", err=True)
             continue
-        attempt = (entry.name, digests[entry.name], solver, _VERSION, effort["time_limit"])
-        if attempt in done:
-            continue
-        try:
-            answer = _answer(entry, asked, effort)
-        except InputError as error:
-            click.echo(f"{entry.name}: not solved: {error}", err=True)
-            continue
-        claim = _claim(attempt, answer)
+        text = found.bundle or ""
+        bundle = json.loads(text)
+        claim = _claim(wanted[name], found, bundle)
         _append(output, claim)
         if bundles is not None:
             bundles.mkdir(parents=True, exist_ok=True)
-            write_whole(bundles / f"{answer.digest}.json", answer.bundle, "the bundle")
+            write_whole(bundles / f"{found.digest}.json", text.encode(), "the bundle")
+        click.echo(f"{place}: {claim.lower}..{claim.upper}, {claim.seconds:.2f} s", err=True)
+        judged.append(told([name], [*asked.known, *mine], [claim], folder=evidence, more={name: bundle}))
         mine.append(claim)
-        kept[entry.name] = answer.evidence
-        place = f"{number}/{len(asked.entries)}"
-        click.echo(f"{place} {entry.name}: {claim.lower}..{claim.upper}, {claim.seconds:.2f} s", err=True)
-    mine = [claim for claim in mine if claim.digest == digests.get(claim.instance)]
-    asked = asked.without_other_questions(digests)
-    found = compared(asked, mine, mine, update=update, folder=evidence, more=kept, say=click.echo)
-    click.echo(f"{len(mine)} results, {len(found.beaten)} bounds beaten, {len(found.contradictions)} contradictions")
-    return NO if found.contradictions else BAD_INPUT if len(digests) < len(asked.entries) else DONE
+    contradictions = [one for judgement in judged for one in judgement.contradictions]
+    if update:
+        made_known(asked, mine, contradictions)
+    beaten = sum(len(judgement.beaten) for judgement in judged)
+    click.echo(f"{len(mine)} results, {beaten} bounds beaten, {len(contradictions)} contradictions")
+    return NO if contradictions else BUG if Cause.BUG in causes else BAD_INPUT if failed else DONE
+
+
+def _answers(
+    asked: Asked, wanted: Container[str], effort: dict[str, Any], workers: int
+) -> Iterator[tuple[str, Found | Failure]]:
+    """What comes of each instance; of equal questions one is answered."""
+    said = {name.replace("_", "-"): value for name, value in effort.items()}
+    jobs, names = dict[str, Job](), dict[str, list[str]]()
+    for entry in asked.entries:
+        if entry.name in wanted:
+            full = {**question(entry, asked.library), **said}
+            job = jobs.setdefault(asking.key(full), Job(full, asking.key(full)))
+            names.setdefault(job.key, []).append(entry.name)
+    workshop = Workshop(answering.__name__, Path.cwd(), effort["time_limit"] + _SECONDS_BESIDE, wants_bundle=True)
+    with local(workers, workshop) as crew:
+        for outcome in outcomes(jobs.values(), crew):
+            for name in names[outcome.job.key]:
+                yield name, outcome.found or outcome.failures[-1]
 
 
 def _attempt(claim: Claim) -> tuple[object, ...]:
@@ -97,21 +132,16 @@ def _attempt(claim: Claim) -> tuple[object, ...]:
     return tuple(getattr(claim, name) for name in _ATTEMPT)
 
 
-def _answer(entry: Entry, asked: Asked, effort: dict[str, Any]) -> asking.Answer:
-    said = {name.replace("_", "-"): value for name, value in effort.items()}
-    return asking.answered({**question(entry, asked.library), **said}, progress())
-
-
-def _claim(attempt: tuple[Any, ...], answer: asking.Answer) -> Claim:
-    witness, evidence = answer.evidence["witness"], answer.evidence["result"]["evidence"]
+def _claim(attempt: tuple[Any, ...], found: Found, bundle: dict[str, Any]) -> Claim:
+    witness, evidence = bundle["witness"], bundle["result"]["evidence"]
     is_short = witness is not None and len(json.dumps(witness, separators=(",", ":"))) <= MOST_SCHEDULE
     return Claim(
         **dict(zip(_ATTEMPT, attempt, strict=True)),
-        seconds=round(answer.seconds, 3),
-        lower=answer.lower,
-        upper=answer.upper,
+        seconds=round(found.document["seconds"], 3),
+        lower=found.document["lower"],
+        upper=found.document["upper"],
         evidence=evidence["upper"] if isinstance(evidence, dict) else evidence,
-        bundle=answer.digest,
+        bundle=found.digest,
         schedule=witness if is_short else None,
     )
 
