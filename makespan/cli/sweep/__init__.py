@@ -8,6 +8,8 @@ from makespan.cli.lazy import LazyGroup
 
 COMMANDS = {
     "run": "answer what a spec asks: makespan sweep SPEC.toml -o TABLE",
+    "export": "the table as CSV or Parquet",
+    "plot": "curves, maps and times as a picture",
 }
 
 

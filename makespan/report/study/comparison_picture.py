@@ -6,11 +6,12 @@ between points.
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from makespan.report.pictures import FASTEST, GREY, INK, LINES, PESSIMISTIC, PROVEN, cut, formula, write_figure
+from makespan.report.pictures import FASTEST, PESSIMISTIC, PROVEN, formula, write_figure
+from makespan.report.study import marks
 from makespan.report.study.comparison import counts, subject, summary
-from makespan.result import Bounds, Status
+from makespan.result import Status
 from makespan.study.comparison import Comparison, Found, Point
 from makespan.wording import PAPERS_NAME, pessimistic_name
 
@@ -20,16 +21,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
-
-_WIDTH, _HEIGHT, _WIDEST, _TALLEST = 9.6, 6.6, 16.0, 12.0  # inches
-_COLUMN, _ROW, _LEFT, _RIGHT, _HEAD, _FOOT = 0.46, 0.36, 0.85, 1.3, 1.1, 1.0  # inches
-_READABLE = 0.25  # inches of a cell that can hold a number
-_LARGE, _SMALL = 7.0, 2.0  # points of a marker
-_ROOMY = 60  # points that large markers have room for
-_MAP = "cividis"
-"""Source: Nunez, Anderton and Renslow, PLOS ONE 13(7), 2018; for all kinds of colour vision; monotonic in grey."""
-
-_EXACT, _BAR, _UNKNOWN, _HATCH = "D", "_", "x", "////"
 
 
 def draw_comparison(comparison: Comparison, path: Path) -> None:
@@ -50,22 +41,21 @@ def figure_of(comparison: Comparison) -> "Figure":
 def _curves(comparison: Comparison) -> "Figure":
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(_WIDTH, _HEIGHT), facecolor="white")
-    _head(figure, comparison, _HEIGHT)
+    figure = Figure(figsize=(marks.WIDTH, marks.HEIGHT), facecolor="white")
+    _head(figure, comparison, marks.HEIGHT)
     cycles = figure.add_axes((0.09, 0.345, 0.885, 0.435))
     percent = figure.add_axes((0.09, 0.085, 0.885, 0.215), sharex=cycles)
-    size = max(_SMALL, _LARGE * min(1.0, _ROOMY / len(comparison.points)))
+    size = marks.size_of(len(comparison.points))
     _draw_cycles(cycles, comparison.points, size)
     _draw_percent(percent, comparison.points, size)
     for axes in (cycles, percent):
-        _plain(axes)
+        marks.plain(axes)
         axes.set_ylim(bottom=0)
-        _draw_unknown(axes, [point.warps for point in comparison.points if point.found is None], size)
+        marks.draw_unknown(axes, [point.warps for point in comparison.points if point.found is None], size)
     cycles.set_ylabel("cycles")
     cycles.tick_params(labelbottom=False)
     first, last = comparison.warps[0], comparison.warps[-1]
-    beside = max(0.6, 0.015 * (last - first))
-    cycles.set_xlim(first - beside, last + beside)
+    marks.set_room(cycles, first, last)
     percent.set_ylabel(f"{formula(pessimistic_name(comparison.machine))} above\nthe worst case (%)")
     percent.set_xlabel("warps")
     figure.legend(handles=_keys(comparison), loc="upper left", bbox_to_anchor=(0.08, 0.865), ncols=3, frameon=False)
@@ -73,12 +63,9 @@ def _curves(comparison: Comparison) -> "Figure":
 
 
 def _head(figure: "Figure", comparison: Comparison, height: float) -> None:
-    """Three lines of text on top; names from outside are no formulas."""
-    title: dict[str, Any] = {"size": 13, "weight": "bold", "color": INK}
-    figure.text(0.02, 1 - 0.3 / height, formula(summary(comparison)), va="center", **title)
+    """Three lines of text on top."""
     proven = f"{counts(comparison)}; proven for every work-conserving scheduler"
-    for down, line in ((0.6, subject(comparison)), (0.83, proven)):
-        figure.text(0.02, 1 - down / height, cut(line), va="center", color=GREY, parse_math=False)
+    marks.head(figure, summary(comparison), (subject(comparison), proven), height)
 
 
 def _draw_cycles(axes: "Axes", points: Sequence[Point], size: float) -> None:
@@ -87,19 +74,9 @@ def _draw_cycles(axes: "Axes", points: Sequence[Point], size: float) -> None:
         if point.found is None:
             continue
         if point.found.best_case is not None:
-            _draw_interval(axes, point.warps, point.found.best_case.bounds, FASTEST, "^", size)
+            marks.draw_interval(axes, point.warps, point.found.best_case.bounds, FASTEST, "^", size)
         axes.plot(point.warps, point.found.pessimistic, "s", ms=size, mfc="none", mec=PESSIMISTIC, mew=1.1, zorder=2)
-        _draw_interval(axes, point.warps, point.found.worst, PROVEN, _EXACT, size)
-
-
-def _draw_interval(axes: "Axes", warps: int, bounds: Bounds, colour: str, marker: str, size: float) -> None:
-    """A marker for a value, a bar with two ends for an interval."""
-    if bounds.status is Status.EXACT:
-        axes.plot(warps, bounds.upper, marker, ms=size * 0.8, color=colour, mew=0, zorder=3)
-        return
-    ends = (bounds.lower, bounds.upper)
-    axes.plot((warps, warps), ends, color=colour, linewidth=size * 0.35, solid_capstyle="butt", zorder=3)
-    axes.plot((warps, warps), ends, _BAR, color=colour, ms=size * 1.5, mew=1.6, zorder=3)
+        marks.draw_interval(axes, point.warps, point.found.worst, PROVEN, marks.EXACT, size)
 
 
 def _draw_percent(axes: "Axes", points: Sequence[Point], size: float) -> None:
@@ -111,17 +88,11 @@ def _draw_percent(axes: "Axes", points: Sequence[Point], size: float) -> None:
         ends = point.found.excess
         highest = max(highest, ends[1])
         if point.found.worst.status is Status.EXACT:
-            axes.plot(point.warps, ends[0], _EXACT, ms=size * 0.8, color=PROVEN, mew=0, clip_on=False)
+            axes.plot(point.warps, ends[0], marks.EXACT, ms=size * 0.8, color=PROVEN, mew=0, clip_on=False)
         else:
             axes.plot((point.warps,) * 2, ends, color=PROVEN, linewidth=size * 0.35, solid_capstyle="butt")
-            axes.plot((point.warps,) * 2, ends, _BAR, color=PROVEN, ms=size * 1.5, mew=1.6)
+            axes.plot((point.warps,) * 2, ends, marks.BAR, color=PROVEN, ms=size * 1.5, mew=1.6)
     axes.set_ylim(top=1.15 * highest or 1.0)
-
-
-def _draw_unknown(axes: "Axes", warps: Sequence[int], size: float) -> None:
-    """Crosses on the axis."""
-    across = axes.get_xaxis_transform()
-    axes.plot(warps, [0.03] * len(warps), _UNKNOWN, ms=size * 0.8, color=GREY, mew=1.3, transform=across, clip_on=False)
 
 
 def _keys(comparison: Comparison) -> "list[Line2D]":
@@ -143,60 +114,31 @@ def _keys(comparison: Comparison) -> "list[Line2D]":
                 label="M$^L$ + M$^C$, the pessimistic bound" if name == PAPERS_NAME else name,
             )
         )
-    keys += _interval_keys([one.worst for one in found], PROVEN, _EXACT, "worst case")
+    keys += marks.interval_keys([one.worst for one in found], PROVEN, marks.EXACT, "worst case")
     best = [one.best_case.bounds for one in found if one.best_case is not None]
-    keys += _interval_keys(best, FASTEST, "^", "best case")
+    keys += marks.interval_keys(best, FASTEST, "^", "best case")
     if len(found) < len(comparison.points):
-        keys.append(Line2D([], [], ls="", marker=_UNKNOWN, color=GREY, mew=1.3, label="not computed"))
+        keys.append(marks.unknown_key("not computed"))
     return keys
-
-
-def _interval_keys(several: Sequence[Bounds], colour: str, marker: str, name: str) -> "list[Line2D]":
-    from matplotlib.lines import Line2D
-
-    states = {bounds.status for bounds in several}
-    keys = []
-    if Status.EXACT in states:
-        keys.append(Line2D([], [], ls="", marker=marker, color=colour, mew=0, label=f"{name}, exact"))
-    if Status.BOUNDED in states:
-        label = f"{name}, bounded: lower to upper"
-        keys.append(Line2D([], [], ls="", marker=_BAR, color=colour, ms=10, mew=2, label=label))
-    return keys
-
-
-def _plain(axes: "Axes") -> None:
-    """Whole numbers of warps, faint lines for reading, and no frame."""
-    from matplotlib.ticker import MaxNLocator
-
-    axes.xaxis.set_major_locator(MaxNLocator(nbins=13, integer=True, steps=[1, 2, 4, 5, 8, 10]))
-    axes.yaxis.set_major_formatter("{x:,.0f}")
-    axes.yaxis.set_major_locator(MaxNLocator(nbins=8, integer=True))
-    axes.grid(axis="y", color=LINES, linewidth=0.5)
-    axes.set_axisbelow(True)
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
 
 
 def _heat_map(comparison: Comparison) -> "Figure":
     from matplotlib import colormaps
     from matplotlib.colors import Normalize
-    from matplotlib.figure import Figure
 
     columns, rows = len(comparison.warps), _rows(comparison)
-    width = min(_WIDEST, max(_WIDTH, _LEFT + _COLUMN * columns + _RIGHT))
-    height = min(_TALLEST, max(4.2, _HEAD + _ROW * len(rows) + _FOOT))
-    figure = Figure(figsize=(width, height), facecolor="white")
-    _head(figure, comparison, height)
-    inside = (width - _LEFT - _RIGHT, height - _HEAD - _FOOT)
-    axes = figure.add_axes((_LEFT / width, _FOOT / height, inside[0] / width, inside[1] / height))
+    figure, axes, cell = marks.cells(columns, rows)
+    _head(figure, comparison, figure.get_figheight())
     highest = max((found.excess[0] for found in comparison.found), default=0.0)
-    colours, scale = colormaps[_MAP], Normalize(0, highest or 1.0)
-    cell = (inside[0] / columns, inside[1] / len(rows))
+    colours, scale = colormaps[marks.MAP], Normalize(0, highest or 1.0)
     for point in comparison.points:
-        _draw_cell(axes, point, (comparison.warps.index(point.warps), rows.index(point.value)), cell, colours, scale)
-    axes.set(xlim=(-0.5, columns - 0.5), ylim=(-0.5, len(rows) - 0.5), xlabel="warps")
+        at = (comparison.warps.index(point.warps), rows.index(point.value))
+        _draw_cell(axes, point, at, cell, colours, scale)
+    axes.set_xlabel("warps")
     _ticks(axes, comparison)
-    _scale(figure, axes, colours, scale, formula(pessimistic_name(comparison.machine)))
+    marks.draw_scale(
+        figure, axes, colours, scale, f"{formula(pessimistic_name(comparison.machine))} above the worst case (%)"
+    )
     keys = _cell_keys(comparison)
     if keys:
         figure.legend(handles=keys, loc="lower left", ncols=2, frameon=False, bbox_to_anchor=(0.01, 0.0))
@@ -215,24 +157,11 @@ def _draw_cell(
     colours: "Colormap",
     scale: "Normalize",
 ) -> None:
-    """A coloured cell with its number where there is room; hatches say bounded, a cross not computed."""
-    from matplotlib.patches import Rectangle
-
-    x, y = at
     if point.found is None:
-        axes.add_patch(Rectangle((x - 0.5, y - 0.5), 1, 1, facecolor="white", edgecolor=LINES, linewidth=0.4))
-        axes.plot(x, y, _UNKNOWN, color=GREY, ms=min(7.0, 30 * min(inches)), mew=1.2)
-        return
-    colour = colours(scale(point.found.excess[0]))
-    light = sum(share * part for share, part in zip((0.299, 0.587, 0.114), colour[:3], strict=True)) > 0.5
-    ink = INK if light else "white"
-    hatch = _HATCH if point.found.worst.status is Status.BOUNDED else ""
-    axes.add_patch(Rectangle((x - 0.5, y - 0.5), 1, 1, facecolor=colour, edgecolor=ink, hatch=hatch, linewidth=0))
-    axes.add_patch(Rectangle((x - 0.5, y - 0.5), 1, 1, fill=False, edgecolor="white", linewidth=0.8))
-    if inches[0] >= _READABLE and inches[1] >= _READABLE * 0.6:
-        size = min(8.0, 19 * inches[0])
-        ground = {"facecolor": colour, "edgecolor": "none", "pad": 2}  # hatches do not run through the number
-        axes.text(x, y, _number(point.found), size=size, color=ink, ha="center", va="center", bbox=ground)
+        marks.draw_cell(axes, at, inches, None)
+    else:
+        colour = colours(scale(point.found.excess[0]))
+        marks.draw_cell(axes, at, inches, colour, _number(point.found), point.found.worst.status)
 
 
 def _number(found: Found) -> str:
@@ -241,39 +170,19 @@ def _number(found: Found) -> str:
 
 
 def _ticks(axes: "Axes", comparison: Comparison) -> None:
-    """The numbers of warps and the values, as many as can be read."""
+    """The numbers of warps and the values."""
     if comparison.axis is None:
         raise ValueError("a heat map needs an axis")
-    for axis, values, most in ((axes.xaxis, comparison.warps, 32), (axes.yaxis, comparison.axis.values, 30)):
-        step = -(-len(values) // most)
-        axis.set_ticks(range(0, len(values), step), [str(value) for value in values[::step]])
+    marks.set_ticks(axes.xaxis, comparison.warps, 32)
+    marks.set_ticks(axes.yaxis, comparison.axis.values, 30)
     axes.set_ylabel(comparison.axis.label)
-    axes.tick_params(length=0)
-    for side in axes.spines.values():
-        side.set_visible(False)
-
-
-def _scale(figure: "Figure", axes: "Axes", colours: "Colormap", scale: "Normalize", pessimistic: str) -> None:
-    from matplotlib.cm import ScalarMappable
-
-    place = axes.get_position()
-    beside = figure.add_axes(
-        (place.x1 + 0.15 / figure.get_figwidth(), place.y0, 0.2 / figure.get_figwidth(), place.height)
-    )
-    bar = figure.colorbar(ScalarMappable(scale, colours), cax=beside)
-    bar.set_label(f"{pessimistic} above the worst case (%)")
-    bar.outline.set_visible(False)
 
 
 def _cell_keys(comparison: Comparison) -> "list[Line2D | Patch]":
     """What hatches and crosses mean, if there are any."""
-    from matplotlib.lines import Line2D
-    from matplotlib.patches import Patch
-
     keys: list[Line2D | Patch] = []
     if Status.BOUNDED in {point.status for point in comparison.points}:
-        label = "at least so much: the worst case is only bounded"
-        keys.append(Patch(facecolor="white", edgecolor=INK, hatch=_HATCH, linewidth=0.4, label=label))
+        keys.append(marks.hatch_key("at least so much: the worst case is only bounded"))
     if any(point.found is None for point in comparison.points):
-        keys.append(Line2D([], [], ls="", marker=_UNKNOWN, color=GREY, ms=7, mew=1.3, label="not computed"))
+        keys.append(marks.unknown_key("not computed"))
     return keys

@@ -1,0 +1,106 @@
+"""The table of a sweep as data and as pictures."""
+
+import csv
+import io
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from makespan.errors import InputError
+from makespan.report.study.sweep_file import as_csv, as_parquet, check_table_path, write_table
+from makespan.report.study.sweep_picture import draw_sweep, figure_of
+from makespan.sweep.rows import Row, columns
+from makespan.sweep.series import Curves, Map, Times, curves, heat_map, times
+from tests.sweep.tables import Said, table
+
+SAID: list[tuple[dict[str, Any], Said]] = [
+    ({"warps": 1, "string": "CL$"}, (2, 2)),
+    ({"warps": 2, "string": "CL$"}, (2, 7)),
+    ({"warps": 3, "string": "CL$"}, 'no, "never"'),
+    ({"warps": 1, "string": "CLL"}, (3, 3)),
+]
+
+
+@pytest.fixture
+def found(tmp_path: Path) -> tuple[Row, ...]:
+    return table(tmp_path / "a.sqlite", SAID)
+
+
+def test_csv_has_every_question_and_what_is_not_known_is_empty(found: tuple[Row, ...], tmp_path: Path) -> None:
+    write_table(found, tmp_path / "a.csv")
+    read = list(csv.DictReader(io.StringIO((tmp_path / "a.csv").read_text())))
+    assert [(row["string"], row["warps"], row["lower"], row["upper"], row["reason"]) for row in read] == [
+        ("CL$", "1", "2", "2", ""),
+        ("CL$", "2", "2", "7", ""),
+        ("CL$", "3", "", "", 'no, "never"'),
+        ("CLL", "1", "3", "3", ""),
+    ]
+    assert as_csv(columns(())).decode().startswith("status,lower,upper,")
+
+
+def test_parquet_has_the_same_with_types(found: tuple[Row, ...]) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    read = parquet.read_table(io.BytesIO(as_parquet(columns(found)))).to_pydict()
+    assert read == columns(found)
+    types = {field.name: str(field.type) for field in parquet.read_schema(io.BytesIO(as_parquet(columns(found))))}
+    assert {types[name] for name in ("warps", "lower", "upper", "best_lower")} == {"int64"}
+    assert {types[name] for name in ("string", "status", "reason", "deadline_outcome")} == {"string"}
+
+
+def test_parquet_without_its_library_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
+    with pytest.raises(InputError, match=r"Parquet needs pyarrow: pip install 'makespan\[parquet\]', or write \.csv"):
+        as_parquet({})
+
+
+def test_a_table_is_csv_or_parquet(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"a\.xls: the name of a table must end in \.csv or \.parquet"):
+        check_table_path(tmp_path / "a.xls")
+
+
+SHOWN: list[tuple[Callable[[tuple[Row, ...]], Curves | Map | tuple[Times, ...]], str, list[str]]] = [
+    (
+        lambda found: curves(found, "warps", "string"),
+        "Worst case over warps",
+        ["string CL$", "string CLL", "bounded: lower to upper", "no answer for one of them"],
+    ),
+    (
+        lambda found: heat_map(found, ("warps", "string")),
+        "Worst case over warps and string",
+        ["at most so much: the worst case is only bounded", "no answer, or not asked"],
+    ),
+    (
+        lambda found: times(found, "string"),
+        "Answers over the time that they took",
+        ["string CL$: 3", "string CLL: 1", "exact", "exact or bounded"],
+    ),
+]
+
+
+@pytest.mark.parametrize(("made", "title", "keys"), SHOWN)
+def test_a_picture_says_what_it_shows_and_on_which_conditions(
+    made: Callable[[tuple[Row, ...]], Any], title: str, keys: list[str], found: tuple[Row, ...], tmp_path: Path
+) -> None:
+    figure = figure_of(found, made(found))
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == keys
+    head = [text.get_text() for text in figure.texts]
+    assert head[:2] == [title, "several options"]
+    assert head[2].startswith("4 questions if every instruction takes one cycle: 2 exact, 1 bounded, 1 failed")
+    for path in (tmp_path / "a.svg", tmp_path / "b.svg"):
+        draw_sweep(found, made(found), path)
+    assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
+    assert "4 questions" in (tmp_path / "a.svg").read_text()
+
+
+def test_cells_and_marks_tell_exact_from_bounded(found: tuple[Row, ...]) -> None:
+    cells = figure_of(found, heat_map(found, ("warps", "string"))).axes[0]
+    assert sorted(text.get_text() for text in cells.texts) == ["2", "3", "\N{LESS-THAN OR EQUAL TO}7"]
+    assert sum(patch.get_hatch() == "////" for patch in cells.patches) == 1
+    marks = figure_of(found, curves(found, "warps", "string")).axes[0]
+    heights: list[Any] = [line.get_ydata() for line in marks.lines]
+    assert {tuple(each) for each in heights if len(each) == 2} == {(2, 7)}
+    steps = figure_of(found, times(found, None)).axes[0].lines
+    highest: list[Any] = [line.get_ydata() for line in steps]
+    assert [max(each) for each in highest] == [75.0, 50.0]
