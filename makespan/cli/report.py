@@ -1,6 +1,5 @@
 """`makespan report`: a result with everything behind it as one HTML file, for whoever has to believe it."""
 
-import json
 import shlex
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from makespan.cli.gpu import Asked, asked, gpu_options
+from makespan.cli.output import DATA
 from makespan.cli.parameters import Warps, examples
 from makespan.cli.running import DONE, GATE, INTERRUPTED, UNDECIDED, exit_code, interruptible, progress
 from makespan.cli.source import (
@@ -148,7 +148,7 @@ def command(
 
 def _improved(steps: bool, /) -> Callable[[Step], None]:
     """A printer of proven intervals on stderr, for a program that shows them; silent unless `steps`."""
-    return lambda step: click.echo(json.dumps(step._asdict()), err=True) if steps else None
+    return lambda step: click.echo(DATA["json"](step._asdict()), err=True) if steps else None
 
 
 def _whole_gpu(
