@@ -27,7 +27,7 @@ SECONDS_BESIDE = 60.0
 _SECONDS_TO_END = 3.0
 MOST_FILE_BYTES = 64 << 20
 MOST_KEPT, MOST_KEPT_BYTES, KEPT_SECONDS = 200, 512 << 20, 3600.0
-_MOST_LOG_BYTES, _MOST_STEPS = 64 << 10, 50
+_MOST_LOG_BYTES, _MOST_STEPS, _MOST_LINES = 64 << 10, 50, 30
 _LOG, _OUT = "log.txt", "out.txt"
 _STEP = '{"seconds": '
 _SAID = "makespan: "
@@ -49,14 +49,14 @@ class Limits:
 
 @dataclass(slots=True, eq=False)
 class Job:
-    """A question on its way; `code` is the exit code of its process, None before it has one."""
+    """A question on its way: the exit code of its process, and why there is no answer where that does not say it."""
 
     question: Question
     folder: Path
     process: "subprocess.Popen[bytes] | None" = None
     code: int | None = None
     stopped: bool = False
-    late: bool = False
+    failed: str = ""
     ended: float | None = None
     kept_bytes: int = 0
     began: float = field(default_factory=time.monotonic)
@@ -160,7 +160,7 @@ class Jobs:
                 self._start(job)
                 self._wait(job)
             except OSError as error:  # the disk is full, or there are no processes left
-                _leave(job, f"{_SAID}this question could not be run: {error.strerror or error}")
+                job.failed = f"this question could not be run: {error.strerror or error}"
             finally:
                 with self._changed:
                     _shrink(job)
@@ -199,7 +199,8 @@ class Jobs:
             with suppress(subprocess.TimeoutExpired):
                 job.code = job.process.wait(patience)
                 return
-            job.late, patience = True, _SECONDS_TO_END
+            job.failed = f"not done {SECONDS_BESIDE:g} s after its time limit, and ended: ask for less"
+            patience = _SECONDS_TO_END
             _signal(job, number)
         job.code = job.process.wait()
 
@@ -208,19 +209,13 @@ class Jobs:
         at = max((number for number, line in enumerate(said) if line.startswith(_SAID)), default=None)
         if job.code == 2 and at is not None:
             message = said[at].removeprefix(_SAID).partition(" (see 'makespan")[0]
-            return {"field": _field(message), "message": message, "details": said[at + 1 :]}
-        if job.late:
-            why = f"not done {SECONDS_BESIDE:g} s after its time limit, and ended: ask for less"
-        elif job.stopped:
-            why = "stopped before anything was proven"
-        elif job.code is not None and job.code < 0:
-            gib = self.limits.memory_bytes / 2**30
-            why = (
-                f"its process was ended by {signal.Signals(-job.code).name}, as a rule for want of memory ({gib:g} GiB)"
-            )
-        else:
-            why = said.pop() if said else "there is no answer, and nothing was said"
-        return {"field": SOURCE, "message": why.removeprefix(_SAID), "details": said[-30:] if job.code == 70 else []}
+            return {"field": _field(message), "message": message, "details": said[at + 1 :][:_MOST_LINES]}
+        why = job.failed or "stopped before anything was proven" * job.stopped
+        if not why and (job.code or 0) < 0:
+            memory = f"({self.limits.memory_bytes / 2**30:g} GiB)"
+            why = f"ended by {signal.Signals(-(job.code or 0)).name}, as a rule for want of memory {memory}"
+        said = said[-_MOST_LINES:] or ["there is no answer, and nothing was said"]
+        return {"field": SOURCE, "message": why or said.pop().removeprefix(_SAID), "details": [] if why else said}
 
     def _tidy(self) -> None:
         """Forget the oldest answers where there are too many, they are too large, or too old."""
@@ -239,11 +234,6 @@ def _signal(job: Job, number: signal.Signals) -> None:
     if job.process is not None and job.process.poll() is None:
         with suppress(ProcessLookupError):
             os.killpg(job.process.pid, number)
-
-
-def _leave(job: Job, line: str) -> None:
-    with suppress(OSError):
-        (job.folder / _LOG).write_text(line)
 
 
 def _shrink(job: Job) -> None:
