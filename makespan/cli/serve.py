@@ -12,6 +12,8 @@ from makespan.cli.running import DONE
 from makespan.errors import InputError
 from makespan.serve import Jobs, Limits, Server, is_loopback
 
+_LEAST_MEMORY_BYTES = 1 << 30
+
 
 @click.command("serve", epilog=examples("makespan serve --open"))
 @click.option("--host", default="127.0.0.1", show_default=True, help="the address to listen at")
@@ -37,7 +39,10 @@ def command(
             " the limits of --jobs, --time-limit and --memory; nobody is asked for a password, nothing is encrypted,"
             " and CUDA is not compiled; give --shared, too, if that is what you want"
         )
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    if memory < _LEAST_MEMORY_BYTES:
+        raise InputError("--memory: a question needs 1GiB to load its libraries")
+    for number in (signal.SIGINT, signal.SIGTERM):  # what is ignored here, as in the background, its children ignore
+        signal.signal(number, signal.default_int_handler)
     with TemporaryDirectory(prefix="makespan-serve-") as folder:
         running = Jobs(Path(folder).resolve(), Limits(jobs, waiting, time_limit, memory))
         try:

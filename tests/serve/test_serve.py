@@ -262,10 +262,17 @@ def _leads_into(link: Path, folder: Path) -> bool:
         return False
 
 
-def test_other_machines_are_let_in_on_purpose_alone(capsys: pytest.CaptureFixture[str]) -> None:
-    told = Runner("serve", capsys)("--host", "0.0.0.0")
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--host", "0.0.0.0"), "--host 0.0.0.0 lets other machines in"),
+        (("--memory", "900MiB"), "--memory: a question needs 1GiB"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(words: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    told = Runner("serve", capsys)(*words)
     assert (told.code, told.out) == (2, "")
-    assert "--host 0.0.0.0 lets other machines in" in told.err
+    assert said in told.err
 
 
 def test_a_port_that_is_taken_is_an_error_of_one_line(client: Client, capsys: pytest.CaptureFixture[str]) -> None:
