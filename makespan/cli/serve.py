@@ -41,12 +41,12 @@ def command(
         )
     if memory < _LEAST_MEMORY_BYTES:
         raise InputError("--memory: a question needs 1GiB to load its libraries")
-    for number in (signal.SIGINT, signal.SIGTERM):  # what is ignored here, as in the background, its children ignore
-        signal.signal(number, signal.default_int_handler)
     with TemporaryDirectory(prefix="makespan-serve-") as folder:
         running = Jobs(Path(folder).resolve(), Limits(jobs, waiting, time_limit, memory))
         try:
             with _listening(host, port, running, shared=shared) as server:
+                for number in (signal.SIGINT, signal.SIGTERM):  # one that is ignored would be by all children, too
+                    signal.signal(number, signal.default_int_handler)
                 click.echo(f"{server.url} (Ctrl-C ends it)")
                 if opens:
                     webbrowser.open(server.url)

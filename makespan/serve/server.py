@@ -50,6 +50,7 @@ class Server(ThreadingHTTPServer):
         self.jobs, self.shared = jobs, shared
         self.page = page(jobs.limits, shared=shared).encode()
         self._ends: dict[socket.socket, float] = {}
+        self._most_threads = threading.active_count() + 2 * MOST_CONNECTIONS
         super().__init__((host, port), Handler)
 
     def server_bind(self) -> None:
@@ -68,7 +69,7 @@ class Server(ThreadingHTTPServer):
         by_end = sorted(self._ends.items(), key=itemgetter(1))
         for old, _ in by_end[: max(0, len(by_end) + 1 - MOST_CONNECTIONS)]:
             self._end(old)
-        while threading.active_count() > 2 * MOST_CONNECTIONS:
+        while threading.active_count() > self._most_threads:  # those of ended connections end in a moment
             time.sleep(0.001)
         self._ends[request] = time.monotonic() + SECONDS_TO_ASK
         super().process_request(request, client_address)
