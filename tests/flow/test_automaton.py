@@ -14,7 +14,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from makespan.errors import InputError, UnsupportedError
-from makespan.flow import GivenBound, Launch, loop_bounds
+from makespan.flow import GivenBound, Launch, divergence, loop_bounds
 from makespan.flow.automaton import Automaton, Branching, Builder
 from makespan.flow.divergence import reconvergences
 from makespan.flow.graph import Flow
@@ -30,7 +30,7 @@ from makespan.ptx.isa import Classes, units_of
 from tests.flow import simt
 from tests.oracle import brute_force
 from tests.ptx.texts import SAMPLES, kernel
-from tests.ptx_interpreter import CASES, Case, Trace
+from tests.ptx_interpreter import CASES, Case, Trace, parsed
 
 LONGEST = 16
 
@@ -285,13 +285,15 @@ def test_flow_that_no_automaton_tells_is_refused(body: str, message: str) -> Non
     assert str(caught.value).startswith(message)
 
 
-def test_hostile_flow_is_refused_in_time() -> None:
-    ladder = "".join(f"@p bra T{n};\nld.u32 a,[b];\nT{n}: add.s32 a,a,1;\n" for n in range(2500))
-    with pytest.raises(UnsupportedError, match="has 5001 basic blocks; divergent branches are followed in up to 5000"):
+def test_hostile_flow_is_refused_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(divergence, "MAX_BLOCKS", 500)
+    ladder = "".join(f"@p bra T{n};\nld.u32 a,[b];\nT{n}: add.s32 a,a,1;\n" for n in range(250))
+    with pytest.raises(UnsupportedError, match="has 501 basic blocks; divergent branches are followed in up to 500"):
         program(kernel(ladder))
+    monkeypatch.setattr(Builder.__init__, "__kwdefaults__", {"most_places": 2000})
     deep = "".join(f"@p bra A{n};\nld.u32 a,[b];\n" for n in range(60))
     deep += "".join(f"bra J{n};\nA{n}: add.s32 a,a,1;\nJ{n}: ld.u32 a,[b];\n" for n in reversed(range(60)))
-    with pytest.raises(UnsupportedError, match="the paths through k exceed 200000 places; lower the loop bounds"):
+    with pytest.raises(UnsupportedError, match="the paths through k exceed 2000 places; lower the loop bounds"):
         program(kernel(deep))
 
 
@@ -317,21 +319,25 @@ def seen_bounds(kernel: Kernel, launch: Launch | None, traces: Sequence[Trace]) 
     ]
 
 
-def check(case: Case, *, is_launched: bool) -> None:
-    """Whatever the interpreter issues for a case, in any order of sides, is a word of the automaton."""
-    module_kernel = read(case.path).kernel(case.kernel)
-    launch = scalars(case, module_kernel) if is_launched else None
+def check(case: Case) -> None:
+    """Whatever the interpreter issues for a case, in any order of sides, is a word of its automata, launch or not."""
+    module_kernel = parsed(case.path).kernel(case.kernel)
     traces = [case.run(order, seed=7) for order in ORDERS]
+    for launch in (None, scalars(case, module_kernel)):
+        check_traces(module_kernel, launch, traces)
+
+
+def check_traces(module_kernel: Kernel, launch: Launch | None, traces: Sequence[Trace]) -> None:
     bounds = seen_bounds(module_kernel, launch, traces)
     units = {routine.name: letters(routine) for routine in (module_kernel, *module_kernel.functions) if routine.body}
     made: dict[int | None, Program] = {}
     for warp in range(len(traces[0].warps)):
-        key = warp if is_launched else None
+        key = warp if launch else None
         if key not in made:
             made[key] = program(module_kernel, loop_bounds=bounds, launch=launch, warp=key)
         for trace in traces:
             word = [unit for issue in trace.warps[warp] if (unit := units[issue.routine][issue.index]) is not None]
-            assert simt.accepts(made[key], word), (warp, "".join(word))
+            assert simt.accepts(made[key], word), (launch, warp, "".join(word))
 
 
 def letters(routine: Kernel) -> list[str | None]:
@@ -341,9 +347,8 @@ def letters(routine: Kernel) -> list[str | None]:
 
 
 @pytest.mark.parametrize("case", HERE, ids=[case.name for case in HERE])
-@pytest.mark.parametrize("is_launched", [False, True], ids=["any", "launched"])
-def test_what_the_interpreter_executes_is_accepted(case: Case, is_launched: bool) -> None:
-    check(case, is_launched=is_launched)
+def test_what_the_interpreter_executes_is_accepted(case: Case) -> None:
+    check(case)
 
 
 COMPILED = [case for case in HERE if case.path.with_suffix(".cu").is_file() and case.path.parent.name == "ptx"]
@@ -363,8 +368,7 @@ def test_what_the_interpreter_executes_of_fresh_code_is_accepted(flags: tuple[st
         made = tmp_path / case.path.name
         if not made.exists():
             subprocess.run(["nvcc", *flags, "-ptx", str(case.path.with_suffix(".cu")), "-o", str(made)], check=True)
-        for is_launched in (False, True):
-            check(replace(case, path=made), is_launched=is_launched)
+        check(replace(case, path=made))
 
 
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="nvcc is not on PATH")

@@ -16,7 +16,7 @@ from makespan.flow.grid import Launch
 from makespan.flow.instruction_set import Guard
 from makespan.flow.uniformity import decided, uniform_branches
 from makespan.ptx import PtxFlow, flow
-from tests.ptx_interpreter import CASES, Case, KernelFault, Trace, run
+from tests.ptx_interpreter import CASES, Case, KernelFault, Trace, parsed, run
 from tests.ptx_random import random_module
 
 LINE = Launch((256, 1, 1), (4, 1, 1))
@@ -327,7 +327,7 @@ def check(found: Flow, trace: Trace, launch: Launch) -> int:
 def test_uniform_and_decided_branches_are_so_in_an_execution(case: Case) -> None:
     if not case.is_here:
         pytest.skip("the corpus is not beside this checkout")
-    found = flow(ptx.read(case.path).kernel(case.kernel))
+    found = flow(parsed(case.path).kernel(case.kernel))
     numbers = {
         str(position): value if isinstance(value, float) else int(value)
         for position, value in enumerate(case.prepare().arguments)
@@ -343,7 +343,7 @@ def check_random(seed: int) -> int:
     data = np.random.default_rng(seed).integers(0, 8, 64).astype(np.uint32)
     checked = 0
     with pytest.MonkeyPatch.context() as patch, contextlib.suppress(KernelFault):  # endless ones
-        patch.setattr(runs, "MAX_STEPS", 20_000)
+        patch.setattr(runs, "MAX_STEPS", 5_000)
         trace = run(module, None, block=(48, 1, 1), arguments=[data], max_instructions=4000, order="random", seed=seed)
         for launch in (Launch(), Launch((48, 1, 1)), Launch((48, 1, 1), (1, 1, 1))):
             checked += check(flow(module.kernel()), trace, launch)
@@ -351,7 +351,7 @@ def check_random(seed: int) -> int:
 
 
 @given(st.integers(0, 2**32))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_uniform_branches_of_random_kernels_are_uniform(seed: int) -> None:
     check_random(seed)
 

@@ -15,7 +15,7 @@ by zero) is a `KernelFault`. Approximate instructions (`rsqrt.approx`, `ex2`, `d
 
 from tests.ptx_interpreter.cases import CASES, Case
 from tests.ptx_interpreter.faults import KernelFault, UnsupportedInstruction
-from tests.ptx_interpreter.launch import Pointer, Trace, run
+from tests.ptx_interpreter.launch import Pointer, Trace, parsed, run
 from tests.ptx_interpreter.machine import Issue
 
-__all__ = ["CASES", "Case", "Issue", "KernelFault", "Pointer", "Trace", "UnsupportedInstruction", "run"]
+__all__ = ["CASES", "Case", "Issue", "KernelFault", "Pointer", "Trace", "UnsupportedInstruction", "parsed", "run"]

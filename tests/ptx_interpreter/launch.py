@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -107,7 +108,13 @@ def _module(given: Module | Path | str) -> Module:
         return given
     if isinstance(given, str) and "\n" in given:
         return parse(given)
-    return read(Path(given))
+    return parsed(Path(given))
+
+
+@cache
+def parsed(path: Path) -> Module:
+    """A module of a file that does not change while the tests run."""
+    return read(path)
 
 
 def _bytes(array: Array, name: str) -> Array:
