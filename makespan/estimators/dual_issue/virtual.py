@@ -6,6 +6,7 @@ Schedulers are greedy; pairs of them share lanes; banks, operand cache and contr
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any
 
 from makespan.errors import InputError
@@ -29,9 +30,10 @@ class VirtualSm:
     seed: int = 0
     formula: bool = True
     _random: random.Random = field(init=False, repr=False)
-    _known: dict[tuple[Program, int, int], Run] = field(init=False, repr=False, default_factory=dict)
+    _noiseless: Truth = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
+        self._noiseless = replace(self._truth, noise=0.0)
         self._random = random.Random(self.seed)  # noqa: S311 - noise, not a secret
 
     @property
@@ -48,12 +50,7 @@ class VirtualSm:
 
     def _exact(self, program: Program, warps: int, loops: int) -> Run:
         cycles = closed_form_cycles(self._truth, program, warps, loops) if self.formula else None
-        if cycles is not None:
-            return Run(cycles, ())
-        key = (program, warps, loops)
-        if key not in self._known:
-            self._known[key] = simulate(self._truth, program, warps, loops)
-        return self._known[key]
+        return simulate(self._noiseless, program, warps, loops) if cycles is None else Run(cycles, ())
 
 
 def parse_device(text: str) -> VirtualSm:
@@ -98,6 +95,7 @@ _LEAST_WINDOW, _LEAST_INSTRUCTIONS = 2, 500
 """Iterations, and instructions of a warp, that are executed before a loop's time is extrapolated."""
 
 
+@lru_cache(2**12)
 def simulate(truth: Truth, program: Program, warps: int, loops: int) -> Run:
     """What a noiseless execution of `loops` iterations gives.
 
