@@ -336,7 +336,7 @@ def test_the_ptx_assembles(benchmark: str, microbench: Runner, tmp_path: Path) -
         pytest.skip("nvcc is not installed")
     done = microbench(benchmark, "--emit", "ptx", "-o", tmp_path)
     assert done.code == 0, done
-    compiled("ptxas", "-arch=sm_75", "-o", tmp_path / "out.cubin", tmp_path / f"{benchmark}.ptx")
+    compiled("ptxas", "-O0", "-arch=sm_75", "-o", tmp_path / "out.cubin", tmp_path / f"{benchmark}.ptx")
 
 
 @pytest.mark.parametrize("language", ["cuda", "opencl"])
