@@ -192,11 +192,12 @@ EXAMPLES = [
         "case_study",
         "estimators",
         "library",
+        "sweep",
         *METHOD_PAGES,
     )
     for text in blocks(ROOT / "docs" / f"{page}.md", "console")
 ]
-FILES = {"kleimenov_popova": {"figure3.ptx": "ptx", "example.toml": "toml"}}
+FILES = {"kleimenov_popova": {"figure3.ptx": "ptx", "example.toml": "toml"}, "sweep": {"example.toml": "toml"}}
 """Files that the commands of a page read and the page shows, by the language of the block."""
 
 

@@ -30,6 +30,7 @@ class Tally:
         total: questions with different keys.
         known: answered before it began.
         skipped: failed before it began, and not asked again.
+        began: when the first outcome came, by the clock that rises: what goes before says nothing of the rest.
         contradictions: which of what came back cannot be true together with what was kept.
     """
 
@@ -39,7 +40,7 @@ class Tally:
     answered: int = 0
     failed: int = 0
     contradictions: list[Contradiction] = field(default_factory=list)
-    began: float = field(default_factory=monotonic)
+    began: float = 0.0
 
     @property
     def done(self) -> int:
@@ -48,10 +49,9 @@ class Tally:
 
     def __str__(self) -> str:
         """One line of progress, with an estimate of the rest from the jobs so far."""
-        now, elapsed = self.answered + self.failed, monotonic() - self.began
-        rest = self.total - self.done
+        later, rest = self.answered + self.failed - 1, self.total - self.done
         failed = f", {self.failed} failed" if self.failed else ""
-        left = f", about {_clock(elapsed / now * rest)} left" if now and rest else ""
+        left = f", about {_clock((monotonic() - self.began) / later * rest)} left" if later > 0 and rest else ""
         return f"{self.done} of {self.total}{failed}{left}"
 
 
@@ -94,6 +94,7 @@ def sweep(
         kept(outcome)
         if (contradiction := store.keep(outcome)) is not None:
             tally.contradictions.append(contradiction)
+        tally.began = tally.began or monotonic()
         if outcome.found is None:
             tally.failed += 1
         else:

@@ -1,18 +1,16 @@
 """`makespan sweep`: a spec, a table, and what becomes of them."""
 
+import io
 import json
-import signal
-import subprocess
-import sys
-import time
+import queue
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from makespan.cli import answering
 from makespan.cli.answering import answer
 from makespan.cli.asking import key
-from makespan.errors import InputError
 from makespan.sweep.store import opened
 from makespan.verify import Outcome as Verdict
 from makespan.verify import parse, verify
@@ -29,14 +27,6 @@ machine = "nowhere.toml"
 string = "CX"
 """
 
-HARD = {
-    "string": "CLLCLCLLCCLCLLLCLCCCLCLCLCLLC",
-    "warps": 12,
-    "capacity": "C=2,L=1",
-    "backend": "search",
-    "time-limit": 500,
-}
-
 
 @pytest.fixture
 def sweep(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Runner:
@@ -45,13 +35,22 @@ def sweep(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytes
     return Runner("sweep", capsys)
 
 
+def ctrl_c(line: str) -> None:
+    assert line == "1 of 8"
+    raise KeyboardInterrupt
+
+
 def test_a_sweep_answers_as_solve_does_and_asks_nothing_twice(sweep: Runner, tmp_path: Path) -> None:
     first = sweep("a.toml", "-o", "a.sqlite", "--workers", 1, "--bundles", "b")
     assert first == Outcome(2, "", "makespan: a.toml: string = CLLCLL, machine = nowhere.toml, warps = 1: nowhere.toml:"
                             " cannot read the input: No such file or directory\n")  # fmt: skip
     (tmp_path / "a.toml").write_text(SPEC.replace("nowhere.toml", "paper"))
-    told = "6 of 8 questions have an answer in a.sqlite; 2 have none, and 'makespan sweep export' tells why"
-    assert sweep("a.toml", "-q", "-o", "a.sqlite", "--workers", 1, "--bundles", "b") == Outcome(3, f"{told}\n", "")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("makespan.cli.sweep.run.progress", lambda **_: ctrl_c)
+        stopped = "interrupted: 1 of 8 are in a.sqlite; the same command goes on\n"
+        assert sweep("a.toml", "-o", "a.sqlite", "--workers", 1, "--bundles", "b") == Outcome(130, "", stopped)
+    told = "6 of 8 questions have an answer in a.sqlite, 1 known before; 2 have none, and 'makespan sweep export' tells"
+    assert sweep("a.toml", "-q", "-o", "a.sqlite", "--workers", 1, "--bundles", "b") == Outcome(3, f"{told} why\n", "")
     with opened(tmp_path / "a.sqlite") as store:
         found = [(asked.question, asked.document, asked.failure) for asked in store.asked()]
     uppers = {
@@ -92,28 +91,6 @@ def test_bad_usage_is_one_line(words: list[str], message: str, sweep: Runner, tm
     assert message in err
 
 
-def test_ctrl_c_keeps_what_is_done(tmp_path: Path) -> None:
-    hard = "".join(f"{name} = {json.dumps(value)}\n" for name, value in HARD.items())
-    (tmp_path / "a.toml").write_text(f'[[sweep]]\nstring = "CL"\nwarps = 2\n[[sweep]]\n{hard}')
-    command = [sys.executable, "-m", "makespan", "sweep", "a.toml", "-o", "a.sqlite", "--workers", "1", "-q"]
-    with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as running:
-        assert running.stderr is not None
-        while not _answered(tmp_path / "a.sqlite"):
-            assert running.poll() is None
-            time.sleep(0.05)
-        running.send_signal(signal.SIGINT)
-        assert running.stderr.read() == "interrupted: 1 of 2 are in a.sqlite; the same command goes on\n"
-    assert running.returncode == 130
-
-
-def _answered(path: Path) -> bool:
-    try:
-        with opened(path) as store:
-            return bool(store.answered())
-    except InputError:  # it is not yet a table
-        return False
-
-
 def test_what_comes_of_a_job_is_told_in_plain_data(monkeypatch: pytest.MonkeyPatch) -> None:
     question = {"string": "CL", "warps": 2}
     job = {"question": question, "key": key(question), "bundle": False}
@@ -131,10 +108,16 @@ def test_what_comes_of_a_job_is_told_in_plain_data(monkeypatch: pytest.MonkeyPat
         assert answer(job)["cause"] == cause
 
 
-def test_a_process_without_anybody_to_answer_ends() -> None:
-    command = [sys.executable, "-m", "makespan.cli.answering"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) as running:
-        assert running.stdin is not None
-        running.stdin.write(json.dumps({"question": HARD, "key": "k", "bundle": False}) + "\n")
-        running.stdin.close()
-        assert running.wait(60) == 0
+class Ended(Exception):
+    pass
+
+
+def test_a_process_without_anybody_to_answer_ends_whatever_it_is_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    def end(code: int) -> None:
+        raise Ended(code)
+
+    monkeypatch.setattr("os._exit", end)
+    asked = queue.SimpleQueue[str]()
+    with pytest.raises(Ended, match="0"):  # in a thread of its own, beside the one that answers
+        answering._listen(io.StringIO("a\nb\n"), asked)
+    assert [asked.get(), asked.get()] == ["a\n", "b\n"]
