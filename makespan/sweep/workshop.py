@@ -4,6 +4,7 @@ A process runs `python -m MODULE` in the folder of the spec, reads a job as a li
 with `document`, `digest` and `bundle`, or with `cause` and `reason`. It ends with whoever started it.
 """
 
+import atexit
 import json
 import signal
 import subprocess
@@ -155,4 +156,6 @@ def _signal(number: int) -> str:
 @cache
 def shared(module: str, folder: Path, wall_seconds: float, wants_bundle: bool) -> Workshop:
     """The workshop of this process, for one that is asked by others."""
-    return Workshop(module, folder, wall_seconds, wants_bundle=wants_bundle)
+    workshop = Workshop(module, folder, wall_seconds, wants_bundle=wants_bundle)
+    atexit.register(workshop.close)
+    return workshop
