@@ -15,34 +15,57 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from makespan.cli.running import NO
+from makespan.instance import Instance
 from makespan.serve import form, jobs
 from makespan.serve.form import Question, RefusedError, question
 from makespan.serve.jobs import BusyError, Jobs
 from makespan.verify import parse, verify
 from tests.command import Runner
+from tests.oracle import brute_force
 from tests.serve.conftest import JSON, Client
 
-KERNEL = ".version 7.0\n.target sm_75\n.address_size 64\n.entry k() {\n  add.xyz;\n}\n"
 
-
-def test_an_answer_is_the_page_of_the_command_line(client: Client, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_answer_is_the_page_of_the_command_line(client: Client) -> None:
     path, state = client.answer(kind="string", source="CLL\nCLL", warps="2", deadline="9ns", clock="1GHz")
-    told = Runner("solve", capsys)("--string", "CLLCLL", "--warps", 2, "--deadline", "9cycles", "--format", "json")
-    truth = json.loads(told.out)
-    assert (state["state"], state["code"]) == ("answered", told.code)
-    assert {key: state["steps"][-1][key] for key in ("lower", "upper")} == {k: truth[k] for k in ("lower", "upper")}
+    truth = brute_force(Instance.of("CLLCLL", 2)).upper
+    assert (state["state"], state["code"]) == ("answered", NO)
+    assert (state["steps"][-1]["lower"], state["steps"][-1]["upper"]) == (truth, truth)
     page, evidence = client("GET", f"{path}/report.html"), client("GET", f"{path}/evidence.json")
     data = json.loads(re.findall(r'id="page-data">(.*?)</script>', page.body.decode())[0])
-    assert (data["verdict"], data["deadline"]["outcome"]) == (state["verdict"], truth["deadline"]["outcome"])
+    assert (data["verdict"], data["deadline"]["outcome"]) == (state["verdict"], "missed")
     assert page.headers["Content-Security-Policy"] == "sandbox allow-scripts; frame-ancestors 'self'"
-    assert verify(parse(evidence.body)).upper == truth["upper"]
+    assert verify(parse(evidence.body)).upper == truth
 
 
-def test_an_error_has_file_line_and_remedy_beside_its_field(client: Client) -> None:
-    _, state = client.answer(kind="ptx", source=KERNEL, warps="2")
-    assert (state["state"], state["field"]) == ("refused", "source")
-    assert re.match(r"kernel\.ptx:5:6: .*--unknown", state["message"])
-    assert state["details"][0] == "add.xyz;"
+LOG = """{"seconds": 0.1, "engine": "x", "lower": 1, "upper": 9, "evidence": "y"}
+makespan: compiling something
+makespan: kernel.ptx:5:6: unknown suffix '.xyz'; count every unknown opcode with --unknown C
+add.xyz;
+   ^
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "log", "message", "details"),
+    [
+        (2, LOG, "kernel.ptx:5:6: unknown suffix '.xyz'; count every unknown opcode with --unknown C", 2),
+        (-9, LOG, "ended by SIGKILL, as a rule for want of memory (4 GiB)", 0),
+        (70, "Traceback\nmakespan: this is a bug", "this is a bug", 1),
+        (0, "", "there is no answer, and nothing was said", 0),
+    ],
+)
+def test_why_there_is_no_answer(code: int, log: str, message: str, details: int, idle: Jobs) -> None:
+    name = idle.ask(Question(("--string=CL", "--warps=2"), {}, 1))
+    job = idle._waiting.pop()
+    job.folder.mkdir()
+    (job.folder / "log.txt").write_text(log)
+    assert idle.state(name) is not None
+    job.code, job.ended = code, job.began
+    state = idle.state(name)
+    assert state is not None
+    assert (state["state"], state["field"], state["message"]) == ("refused", "source", message)
+    assert len(state["details"]) == details
 
 
 @pytest.mark.parametrize(
