@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from shutil import rmtree
-from typing import Any
+from typing import Any, BinaryIO
 
 from makespan import limited
 from makespan.errors import InputError
@@ -108,11 +108,12 @@ class Jobs:
             _signal(job, signal.SIGINT)
         return True
 
-    def file(self, name: str, file: str) -> Path | None:
-        """The page or the evidence of an answer."""
-        with self._changed:
-            job = self._jobs.get(name)
-            return job.folder / file if job is not None and job.is_answered else None
+    def open(self, name: str, file: str) -> BinaryIO | None:
+        """The page or the evidence of an answer, to be closed; None if it is not there."""
+        job = self._jobs.get(name)
+        with suppress(OSError):
+            return (job.folder / file).open("rb") if job is not None and job.is_answered else None
+        return None
 
     def state(self, name: str) -> dict[str, Any] | None:
         """How far a question is, as plain data; None if it is not known, or no longer."""

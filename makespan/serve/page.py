@@ -4,7 +4,7 @@ from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING
 
-from makespan.report.html.page import hashed, part
+from makespan.report.html.page import part, policy
 from makespan.serve.form import DEFAULT_SECONDS, KINDS, fields
 from makespan.version import __version__
 
@@ -23,19 +23,7 @@ def _style() -> str:
     return part("page.css") + _own("page.css")
 
 
-POLICY = "; ".join(
-    (
-        "default-src 'none'",
-        f"script-src {hashed(_own('page.js'))}",
-        f"style-src {hashed(_style())}",
-        "connect-src 'self'",
-        "frame-src 'self'",
-        "img-src data:",
-        "base-uri 'none'",
-        "form-action 'none'",
-        "frame-ancestors 'none'",
-    )
-)
+POLICY = f"{policy(_style(), _own('page.js'))}; connect-src 'self'; frame-src 'self'; frame-ancestors 'none'"
 
 
 def page(limits: "Limits", *, shared: bool) -> str:

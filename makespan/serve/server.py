@@ -5,6 +5,7 @@ Source: RFC 9110 for methods and codes; Fetch, WHATWG, for the headers Origin an
 
 import ipaddress
 import json
+import os
 import re
 import shutil
 import socket
@@ -35,6 +36,13 @@ _QUESTION = re.compile(rf"/questions/([\w-]{{22}})(?:/(stop|{re.escape(PAGE)}|{r
 _HOST = re.compile(r"(?:\[([0-9a-fA-F:.]{2,45})\]|([^:\[\]]{1,255}))(?::([0-9]{1,5}))?", re.ASCII)
 _TYPES = {PAGE: "text/html; charset=utf-8", EVIDENCE: "application/json"}
 _JSON = "application/json"
+_HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
 _SANDBOX = "sandbox allow-scripts; frame-ancestors 'self'"
 """Beside the policy that the page of an answer has itself: it gets no origin, so it can ask this server for nothing."""
 
@@ -229,17 +237,11 @@ class Handler(BaseHTTPRequestHandler):
         return False
 
     def _file(self, name: str, file: str) -> None:
-        path = self.server.jobs.file(name, file)
-        try:
-            stream = None if path is None else path.open("rb")
-        except OSError:  # forgotten meanwhile
-            stream = None
-        if stream is None:
+        if (stream := self.server.jobs.open(name, file)) is None:
             self.send_error(HTTPStatus.NOT_FOUND, explain="there is no such answer, or no longer")
             return
         with stream:
-            size = stream.seek(0, 2)
-            stream.seek(0)
+            size = os.fstat(stream.fileno()).st_size
             self._start(HTTPStatus.OK, size, _TYPES[file], {"Content-Security-Policy": _SANDBOX})
             if self.command != "HEAD":
                 shutil.copyfileobj(stream, self.wfile)
@@ -262,15 +264,8 @@ class Handler(BaseHTTPRequestHandler):
         self.close_connection = True
         self.server.answering(self.connection)
         self.send_response(code)
-        self.send_header("Content-Type", kind)
-        self.send_header("Content-Length", str(size))
-        every = {"Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'", **(headers or {})}
-        for name, value in every.items():
+        for name, value in {"Content-Type": kind, "Content-Length": str(size), **_HEADERS, **(headers or {})}.items():
             self.send_header(name, value)
-        self.send_header("X-Content-Type-Options", "nosniff")
-        self.send_header("Referrer-Policy", "no-referrer")
-        self.send_header("Cross-Origin-Resource-Policy", "same-origin")
-        self.send_header("Cache-Control", "no-store")
         self.end_headers()
 
 

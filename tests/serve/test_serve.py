@@ -212,7 +212,7 @@ def test_a_queue_has_an_end(idle: Jobs) -> None:
         "state": "refused", "field": "source", "message": "stopped before anything was proven", "details": []
     }  # fmt: skip
     assert idle.state(names[1]) == {"state": "waiting", "ahead": 0}
-    assert idle.file(names[0], "report.html") is None
+    assert idle.open(names[0], "report.html") is None
 
 
 def test_old_answers_are_forgotten(idle: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -223,7 +223,9 @@ def test_old_answers_are_forgotten(idle: Jobs, monkeypatch: pytest.MonkeyPatch) 
         (idle._folder / name / "report.html").write_text("x" * 100)
         idle.stop(name)
         jobs._shrink(idle._jobs[name])
-        assert idle.file(name, "report.html") is not None
+        page = idle.open(name, "report.html")
+        assert page is not None
+        page.close()
     monkeypatch.setattr(jobs, "MOST_KEPT_BYTES", 150)
     idle.ask(asked)
     assert idle.state(first) is None

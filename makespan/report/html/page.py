@@ -47,7 +47,7 @@ def _rendered(template: str, data: Mapping[str, Any], **drawn: Any) -> str:
     style, script = part("page.css"), part("page.js")
     return _template(template).render(
         page=data,
-        policy=_policy(style, script),
+        policy=policy(style, script),
         style=Markup(style),  # noqa: S704 - files of this package
         script=Markup(script),  # noqa: S704
         embedded=Markup(embedded(data)),  # noqa: S704 - nothing in it can end the element
@@ -91,12 +91,13 @@ def share(row: Mapping[str, Any], whole: int) -> str:
     return " to ".join(dict.fromkeys(percent(part, whole) for part in (row["lower"], row["upper"])))
 
 
-def _policy(style: str, script: str) -> str:
+def policy(style: str, script: str) -> str:
+    """A Content Security Policy under which this style and this script are all there is."""
     return "; ".join(
         (
             "default-src 'none'",
-            f"script-src {hashed(script)}",
-            f"style-src {hashed(style)}",
+            f"script-src {_hash(script)}",
+            f"style-src {_hash(style)}",
             "img-src data:",
             "base-uri 'none'",
             "form-action 'none'",
@@ -104,8 +105,7 @@ def _policy(style: str, script: str) -> str:
     )
 
 
-def hashed(text: str) -> str:
-    """The text as a source in a Content Security Policy."""
+def _hash(text: str) -> str:
     return f"'sha256-{b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
