@@ -19,8 +19,7 @@ from shutil import rmtree
 from typing import Any, BinaryIO
 
 from makespan import limited
-from makespan.errors import InputError
-from makespan.serve.form import EVIDENCE, PAGE, SOURCE, Question, fields
+from makespan.serve.form import EVIDENCE, PAGE, SOURCE, Question, RefusedError, fields
 
 SECONDS_BESIDE = 60.0
 """Beyond the time limit of a question: to load, to read a kernel, to run policies, to check, to draw."""
@@ -33,7 +32,7 @@ _STEP = '{"seconds": '
 _SAID = "makespan: "
 
 
-class BusyError(InputError):
+class BusyError(RefusedError):
     """So many questions wait that no more are taken."""
 
 
@@ -88,7 +87,7 @@ class Jobs:
         """
         with self._changed:
             if len(self._waiting) >= self.limits.waiting + self._idle():
-                raise BusyError(f"{len(self._waiting)} questions wait already: try again in a minute")
+                raise BusyError(SOURCE, f"{len(self._waiting)} questions wait already: try again in a minute")
             self._tidy()
             name = secrets.token_urlsafe(16)
             job = self._jobs[name] = Job(question, self._folder / name)

@@ -21,7 +21,7 @@ from io import BufferedIOBase
 from operator import itemgetter
 from typing import Any
 
-from makespan.serve.form import EVIDENCE, MOST_SOURCE_BYTES, PAGE, SOURCE, RefusedError, question, read
+from makespan.serve.form import EVIDENCE, MOST_SOURCE_BYTES, PAGE, RefusedError, question, read
 from makespan.serve.jobs import BusyError, Jobs
 from makespan.serve.page import POLICY, page
 
@@ -185,9 +185,7 @@ class Handler(BaseHTTPRequestHandler):
         stops = match is not None and match[2] == "stop"
         if not stops and self.path != "/questions":
             self.send_error(HTTPStatus.NOT_FOUND)
-        elif self.headers.get("Origin", self._origin) != self._origin or self.headers.get(
-            "Sec-Fetch-Site", "same-origin"
-        ) not in ("same-origin", "none"):
+        elif not self._is_own():
             self.send_error(HTTPStatus.FORBIDDEN, explain="questions are asked on the page of this server alone")
         elif self.headers.get_content_type() != _JSON:  # a form of another site cannot send it
             self.send_error(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, explain=f"Content-Type must be {_JSON}")
@@ -204,10 +202,9 @@ class Handler(BaseHTTPRequestHandler):
         try:
             asked = question(read(body), most_seconds=jobs.limits.seconds, compiles=not self.server.shared)
             self._json(HTTPStatus.ACCEPTED, {"name": jobs.ask(asked)})
-        except BusyError as error:
-            self._json(HTTPStatus.TOO_MANY_REQUESTS, {"field": SOURCE, "message": str(error)}, {"Retry-After": "60"})
         except RefusedError as error:
-            self._json(HTTPStatus.BAD_REQUEST, {"field": error.field, "message": str(error)})
+            code = HTTPStatus.TOO_MANY_REQUESTS if isinstance(error, BusyError) else HTTPStatus.BAD_REQUEST
+            self._json(code, {"field": error.field, "message": str(error)})
 
     def _body(self) -> bytes | None:
         """All of it; None after an answer that says why not."""
@@ -222,9 +219,10 @@ class Handler(BaseHTTPRequestHandler):
             return body
         return None
 
-    @property
-    def _origin(self) -> str:
-        return f"http://{self.headers.get('Host', '')}"
+    def _is_own(self) -> bool:
+        """Whether the page of this server asks, or no page at all."""
+        own, site = f"http://{self.headers.get('Host', '')}", "same-origin"
+        return (self.headers.get("Origin", own), self.headers.get("Sec-Fetch-Site", site)) == (own, site)
 
     def _is_meant(self) -> bool:
         """Whether the request names this server by its address: another name may have been led here by a stranger."""
@@ -246,8 +244,8 @@ class Handler(BaseHTTPRequestHandler):
             if self.command != "HEAD":
                 shutil.copyfileobj(stream, self.wfile)
 
-    def _json(self, code: HTTPStatus, data: dict[str, Any], headers: dict[str, str] | None = None) -> None:
-        self._send(code, json.dumps(data).encode(), _JSON, headers)
+    def _json(self, code: HTTPStatus, data: dict[str, Any]) -> None:
+        self._send(code, json.dumps(data).encode(), _JSON)
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
         """A line of plain text."""

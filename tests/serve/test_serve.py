@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from makespan.serve import form, jobs
 from makespan.serve.form import Question, RefusedError, question
-from makespan.serve.jobs import BusyError, Jobs
+from makespan.serve.jobs import BusyError, Jobs, Limits
 from tests.command import Runner
 from tests.serve.conftest import JSON, Client
 
@@ -213,6 +213,13 @@ def test_a_queue_has_an_end(idle: Jobs) -> None:
     }  # fmt: skip
     assert idle.state(names[1]) == {"state": "waiting", "ahead": 0}
     assert idle.open(names[0], "report.html") is None
+
+
+def test_who_comes_too_late_is_told_to_come_again(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client.server.jobs, "limits", Limits(running=0, waiting=0))
+    answer = client.ask(kind="string", source="CL", warps="2")
+    message = "0 questions wait already: try again in a minute"
+    assert (answer.code, answer.data) == (429, {"field": "source", "message": message})
 
 
 def test_old_answers_are_forgotten(idle: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
