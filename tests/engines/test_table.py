@@ -123,7 +123,7 @@ def test_only_strings_without_barriers_that_fit_have_a_table() -> None:
     most = 1 << 33
     assert by_table.applies(Instance.of("CLC", 8), most)
     assert by_table.count_states(Instance.merged([(Program.chain("CL"), 3), (Program.chain("L"), 2)])) == 10 * 3
-    numbers = 2 + 2 * 2 + 2 + 9 * 11  # leaps, sums of up to one C and one L, and what is said of each warp
+    numbers = 2 + 2 * 2 + 2 + 9 * 8  # leaps, sums of up to one C and one L, and what is said of each warp
     needed = 2 * comb(11, 3) + 8 * numbers
     assert by_table.applies(Instance.of("CLC", 8), needed)
     assert not by_table.applies(Instance.of("CLC", 8), needed - 1)

@@ -162,7 +162,7 @@ def _room(instance: Instance) -> int:
     units = _classes(instance)
     quotas = [_quota(instance, unit) for unit in units]
     sums = sum((quota + 1) * _choices(instance, unit) for quota, unit in zip(quotas, units, strict=True))
-    sizes = 2 * len(units) * (max(quotas) + 1) + len(units) + 1  # of a warp
+    sizes = 2 * (max(quotas) + 1) + 2 * len(units)  # of a warp
     return prod(_leaves(instance)) + sums + (instance.warps + 1) * sizes
 
 
@@ -216,12 +216,12 @@ def _scratch(instance: Instance) -> loops.Scratch:
         for number in range(_quota(instance, unit) + 1):
             begin[at, number] = used
             used += _choices(instance, unit)
-    size = np.zeros((rows, len(units), numbers), dtype=np.int64)
-    size[-1, :, 0] = 1  # the sum of no warps
+    size = np.zeros((rows, numbers), dtype=np.int64)
+    size[-1, 0] = 1  # the sum of no warps, of whatever class
     return loops.Scratch(
         begin=begin,
         sums=np.zeros(used, dtype=np.int64),
-        row=_ints([rows - 1] * rows),
+        row=np.full((rows, len(units)), rows - 1, dtype=np.int64),
         size=size,
         whole=np.zeros_like(size),
         ready=np.zeros((rows, len(units)), dtype=np.int64),

@@ -46,9 +46,9 @@ class Ladder(NamedTuple):
 class Scratch(NamedTuple):
     """The sums and leaps of a state.
 
-    The sums of n warps of class u begin at `begin[u, n]`. With r = `row[w]`, the first `size[r, u, n]` are of warps
-    from w on, and those from `whole[r, u, n]` on are the ones with all warps of the run that begins with w. From w on
-    `ready[w, u]` warps want to execute an instruction of the class.
+    From warp w on `ready[w, u]` warps want to execute an instruction of class u. The last of them about whom there are
+    sums is r = `row[w, u]`. Sums of n warps begin at `begin[u, n]`; the first `size[r, n]` are of warps from w on, and
+    those from `whole[r, n]` on are the ones with all warps of the run that r belongs to.
     """
 
     begin: Ints
@@ -98,51 +98,48 @@ def add_warp(warp: int, standing: Ints, ladder: Ladder, scratch: Scratch) -> Non
     A sum is complete if all ready warps are in it, or `sigma`: those that the warps in front cannot complete are left
     out, so there are never more sums than complete choices in some state.
     """
-    begin, sums, size, whole, ready = scratch.begin, scratch.sums, scratch.size, scratch.whole, scratch.ready
-    for unit in range(size.shape[1]):
-        ready[warp, unit] = ready[warp + 1, unit]
-    old = scratch.row[warp + 1]
-    scratch.row[warp] = old
+    begin, sums, row, ready = scratch.begin, scratch.sums, scratch.row, scratch.ready
+    size, whole = scratch.size, scratch.whole
+    for unit in range(row.shape[1]):
+        row[warp, unit], ready[warp, unit] = row[warp + 1, unit], ready[warp + 1, unit]
     group, place = ladder.group[warp], standing[warp]
     if place == ladder.end[group]:
         return
     unit = ladder.unit[ladder.base[group] + place]
-    sigma = ladder.sigma[unit]
+    sigma, old = ladder.sigma[unit], row[warp, unit]
     ready[warp, unit] += 1
     if warp + sigma < ladder.first[group + 1] and standing[warp + sigma] == place:
         return  # the run has as many others as may move, and those are its last ones
-    scratch.row[warp] = warp
-    for other in range(size.shape[1]):
-        for number in range(size.shape[2]):
-            size[warp, other, number] = size[old, other, number]
-            whole[warp, other, number] = size[old, other, number]
+    row[warp, unit] = warp
     own, again = ladder.gain[warp, place], goes_on(warp, standing, ladder)
-    for number in range(1, min(sigma, ready[warp, unit]) + 1):
-        if number >= sigma - warp or number == ready[warp, unit]:
-            made = begin[unit, number] + size[old, unit, number]
-            since = whole[old, unit, number - 1] if again else NIL
-            for at in range(since, size[old, unit, number - 1]):
-                sums[made] = sums[begin[unit, number - 1] + at] + own
+    size[warp, 0] = whole[warp, 0] = 1
+    for number in range(1, sigma + 1):
+        made, before = begin[unit, number] + size[old, number], begin[unit, number - 1]
+        whole[warp, number] = size[old, number]
+        if number <= ready[warp, unit] and (number >= sigma - warp or number == ready[warp, unit]):
+            since = whole[old, number - 1] if again else NIL
+            for at in range(since, size[old, number - 1]):
+                sums[made] = sums[before + at] + own
                 made += 1
-            size[warp, unit, number] = made - begin[unit, number]
+        size[warp, number] = made - begin[unit, number]
 
 
 @inlined
 def find_leaps(standing: Ints, ladder: Ladder, scratch: Scratch) -> int:
     """Fill in the leaps of a state, where the sums of warps from 1 on are there; return how many there are."""
     begin, sums, size, leaps = scratch.begin, scratch.sums, scratch.size, scratch.leaps
-    place, row = standing[0], scratch.row[1]
+    place = standing[0]
     mine = ladder.unit[place] if place < ladder.end[0] else -ONE
     leaps[0] = 0
     count = ONE
     for unit in range(len(ladder.sigma)):
         ready = scratch.ready[1, unit] + np.int64(unit == mine)
-        number = min(ready, ladder.sigma[unit])
+        number, row = min(ready, ladder.sigma[unit]), scratch.row[1, unit]
         if number > 0:
-            first, some, least, most = begin[unit, number], size[row, unit, number], NIL, NIL
+            first, some, least, most = begin[unit, number], size[row, number], NIL, NIL
             if unit == mine:  # warp 0 is one of those that move, too
-                least = scratch.whole[row, unit, number - 1] if goes_on(NIL, standing, ladder) else NIL
-                most = size[row, unit, number - 1]
+                least = scratch.whole[row, number - 1] if goes_on(NIL, standing, ladder) else NIL
+                most = size[row, number - 1]
             before = begin[unit, number - 1]
             every = some + most - least
             for leap in range(count - 1, -1, -1):
