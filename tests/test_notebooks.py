@@ -1,6 +1,8 @@
 """The notebooks run as notebooks, from the first cell to the last, and results show themselves in them."""
 
 import re
+import sys
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -36,8 +38,35 @@ def shown(notebook: Any, kind: str) -> list[str]:
     return [output.data[kind] for output in outputs if kind in output.get("data", {})]
 
 
+@pytest.fixture
+def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """IPython within this process: a kernel takes seconds to start, and imports what is there already."""
+    from IPython.core.interactiveshell import InteractiveShell
+
+    monkeypatch.setenv("IPYTHONDIR", str(tmp_path))
+    monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])
+    monkeypatch.chdir(FOLDER)
+    yield InteractiveShell.instance()
+    InteractiveShell.clear_instance()
+
+
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_a_notebook_runs_and_shows_what_it_found(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_notebook_runs_and_shows_what_it_found(path: Path, shell: Any) -> None:
+    import jupytext
+    from IPython.utils.capture import capture_output
+
+    outputs = []
+    for cell in jupytext.reads(path.read_text(), fmt="py:percent").cells:
+        if cell.cell_type == "code":
+            with shell.display_trap, capture_output() as captured:
+                shell.run_cell(cell.source).raise_error()
+            outputs += [output.data for output in captured.outputs]
+    assert any(": the worst case is" in data.get("text/html", "") for data in outputs)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_a_kernel_runs_a_notebook(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     notebook = executed(path.read_text(), tmp_path, monkeypatch)
     assert all(cell.execution_count for cell in notebook.cells if cell.cell_type == "code")
     assert any(": the worst case is" in text for text in shown(notebook, "text/html"))
