@@ -161,10 +161,10 @@ def forgeries(count: int, seed: int) -> dict[str, int]:
     return outcomes
 
 
-def test_a_thousand_forgeries_are_rejected_unless_they_still_prove_the_claim() -> None:
-    outcomes = forgeries(1000, 7)
+def test_hundreds_of_forgeries_are_rejected_unless_they_still_prove_the_claim() -> None:
+    outcomes = forgeries(400, 7)
     print(outcomes)
-    assert min(outcomes.values()) > 100
+    assert min(outcomes.values()) > 40
 
 
 def test_phases_between_barriers_rest_on_weights() -> None:
