@@ -3,13 +3,13 @@
 import json
 from pathlib import Path
 
-import jsonschema
 import pytest
 
 from tests.command import Runner
+from tests.schemas import published
 
 ROOT = Path(__file__).parents[2]
-SCHEMA = json.loads((ROOT / "docs" / "schema" / "gpu-result-1.schema.json").read_text())
+SCHEMA = published("gpu-result-1")
 ONE_WAVE = ("--string", "CLLCLL", "--warps", 2, "--sms", 4, "--blocks-per-sm", 2)
 CUBIN = (ROOT / "ptx" / "reduction.sm_86.cubin", "--block", 256, "--latency", "global=..900")
 
@@ -53,7 +53,7 @@ def test_json_is_as_published(solve: Runner, grid: str) -> None:
     told = json.loads(
         solve(*ONE_WAVE, "--grid", grid, "--format", "json", "--best-case", "--deadline", "1us", "--clock", "1GHz").out
     )
-    jsonschema.validate(told, SCHEMA)
+    SCHEMA.validate(told)
     assert (told["sms"], told["grids"][0]["resident"]) == (4, 2)
     assert told["lower"] <= told["upper"]
     assert told["best_case"][0] <= told["lower"]
@@ -72,7 +72,7 @@ def test_a_deadline_is_a_gate(solve: Runner) -> None:
 
 def test_a_gpu_says_its_sms_machine_and_clock(solve: Runner) -> None:
     told = json.loads(solve(*CUBIN, "--gpu", "rtx-3070", "--grid", 46, "--format", "json", "--time-limit", "0.1").out)
-    jsonschema.validate(told, SCHEMA)
+    SCHEMA.validate(told)
     assert (told["gpu"], told["sms"], told["machine"]["name"]) == ("rtx-3070", 46, "ampere-ga10x")
     assert told["time"]["clock_hz"].isdigit()
     assert told["grids"][0]["blocks"] == 46

@@ -5,7 +5,6 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-import jsonschema
 import pytest
 
 from makespan import Launch, sass
@@ -16,9 +15,10 @@ from makespan.machine import GivenRange, gpus
 from makespan.question import KernelQuestion, LaunchedKernel, launched
 from makespan.schedulability import launches
 from tests.command import Runner
+from tests.schemas import published
 
 ROOT = Path(__file__).parents[2]
-SCHEMA = json.loads((ROOT / "docs" / "schema" / "gpu-result-1.schema.json").read_text())
+SCHEMA = published("gpu-result-1")
 VECADD, CUBIN = ROOT / "ptx" / "vecadd.ptx", ROOT / "ptx" / "polynomial.sm_86.cubin"
 ROOM = "room = { slots = 4, warps = 16 }"
 SMALL, LARGE = "{ slots = 1, warps = 2 }", "{ slots = 1, warps = 8 }"
@@ -48,7 +48,7 @@ def test_two_launches_share_a_gpu_and_the_bundle_is_verified(
     path.write_text("\n".join([ROOM, launch("small", 64, 8, SMALL), launch("large", 256, 5, LARGE)]))
     solved = Runner("solve", capsys)(path, "--sms", 2, "--time-limit", 1, "--format", "json", "--bundle", bundle)
     told = json.loads(solved.out)
-    jsonschema.validate(told, SCHEMA)
+    SCHEMA.validate(told)
     assert (told["room"], [grid["takes"] for grid in told["grids"]]) == ([4, 16], [[1, 2], [1, 8]])
     assert [grid["resident"] for grid in told["grids"]] == [4, 2]
     assert told["lower"] <= told["upper"]

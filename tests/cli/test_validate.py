@@ -5,14 +5,14 @@ import sys
 from functools import cache
 from pathlib import Path
 
-import jsonschema
 import pytest
 
 from makespan import kernel_file
 from tests.command import Runner
+from tests.schemas import published
 
 ROOT = Path(__file__).parents[2]
-SCHEMA = json.loads((ROOT / "docs" / "schema" / "validation-1.schema.json").read_text())
+SCHEMA = published("validation-1")
 KERNEL = (
     *(ROOT / "ptx" / "vecadd.ptx", "--block", 32, "--latency", "global=..90", "--param", "3=32"),
     *("--buffer", "0=128", "--buffer", "1=128", "--buffer", "2=128", "--time-limit", 0.1),
@@ -42,7 +42,7 @@ def test_an_honest_device_is_below_the_bound_and_is_no_measurement(validate: Run
     again = validate(*ASKED, "--from", "runs.jsonl", "--format", "json")
     assert again.code == 0
     document = json.loads(again.out)
-    jsonschema.validate(document, SCHEMA)
+    SCHEMA.validate(document)
     assert (document["holds"], document["is_measurement"], document["runs"]) == (True, False, 8)
     (kind,) = document["kinds"]
     assert (kind["of"], kind["windows"], kind["cycles"]["most"] < kind["bounds"][1]) == ("block", 8, True)
@@ -59,7 +59,7 @@ def test_an_honest_device_is_below_the_bound_and_is_no_measurement(validate: Run
 def test_a_counterexample_is_kept_and_is_one_again(validate: Runner, tmp_path: Path) -> None:
     told = validate(*ASKED, "--device", "virtual:2:idle", "--runs", 16, "--format", "json", "--inputs", "zeros")
     document = json.loads(told.out)
-    jsonschema.validate(document, SCHEMA)
+    SCHEMA.validate(document)
     assert (told.code, document["holds"]) == (1, False)
     assert "counterexample: counterexample.jsonl" in told.err
     (kind,) = document["kinds"]

@@ -4,7 +4,6 @@ import json
 import re
 from pathlib import Path
 
-import jsonschema
 import pytest
 
 from makespan import Instance, Machine, ptx, solve
@@ -13,6 +12,7 @@ from makespan.flow import Launch
 from makespan.simulate.policies import POLICIES
 from tests.command import Outcome, Runner
 from tests.estimators.kleimenov_popova.inputs import PASCAL
+from tests.schemas import published
 
 ROOT = Path(__file__).parents[2]
 VECADD = ("--compare", ROOT / "ptx" / "vecadd.ptx", "--block", 128, "--grid", 80, "--param", "3=10240")
@@ -54,15 +54,11 @@ def test_the_proven_numbers_are_those_of_solve(estimate: Runner) -> None:
 
 def test_the_document_holds_estimates_and_what_others_lack(estimate: Runner) -> None:
     document = json.loads(estimate(*VECADD, *SM, *FX5600, "--format", "json").out)
-    schema, whole = (
-        json.loads((ROOT / "docs" / "schema" / f"{name}-1.schema.json").read_text())
-        for name in ("estimate", "estimates")
-    )
-    jsonschema.validate(document, whole)
+    published("estimates-1").validate(document)
     assert document["schema"] == "makespan.estimates/1"
     assert [one["method"] for one in document["estimates"]] == ["hong-kim"]
     for one in document["estimates"]:
-        jsonschema.validate(one, schema)
+        published("estimate-1").validate(one)
     assert set(document["missing"]) == {"kleimenov-popova", "opencl-cost-table", "dual-issue"}
 
 

@@ -2,9 +2,7 @@
 
 import json
 import math
-from pathlib import Path
 
-import jsonschema
 import pytest
 
 from makespan.cli.running import BAD_INPUT
@@ -12,8 +10,9 @@ from makespan.errors import InputError
 from makespan.estimators import Estimate, Origin, Quantity, Term
 from makespan.report.estimates import estimate as report
 from tests.command import Runner
+from tests.schemas import published
 
-SCHEMA = json.loads((Path(__file__).parents[2] / "docs" / "schema" / "estimate-1.schema.json").read_text())
+SCHEMA = published("estimate-1")
 ESTIMATE = Estimate(
     method="hong-kim",
     cycles=50728.1875,
@@ -65,7 +64,7 @@ def test_long_lists_of_quantities_are_folded_between_quantities() -> None:
 
 def test_document_is_as_its_schema_says() -> None:
     document = report.document(ESTIMATE)
-    jsonschema.validate(json.loads(json.dumps(document, allow_nan=False)), SCHEMA)
+    SCHEMA.validate(json.loads(json.dumps(document, allow_nan=False)))
     assert (document["schema"], document["kind"], document["is_bound"]) == ("makespan.estimate/1", "estimate", False)
     assert document["quantities"][3]["value"] == "inf"
     assert document["terms"][2] == {"name": "bandwidth", "value": 9.5, "is_limit": True}

@@ -18,9 +18,10 @@ from makespan.report.result import text
 from makespan.result import Bounds
 from makespan.schedulability.gate import Deadline, Outcome, read_deadline
 from tests.command import Runner
+from tests.schemas import published
 
 ROOT = Path(__file__).parents[2]
-SCHEMA = json.loads((ROOT / "docs" / "schema" / "result-1.schema.json").read_text())
+SCHEMA = published("result-1")
 KNOWN = ("--string", "CLLCLL", "--warps", 2)  # 10 cycles at worst
 
 
@@ -103,7 +104,7 @@ def test_a_deadline_that_only_one_path_meets_says_so(solve: Runner) -> None:
 def test_json_has_the_gate_exactly(solve: Runner) -> None:
     done = solve(*KNOWN, "--deadline", "7.2ns", "--clock", "1.4GHz", "--format", "json")
     document = json.loads(done.out)
-    jsonschema.validate(document, SCHEMA)
+    SCHEMA.validate(document)
     assert done.code == 0
     assert document["deadline"] == {
         "cycles": 10,
@@ -114,7 +115,7 @@ def test_json_has_the_gate_exactly(solve: Runner) -> None:
     }
     document["deadline"]["outcome"] = "perhaps"
     with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate(document, SCHEMA)
+        SCHEMA.validate(document)
 
 
 def test_a_bounded_result_is_decided_where_the_deadline_is_outside(

@@ -17,9 +17,10 @@ from makespan.schedulability.simulation import Run, Scenario, simulate
 from makespan.schedulability.task import Partition, Policy, TaskSet, one_kernel
 from makespan.schedulability.wcet import Claim, Solver
 from tests.command import Outcome, Runner
+from tests.schemas import published
 
 ROOT = Path(__file__).parents[2]
-SCHEMA = json.loads((ROOT / "docs" / "schema" / "schedulability-2.schema.json").read_text())
+SCHEMA = published("schedulability-2")
 TOP = '[[partition]]\nname = "gpu"\npolicy = "{policy}"\n'
 TASK = """
 [[task]]
@@ -61,7 +62,7 @@ class Command(Runner):
         done = self.on(text, "--format", "json", *options)
         (line,) = done.out.splitlines()
         document: dict[str, Any] = json.loads(line)
-        jsonschema.validate(document, SCHEMA)
+        SCHEMA.validate(document)
         assert done.code == {"schedulable": 0, "not schedulable": 1, "undecided": 3}[document["answer"]]
         return document
 
@@ -342,7 +343,7 @@ def test_ctrl_c_during_the_search_prints_what_is_proven(command: Command, monkey
     assert [line.split()[0] for line in done.out.splitlines()[4:6]] == ["a", "b"]
     assert not Path("x.png").exists()
     document = json.loads(command.on(LATE, "--format", "json").out)
-    jsonschema.validate(document, SCHEMA)
+    SCHEMA.validate(document)
     assert document["interrupted"]
 
 
@@ -643,7 +644,7 @@ def test_the_verdict_states_the_conditions_of_its_execution_times(command: Comma
     picture = " ".join("".join(ElementTree.parse("x.svg").getroot().itertext()).split())
     assert verdict in picture
     document = json.loads(command("examples/tasks.toml", "--format", "json").out)
-    jsonschema.validate(document, SCHEMA)
+    SCHEMA.validate(document)
     each = [document["caveats"], *(kernel["caveats"] for kernel in solved_kernels(document))]
     assert each == [["for the PTX as written", ONE_CYCLE]] * 4
 
@@ -753,19 +754,18 @@ def test_errors_as_json(command: Command) -> None:
 
 
 def test_the_schema_is_a_schema_and_refuses_less(command: Command) -> None:
-    jsonschema.Draft202012Validator.check_schema(SCHEMA)
     document = command.document(GOOD)
     for field in document:
         with pytest.raises(jsonschema.ValidationError):
-            jsonschema.validate({key: value for key, value in document.items() if key != field}, SCHEMA)
+            SCHEMA.validate({key: value for key, value in document.items() if key != field})
     for field in document["tasks"][0]:
         task = {key: value for key, value in document["tasks"][0].items() if key != field}
         with pytest.raises(jsonschema.ValidationError):
-            jsonschema.validate({**document, "tasks": [task]}, SCHEMA)
+            SCHEMA.validate({**document, "tasks": [task]})
     for field in document["tasks"][0]["segments"][0]:
         segment = {key: value for key, value in document["tasks"][0]["segments"][0].items() if key != field}
         with pytest.raises(jsonschema.ValidationError):
-            jsonschema.validate({**document, "tasks": [{**document["tasks"][0], "segments": [segment]}]}, SCHEMA)
+            SCHEMA.validate({**document, "tasks": [{**document["tasks"][0], "segments": [segment]}]})
 
 
 def test_the_readme_leads_from_three_kernels_to_a_verdict(command: Command) -> None:

@@ -8,7 +8,6 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -24,8 +23,9 @@ from makespan.report.schedule.table import HEADER, PARTITION, cell, table
 from makespan.report.schedule.trace import trace
 from makespan.schedule import Schedule
 from tests.report.schedule.cases import Case, cases
+from tests.schemas import published
 
-SCHEMA = json.loads((Path(__file__).parents[3] / "docs" / "schema" / "schedule-1.schema.json").read_text())
+SCHEMA = published("schedule-1")
 
 
 def two_warps(origins: tuple[Origin, ...] = ()) -> Case:
@@ -137,7 +137,7 @@ def test_a_trace_escapes_what_files_say() -> None:
 def test_the_document_obeys_its_schema_and_holds_bars_waits_and_gaps(case: Case) -> None:
     instance, schedule = case
     told = json.loads(json.dumps(chart_document(*case)))
-    jsonschema.validate(told, SCHEMA)
+    SCHEMA.validate(told)
     issued = bars(*case)
     between = waits(instance, schedule, issued)
     assert [tuple(bar.values()) for bar in told["bars"]] == list(issued)
