@@ -60,6 +60,7 @@ def called(folder: Path, *, before: str = "", **settings: str) -> list[str]:
 def test_compiling_is_said_once_for_a_function_and_what_it_needs_and_once_per_installation(tmp_path: Path) -> None:
     assert called(tmp_path) == ["compiling probe.quarter, once per installation"]
     assert called(tmp_path) == []
+    assert called(tmp_path, before=READ_ONLY) == [], "what was compiled before it became read-only is used"
 
 
 def test_where_nothing_can_be_kept_it_still_runs_and_names_the_remedy(tmp_path: Path) -> None:
@@ -76,8 +77,3 @@ def test_the_remedy_is_one(tmp_path: Path) -> None:
         "compiling probe.quarter, once per installation"
     ]
     assert called(tmp_path, before=READ_ONLY, NUMBA_CACHE_DIR=kept) == []
-
-
-def test_what_was_compiled_before_the_installation_became_read_only_is_used(tmp_path: Path) -> None:
-    called(tmp_path)
-    assert called(tmp_path, before=READ_ONLY) == []

@@ -1,7 +1,9 @@
 """Machine code is asked about as PTX is: from a file, as a question, on the command line."""
 
 import json
+from collections.abc import Iterator
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import click
@@ -13,6 +15,7 @@ from makespan.cli.source import source_options
 from makespan.machine import PAPER, given_latencies, of_architecture, shipped
 from makespan.ptx.module import Compilation
 from makespan.question import launched
+from makespan.sass import disassembler
 from makespan.schedulability import files
 from makespan.schedulability.description import KernelLaunch
 from makespan.schedulability.kernels import on_one_sm, on_sms
@@ -25,6 +28,14 @@ pytestmark = pytest.mark.skipif(
 VECADD = Path(__file__).parents[2] / "ptx" / "vecadd.ptx"
 LATENCIES = ["global=..900", "special=..30", "parameter=..30"]
 BLOCK = Launch(block=(256, 1, 1))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _disassembled_once() -> Iterator[None]:
+    """Whoever asks about the same machine code is told the same: nvdisasm takes a third of a second."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(disassembler, "_nvdisasm", cache(disassembler._nvdisasm))
+        yield
 
 
 @pytest.fixture(scope="module")
