@@ -211,7 +211,7 @@ def test_cpsat_decides_what_the_search_has_no_memory_for(monkeypatch: pytest.Mon
 def test_a_stop_ends_search_and_cpsat(threads: int) -> None:
     draw = random.Random(5)
     instance = Instance.of("".join(draw.choices("CL", k=60)), 12, Machine.of({"C": 2, "L": 2}))
-    result = solve(instance, limits=Limits(seconds=2, threads=threads))
+    result = solve(instance, limits=Limits(seconds=0.7, threads=threads))
     assert result.status is Status.BOUNDED
 
 

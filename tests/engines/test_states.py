@@ -398,7 +398,7 @@ def test_six_warps_of_the_paper_s_string_with_and_without_pruning(capacity: dict
 
 
 def test_pruning_leaves_little_to_do() -> None:
-    instance = Instance.of(LONG, 5, Machine.of({"C": 2, "L": 1}))
+    instance = Instance.of(LONG, 4, Machine.of({"C": 2, "L": 1}))
     problem, proof = packing.Problem.of(instance), certificate(instance)
     truth = exhaust(instance).upper
     assert truth is not None

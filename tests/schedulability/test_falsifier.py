@@ -33,7 +33,7 @@ from makespan.schedulability.task import (
 from makespan.schedulability.verdict import Answer, Verdict
 from tests.schedulability.latency import latency
 
-QUICK, LONG = 60, 20_000
+QUICK, LONG = 40, 20_000
 TRIES, MOST_JOBS = 12, 40
 SEED = int(os.environ.get("MAKESPAN_SEED", "0")) or secrets.randbits(32)
 

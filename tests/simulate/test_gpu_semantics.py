@@ -123,8 +123,8 @@ def test_blocks_of_several_grids_share_an_sm_by_hand(gpu: GpuInstance, shortest:
     assert brute_force_gpu(gpu) == Bounds(shortest, longest)
 
 
-@given(gpus(most_blocks=4, most=2, most_slots=2))
-@settings(max_examples=6)
+@given(gpus(most_blocks=3, most=2, most_slots=2))
+@settings(max_examples=10)
 def test_a_grid_in_two_parts_is_the_same_where_partitions_do_not_matter(gpu: GpuInstance) -> None:
     gpu = replace(gpu, machine=replace(gpu.machine, partitions=1))
     assume(gpu.blocks > 1)

@@ -132,7 +132,7 @@ def changed_schedule(draw: random.Random, instance: Instance, schedule: Schedule
 
 
 @given(st.data(), ANY, st.integers(0, 2**32))
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=300, deadline=None)
 def test_a_witness_is_judged_as_by_the_definition(data: st.DataObject, instance: Instance, seed: int) -> None:
     schedule = data.draw(runs(instance))
     assert replay(instance, schedule) == schedule.makespan

@@ -195,7 +195,7 @@ def test_a_function_of_the_file_is_modelled_with_its_call() -> None:
 
 def test_a_loop_that_nests_too_many_steps_is_refused_in_exact_mode_only() -> None:
     body = NEST.replace("%r2, 7", "%r2, %r8").replace("%r1, 3", "%r1, %r9")
-    deep = "\n".join(f"add.f32 %f{n}, %f{n}, %f{n};" for n in range(16)) * 10
+    deep = "\n".join(f"add.f32 %f{n}, %f{n}, %f{n};" for n in range(16)) * 3
     body = body.replace("add.f32 %f1, %f1, %f1;", deep)
     assert modelled(body, bounds="OUTER=20000 INNER=20000").threads[0].time.cycles(0) > 10**9
     with pytest.raises(UnsupportedError, match="--loop unroll2"):

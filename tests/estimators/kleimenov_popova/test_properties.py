@@ -292,7 +292,7 @@ def test_thread_time_is_the_longest_path_on_random_straight_line_ptx() -> None:
 
 def test_loops_are_non_decreasing_in_lat_and_names_say_the_same_as_numbers() -> None:
     choose = random.Random(6)
-    for _ in range(60):
+    for _ in range(25):
         timing = random_timing(choose)
         inner = Repeat("INNER", random_sequence(choose, 4), choose.choice([0, 1, 2, 3, 70]))
         body = Sequence((*random_sequence(choose, 3).steps, inner, *random_sequence(choose, 3).steps))
