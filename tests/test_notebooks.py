@@ -42,11 +42,12 @@ def shown(notebook: Any, kind: str) -> list[str]:
 def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """IPython within this process: a kernel takes seconds to start, and imports what is there already."""
     from IPython.core.interactiveshell import InteractiveShell
+    from traitlets.config import Config
 
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path))
     monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])
     monkeypatch.chdir(FOLDER)
-    yield InteractiveShell.instance()
+    yield InteractiveShell.instance(config=Config({"HistoryManager": {"enabled": False}}))
     InteractiveShell.clear_instance()
 
 
