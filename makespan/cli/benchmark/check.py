@@ -8,7 +8,7 @@ import click
 
 from makespan.cli.benchmark.library import Asked, library_options, made_known, told, update_options
 from makespan.cli.parameters import examples
-from makespan.cli.running import BAD_INPUT, DONE, NO
+from makespan.cli.running import BAD_INPUT, DONE, NO, progress
 from makespan.library import claims
 from makespan.library.claims import Claim
 from makespan.library.evidence import Proof, proofs
@@ -49,9 +49,12 @@ def command(
     wrong = set[int]()
     proven: list[Claim] = []
     claimed = asked.about(claim for path in results for claim in claims.read(path))
-    for number, claim in enumerate((*claimed, *asked.about(asked.known))):
+    every = (*claimed, *asked.about(asked.known))
+    show = progress()
+    for number, claim in enumerate(every):
         if claim.instance not in questions:
             continue
+        show(f"{number} of {len(every)} claims checked; next: {claim.instance}")
         try:
             found = proofs(claim, questions[claim.instance], bundles)
         except Refused as refusal:
