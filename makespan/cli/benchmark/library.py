@@ -1,6 +1,5 @@
 """What the commands of a library share: its options, its instances as questions, and what becomes of new claims."""
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,6 +16,7 @@ from makespan.library.claims import Claim
 from makespan.library.collection import Entry, Library
 from makespan.library.judgement import Contradiction, Judgement, best, judge
 from makespan.report.files import write_whole
+from makespan.report.result.bundle import encoded
 from makespan.verify import digest
 
 library_options = stack(
@@ -139,5 +139,5 @@ def _keep(contradiction: Contradiction, folder: Path, more: Any) -> Path:
     lower, upper = (msgspec.to_builtins(claim) for claim in (contradiction.lower, contradiction.upper))
     content = {"instance": contradiction.instance, "lower": lower, "upper": upper, "more": more}
     path = folder / f"contradiction-{contradiction.instance}-{digest(content):.12}.json"
-    write_whole(path, f"{json.dumps(content, indent=1)}\n".encode(), "the contradiction")
+    write_whole(path, encoded(content), "the contradiction")
     return path

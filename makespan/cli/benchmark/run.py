@@ -17,6 +17,7 @@ from makespan.errors import InputError
 from makespan.library import claims
 from makespan.library.claims import Claim
 from makespan.report.files import check_writable, write_whole
+from makespan.report.result.bundle import encoded
 from makespan.sweep.job import Cause, Failure, Found, Job
 from makespan.sweep.running import local, outcomes
 from makespan.sweep.workshop import Workshop
@@ -25,7 +26,7 @@ from makespan.verify import digest
 from makespan.version import THEORY, __version__
 
 MOST_SCHEDULE = 4096
-"""Letters of a schedule that a line of results has; longer ones are in the bundle."""
+"""Bytes of a schedule that a line of results has; longer ones are in the bundle."""
 
 _VERSION = f"{__version__}, theory {THEORY}"
 _ATTEMPT = ("instance", "digest", "solver", "version", "limit")
@@ -134,7 +135,7 @@ def _attempt(claim: Claim) -> tuple[object, ...]:
 
 def _claim(attempt: tuple[Any, ...], found: Found, bundle: dict[str, Any]) -> Claim:
     witness, evidence = bundle["witness"], bundle["result"]["evidence"]
-    is_short = witness is not None and len(json.dumps(witness, separators=(",", ":"))) <= MOST_SCHEDULE
+    is_short = witness is not None and len(encoded(witness)) <= MOST_SCHEDULE
     return Claim(
         **dict(zip(_ATTEMPT, attempt, strict=True)),
         seconds=round(found.document["seconds"], 3),

@@ -1,11 +1,11 @@
 """`makespan benchmark show`: the instances of a library as JSON lines."""
 
-import json
 from pathlib import Path
 
 import click
 
 from makespan.cli.benchmark.library import Asked, library_options
+from makespan.cli.output import DATA
 from makespan.cli.parameters import examples
 from makespan.cli.running import BAD_INPUT, DONE
 from makespan.verify import digest
@@ -17,5 +17,5 @@ def command(folder: Path, families: tuple[str, ...], names: tuple[str, ...]) -> 
     """The instances of LIBRARY as JSON lines: name, digest, and the instance as in a bundle (docs/bundle.md)."""
     posed, failed = Asked.of(folder, families, names).posed()
     for name, instance in posed.items():
-        click.echo(json.dumps({"instance": name, "digest": digest(instance), "question": instance}))
+        click.echo(DATA["json"]({"instance": name, "digest": digest(instance), "question": instance}))
     return BAD_INPUT if failed else DONE
