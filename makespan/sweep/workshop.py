@@ -17,12 +17,13 @@ from functools import cache
 from pathlib import Path
 from typing import IO
 
+from makespan.errors import InputError
 from makespan.sweep.job import Cause, Failure, Found, Job, Outcome
 
 ATTEMPTS = 2
 """Of a job whose process died, which may have been the fault of another: too little memory for both."""
 
-_MOST_SAID = 300
+_MOST_SAID, _SECONDS_TO_END = 300, 5.0
 
 
 class Workshop:
@@ -40,7 +41,11 @@ class Workshop:
         self._own, self._all, self._lock, self._closed = threading.local(), set[_Process](), threading.Lock(), False
 
     def outcome(self, job: Job) -> Outcome:
-        """What comes of a job, after a second attempt where a process died."""
+        """What comes of a job, after a second attempt where a process died.
+
+        Raises:
+            InputError: a process ends by itself before it has answered anything: none would.
+        """
         failures: list[Failure] = []
         while True:
             began = time.monotonic()
@@ -66,6 +71,8 @@ class Workshop:
         ended = process.epitaph()
         if process.late:
             return Cause.TIME, f"stopped after {self._seconds:g} s, the wall limit of a job"
+        if not process.has_answered and not process.was_killed and not self._closed:
+            raise InputError(f"python -m {self._module} does not start: {ended}")
         return Cause.DIED, ended
 
     def _process(self) -> "_Process":
@@ -108,7 +115,7 @@ class _Process:
             encoding="utf-8",
             start_new_session=True,
         )
-        self.late = False
+        self.late = self.has_answered = False
 
     def ask(self, line: str, seconds: float) -> str | None:
         """The line that comes back; None where the process is at its end."""
@@ -123,7 +130,9 @@ class _Process:
             said = self._running.stdout.readline()
         finally:
             timer.cancel()
-        return said if said.endswith("\n") and not self.late else None
+        is_whole = said.endswith("\n") and not self.late
+        self.has_answered |= is_whole
+        return said if is_whole else None
 
     def _stop(self) -> None:
         self.late = True
@@ -133,10 +142,18 @@ class _Process:
         """End it at once."""
         self._running.kill()
 
+    @property
+    def was_killed(self) -> bool:
+        """Whether a signal ended it, and not its own decision."""
+        return self._running.returncode is not None and self._running.returncode < 0
+
     def epitaph(self) -> str:
-        """How it came to its end, in one line."""
-        self.kill()
-        code = self._running.wait()
+        """How it came to its end, in one line; what still runs is killed."""
+        try:
+            code = self._running.wait(_SECONDS_TO_END)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            code = self._running.wait()
         for pipe in (self._running.stdin, self._running.stdout):
             if pipe is not None:
                 with suppress(OSError):

@@ -81,6 +81,12 @@ def test_a_sweep_answers_as_solve_does_and_asks_nothing_twice(sweep: Runner, tmp
         (["none.toml", "-o", "a.sqlite"], "none.toml: cannot read the spec: No such file or directory"),
         (["a.toml", "-o", "a.toml"], "a.toml: is an input of this command; write to another file"),
         (["a.toml", "-o", "no/a.sqlite"], "no/a.sqlite: cannot write the table: No such file or directory"),
+        (["plot", "a.sqlite", "-o", "a.gif"], "a.gif: the name of a picture must end in .png, .svg or .pdf"),
+        (["plot", "a.sqlite", "-o", "a.png"], "a.sqlite: there is no such table"),
+        (["plot", "a.sqlite", "-o", "a.png", "--where", "x"], "--where: expected OPTION=VALUE, such as warps=8"),
+        (["plot", "a.sqlite", "-o", "a.png", "--over", "a", "--over", "b", "--by", "c"], "--over is given once for"),
+        (["export", "a.toml", "-o", "a.csv"], "a.toml: not a table of makespan sweep: file is not a database"),
+        (["export", "a.sqlite", "-o", "a.txt"], "a.txt: the name of a table must end in .csv or .parquet"),
         (["a.toml", "-o", "a.sqlite", "--workers", 2, "--scheduler", "x"], "give one of them"),
     ],
 )

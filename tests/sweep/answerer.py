@@ -19,7 +19,7 @@ def main() -> None:
             case "die once":
                 try:
                     Path(question["mark"]).mkdir()
-                    os._exit(3)
+                    os.kill(os.getpid(), signal.SIGKILL)
                 except FileExistsError:
                     pass
             case "hang":

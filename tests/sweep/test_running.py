@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from makespan.errors import InputError
 from makespan.sweep.job import Cause, Failure, Found, Job, Outcome
 from makespan.sweep.running import Tally, local, sweep
 from makespan.sweep.store import Store, opened
@@ -59,22 +60,22 @@ class Killed(BaseException):
 
 @settings(max_examples=25)
 @given(
-    numbers=st.lists(st.integers(0, 9), min_size=1, max_size=12),
-    fails=st.sets(st.integers(0, 9)),
-    at=st.integers(0, 12),
+    numbers=st.lists(st.integers(0, 9), min_size=3, max_size=12),
+    fails=st.sets(st.integers(0, 9), max_size=4),
+    at=st.floats(0, 1),
 )
 def test_a_sweep_that_is_cut_off_anywhere_goes_on_where_it_was(
-    numbers: list[int], fails: set[int], at: int, tmp_path_factory: pytest.TempPathFactory
+    numbers: list[int], fails: set[int], at: float, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     path = tmp_path_factory.mktemp("cut") / "a.sqlite"
     jobs = [Job({"n": number}, f"k{number}") for number in numbers]
     hands = Hands(lambda job: failed(job) if job.question["n"] in fails else found(job, job.question["n"]))
-    kept = 0
+    kept, before = 0, int(at * len(set(numbers)))
 
     def cut(_: Outcome) -> None:
         nonlocal kept
         kept += 1
-        if kept > at:
+        if kept > before:
             raise Killed
 
     with opened(path, create=True) as store:
@@ -84,10 +85,10 @@ def test_a_sweep_that_is_cut_off_anywhere_goes_on_where_it_was(
         except Killed:
             hands.asked.clear()
             done = len(store.answered()) + len(store.failed())
-            assert done == at < len(set(numbers))
+            assert done == before < len(set(numbers))
             tally = sweep(jobs, store, hands)
-            assert len(hands.asked) == len(set(numbers)) - at
-            assert (tally.known + tally.skipped, tally.done) == (at, len(set(numbers)))
+            assert len(hands.asked) == len(set(numbers)) - before
+            assert (tally.known + tally.skipped, tally.done) == (before, len(set(numbers)))
         assert store.answered() == {f"k{number}" for number in set(numbers) - fails}
         assert store.failed() == {f"k{number}" for number in set(numbers) & fails}
         for asked in store.asked():
@@ -139,6 +140,13 @@ def test_whatever_a_process_does_costs_its_own_job_alone(store: Store, tmp_path:
     died = causes["die"]
     assert died is not None
     assert died.reason == "its process ended: SIGKILL, as for want of memory: out of luck"
+
+
+def test_a_process_that_does_not_start_ends_the_sweep_with_one_line(store: Store) -> None:
+    message = "python -m tests.sweep.nobody does not start: its process ended: exit code 1: .*No module named"
+    with pytest.raises(InputError, match=message), local(1, Workshop("tests.sweep.nobody", Path.cwd(), 60.0)) as crew:
+        sweep([job(), job("hang")], store, crew)
+    assert store.answered() | store.failed() == set()
 
 
 def test_who_leaves_a_sweep_leaves_no_process_behind(store: Store) -> None:
