@@ -35,7 +35,7 @@ from makespan.result import Result
 from makespan.schedulability.gate import Deadline, read_deadline
 from makespan.stopwatch import within
 from makespan.strings import NamedInstance
-from makespan.text_file import parse_toml, read_bytes
+from makespan.text_file import named_file, parse_toml, read_bytes
 from makespan.version import THEORY
 
 Question: TypeAlias = Mapping[str, Any]
@@ -169,6 +169,8 @@ def _plain(name: str, value: Any, given: Mapping[str, Any], known: dict[str, str
             return _digest(Path(value), given["arch"], known)
         case (("machine" | "gpu"), _) if value.endswith(".toml"):
             return _digest(Path(value), None, known)
+        case (("machine" | "gpu"), _):
+            return _sha256(named_file(value, f"{name}s", ".toml", name)[0].read_bytes())
         case "loop_bounds", _:
             return [each if "=" in each else _digest(Path(each), None, known) for each in value]
         case _, Machine():

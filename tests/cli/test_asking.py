@@ -112,7 +112,7 @@ def test_a_key_forgets_how_a_question_is_written_and_nothing_else() -> None:
     assert key(STRING) == key({"warps": "3", "string": "CLLC", "seed": 0, "best-case": False, "param": []})
     assert key({**STRING, "memory-limit": "1GiB"}) == key({**STRING, "memory-limit": 2**30})
     others: dict[str, Any] = {
-        "string": "CLLL", "warps": 4, "capacity": "C=1,L=1", "machine": "paper", "gpu": "rtx-2070", "sms": 2, "grid": 3,
+        "string": "CLLL", "warps": 4, "capacity": "C=1,L=1", "machine": "paper", "gpu": "rtx-3070", "sms": 2, "grid": 3,
         "blocks-per-sm": 2, "scheduler": "fair", "assignment": "modulo", "backend": "search", "seed": 1,
         "time-limit": 61, "memory-limit": "1GiB", "threads": 2, "best-case": True, "deadline": "3cycles",
         "param": "N=0", "loop-bound": ["L=1"], "trust-bounds": True, "arch": "sm_86", "dynamic-shared": 0,
@@ -137,6 +137,12 @@ def test_a_key_is_made_of_what_files_hold(tmp_path: Path) -> None:
     assert key({"source": str(one)}) != key({"source": str(two)})
     with pytest.raises(InputError, match=r"none\.ptx: cannot read the input"):
         key({"source": str(tmp_path / "none.ptx")})
+
+
+def test_a_key_of_a_machine_or_gpu_that_nobody_knows_is_refused() -> None:
+    for name in ("machine", "gpu"):
+        with pytest.raises(InputError, match=r"unknown (machine|gpu) 'tesla'.* shipped: "):
+            key({**STRING, name: "tesla"})
 
 
 def test_a_key_is_made_of_what_a_file_of_launches_leads_to(tmp_path: Path) -> None:
