@@ -96,7 +96,7 @@ def test_a_launch_whose_blocks_share_sms_is_held_against_its_own_bound(
     asked = (*KERNEL, "--gpu", "two.toml", "--caches", "cold", "--dynamic-shared", 40000, "--grid", 5)
     told = validate(*asked, "--device", "virtual:1:full", "--runs", 8, "--plot", "h.png", "--format", "json")
     document = json.loads(told.out)
-    jsonschema.validate(document, SCHEMA)
+    SCHEMA.validate(document)
     (kind,) = document["kinds"]
     assert (told.code, document["holds"], kind["of"], kind["windows"]) == (1, False, "launch", 16)
     assert (kind["resident"], kind["together"]) == (2, 2)  # 100 KiB on an SM, 40000 bytes and 1 KiB for each block
