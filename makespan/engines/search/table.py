@@ -90,8 +90,9 @@ class Table:
         apart = max(1, len(self._values) // _SAMPLES)
         rates = []
         for rank in range(apart // 2, len(self._values) - 1, apart):
-            standing, stop = self._standing(rank), max(0, rank + 1 - _STATES_PER_SAMPLE)
-            began = time.thread_time()
+            stop = max(0, rank + 1 - _STATES_PER_SAMPLE)
+            self._fill(rank, stop, self._standing(rank), _BUDGET_PER_SAMPLE)  # the system finds the memory for it
+            standing, began = self._standing(rank), time.thread_time()
             states = rank - self._fill(rank, stop, standing, _BUDGET_PER_SAMPLE)
             rates.append((time.thread_time() - began) / states)
         return fmean(rates) * len(self._values)
