@@ -232,6 +232,14 @@ def test_an_engine_that_does_not_serve_an_instance_costs_no_other(library: Libra
     ]
 
 
+def test_a_claim_about_no_instance_of_the_library_is_refused_by_its_line(library: Library) -> None:
+    theirs = library.submit(instance="two", lower=1)
+    for command in ("check", "table"):
+        told = library(command, theirs)
+        assert (told.code, told.out) == (2, "")
+        assert f"{theirs}:1: no instance 'two' in {library.folder}" in told.err
+
+
 def test_tables_are_by_family_or_by_instance(library: Library) -> None:
     library.solved("--update")
     theirs = library.submit(lower=8, upper=10)
