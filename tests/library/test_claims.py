@@ -2,12 +2,16 @@
 
 import json
 import re
+from itertools import islice
 from pathlib import Path
 
 import pytest
 
 from makespan.errors import InputError
 from makespan.library import claims
+from tests.schemas import published
+
+ROOT = Path(__file__).parents[2]
 
 GOOD = {"instance": "a", "digest": "0" * 64, "solver": "s", "version": "1", "seconds": 0.5, "lower": 3, "upper": 4}
 
@@ -21,6 +25,14 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     again.write_text(claims.written([found]))
     assert json.loads(again.read_text()) == GOOD | {"schedule": {"cycles": []}, "limit": 5.0, "evidence": "e"}
     assert claims.written(claims.read(again)) == again.read_text()
+
+
+def test_what_is_known_is_as_published() -> None:
+    with (ROOT / "benchmarks" / "library" / claims.KNOWN).open() as known:
+        for line in islice(known, 0, None, 10):
+            published("claim-1").validate(json.loads(line))
+    for wrong in ({"lower": 0}, {"lower": None, "upper": None}, {"bundle": "x"}, {"solver": ""}, {"more": 1}):
+        assert not published("claim-1").is_valid(GOOD | wrong)
 
 
 @pytest.mark.parametrize(
