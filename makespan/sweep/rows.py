@@ -12,6 +12,9 @@ from makespan.sweep.store import Asked, Store
 FAILED, MISSING = "failed", "missing"
 """Why there is no answer: attempts had none, or nobody has come to it."""
 
+CONTRADICTED = "contradicted by another answer"
+"""A caveat: one of two proofs is wrong, so neither number is to be used."""
+
 _NUMBERS = re.compile(r"(\d+)")
 
 
@@ -47,7 +50,9 @@ def rows(store: Store) -> tuple[Row, ...]:
     Raises:
         InputError: a value in the table that no answer has.
     """
-    return tuple(sorted(map(_row, store.asked()), key=lambda row: sorted_as(repr(sorted(row.question.items())))))
+    contradicted = store.contradicted()
+    found = (_row(asked, (CONTRADICTED,) if asked.key in contradicted else ()) for asked in store.asked())
+    return tuple(sorted(found, key=lambda row: sorted_as(repr(sorted(row.question.items())))))
 
 
 def sorted_as(value: object) -> tuple[tuple[int, int | str], ...]:
@@ -60,7 +65,7 @@ def sorted_as(value: object) -> tuple[tuple[int, int | str], ...]:
     return tuple((0, int(part[:4000])) if at % 2 else (1, part) for at, part in parts)
 
 
-def _row(asked: Asked) -> Row:
+def _row(asked: Asked, caveats: tuple[str, ...]) -> Row:
     question = {name: _said(value) for name, value in asked.question.items()}
     document, failure = asked.document, asked.failure
     if document is None:
@@ -80,7 +85,7 @@ def _row(asked: Asked) -> Row:
             None if best is None else _bounds(best if isinstance(best, list) else [best, best]),
             str(document["evidence"]["upper"]),
             "" if deadline is None else str(deadline["outcome"]),
-            tuple(map(str, document["caveats"])),
+            (*caveats, *map(str, document["caveats"])),
             float(document["seconds"]),
             str(asked.digest),
             asked.attempts,

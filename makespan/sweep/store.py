@@ -152,11 +152,10 @@ class Store:
         row = (key, key, failure.cause, failure.reason, failure.seconds, _now())
         self._connection.execute(f"INSERT INTO failure VALUES (?, {count}, ?, ?, ?, ?)", row)  # noqa: S608 - of ours
 
-    def contradictions(self) -> int:
-        """How many there are, of all times."""
+    def contradicted(self) -> set[str]:
+        """The keys of answers that cannot be true together with another one that came."""
         with self._complaints():
-            (count,) = self._connection.execute("SELECT count(*) FROM contradiction").fetchone()
-            return int(count)
+            return {key for (key,) in self._connection.execute("SELECT key FROM contradiction")}
 
     def asked(self) -> Iterator[Asked]:
         """Everything that was asked, with what is known of it.

@@ -11,7 +11,8 @@ import pytest
 from makespan.cli import answering
 from makespan.cli.answering import answer
 from makespan.cli.asking import key
-from makespan.sweep.store import opened
+from makespan.sweep.running import Tally
+from makespan.sweep.store import Contradiction, opened
 from makespan.verify import Outcome as Verdict
 from makespan.verify import parse, verify
 from tests.command import Outcome, Runner
@@ -70,6 +71,15 @@ def test_a_sweep_answers_as_solve_does_and_asks_nothing_twice(sweep: Runner, tmp
     again = sweep("-o", "a.sqlite", "a.toml")
     assert again.out.startswith("6 of 8 questions have an answer in a.sqlite, 6 known before; 2 have none")
     assert again.out.endswith("; --retry-failed asks them again\n")
+
+
+def test_a_contradiction_is_a_bug_and_says_so(sweep: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a.toml").write_text('string = "CL"\nwarps = 1')
+    found = Tally(1, 0, 0, answered=1, contradictions=[Contradiction("k", (3, 5), (6, 9))])
+    monkeypatch.setattr("makespan.cli.sweep.run.sweep", lambda *_, **__: found)
+    code, out, err = sweep("a.toml", "-o", "a.sqlite")
+    assert (code, out) == (70, "1 of 1 questions have an answer in a.sqlite\n")
+    assert "key k: 3..5 cycles were kept, and now it is 6..9; both are in the table" in err
 
 
 @pytest.mark.parametrize(

@@ -56,6 +56,13 @@ def test_an_answer_that_is_none_is_refused(wrong: dict[str, Any], tmp_path: Path
         rows(store)
 
 
+def test_an_answer_that_another_one_contradicts_says_so(tmp_path: Path) -> None:
+    (before,) = table(tmp_path / "a.sqlite", [({"warps": 1}, (3, 5))])
+    (after,) = table(tmp_path / "a.sqlite", [({"warps": 1}, (6, 7))])
+    assert after.caveats == ("contradicted by another answer", *before.caveats)
+    assert (after.worst, after.digest) == (before.worst, before.digest)
+
+
 @pytest.fixture
 def found(tmp_path: Path) -> tuple[Row, ...]:
     said: list[tuple[dict[str, Any], Said]] = [

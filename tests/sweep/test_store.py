@@ -51,7 +51,7 @@ def test_an_answer_is_never_overwritten_and_a_contradiction_is_kept_beside_it(tm
         assert found is not None
         assert str(found) == "key k: 3..5 cycles were kept, and now it is 6..9; both are in the table"
         assert store.keep(answer("k", 1, 2)) is not None
-        assert store.contradictions() == 2
+        assert store.contradicted() == {"k"}
         (asked,) = store.asked()
         assert asked.document is not None
         assert (asked.document["lower"], asked.document["upper"]) == (3, 5)

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
@@ -56,10 +57,10 @@ def command(
     if workers is not None and scheduler is not None:
         raise InputError("--workers are of this machine, and those of --scheduler are counted there: give one of them")
     check_writable(table, "the table")
-    folder, jobs = spec_path.resolve().parent, _jobs(spec_path)
+    show = progress(quiet=quiet)
+    folder, jobs = spec_path.resolve().parent, _jobs(spec_path, show)
     kept = partial(_leave, None if bundles is None else _made(bundles))
     crew = _crew(scheduler, workers, folder, wall_limit, wants_bundle=bundles is not None)
-    show = progress(quiet=quiet)
     with opened(table, create=True) as store:
         if (changed := store.plan(jobs)) and not quiet:
             click.echo(f"{changed} questions are new: a file, an option's meaning or the theory has changed", err=True)
@@ -74,7 +75,7 @@ def command(
     return _told(tally, table)
 
 
-def _jobs(path: Path) -> list[Job]:
+def _jobs(path: Path, show: Callable[[str], None]) -> list[Job]:
     """The questions with their keys; their files are named as from the folder of the spec."""
     questions = spec.read(path)
     known: dict[str, str] = {}
@@ -83,6 +84,7 @@ def _jobs(path: Path) -> list[Job]:
         for question in questions:
             try:
                 jobs.append(Job(question, key(question, known=known)))
+                show(f"{len(jobs)} of {len(questions)} questions looked at")
             except InputError as error:
                 said = ", ".join(f"{name} = {value}" for name, value in question.items())
                 raise InputError(f"{path}: {said:.200}: {error}") from None
