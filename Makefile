@@ -5,7 +5,7 @@ unexport PYTHONDONTWRITEBYTECODE # the tests start many processes, each of which
 BIN := .venv/bin
 SAMPLE := ptx/vecadd.ptx
 
-.PHONY: demo test check suite fix soak clean
+.PHONY: demo test check suite fix soak site links clean
 .DELETE_ON_ERROR:
 
 demo: .venv/compiled
@@ -30,8 +30,14 @@ fix: .venv/developing
 soak: .venv/developing .venv/compiled
 	$(BIN)/pytest -n auto -m soak -o addopts="" --import-mode=importlib -s tests
 
+site: .venv/developing .venv/compiled # with its notebooks as they run; open build/site/index.html
+	$(BIN)/sphinx-build -q -W --keep-going -D execute=1 -c docs/site . build/site
+
+links: .venv/developing # asks the network whether what pages link to is still there
+	$(BIN)/sphinx-build -b linkcheck -c docs/site . build/links
+
 clean:
-	rm -rf .venv dist
+	rm -rf .venv dist build
 
 .venv/bin/pip:
 	$(PYTHON) -c 'import sys; sys.exit(None if sys.version_info >= (3, 11) else "makespan needs Python 3.11 or newer")'

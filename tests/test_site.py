@@ -1,0 +1,90 @@
+"""The documentation site builds from the pages as they are: no page is left out, no link inside leads nowhere."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+
+import makespan
+from makespan import cli
+
+ROOT = Path(__file__).parents[1]
+SITE = ROOT / "docs" / "site"
+TOOLS = "the tools of the site (dependency group site) are not installed"
+
+
+def build(builder: str, to: Path, *options: str) -> "subprocess.CompletedProcess[str]":
+    """The site, made by Sphinx, with warnings as errors."""
+    pytest.importorskip("furo", reason=TOOLS)
+    sphinx = [sys.executable, "-m", "sphinx", "-qEW", "--keep-going"]
+    command = [*sphinx, "-b", builder, "-c", str(SITE), *options, str(ROOT), str(to)]
+    return subprocess.run(command, cwd=to, capture_output=True, text=True, check=False)
+
+
+def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
+    """Every page is in the table of contents, and every link and anchor inside leads somewhere; nothing is written."""
+    done = build("dummy", tmp_path)
+    assert done.stderr == ""
+    assert done.returncode == 0
+
+
+@pytest.fixture
+def modules(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What makes the site can be imported."""
+    pytest.importorskip("furo", reason=TOOLS)
+    monkeypatch.syspath_prepend(str(SITE))
+
+
+@pytest.mark.usefixtures("modules")
+def test_the_reference_has_every_command_and_option() -> None:
+    import command_line
+
+    lines = command_line.reference().splitlines()
+    headings = [line.lstrip("#").strip() for line in lines if line.startswith("##")]
+    assert [name for name in headings if " " not in name] == list(cli.COMMANDS)
+    assert {"microbench sm", "microbench opencl"} <= set(headings)
+    solve = cli.cli.get_command(click.Context(cli.cli), "solve")
+    assert solve is not None
+    section = "\n".join(lines[lines.index("## solve") : lines.index("## simulate")])
+    assert [
+        name for option in solve.params for name in option.opts if name.startswith("--") and name not in section
+    ] == []
+
+
+@pytest.mark.usefixtures("modules")
+def test_the_reference_has_everything_that_the_package_offers() -> None:
+    import interface
+
+    headings = [line.removeprefix("### ") for line in interface.reference().splitlines() if line.startswith("### ")]
+    assert {*headings, "PAPER", "__version__"} == {*makespan.__all__}
+
+
+@pytest.mark.usefixtures("modules")
+def test_a_docstring_becomes_markdown() -> None:
+    import interface
+
+    text = "First.\n\n    >>> 1 + 1\n    2\n\nArgs:\n    name: what\n        it is.\n    other: not.\n\nSource: a book."
+    example, args = "```pycon\n>>> 1 + 1\n2\n```", "* name: what\n    it is.\n* other: not."
+    assert interface.markdown(text).rstrip() == f"First.\n\n{example}\n\n**Args.**\n\n{args}\n\n**Source.** a book."
+
+
+@pytest.mark.usefixtures("modules")
+def test_a_notebook_becomes_markdown_with_what_its_cells_show(tmp_path: Path) -> None:
+    import notebook
+
+    code = "# %% [markdown]\n# # Title\n\n# %%\nprint('so')\n1 + 1\n"
+    assert notebook.markdown(code, tmp_path, execute=False) == "# Title\n\n``````python\nprint('so')\n1 + 1\n``````"
+
+
+@pytest.mark.usefixtures("modules")
+def test_a_page_is_listed_where_it_is_named_first() -> None:
+    import pages
+
+    tables = list(
+        pages.tables_of_contents(
+            "# T\n\n## A\n\n[x](model.md) [y](cli.md#a)\n\n## B\n\n[x](model.md), [r](../README.md)\n"
+        )
+    )
+    assert [table.split("\n\n")[1].split() for table in tables] == [["/docs/model", "```"], ["/README", "```"]]
