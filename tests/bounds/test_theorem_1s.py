@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from importlib import import_module
-from itertools import product
+from itertools import chain, combinations, product
 from typing import NamedTuple
 
 import pytest
@@ -20,6 +20,7 @@ from makespan.machine import Assignment, Latency, Machine, Resource, UnitClass, 
 from makespan.program import Place, Program, Timing
 from makespan.result import Anomaly, outlasted
 from makespan.schedule import Schedule
+from makespan.simulate.semantics import State, finished, issues, moved, outcomes, settled, starts, steps
 from makespan.strings import parse_string
 from tests.oracle import brute_force
 from tests.strategies import instances, multiprocessor_instances, runs
@@ -239,6 +240,28 @@ def _hastier(draw: st.DrawFn, program: Program, *, ahead: bool) -> Program:
 def test_it_outlasts_what_it_says(data: st.DataObject, instance: Instance) -> None:
     if theorem_1s(instance) is not None:
         assert brute_force(data.draw(departures(instance))).upper <= pessimistic(instance)
+
+
+def lapses(instance: Instance, state: State) -> Iterator[State]:
+    """What may follow a cycle in which less issues than could: any part of what a work-conserving one issues."""
+    for issuing in issues(instance, state):
+        for kept in chain.from_iterable(combinations(issuing.items(), size) for size in range(len(issuing))):
+            for moves in product(*(outcomes(instance, state, warp, pools) for warp, pools in kept)):
+                yield from settled(instance, moved(instance, state, moves))
+
+
+@given(st.one_of(multiprocessor_instances(most=3), multiprocessor_instances(most=4, barriers=False)))
+@settings(max_examples=15)
+def test_each_cycle_in_which_less_issues_than_could_adds_one_at_most(instance: Instance) -> None:
+    most, bound = 2, pessimistic(instance)
+    frontier, cycles = {(state, 0) for state in starts(instance)}, 0
+    while frontier:
+        ended = [lapsed for state, lapsed in frontier if finished(instance, state)]
+        assert cycles <= bound + min(ended, default=most)
+        left = [(state, lapsed) for state, lapsed in frontier if not finished(instance, state)]
+        lapsing = {(after, lapsed + 1) for state, lapsed in left if lapsed < most for after in lapses(instance, state)}
+        frontier = lapsing | {(after, lapsed) for state, lapsed in left for after in steps(instance, state)}
+        cycles += 1
 
 
 def test_what_leans_on_waits_at_barriers_or_on_places_of_warps_does_not_outlast_all() -> None:
