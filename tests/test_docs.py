@@ -186,6 +186,8 @@ EXAMPLES = [
     (page, text)
     for page in (
         "../README",
+        "may_i_use_it",
+        "believe",
         "cli",
         "machine_code",
         "schedulability",
@@ -223,6 +225,27 @@ def test_the_commands_of_a_page_print_what_stands_below_them(page: str, example:
         printed = iter(done.lines)
         for line in _timeless("\n".join(expected)):  # in this order, others may stand between
             assert line in printed, (command, line, done)
+
+
+def test_the_counts_of_campaigns_are_those_of_the_pages_that_they_are_from() -> None:
+    """Each number stands in the section that is linked, or is the sum of a column of its table."""
+    rows = re.findall(r"^\|.*\| (\d.*) \| 0 \| .*\((\w+\.md)#(.*)\) \|$", page_text("believe.md"), re.MULTILINE)
+    assert len(rows) == 6
+    for counts, page, anchor in rows:
+        section = next(part for part in re.split(r"^#+ ", page_text(page), flags=re.MULTILINE) if slug(part) == anchor)
+        tables = (re.findall(r"^\|[^|]*\| (\d+) \| (\d+) ", part, re.MULTILINE) for part in section.split("\n\n"))
+        sums = {f"{sum(map(int, column)):,}" for rows in tables for column in zip(*rows, strict=True)}
+        known = {*re.findall(r"[\d,]*\d{3}", section), *sums}
+        assert set(re.findall(r"[\d,]*\d{3}", counts)) <= known
+
+
+def page_text(name: str) -> str:
+    return (ROOT / "docs" / name).read_text()
+
+
+def slug(section: str) -> str:
+    """The anchor of the heading with which a section begins."""
+    return re.sub(r"[^\w -]", "", section.partition("\n")[0].lower()).replace(" ", "-")
 
 
 @pytest.mark.parametrize("page", sorted((ROOT / "docs").glob("*.md")), ids=named)

@@ -1,14 +1,16 @@
 """The documentation site builds from the pages as they are: no page is left out, no link inside leads nowhere."""
 
+import runpy
 import subprocess
 import sys
+from itertools import zip_longest
 from pathlib import Path
 
 import click
 import pytest
 
 import makespan
-from makespan import cli
+from makespan import Instance, InvalidScheduleError, Schedule, cli, replay
 
 ROOT = Path(__file__).parents[1]
 SITE = ROOT / "docs" / "site"
@@ -88,3 +90,20 @@ def test_a_page_is_listed_where_it_is_named_first() -> None:
         )
     )
     assert [table.split("\n\n")[1].split() for table in tables] == [["/docs/model", "```"], ["/README", "```"]]
+
+
+def test_the_picture_of_work_conservation_shows_two_schedules_and_one_that_is_none() -> None:
+    drawn = runpy.run_path(str(ROOT / "docs" / "work_conserving_picture.py"))["SCHEDULES"].values()
+    pair = Instance.of("CLLCLL", 2)
+    shortest, longest, none = (Schedule(tuple(map(issuing, zip_longest(*rows))), PATHS) for rows in drawn)
+    assert [replay(pair, shortest), replay(pair, longest)] == [9, 10]
+    with pytest.raises(InvalidScheduleError, match="cycle 1"):
+        replay(pair, none)
+
+
+PATHS = (tuple(range(6)),) * 2
+
+
+def issuing(letters: tuple[str | None, ...]) -> tuple[int, ...]:
+    """The warps that issue in a cycle of the picture."""
+    return tuple(warp for warp, letter in enumerate(letters) if letter in {"C", "L"})
