@@ -186,6 +186,8 @@ EXAMPLES = [
     (page, text)
     for page in (
         "../README",
+        "start",
+        "howto",
         "may_i_use_it",
         "believe",
         "cli",
