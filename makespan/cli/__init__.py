@@ -18,43 +18,58 @@ from typing import NoReturn, TextIO
 
 import click
 
+from makespan.cli.help_page import examples
 from makespan.cli.lazy import LazyGroup
 from makespan.cli.running import BAD_INPUT, BROKEN_PIPE, BUG, DONE, INTERRUPTED, NOT_MEASURED
 from makespan.errors import BrokenPromiseError, MakespanError, MeasurementError, ParseError
 from makespan.text_file import inputs_kept
 from makespan.version import __version__
 
-COMMANDS = {
-    "solve": "worst-case makespan with proof",
-    "simulate": "what scheduling policies do, beside the worst case",
-    "compare": "worst case against M^L + M^C, as a curve",
-    "sweep": "many questions to solve, here or on a cluster",
-    "report": "worst case, proof and assumptions as an HTML page",
-    "serve": "a page in the browser that asks and answers",
-    "schedulability": "do tasks with GPU kernels meet their deadlines?",
-    "estimate": "what is likely, by published models; never a bound",
-    "microbench": "measure what the models need, or write programs that do",
-    "evaluate": "how good the predictions of a cost table are",
-    "dual-issue": "listings of dual-issued instructions",
-    "strings": "what a kernel becomes: letters, loops, choices",
-    "bounds-template": "a loop-bounds file to fill in",
-    "machines": "shipped machines, with their sources",
-    "gpus": "shipped GPUs, with their sources",
-    "export": "an optimisation model of the worst case, as a file",
-    "validate": "runs on a GPU, held against the worst case",
-    "benchmark": "a library of instances: run it, compare solvers, check claims",
-    "verify": "check a bundle without the code that computed it",
-    "doctor": "versions, and one-time compilation of inner loops",
+SECTIONS = {
+    "Worst cases": {
+        "solve": "worst-case makespan with proof",
+        "simulate": "what scheduling policies do, beside the worst case",
+        "compare": "worst case against M^L + M^C, as a curve",
+        "report": "worst case, proof and assumptions as an HTML page",
+        "verify": "check a bundle without the code that computed it",
+        "export": "an optimisation model of the worst case, as a file",
+        "serve": "a page in the browser that asks and answers",
+    },
+    "Deadlines": {
+        "schedulability": "do tasks with GPU kernels meet their deadlines?",
+    },
+    "Kernels, machines and GPUs": {
+        "strings": "what a kernel becomes: letters, loops, choices",
+        "bounds-template": "a loop-bounds file to fill in",
+        "machines": "shipped machines, with their sources",
+        "gpus": "shipped GPUs, with their sources",
+    },
+    "Many questions": {
+        "sweep": "many questions to solve, here or on a cluster",
+        "benchmark": "a library of instances: run it, compare solvers",
+    },
+    "Measurements and estimates": {
+        "validate": "runs on a GPU, held against the worst case",
+        "estimate": "what is likely, by published models; never a bound",
+        "microbench": "measure what the models need, or write programs",
+        "evaluate": "how good the predictions of a cost table are",
+        "dual-issue": "listings of dual-issued instructions",
+    },
+    "This installation": {
+        "doctor": "versions, and one-time compilation of inner loops",
+    },
 }
+"""What each command does in a line, as the help shows them."""
 
 
 @click.group(
     cls=LazyGroup,
     package=__name__,
-    commands=COMMANDS,
+    sections=SECTIONS,
     opens="solve",
     invoke_without_command=True,
     no_args_is_help=False,
+    epilog=examples("makespan solve ptx/vecadd.ptx --block 256", "makespan solve --help"),
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
 @click.version_option(__version__, prog_name="makespan")

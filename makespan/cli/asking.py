@@ -14,6 +14,7 @@ import click
 
 from makespan import kernel_file
 from makespan.cli import gpu as whole_gpu
+from makespan.cli.help_page import section, stack
 from makespan.cli.source import (
     check_source,
     engine_options,
@@ -21,7 +22,6 @@ from makespan.cli.source import (
     promise_options,
     promised,
     source_options,
-    stack,
 )
 from makespan.engines import Limits, solve
 from makespan.errors import InputError, did_you_mean
@@ -43,14 +43,19 @@ Question: TypeAlias = Mapping[str, Any]
 MAX_INPUT_BYTES = 256 * 2**20
 """Of a file that a key is made of; the readers of each kind have limits of their own."""
 
+deadline_options = section(
+    "Deadline",
+    click.option("--deadline", metavar="TIME|Ncycles", help="is the worst case in time? such as 200ns, or 280cycles"),
+    click.option("--clock", metavar="FREQUENCY", help="of the SM, at least, such as 1.4GHz: for a deadline in time"),
+)
+
 question_options = stack(
     source_options,
     whole_gpu.gpu_options,
     promise_options,
     engine_options,
-    click.option("--best-case", is_flag=True, help="also the shortest work-conserving schedule"),
-    click.option("--deadline", metavar="TIME|Ncycles", help="is the worst case in time? such as 200ns, or 280cycles"),
-    click.option("--clock", metavar="FREQUENCY", help="of the SM, at least, such as 1.4GHz: for a deadline in time"),
+    section("Effort", click.option("--best-case", is_flag=True, help="also the shortest work-conserving schedule")),
+    deadline_options,
 )
 """All options of `makespan solve` that its answer depends on."""
 

@@ -4,10 +4,11 @@ from typing import Any
 
 import click
 
+from makespan.cli.help_page import Command, examples
 from makespan.cli.source import chosen_kernels, cuda_options, kernel_question, launch_options
 
 
-@click.command("bounds-template")
+@click.command("bounds-template", cls=Command, epilog=examples("makespan bounds-template ptx/fir.ptx"))
 @click.argument("source")
 @click.option("--input-format", type=click.Choice(["ptx"]), help="format of standard input (SOURCE '-')")
 @click.option("--kernel", metavar="NAME", help="only this kernel")

@@ -8,8 +8,9 @@ from typing import Any
 
 import click
 
+from makespan.cli.help_page import Command, examples, section
 from makespan.cli.output import all_written, quiet_option, refuse_twice
-from makespan.cli.parameters import Memory, Seconds, examples
+from makespan.cli.parameters import Memory, Seconds
 from makespan.cli.running import DONE, INTERRUPTED, UNDECIDED, interruptible, progress
 from makespan.cli.source import instances, source_options
 from makespan.engines import Limits
@@ -63,22 +64,35 @@ def _range(item: str) -> range | None:
     return range(first, last + 1) if 1 <= first <= last else None
 
 
-@click.command("compare", epilog=examples("makespan compare --string CLLCLL --warps 1..8 -o curve.png"))
+@click.command("compare", cls=Command, epilog=examples("makespan compare --string CLLCLL --warps 1..8 -o curve.png"))
 @source_options
-@click.option("--vary", type=Vary(), help="a heat map: also over ports, latency or interval of a class, or issue width")
-@click.option(
-    "--output",
-    "-o",
-    "outputs",
-    type=click.Path(path_type=Path),
-    multiple=True,
-    metavar="FILE",
-    help="a picture (.png, .svg, .pdf) or data (.csv, .json); can be repeated",
+@section(
+    "Source",
+    click.option(
+        "--vary", type=Vary(), help="a heat map: also over ports, latency or interval of a class, or issue width"
+    ),
 )
-@click.option("--best-case", is_flag=True, help="also the shortest work-conserving schedules")
-@click.option("--time-limit", type=Seconds(), default=10.0, show_default=True, help="per point")
-@click.option("--total-time-limit", type=Seconds(), default=600.0, show_default=True, help="for all points together")
-@click.option("--memory-limit", type=Memory(), default="8GiB", show_default=True, help="for the tables of a search")
+@section(
+    "Output",
+    click.option(
+        "--output",
+        "-o",
+        "outputs",
+        type=click.Path(path_type=Path),
+        multiple=True,
+        metavar="FILE",
+        help="a picture (.png, .svg, .pdf) or data (.csv, .json); can be repeated",
+    ),
+)
+@section(
+    "Effort",
+    click.option("--best-case", is_flag=True, help="also the shortest work-conserving schedules"),
+    click.option("--time-limit", type=Seconds(), default=10.0, show_default=True, help="per point"),
+    click.option(
+        "--total-time-limit", type=Seconds(), default=600.0, show_default=True, help="for all points together"
+    ),
+    click.option("--memory-limit", type=Memory(), default="8GiB", show_default=True, help="for the tables of a search"),
+)
 @quiet_option
 def command(
     vary: Axis | None,

@@ -6,6 +6,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 import click
 
+from makespan.cli.help_page import Command, examples
 from makespan.errors import InputError
 from makespan.version import __version__
 
@@ -13,7 +14,7 @@ _LIBRARIES = ("numpy", "ortools", "numba", "lark", "networkx", "matplotlib", "pu
 _TOOLS = "ptxas", "nvdisasm", "cuobjdump"
 
 
-@click.command("doctor")
+@click.command("doctor", cls=Command, epilog=examples("makespan doctor"))
 def command() -> None:
     """Print versions, and compile the inner loops so that later runs start at once."""
     click.echo(f"makespan {__version__}, Python {platform.python_version()} on {platform.machine()}")

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from makespan.cli.help_page import Command, examples
 from makespan.cli.output import format_option, rendered
 from makespan.cli.running import DONE, NO
 from makespan.errors import InputError
@@ -17,12 +18,19 @@ _BANKS = click.option(
 )
 
 
-@click.group(no_args_is_help=False)
+_CHECKING = examples("makespan dual-issue check kernel.sass")
+_DECODING = examples("makespan dual-issue decode 0x08dc109c14801410")
+_ENCODING = examples("makespan dual-issue encode 05 04 05 04 05 04 90")
+
+
+@click.group(no_args_is_help=False, epilog=_DECODING)
 def command() -> None:
     """Check, encode and decode listings of dual-issued instructions (KeplerAs syntax)."""
 
 
-@command.command("check", short_help="Reads, banks and the operand cache per issue cycle.")
+@command.command(
+    "check", cls=Command, short_help="Reads, banks and the operand cache per issue cycle.", epilog=_CHECKING
+)
 @click.argument("listing", type=click.Path(path_type=Path))
 @_BANKS
 @click.option("--pattern", metavar="1-2-2-1", help="the pattern that every block with FFMAs must have")
@@ -48,7 +56,7 @@ def check(listing: Path, banks: str, pattern: str | None, no_cache: bool, output
     return NO if any(found.ways > 1 for found in reports) else DONE
 
 
-@command.command("decode", short_help="A scheduling word into seven control codes.")
+@command.command("decode", cls=Command, short_help="A scheduling word into seven control codes.", epilog=_DECODING)
 @click.argument("word", metavar="0xWORD")
 @format_option()
 def decode(word: str, output: str) -> None:
@@ -66,7 +74,7 @@ def decode(word: str, output: str) -> None:
     click.echo(said)
 
 
-@command.command("encode", short_help="Seven control codes into a scheduling word.")
+@command.command("encode", cls=Command, short_help="Seven control codes into a scheduling word.", epilog=_ENCODING)
 @click.argument("codes", nargs=-1, required=True, metavar="CODE...")
 @format_option()
 def encode(codes: tuple[str, ...], output: str) -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from makespan.cli.help_page import Command, examples
 from makespan.cli.opencl_device import device_options, opened
 from makespan.cli.output import format_option, remark, rendered
 from makespan.cli.parameters import Seconds, extents
@@ -18,12 +19,17 @@ if TYPE_CHECKING:
 _BOTH = "both"
 
 
-@click.group(no_args_is_help=False)
+_EXAMPLES = examples("makespan evaluate cost-table --table rmbp-gt650m --virtual rmbp-gt650m --samples 20")
+
+
+@click.group(no_args_is_help=False, epilog=_EXAMPLES)
 def command() -> None:
     """See how good predictions are, on random expressions."""
 
 
-@command.command("cost-table", short_help="Predicted over measured times, by a cost table.")
+@command.command(
+    "cost-table", cls=Command, short_help="Predicted over measured times, by a cost table.", epilog=_EXAMPLES
+)
 @device_options
 @click.option("--table", required=True, metavar="NAME|FILE.json", help="the cost table that predicts")
 @click.option("--samples", type=click.IntRange(1, 100_000), default=1000, show_default=True, help="of each set")

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from makespan.bounds import closed_form
+from makespan.cli.help_page import Command, examples, section
 from makespan.cli.source import instances, source_options
 from makespan.engines.cpsat.solver import MOST_BOOLEANS
 from makespan.engines.ilp.model import FORMS
@@ -17,13 +18,26 @@ from makespan.instance import Instance
 from makespan.report.files import check_writable, write_whole
 
 
-@click.command("export")
-@source_options
-@click.option(
-    "--model", type=click.Choice(["lp", "mps", "cp"]), required=True, help="ILP as LP or MPS, or CP-SAT as proto text"
+@click.command(
+    "export",
+    cls=Command,
+    epilog=examples(
+        "makespan export --string CLLCLL --warps 2 --model mps -o model.mps",
+        "makespan export ptx/vecadd.ptx --warps 2 --model cp -o model.txt",
+    ),
 )
-@click.option("--form", type=click.Choice(FORMS), default="published", show_default=True, help="of the ILP")
-@click.option("--output", "-o", type=click.Path(path_type=Path), required=True, help="the file to write")
+@source_options
+@section(
+    "Output",
+    click.option(
+        "--model",
+        type=click.Choice(["lp", "mps", "cp"]),
+        required=True,
+        help="ILP as LP or MPS, or CP-SAT as proto text",
+    ),
+    click.option("--form", type=click.Choice(FORMS), default="published", show_default=True, help="of the ILP"),
+    click.option("--output", "-o", type=click.Path(path_type=Path), required=True, help="the file to write"),
+)
 def command(
     model: str,
     form: str,

@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from makespan import strings
+from makespan.cli.help_page import section
 from makespan.cli.output import QUIET, all_written, refuse_twice, remark, rendered
 from makespan.cli.running import DONE, GATE, INTERRUPTED, UNDECIDED, interruptible
 from makespan.cli.source import (
@@ -22,7 +23,6 @@ from makespan.cli.source import (
     kind_of_source,
     option_name,
     promised,
-    stack,
 )
 from makespan.cli.window import check_window, window, written
 from makespan.engines import Limits
@@ -47,7 +47,8 @@ from makespan.result import Status
 from makespan.schedulability.gate import Deadline, read_deadline
 from makespan.schedulability.units import frequency
 
-gpu_options = stack(
+gpu_options = section(
+    "Whole GPU",
     click.option(
         "--gpu", metavar="NAME|FILE.toml", help="all blocks of --grid on a whole GPU, a shipped one or that of a file"
     ),

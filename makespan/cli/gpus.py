@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 import click
 
+from makespan.cli.help_page import Command, examples
 from makespan.cli.output import format_option, rendered
 from makespan.errors import InputError
 from makespan.machine.gpus import Gpu, find, shipped
@@ -12,7 +13,7 @@ from makespan.report.lines import columns
 _HEADER = ("name", "architecture", "capability", "machine", "SMs", "base GHz", "boost GHz", "MIG")
 
 
-@click.command("gpus")
+@click.command("gpus", cls=Command, epilog=examples("makespan gpus", "makespan gpus rtx-3070"))
 @click.argument("gpu", metavar="[NAME|FILE.toml]", required=False)
 @format_option()
 def command(gpu: str | None, output: str) -> None:

@@ -14,15 +14,21 @@ class LazyGroup(click.Group):
     """A group whose commands live in modules of `package`: `bounds-template` in `bounds_template`, as `command`.
 
     Args:
-        commands: what each command does in a line, by name, in the order of the help.
+        sections: what each command does in a line, by name, below titles, in the order of the help.
         opens: the command that a file in the place of a command asks for, if any.
     """
 
     def __init__(
-        self, *args: Any, package: str, commands: Mapping[str, str], opens: str | None = None, **options: Any
+        self,
+        *args: Any,
+        package: str,
+        sections: Mapping[str, Mapping[str, str]],
+        opens: str | None = None,
+        **options: Any,
     ) -> None:
         super().__init__(*args, **options)
-        self._package, self._table, self._opens = package, commands, opens
+        self._package, self._sections, self._opens = package, sections, opens
+        self._table = {name: what for commands in sections.values() for name, what in commands.items()}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The commands in the order of the table."""
@@ -52,5 +58,7 @@ class LazyGroup(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The table, without importing anything."""
         del ctx
-        with formatter.section("Commands"):
-            formatter.write_dl(list(self._table.items()))
+        widest = max(map(len, self._table))
+        for title, commands in self._sections.items():
+            with formatter.section(title):
+                formatter.write_dl([(f"{name:<{widest}}", what) for name, what in commands.items()])

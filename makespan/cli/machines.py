@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 import click
 
+from makespan.cli.help_page import Command, examples
 from makespan.cli.output import format_option, rendered
 from makespan.engines import ENGINES
 from makespan.feature import Feature
@@ -32,7 +33,13 @@ _LEGEND = (
 )
 
 
-@click.command("machines")
+@click.command(
+    "machines",
+    cls=Command,
+    epilog=examples(
+        "makespan machines", "makespan machines turing", "makespan machines examples/partitioned.toml --format json"
+    ),
+)
 @click.argument("machine", metavar="[NAME|FILE.toml]", required=False)
 @format_option()
 def command(machine: str | None, output: str) -> None:

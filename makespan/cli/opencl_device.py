@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from makespan.cli.source import stack
+from makespan.cli.help_page import stack
 from makespan.errors import InputError
 
 if TYPE_CHECKING:

@@ -7,21 +7,21 @@ from typing import Any
 
 import click
 
+from makespan.cli.help_page import Decorator, section
 from makespan.errors import InputError
-
-Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 TEXT, QUIET = "text", "quiet"
 DATA: Mapping[str, Callable[[Any], str]] = {"json": json.dumps}
 """How plain data become text, by format; every command that has `format_option` has all of them."""
 
-quiet_option = click.option("--quiet", "-q", is_flag=True, help="the verdict alone")
+quiet_option = section("Output", click.option("--quiet", "-q", is_flag=True, help="the verdict alone"))
 
 
 def format_option(*others: str, what: str | None = None) -> Decorator:
     """Give a command `output`: text, a format of plain data, or one of the `others`; `what` is for the help."""
     formats = click.Choice([TEXT, *DATA, *others])
-    return click.option("--format", "output", type=formats, default=TEXT, show_default=True, help=what)
+    option = click.option("--format", "output", type=formats, default=TEXT, show_default=True, help=what)
+    return section("Output", option)
 
 
 def text_form(output: str, *, quiet: bool) -> str:

@@ -15,11 +15,6 @@ _BYTES = {"": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "KB": 10**3, "M
 _DIGITS = 12  # longer numbers are refused before they are converted
 
 
-def examples(*lines: str) -> str:
-    """Commands that stand below the help of a command, as they are."""
-    return "\b\n" + "\n".join(["Examples:", *(f"  {line}" for line in lines)])
-
-
 def choice(name: str, among: str, help: str, *, default: bool = True) -> Callable[[Any], Any]:
     """An option that takes one word of `among`, which has spaces between; the first is the default, if there is one.
 

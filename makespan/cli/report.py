@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from makespan.cli import help_page
+from makespan.cli.asking import deadline_options
 from makespan.cli.gpu import Asked, asked, gpu_options
 from makespan.cli.output import DATA
-from makespan.cli.parameters import Warps, examples
+from makespan.cli.parameters import Warps
 from makespan.cli.running import DONE, GATE, INTERRUPTED, UNDECIDED, exit_code, interruptible, progress
 from makespan.cli.source import (
     engine_options,
@@ -50,18 +52,35 @@ _NOT_OF_KERNELS = ("letters", "instance", "capacity", "machine", "holds", "keep_
 _FOR_SOLVE = ("backend", "memory_limit", "threads", "seed", "deadline", "clock")
 
 
-@click.command("report", epilog=examples("makespan report ptx/vecadd.ptx --block 256 -o report.html"))
+@click.command(
+    "report",
+    cls=help_page.Command,
+    epilog=help_page.examples("makespan report ptx/vecadd.ptx --block 256 -o report.html"),
+)
 @source_options
 @gpu_options
-@click.option("--output", "-o", type=click.Path(path_type=Path), required=True, metavar="FILE.html", help="the page")
-@click.option("--curve", type=Warps(), metavar="A..B", help="also the worst case for these numbers of warps")
-@click.option("--bundle", type=click.Path(path_type=Path), help="leave the evidence, whose digest the page states")
-@click.option("--check/--no-check", default=True, show_default=True, help="have the independent checker confirm it")
+@help_page.section(
+    "Output",
+    click.option(
+        "--output", "-o", type=click.Path(path_type=Path), required=True, metavar="FILE.html", help="the page"
+    ),
+    click.option("--curve", type=Warps(), metavar="A..B", help="also the worst case for these numbers of warps"),
+    click.option("--bundle", type=click.Path(path_type=Path), help="leave the evidence, whose digest the page states"),
+)
+@help_page.section(
+    "Effort",
+    click.option("--check/--no-check", default=True, show_default=True, help="have the independent checker confirm it"),
+)
 @engine_options
-@click.option("--steps", is_flag=True, help="a line of JSON on stderr for each interval that is proven on the way")
-@click.option("--best-case", is_flag=True, help="search for the shortest schedule, too; the page bounds it anyway")
-@click.option("--deadline", metavar="TIME|Ncycles", help="is the worst case in time? such as 200ns, or 280cycles")
-@click.option("--clock", metavar="FREQUENCY", help="of the SM, at least, such as 1.4GHz: for a deadline in time")
+@help_page.section(
+    "Output",
+    click.option("--steps", is_flag=True, help="a line of JSON on stderr for each interval that is proven on the way"),
+)
+@help_page.section(
+    "Effort",
+    click.option("--best-case", is_flag=True, help="search for the shortest schedule, too; the page bounds it anyway"),
+)
+@deadline_options
 @click.pass_context
 def command(
     context: click.Context,

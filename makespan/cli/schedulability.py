@@ -8,8 +8,9 @@ from pathlib import Path
 
 import click
 
+from makespan.cli.help_page import Command, examples, section
 from makespan.cli.output import QUIET, TEXT, format_option, remark, rendered
-from makespan.cli.parameters import Memory, Seconds, examples
+from makespan.cli.parameters import Memory, Seconds
 from makespan.cli.running import DONE, INTERRUPTED, NO, UNDECIDED, progress
 from makespan.engines import Limits as SolverLimits
 from makespan.errors import InputError
@@ -63,42 +64,64 @@ class Part(click.ParamType[tuple[Fraction, Fraction]]):
         return ends
 
 
-@click.command("schedulability", epilog=examples("makespan schedulability examples/tasks.toml --gantt worst.png"))
+@click.command(
+    "schedulability", cls=Command, epilog=examples("makespan schedulability examples/tasks.toml --gantt worst.png")
+)
 @click.argument("tasks", type=click.Path(path_type=Path))
-@click.option("--gpu", metavar="NAME|FILE.toml", help="whose SMs the partitions are: for a CSV file")
-@click.option("--clock", metavar="FREQUENCY", help="of the SM, at least, such as 1.4GHz: for a CSV file")
-@click.option("--priorities", type=click.Choice(list(map(str, Priorities))), help="what they mean: for a CSV file")
-@click.option("--assign", type=click.Choice(ASSIGNMENTS), help="find partitions for the tasks that have none")
-@click.option("--exact", is_flag=True, help="walk through all schedules, too, as far as they are few enough")
-@click.option("--sensitivity", is_flag=True, help="what breaks first: longer kernels, shorter periods, a slower clock")
-@click.option(
-    "--fewest-sms", "fewest", is_flag=True, help="how few SMs of the GPU do for each partition, and for all together"
+@section(
+    "Tasks",
+    click.option("--gpu", metavar="NAME|FILE.toml", help="whose SMs the partitions are: for a CSV file"),
+    click.option("--clock", metavar="FREQUENCY", help="of the SM, at least, such as 1.4GHz: for a CSV file"),
+    click.option("--priorities", type=click.Choice(list(map(str, Priorities))), help="what they mean: for a CSV file"),
+)
+@section(
+    "Analysis",
+    click.option("--assign", type=click.Choice(ASSIGNMENTS), help="find partitions for the tasks that have none"),
+    click.option("--exact", is_flag=True, help="walk through all schedules, too, as far as they are few enough"),
+    click.option(
+        "--sensitivity", is_flag=True, help="what breaks first: longer kernels, shorter periods, a slower clock"
+    ),
+    click.option(
+        "--fewest-sms",
+        "fewest",
+        is_flag=True,
+        help="how few SMs of the GPU do for each partition, and for all together",
+    ),
 )
 @format_option()
-@click.option("--gantt", type=click.Path(path_type=Path), help="the worst schedule found as .png .svg .pdf")
-@click.option("--html", type=click.Path(path_type=Path), help="all of it with pictures as one .html page")
-@click.option("--tasks", "chosen", metavar="NAME,NAME,...", help="of pictures: the worst schedules of these alone")
-@click.option("--window", "part", type=Part(), help="of pictures: only so much of the axis, such as 3ms..9ms")
-@click.option(
-    "--export",
-    type=(click.Choice(list(map(str, Format))), click.Path(path_type=Path)),
-    metavar="TOOL FILE",
-    help=f"the task set for another tool: {', '.join(Format)}",
+@section(
+    "Output",
+    click.option("--gantt", type=click.Path(path_type=Path), help="the worst schedule found as .png .svg .pdf"),
+    click.option("--html", type=click.Path(path_type=Path), help="all of it with pictures as one .html page"),
+    click.option("--tasks", "chosen", metavar="NAME,NAME,...", help="of pictures: the worst schedules of these alone"),
+    click.option("--window", "part", type=Part(), help="of pictures: only so much of the axis, such as 3ms..9ms"),
+    click.option(
+        "--export",
+        type=(click.Choice(list(map(str, Format))), click.Path(path_type=Path)),
+        metavar="TOOL FILE",
+        help=f"the task set for another tool: {', '.join(Format)}",
+    ),
 )
-@click.option(
-    "--time-limit", type=Seconds(), default=60.0, show_default=True, help="for each kernel, and for --assign exact"
+@section(
+    "Effort",
+    click.option(
+        "--time-limit", type=Seconds(), default=60.0, show_default=True, help="for each kernel, and for --assign exact"
+    ),
+    click.option("--memory-limit", type=Memory(), default="8GiB", show_default=True, help="for the tables of a search"),
+    click.option(
+        "--attempts",
+        type=click.IntRange(0, 10_000),
+        default=DEFAULT_LIMITS.attempts,
+        show_default=True,
+        help="schedules to simulate in search of a late job, for each task without a proof",
+    ),
 )
-@click.option("--memory-limit", type=Memory(), default="8GiB", show_default=True, help="for the tables of a search")
-@click.option(
-    "--attempts",
-    type=click.IntRange(0, 10_000),
-    default=DEFAULT_LIMITS.attempts,
-    show_default=True,
-    help="schedules to simulate in search of a late job, for each task without a proof",
+@section("Output", click.option("--quiet", "-q", is_flag=True, help="print the verdict alone"))
+@section(
+    "Effort",
+    click.option("--cache", type=click.Path(path_type=Path), help="folder of solved kernels [default: the user's]"),
+    click.option("--no-cache", is_flag=True, help="solve every kernel anew"),
 )
-@click.option("--quiet", "-q", is_flag=True, help="print the verdict alone")
-@click.option("--cache", type=click.Path(path_type=Path), help="folder of solved kernels [default: the user's]")
-@click.option("--no-cache", is_flag=True, help="solve every kernel anew")
 def command(
     tasks: Path,
     gpu: str | None,

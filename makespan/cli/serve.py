@@ -7,7 +7,8 @@ from tempfile import TemporaryDirectory
 
 import click
 
-from makespan.cli.parameters import Memory, Seconds, examples
+from makespan.cli.help_page import Command, examples
+from makespan.cli.parameters import Memory, Seconds
 from makespan.cli.running import DONE
 from makespan.errors import InputError
 from makespan.serve import Jobs, Limits, Server, is_loopback
@@ -15,7 +16,7 @@ from makespan.serve import Jobs, Limits, Server, is_loopback
 _LEAST_MEMORY_BYTES = 1 << 30
 
 
-@click.command("serve", epilog=examples("makespan serve --open"))
+@click.command("serve", cls=Command, epilog=examples("makespan serve --open"))
 @click.option("--host", default="127.0.0.1", show_default=True, help="the address to listen at")
 @click.option(
     "--port", type=click.IntRange(0, 65535), default=8127, show_default=True, help="the port; 0 takes a free one"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from makespan.cli.help_page import Command, examples, section
 from makespan.cli.output import (
     QUIET,
     all_written,
@@ -17,7 +18,7 @@ from makespan.cli.output import (
     rendered,
     text_form,
 )
-from makespan.cli.parameters import Seconds, examples
+from makespan.cli.parameters import Seconds
 from makespan.cli.running import DONE, exit_code, interruptible, progress, worst
 from makespan.cli.source import instances, source_options
 from makespan.cli.window import check_window, gantt_option, window, window_options, written
@@ -38,58 +39,71 @@ ALL = "all"
 
 @click.command(
     "simulate",
+    cls=Command,
     epilog=examples(
         "makespan simulate --string CLLCLL --warps 6", "makespan simulate ptx/vecadd.ptx --block 256 --policy gto"
     ),
 )
 @source_options
-@click.option(
-    "--policy", type=click.Choice([*POLICIES, ALL]), default=ALL, show_default=True, help="who goes first; or a table"
+@section(
+    "Policy",
+    click.option(
+        "--policy",
+        type=click.Choice([*POLICIES, ALL]),
+        default=ALL,
+        show_default=True,
+        help="who goes first; or a table",
+    ),
+    click.option(
+        "--ranges",
+        "latency",
+        type=click.Choice(LATENCIES),
+        default=LATENCIES[0],
+        show_default=True,
+        help="which latency, where there is a range",
+    ),
+    click.option(
+        "--route",
+        type=click.Choice(PATHS),
+        default=PATHS[0],
+        show_default=True,
+        help="of every warp, where its kernel leaves a choice",
+    ),
+    click.option(
+        "--intervals",
+        type=click.Choice(LATENCIES),
+        default=LATENCIES[0],
+        show_default=True,
+        help="for which ports are held, where there is a range",
+    ),
+    click.option(
+        "--assignment",
+        type=click.Choice(ASSIGNMENTS),
+        default=ASSIGNMENTS[0],
+        show_default=True,
+        help="of warps to partitions, where the machine says none",
+    ),
+    click.option(
+        "--group-size",
+        type=click.IntRange(1, MAX_WARPS),
+        default=GROUP_SIZE,
+        show_default=True,
+        help="warps in a fetch group of two-level",
+    ),
+    click.option(
+        "--seed", type=click.IntRange(0, 2**64 - 1), default=0, show_default=True, help="of everything that is random"
+    ),
 )
-@click.option(
-    "--ranges",
-    "latency",
-    type=click.Choice(LATENCIES),
-    default=LATENCIES[0],
-    show_default=True,
-    help="which latency, where there is a range",
+@section(
+    "Effort",
+    click.option("--time-limit", type=Seconds(), default=60.0, show_default=True, help="to prove worst and best case"),
 )
-@click.option(
-    "--route",
-    type=click.Choice(PATHS),
-    default=PATHS[0],
-    show_default=True,
-    help="of every warp, where its kernel leaves a choice",
-)
-@click.option(
-    "--intervals",
-    type=click.Choice(LATENCIES),
-    default=LATENCIES[0],
-    show_default=True,
-    help="for which ports are held, where there is a range",
-)
-@click.option(
-    "--assignment",
-    type=click.Choice(ASSIGNMENTS),
-    default=ASSIGNMENTS[0],
-    show_default=True,
-    help="of warps to partitions, where the machine says none",
-)
-@click.option(
-    "--group-size",
-    type=click.IntRange(1, MAX_WARPS),
-    default=GROUP_SIZE,
-    show_default=True,
-    help="warps in a fetch group of two-level",
-)
-@click.option(
-    "--seed", type=click.IntRange(0, 2**64 - 1), default=0, show_default=True, help="of everything that is random"
-)
-@click.option("--time-limit", type=Seconds(), default=60.0, show_default=True, help="to prove worst and best case")
 @format_option("csv")
 @gantt_option("one run")
 @window_options
-@click.option("--plot", type=click.Path(path_type=Path), help="draw the table of all: .png, .svg or .pdf")
+@section(
+    "Output", click.option("--plot", type=click.Path(path_type=Path), help="draw the table of all: .png, .svg or .pdf")
+)
 @quiet_option
 def command(
     policy: str,

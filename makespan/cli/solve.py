@@ -11,6 +11,7 @@ import click
 
 from makespan.cli import gpu as whole_gpu
 from makespan.cli.asking import Effort, on_one_sm, question_options, told
+from makespan.cli.help_page import Command, examples, section
 from makespan.cli.output import (
     QUIET,
     TEXT,
@@ -22,7 +23,6 @@ from makespan.cli.output import (
     rendered,
     text_form,
 )
-from makespan.cli.parameters import examples
 from makespan.cli.running import INTERRUPTED, exit_code, interruptible, progress, worst
 from makespan.cli.window import check_window, gantt_option, window, window_options, written
 from makespan.engines import solve
@@ -47,16 +47,20 @@ _WIDTH_OF_OUTCOME = 11
 
 @click.command(
     "solve",
+    cls=Command,
     epilog=examples(
         "makespan solve ptx/vecadd.ptx --block 256", "makespan solve --string CLLCLL --warps 1..8 --capacity C=2,L=1"
     ),
 )
 @question_options
 @format_option("csv")
-@click.option("--bundle", type=click.Path(path_type=Path), help="leave the evidence, for 'makespan verify'")
+@section(
+    "Output",
+    click.option("--bundle", type=click.Path(path_type=Path), help="leave the evidence, for 'makespan verify'"),
+)
 @gantt_option("the witness")
 @window_options
-@click.option("--timeline", is_flag=True, help="the witness as letters, cycle by cycle")
+@section("Output", click.option("--timeline", is_flag=True, help="the witness as letters, cycle by cycle"))
 @quiet_option
 def command(
     output: str,

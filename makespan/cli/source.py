@@ -1,7 +1,7 @@
 """From a SOURCE argument and its options to instances."""
 
 import sys
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 from inspect import signature
 from pathlib import Path
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from makespan import kernel_file, strings
-from makespan.cli.output import Decorator
+from makespan.cli.help_page import section, stack
 from makespan.cli.parameters import Capacity, Memory, Seconds, Warps
 from makespan.engines import BACKENDS
 from makespan.errors import InputError
@@ -38,18 +38,8 @@ MAX_SHARED_BYTES = 1 << 20
 MAX_STDIN_BYTES = strings.MAX_FILE_BYTES
 
 
-def stack(*options: Decorator) -> Decorator:
-    """Several options as one decorator; the help shows them in this order."""
-
-    def apply(function: Callable[..., Any]) -> Callable[..., Any]:
-        for option in reversed(options):
-            function = option(function)
-        return function
-
-    return apply
-
-
-cuda_options = stack(
+cuda_options = section(
+    "Kernel",
     click.option(
         "--arch",
         metavar="sm_NN|compute_NN",
@@ -58,45 +48,55 @@ cuda_options = stack(
     click.option("--keep-ptx", type=click.Path(path_type=Path), metavar="FILE.ptx", help="leave the PTX of a .cu file"),
 )
 
-launch_options = stack(
+launch_options = section(
+    "Launch",
     click.option("--param", multiple=True, metavar="NAME=N", help="value of a kernel parameter, by name or position"),
     click.option("--block", metavar="N|XxYxZ", help="threads of a block; says how many warps it has"),
     click.option("--grid", metavar="N|XxYxZ", help="blocks of the grid"),
 )
 
 kernel_options = stack(
-    click.option("--kernel", metavar="NAME", help="which kernel of a module"),
-    click.option(
-        "--profile",
-        type=click.Choice(["paper", "fermi", "modern"]),
-        default=PROFILE,
-        show_default=True,
-        help="how opcodes of PTX map to unit classes",
+    section(
+        "Kernel",
+        click.option("--kernel", metavar="NAME", help="which kernel of a module"),
+        click.option(
+            "--profile",
+            type=click.Choice(["paper", "fermi", "modern"]),
+            default=PROFILE,
+            show_default=True,
+            help="how opcodes of PTX map to unit classes",
+        ),
+        click.option("--classes", type=click.Path(path_type=Path), help="TOML file: opcode = class, over the table"),
+        click.option("--unknown", metavar="CLASS", help="class of opcodes that no table knows (otherwise an error)"),
     ),
-    click.option("--classes", type=click.Path(path_type=Path), help="TOML file: opcode = class, over the table"),
-    click.option("--unknown", metavar="CLASS", help="class of opcodes that no table knows (otherwise an error)"),
-    click.option(
-        "--loop-bound",
-        "loop_bounds",
-        multiple=True,
-        metavar="LABEL=N|LABEL==N|FILE",
-        help="at most N, exactly N, or a bounds file",
+    section(
+        "Loops and branches",
+        click.option(
+            "--loop-bound",
+            "loop_bounds",
+            multiple=True,
+            metavar="LABEL=N|LABEL==N|FILE",
+            help="at most N, exactly N, or a bounds file",
+        ),
+        click.option("--trust-bounds", is_flag=True, help="--loop-bound counts even where the code contradicts it"),
+        click.option("--take", multiple=True, metavar="LABEL=taken|fall", help="fix a branch: this path only"),
+        click.option("--trace", type=click.Path(path_type=Path), help="file with one decision per executed branch"),
+        click.option(
+            "--paths",
+            type=click.Choice(["automaton", "single"]),
+            help="all paths of a warp (default), or the one that --take or --trace fixes (default with them)",
+        ),
     ),
-    click.option("--trust-bounds", is_flag=True, help="--loop-bound counts even where the code contradicts it"),
     launch_options,
-    click.option("--take", multiple=True, metavar="LABEL=taken|fall", help="fix a branch: this path only"),
-    click.option("--trace", type=click.Path(path_type=Path), help="file with one decision per executed branch"),
-    click.option(
-        "--paths",
-        type=click.Choice(["automaton", "single"]),
-        help="all paths of a warp (default), or the one that --take or --trace fixes (default with them)",
-    ),
     cuda_options,
 )
 
-machine_option = click.option("--machine", metavar="NAME|FILE.toml", help="a shipped machine or a machine file")
+machine_option = section(
+    "Machine", click.option("--machine", metavar="NAME|FILE.toml", help="a shipped machine or a machine file")
+)
 
-machine_options = stack(
+machine_options = section(
+    "Machine",
     click.option("--capacity", type=Capacity(), help="units per class, such as C=2,L=1"),
     machine_option,
     click.option(
@@ -108,7 +108,8 @@ machine_options = stack(
     ),
 )
 
-timing_options = stack(
+timing_options = section(
+    "Machine",
     click.option(
         "--dependences",
         type=click.Choice(["registers", "blocking"]),
@@ -125,33 +126,41 @@ timing_options = stack(
 )
 
 source_options = stack(
-    click.argument("source", required=False),
-    click.option("--string", "letters", metavar="CLLC...", help="an instruction string instead of SOURCE"),
-    click.option("--warps", type=Warps(), help="number of warps of a block, or a range for a curve"),
-    click.option("--input-format", type=click.Choice(FORMATS), help="format of standard input (SOURCE '-')"),
-    click.option(
-        "--instance",
-        metavar="N|NAME",
-        help="one instance of a file, by its number from 1 or by its name [default: all]",
-    ),
-    click.option(
-        "--blocks-per-sm",
-        type=click.IntRange(1, MAX_WARPS),
-        help="thread blocks on the SM, each of so many warps; those of a block wait for each other at barriers"
-        " [default: 1; of machine code as many as can be resident]",
-    ),
-    click.option(
-        "--dynamic-shared",
-        type=click.IntRange(0, MAX_SHARED_BYTES),
-        metavar="BYTES",
-        help="shared memory that the launch gives each block of machine code, which decides how many can be resident",
+    section(
+        "Source",
+        click.argument("source", required=False),
+        click.option("--string", "letters", metavar="CLLC...", help="an instruction string instead of SOURCE"),
+        click.option("--warps", type=Warps(), help="number of warps of a block, or a range for a curve"),
+        click.option("--input-format", type=click.Choice(FORMATS), help="format of standard input (SOURCE '-')"),
+        click.option(
+            "--instance",
+            metavar="N|NAME",
+            help="one instance of a file, by its number from 1 or by its name [default: all]",
+        ),
     ),
     machine_options,
-    kernel_options,
     timing_options,
+    kernel_options,
+    section(
+        "Launch",
+        click.option(
+            "--blocks-per-sm",
+            type=click.IntRange(1, MAX_WARPS),
+            metavar="N",
+            help="thread blocks on the SM, each of so many warps; those of a block wait for each other at barriers"
+            " [default: 1; of machine code as many as can be resident]",
+        ),
+        click.option(
+            "--dynamic-shared",
+            type=click.IntRange(0, MAX_SHARED_BYTES),
+            metavar="BYTES",
+            help="shared memory that the launch gives a block of machine code, which decides how many can be resident",
+        ),
+    ),
 )
 
-promise_options = stack(
+promise_options = section(
+    "Machine",
     click.option(
         "--scheduler",
         type=click.Choice(list(map(str, Scheduler))),
@@ -164,15 +173,26 @@ promise_options = stack(
     ),
 )
 
-engine_options = stack(
+engine_options = section(
+    "Effort",
     click.option("--backend", type=click.Choice(list(BACKENDS)), default="auto", show_default=True, help="the engine"),
     click.option("--time-limit", type=Seconds(), default=60.0, show_default=True, help="per instance"),
     click.option("--memory-limit", type=Memory(), default="8GiB", show_default=True, help="for the tables of a search"),
     click.option(
-        "--threads", type=click.IntRange(1, 256), default=1, show_default=True, help="for solvers that use several"
+        "--threads",
+        type=click.IntRange(1, 256),
+        metavar="N",
+        default=1,
+        show_default=True,
+        help="for solvers that use several",
     ),
     click.option(
-        "--seed", type=click.IntRange(0, 2**31 - 1), default=0, show_default=True, help="of solvers' random numbers"
+        "--seed",
+        type=click.IntRange(0, 2**31 - 1),
+        metavar="N",
+        default=0,
+        show_default=True,
+        help="of solvers' random numbers",
     ),
 )
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from makespan.cli.help_page import Command, examples, section
 from makespan.cli.output import TEXT, format_option, rendered
 from makespan.cli.source import chosen_kernels, kernel_options, kernel_question, machine_option, timing_options
 from makespan.errors import InputError
@@ -22,14 +23,23 @@ _MOST_ROWS = 40
 _TEXT_WIDTH = 48
 
 
-@click.command("strings")
+@click.command(
+    "strings",
+    cls=Command,
+    epilog=examples("makespan strings ptx/divergent.ptx --listing", "makespan strings ptx/fir.ptx --dot"),
+)
 @click.argument("source")
-@click.option("--input-format", type=click.Choice(["ptx"]), help="format of standard input (SOURCE '-')")
+@section(
+    "Source", click.option("--input-format", type=click.Choice(["ptx"]), help="format of standard input (SOURCE '-')")
+)
 @machine_option
 @kernel_options
 @timing_options
-@click.option("--listing", is_flag=True, help="every instruction once, in text order")
-@click.option("--dot", is_flag=True, help="the control flow graph, for Graphviz")
+@section(
+    "Output",
+    click.option("--listing", is_flag=True, help="every instruction once, in text order"),
+    click.option("--dot", is_flag=True, help="the control flow graph, for Graphviz"),
+)
 @format_option()
 def command(
     source: str,

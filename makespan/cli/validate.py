@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from makespan.cli.help_page import Command, examples, section
 from makespan.cli.output import format_option, quiet_option, refuse_twice, remark, rendered, text_form
-from makespan.cli.parameters import Seconds, examples
+from makespan.cli.parameters import Seconds
 from makespan.cli.running import DONE, NO, interruptible, progress
 from makespan.cli.source import given_machine, kernel_options, kernel_question, machine_option
 from makespan.errors import InputError, MakespanError
@@ -36,53 +37,91 @@ def _words(context: click.Context, parameter: click.Parameter, given: str) -> tu
 
 @click.command(
     "validate",
+    cls=Command,
     epilog=examples(
         "makespan validate ptx/vecadd.cu --gpu rtx-3070 --block 256 --latency global=..900 \\",
         "    --buffer 0=1024 --buffer 1=1024 --buffer 2=1024 --param n=256 -o runs.jsonl",
     ),
 )
 @click.argument("source")
-@click.option("--gpu", metavar="NAME|FILE.toml", help="the GPU: its machine, and the architecture to compile for")
+@section(
+    "Machine",
+    click.option("--gpu", metavar="NAME|FILE.toml", help="the GPU: its machine, and the architecture to compile for"),
+)
 @machine_option
-@click.option("--hold", "holds", multiple=True, metavar="RESOURCE=[N..|..]N", help="as of 'makespan solve'")
-@click.option("--latency", "latencies", multiple=True, metavar="OPERATION=[N..|..]N", help="as of 'makespan solve'")
+@section(
+    "Machine",
+    click.option("--hold", "holds", multiple=True, metavar="RESOURCE=[N..|..]N", help="as of 'makespan solve'"),
+    click.option("--latency", "latencies", multiple=True, metavar="OPERATION=[N..|..]N", help="as of 'makespan solve'"),
+)
 @kernel_options
-@click.option(
-    "--blocks-per-sm", type=click.IntRange(1, MAX_WARPS), help="resident on an SM [default: as the machine code tells]"
+@section(
+    "Launch",
+    click.option(
+        "--blocks-per-sm",
+        type=click.IntRange(1, MAX_WARPS),
+        help="resident on an SM [default: as the machine code tells]",
+    ),
+    click.option("--dynamic-shared", type=click.IntRange(0, 1 << 20), default=0, metavar="BYTES", help="of each block"),
+    click.option(
+        "--buffer",
+        "buffers",
+        multiple=True,
+        metavar="NAME=BYTES|FILE",
+        help="what a parameter points to: so many bytes, or the content of a file",
+    ),
 )
-@click.option("--dynamic-shared", type=click.IntRange(0, 1 << 20), default=0, metavar="BYTES", help="of each block")
-@click.option(
-    "--buffer",
-    "buffers",
-    multiple=True,
-    metavar="NAME=BYTES|FILE",
-    help="what a parameter points to: so many bytes, or the content of a file",
+@section(
+    "Runs",
+    click.option(
+        "--inputs", default="zeros,random", show_default=True, callback=_words, help="of buffers without a file"
+    ),
+    click.option(
+        "--offsets", default="0", show_default=True, callback=_words, help="of buffers, after multiples of 256"
+    ),
+    click.option(
+        "--caches",
+        default="warm",
+        show_default=True,
+        callback=_words,
+        metavar="warm,thrashed,cold",
+        help="at the start",
+    ),
+    click.option(
+        "--neighbours", default="idle", show_default=True, callback=_words, metavar="idle,hog", help="on the other SMs"
+    ),
+    click.option(
+        "--device",
+        default="cuda:0",
+        show_default=True,
+        metavar="cuda:N|virtual:SEED[:late|:idle|:full]",
+        help="who runs",
+    ),
+    click.option("--runs", "count", type=click.IntRange(1, MAX_RUNS), default=1000, show_default=True, help="launches"),
+    click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True, help="of random inputs"),
 )
-@click.option("--inputs", default="zeros,random", show_default=True, callback=_words, help="of buffers without a file")
-@click.option("--offsets", default="0", show_default=True, callback=_words, help="of buffers, after multiples of 256")
-@click.option(
-    "--caches", default="warm", show_default=True, callback=_words, metavar="warm,thrashed,cold", help="at the start"
+@section(
+    "Output",
+    click.option(
+        "--from", "kept", type=click.Path(path_type=Path), metavar="RUNS.jsonl", help="judge these; no device"
+    ),
+    click.option(
+        "-o", "--output", "target", type=click.Path(path_type=Path), metavar="RUNS.jsonl", help="keep the runs"
+    ),
+    click.option(
+        "--counterexample",
+        type=click.Path(path_type=Path),
+        default=Path("counterexample.jsonl"),
+        show_default=True,
+        help="keeps the runs that are not below the bound, if any",
+    ),
 )
-@click.option(
-    "--neighbours", default="idle", show_default=True, callback=_words, metavar="idle,hog", help="on the other SMs"
+@section(
+    "Effort",
+    click.option("--best-case", is_flag=True, help="also the shortest work-conserving schedule"),
+    click.option("--time-limit", type=Seconds(), default=30.0, show_default=True, help="for each bound"),
 )
-@click.option(
-    "--device", default="cuda:0", show_default=True, metavar="cuda:N|virtual:SEED[:late|:idle|:full]", help="who runs"
-)
-@click.option("--runs", "count", type=click.IntRange(1, MAX_RUNS), default=1000, show_default=True, help="launches")
-@click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True, help="of random inputs")
-@click.option("--from", "kept", type=click.Path(path_type=Path), metavar="RUNS.jsonl", help="judge these; no device")
-@click.option("-o", "--output", "target", type=click.Path(path_type=Path), metavar="RUNS.jsonl", help="keep the runs")
-@click.option(
-    "--counterexample",
-    type=click.Path(path_type=Path),
-    default=Path("counterexample.jsonl"),
-    show_default=True,
-    help="keeps the runs that are not below the bound, if any",
-)
-@click.option("--best-case", is_flag=True, help="also the shortest work-conserving schedule")
-@click.option("--time-limit", type=Seconds(), default=30.0, show_default=True, help="for each bound")
-@click.option("--plot", type=click.Path(path_type=Path), help="a histogram: .png, .svg or .pdf")
+@section("Output", click.option("--plot", type=click.Path(path_type=Path), help="a histogram: .png, .svg or .pdf"))
 @format_option()
 @quiet_option
 def command(

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import click
 
+from makespan.cli.help_page import Command, examples
 from makespan.cli.output import format_option, rendered
-from makespan.cli.parameters import examples
 from makespan.cli.running import DONE, NO, UNDECIDED
 from makespan.text_file import read_bytes
 from makespan.verify import Outcome, Refused, Verdict, parse, verify
@@ -16,6 +16,7 @@ _EXIT_CODES = {Outcome.ACCEPTED: DONE, Outcome.REJECTED: NO, Outcome.UNPROVEN: U
 
 @click.command(
     "verify",
+    cls=Command,
     epilog=examples(
         "makespan solve ptx/vecadd.ptx --block 256 --bundle evidence.json", "makespan verify evidence.json"
     ),

@@ -1,12 +1,11 @@
 """`--gantt`, `--from` and `--to`: the files of a schedule, and which of its cycles a picture shows."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import click
 
-from makespan.cli.output import Decorator
+from makespan.cli.help_page import Decorator, section
 from makespan.errors import InputError
 from makespan.report.pictures import PICTURES
 from makespan.report.schedule.file import ENDS
@@ -15,29 +14,26 @@ from makespan.report.schedule.panels import Window
 
 def gantt_option(what: str) -> Decorator:
     """Give a command `gantt`, the files to write a schedule to; `what` schedule that is."""
-    return click.option(
-        "--gantt",
-        type=click.Path(path_type=Path),
-        multiple=True,
-        metavar="FILE",
-        help=f"{what} as {' '.join(ENDS)}; can be repeated",
+    return section(
+        "Output",
+        click.option(
+            "--gantt",
+            type=click.Path(path_type=Path),
+            multiple=True,
+            metavar="FILE",
+            help=f"{what} as {' '.join(ENDS)}; can be repeated",
+        ),
     )
 
 
-def window_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command `first` and `end`, both None where they are not given."""
-    for option in (
-        click.option("--to", "end", type=click.IntRange(1), metavar="CYCLE", help="the first that it leaves out"),
-        click.option(
-            "--from",
-            "first",
-            type=click.IntRange(0),
-            metavar="CYCLE",
-            help="the first that the picture of --gantt shows",
-        ),
-    ):
-        command = option(command)
-    return command
+window_options = section(
+    "Output",
+    click.option(
+        "--from", "first", type=click.IntRange(0), metavar="CYCLE", help="the first that the picture of --gantt shows"
+    ),
+    click.option("--to", "end", type=click.IntRange(1), metavar="CYCLE", help="the first that it leaves out"),
+)
+"""Give a command `first` and `end`, both None where they are not given."""
 
 
 def check_window(gantt: Sequence[Path], first: int | None, end: int | None) -> None:

@@ -696,12 +696,6 @@ def test_help_imports_no_heavy_library(arguments: list[str]) -> None:
     assert done.stdout.splitlines()[-1].split() == ["loaded:"]
 
 
-def test_every_command_of_the_table_has_a_module_with_help(capsys: pytest.CaptureFixture[str]) -> None:
-    for command in cli.COMMANDS:
-        assert cli.run([command, "--help"]) == 0
-        assert "Usage: makespan" in capsys.readouterr().out
-
-
 def test_a_contradiction_between_our_own_proofs_is_exit_70(solve: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
     def contradict(*arguments: object, **options: object) -> None:
         raise BrokenPromiseError("not an interval: 3..2 cycles")

@@ -2,6 +2,7 @@
 
 import click
 
+from makespan.cli.help_page import examples
 from makespan.cli.lazy import LazyGroup
 
 COMMANDS = {
@@ -12,6 +13,12 @@ COMMANDS = {
 }
 
 
-@click.group(cls=LazyGroup, package=__name__, commands=COMMANDS, no_args_is_help=False)
+@click.group(
+    cls=LazyGroup,
+    package=__name__,
+    sections={"Commands": COMMANDS},
+    no_args_is_help=False,
+    epilog=examples("makespan benchmark table benchmarks/library"),
+)
 def command() -> None:
     """A library of instances, what is known of each, and what solvers claim of them."""

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from makespan.cli.benchmark.library import Asked, library_options, made_known, told, update_options
-from makespan.cli.parameters import examples
+from makespan.cli.help_page import Command, examples
 from makespan.cli.running import BAD_INPUT, DONE, NO, progress
 from makespan.library import claims
 from makespan.library.claims import Claim
@@ -18,6 +18,7 @@ from makespan.verify import Refused
 
 @click.command(
     "check",
+    cls=Command,
     epilog=examples(
         "makespan benchmark check benchmarks/library",
         "makespan benchmark check benchmarks/library theirs.jsonl --bundles evidence --update",

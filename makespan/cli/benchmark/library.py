@@ -9,7 +9,7 @@ import click
 import msgspec
 
 from makespan.cli import asking
-from makespan.cli.source import stack
+from makespan.cli.help_page import section
 from makespan.errors import InputError
 from makespan.library import claims, collection
 from makespan.library.claims import Claim
@@ -19,13 +19,15 @@ from makespan.report.files import write_whole
 from makespan.report.result.bundle import encoded
 from makespan.verify import digest
 
-library_options = stack(
+library_options = section(
+    "Library",
     click.argument("folder", metavar="LIBRARY", type=click.Path(path_type=Path)),
     click.option("--family", "families", multiple=True, metavar="NAME", help="the instances of this family alone"),
     click.option("--instance", "names", multiple=True, metavar="NAME", help="this instance alone"),
 )
 
-update_options = stack(
+update_options = section(
+    "Library",
     click.option("--update", is_flag=True, help=f"write bounds that are better than known ones into {claims.KNOWN}"),
     click.option(
         "--evidence",

@@ -10,7 +10,7 @@ import click
 
 from makespan.cli import answering, asking
 from makespan.cli.benchmark.library import Asked, library_options, made_known, question, told, update_options
-from makespan.cli.parameters import examples
+from makespan.cli.help_page import Command, examples, section
 from makespan.cli.running import BAD_INPUT, BUG, DONE, NO
 from makespan.cli.source import engine_options
 from makespan.errors import InputError
@@ -37,6 +37,7 @@ _SECONDS_BESIDE = 600.0
 
 @click.command(
     "run",
+    cls=Command,
     epilog=examples(
         "makespan benchmark run benchmarks/library --time-limit 10 -o results.jsonl",
         "makespan benchmark run benchmarks/library --family random --backend cpsat -o cpsat.jsonl",
@@ -44,14 +45,22 @@ _SECONDS_BESIDE = 600.0
 )
 @library_options
 @engine_options
-@click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="JSON lines; those in it are kept")
-@click.option("--bundles", type=click.Path(path_type=Path), metavar="DIR", help="leave the evidence, by its digest")
-@click.option(
-    "--workers",
-    type=click.IntRange(1, _MOST_WORKERS),
-    default=1,
-    show_default=True,
-    help="processes; several take each other time",
+@section(
+    "Output",
+    click.option(
+        "-o", "--output", type=click.Path(path_type=Path), required=True, help="JSON lines; those in it are kept"
+    ),
+    click.option("--bundles", type=click.Path(path_type=Path), metavar="DIR", help="leave the evidence, by its digest"),
+)
+@section(
+    "Effort",
+    click.option(
+        "--workers",
+        type=click.IntRange(1, _MOST_WORKERS),
+        default=1,
+        show_default=True,
+        help="processes; several take each other time",
+    ),
 )
 @update_options
 def command(

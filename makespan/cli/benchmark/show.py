@@ -5,13 +5,13 @@ from pathlib import Path
 import click
 
 from makespan.cli.benchmark.library import Asked, library_options
+from makespan.cli.help_page import Command, examples
 from makespan.cli.output import DATA
-from makespan.cli.parameters import examples
 from makespan.cli.running import BAD_INPUT, DONE
 from makespan.verify import digest
 
 
-@click.command("show", epilog=examples("makespan benchmark show benchmarks/library --family paper"))
+@click.command("show", cls=Command, epilog=examples("makespan benchmark show benchmarks/library --family paper"))
 @library_options
 def command(folder: Path, families: tuple[str, ...], names: tuple[str, ...]) -> int:
     """The instances of LIBRARY as JSON lines: name, digest, and the instance as in a bundle (docs/bundle.md)."""

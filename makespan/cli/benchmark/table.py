@@ -5,8 +5,8 @@ from pathlib import Path
 import click
 
 from makespan.cli.benchmark.library import Asked, library_options
+from makespan.cli.help_page import Command, examples
 from makespan.cli.output import format_option, rendered
-from makespan.cli.parameters import examples
 from makespan.library import claims
 from makespan.library.claims import Claim
 from makespan.report.library import KNOWN, Row, by_family, by_instance, document, markdown, text
@@ -14,6 +14,7 @@ from makespan.report.library import KNOWN, Row, by_family, by_instance, document
 
 @click.command(
     "table",
+    cls=Command,
     epilog=examples(
         "makespan benchmark table benchmarks/library",
         "makespan benchmark table benchmarks/library theirs.jsonl --each --format markdown",

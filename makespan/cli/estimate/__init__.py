@@ -2,6 +2,7 @@
 
 import click
 
+from makespan.cli.help_page import examples
 from makespan.cli.lazy import LazyGroup
 
 METHODS = {
@@ -53,8 +54,9 @@ def _with_command(args: list[str]) -> list[str]:
 @click.group(
     cls=MethodGroup,
     package=__name__,
-    commands=COMMANDS,
+    sections={"Commands": COMMANDS},
     no_args_is_help=False,
+    epilog=examples("makespan estimate --method dual-issue --ffma 1e9", "makespan estimate --method hong-kim --help"),
     options_metavar="",
     subcommand_metavar="--method NAME [OPTIONS] [SOURCE]",
 )

@@ -10,6 +10,7 @@ from makespan.cli.estimate import METHODS
 from makespan.cli.estimate.hong_kim import active_blocks_option
 from makespan.cli.estimate.kleimenov_popova import cache_options, hit_rates
 from makespan.cli.estimate.question import Asked, described, gpu_options, resource_options
+from makespan.cli.help_page import Command, examples, section
 from makespan.cli.output import format_option, rendered
 from makespan.cli.parameters import Seconds
 from makespan.cli.running import exit_code, interruptible, progress
@@ -28,15 +29,25 @@ if TYPE_CHECKING:
 _RESOURCES = ("regs", "ptxas", "smem")
 
 
-@click.command("compare")
+@click.command(
+    "compare",
+    cls=Command,
+    epilog=examples("makespan estimate --compare ptx/vecadd.ptx --block 128 --grid 80 --gpu quadro-fx5600"),
+)
 @source_options
 @gpu_options
 @resource_options
 @active_blocks_option
 @cache_options
-@click.option("--table", metavar="NAME|FILE.json", help="a cost table, for opencl-cost-table")
-@click.option("--ffma-device", metavar="vgk110|FILE.csv", help="a virtual SM or measurements, for dual-issue")
-@click.option("--time-limit", type=Seconds(), default=60.0, show_default=True, help="to prove worst and best case")
+@section(
+    "Methods",
+    click.option("--table", metavar="NAME|FILE.json", help="a cost table, for opencl-cost-table"),
+    click.option("--ffma-device", metavar="vgk110|FILE.csv", help="a virtual SM or measurements, for dual-issue"),
+)
+@section(
+    "Effort",
+    click.option("--time-limit", type=Seconds(), default=60.0, show_default=True, help="to prove worst and best case"),
+)
 @format_option()
 def command(
     gpu: str,

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from makespan.cli.estimate.question import Asked, kernel_options, report_options, show
+from makespan.cli.help_page import Command, examples
 from makespan.cli.issue_device import device_options, measured
 from makespan.errors import InputError
 
@@ -14,7 +15,14 @@ if TYPE_CHECKING:
 _K20_SMS, _K20_CLOCK = 13, 0.706
 
 
-@click.command("dual-issue")
+@click.command(
+    "dual-issue",
+    cls=Command,
+    epilog=examples(
+        "makespan estimate --method dual-issue --ffma 1e9",
+        "makespan estimate --method dual-issue ptx/polynomial.ptx --block 256 --grid 104 --param 3=26624",
+    ),
+)
 @click.argument("source", required=False)
 @click.option("--ffma", type=float, metavar="N", help="FFMA lane-operations of the launch, in place of SOURCE")
 @kernel_options

@@ -14,6 +14,7 @@ from makespan.cli.estimate.question import (
     resource_options,
     show,
 )
+from makespan.cli.help_page import Command, examples
 from makespan.cli.parameters import choice
 from makespan.errors import InputError
 
@@ -26,7 +27,14 @@ active_blocks_option = click.option(
 )
 
 
-@click.command("hong-kim")
+@click.command(
+    "hong-kim",
+    cls=Command,
+    epilog=examples(
+        "makespan estimate --method hong-kim ptx/vecadd.ptx --block 128 --grid 80 --gpu quadro-fx5600 \\",
+        "    --set mem_ld=500",
+    ),
+)
 @click.argument("source", required=False)
 @click.option("--counts", metavar="comp=N,coal=N,...", help="dynamic counts of one thread, in place of SOURCE")
 @gpu_options

@@ -13,9 +13,9 @@ from makespan.cli.estimate.question import (
     resource_options,
     show,
 )
+from makespan.cli.help_page import Command, examples, stack
 from makespan.cli.output import TEXT
 from makespan.cli.parameters import choice
-from makespan.cli.source import stack
 from makespan.errors import InputError
 
 if TYPE_CHECKING:
@@ -30,7 +30,14 @@ cache_options = stack(
 )
 
 
-@click.command("kleimenov-popova")
+@click.command(
+    "kleimenov-popova",
+    cls=Command,
+    epilog=examples(
+        "makespan estimate --method kleimenov-popova ptx/vecadd.ptx --block 128 --grid 80 --gpu measured.toml \\",
+        "    --worst-case-cache",
+    ),
+)
 @click.argument("source")
 @kernel_options
 @gpu_options

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from makespan.cli.estimate.question import Asked, kernel_options, report_options
+from makespan.cli.help_page import Command, examples
 from makespan.cli.output import rendered
 from makespan.cli.parameters import Seconds, extents
 from makespan.errors import InputError
@@ -20,7 +21,13 @@ _ITERATION = ("arrays", "constants", "functions", "wg", "dedupe_reads", "alike")
 """Options that a kernel file has no use for."""
 
 
-@click.command("opencl-cost-table")
+@click.command(
+    "opencl-cost-table",
+    cls=Command,
+    epilog=examples(
+        "makespan estimate --method opencl-cost-table ptx/vecadd.ptx --block 256 --grid 4096 --table rmbp-gt650m"
+    ),
+)
 @click.argument("source", required=False)
 @click.option("--expr", metavar=r"'m.\(x,y){...}'", help="a domain iteration instead of SOURCE")
 @click.option("--array", "arrays", multiple=True, metavar="NAME:TYPE:SHAPE", help="such as matrix:float:4096x4096")

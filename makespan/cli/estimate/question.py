@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from makespan.cli.help_page import section
 from makespan.cli.output import format_option, rendered
-from makespan.cli.source import cuda_options, kernel_question, launch_options, option_name, stack
+from makespan.cli.source import cuda_options, kernel_question, launch_options, option_name
 from makespan.errors import InputError
 from makespan.text_file import claim_input
 
@@ -17,7 +18,8 @@ if TYPE_CHECKING:
     from makespan.estimators.question import Question
     from makespan.machine.gpus import Gpu
 
-kernel_options = stack(
+kernel_options = section(
+    "Kernel",
     click.option("--kernel", metavar="NAME", help="which kernel of a module"),
     launch_options,
     click.option(
@@ -31,18 +33,21 @@ kernel_options = stack(
 )
 """A kernel and its launch; how its opcodes map to units does not matter to an estimate."""
 
-resource_options = stack(
+resource_options = section(
+    "Launch",
     click.option("--regs", type=click.IntRange(1, 4096), help="registers of a thread, as ptxas -v says"),
     click.option("--ptxas", type=click.Path(path_type=Path), metavar="FILE", help="output of ptxas -v, for registers"),
     click.option("--smem", type=click.IntRange(0, 2**31), help="bytes of dynamic shared memory of a block"),
 )
 
-gpu_options = stack(
+gpu_options = section(
+    "GPU",
     click.option("--gpu", required=True, metavar="NAME|FILE.toml", help="a shipped GPU or a description"),
     click.option("--set", "settings", multiple=True, metavar="KEY=N", help="a datum of the GPU, such as mem_ld=420"),
 )
 
-report_options = stack(
+report_options = section(
+    "Output",
     click.option("--explain", is_flag=True, help="all quantities, with their sources"),
     format_option(),
 )

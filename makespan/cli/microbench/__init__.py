@@ -2,6 +2,7 @@
 
 import click
 
+from makespan.cli.help_page import examples
 from makespan.cli.lazy import LazyGroup
 
 COMMANDS = {
@@ -15,6 +16,12 @@ COMMANDS = {
 }
 
 
-@click.group(cls=LazyGroup, package=__name__, commands=COMMANDS, no_args_is_help=False)
+@click.group(
+    cls=LazyGroup,
+    package=__name__,
+    sections={"Commands": COMMANDS},
+    no_args_is_help=False,
+    epilog=examples("makespan microbench memory --emit cuda -o bench"),
+)
 def command() -> None:
     """Measure the parameters of an estimator, or write the programs that measure them."""

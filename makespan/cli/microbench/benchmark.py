@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from makespan import kernel_file
+from makespan.cli.help_page import stack
 from makespan.cli.output import TEXT, format_option, rendered
 from makespan.cli.parameters import choice
-from makespan.cli.source import stack
 from makespan.errors import InputError
 from makespan.machine.values import shown
 

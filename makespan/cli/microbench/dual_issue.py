@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from makespan.cli.help_page import Command, examples
 from makespan.cli.issue_device import REGISTERS, device_options, measured
 from makespan.cli.microbench.benchmark import written
 from makespan.cli.output import format_option, rendered
@@ -12,7 +13,7 @@ from makespan.cli.parameters import choice
 from makespan.errors import InputError
 
 
-@click.command("dual-issue")
+@click.command("dual-issue", cls=Command, epilog=examples("makespan microbench dual-issue --device vgk110"))
 @device_options
 @click.option(
     "--registers", type=int, default=REGISTERS, show_default=True, metavar="N", help="compare R0..R(N-1), 2 to 255"

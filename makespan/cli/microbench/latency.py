@@ -4,10 +4,18 @@ from typing import Any
 
 import click
 
+from makespan.cli.help_page import Command, examples
 from makespan.cli.microbench.benchmark import Asked, benchmark, options
 
 
-@click.command("latency")
+@click.command(
+    "latency",
+    cls=Command,
+    epilog=examples(
+        "makespan microbench latency --emit cuda -o bench",
+        "makespan microbench latency --fit latency.csv --gpu rtx-3070 --gpu-out mine.toml",
+    ),
+)
 @options
 def command(**given: Any) -> None:
     """Measure latencies, issue delays and memory for kleimenov-popova: write the programs, or fit their samples.

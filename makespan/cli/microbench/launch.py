@@ -4,10 +4,18 @@ from typing import Any
 
 import click
 
+from makespan.cli.help_page import Command, examples
 from makespan.cli.microbench.benchmark import Asked, benchmark, options, warp_size_option
 
 
-@click.command("launch")
+@click.command(
+    "launch",
+    cls=Command,
+    epilog=examples(
+        "makespan microbench launch --emit cuda -o bench",
+        "makespan microbench launch --fit launch.csv --gpu rtx-3070 --gpu-out mine.toml",
+    ),
+)
 @options
 @warp_size_option
 def command(warp_size: int, **given: Any) -> None:

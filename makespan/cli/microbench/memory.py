@@ -4,11 +4,19 @@ from typing import Any
 
 import click
 
+from makespan.cli.help_page import Command, examples
 from makespan.cli.microbench.benchmark import Asked, benchmark, options, run_options, warp_size_option
 from makespan.cli.parameters import choice
 
 
-@click.command("memory")
+@click.command(
+    "memory",
+    cls=Command,
+    epilog=examples(
+        "makespan microbench memory --emit cuda -o bench",
+        "makespan microbench memory --fit memory.csv --gpu quadro-fx5600 --gpu-out mine.toml",
+    ),
+)
 @options
 @run_options
 @warp_size_option

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from makespan.cli.help_page import Command, examples
 from makespan.cli.opencl_device import device_options, opened
 from makespan.cli.parameters import Seconds, choice
 from makespan.cli.running import DONE, INTERRUPTED
@@ -23,7 +24,7 @@ _SECONDS = {False: 480.0, True: 60.0}  # by --quick
 _SHOWN = 10
 
 
-@click.command("opencl")
+@click.command("opencl", cls=Command, epilog=examples("makespan microbench opencl --quick -o table.json"))
 @device_options
 @click.option(
     "--seed", type=click.IntRange(0, 2**31 - 1), default=0, show_default=True, help="of the noise of --virtual"

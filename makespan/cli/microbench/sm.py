@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from makespan.cli.help_page import Command, examples
 from makespan.cli.microbench.benchmark import written
 from makespan.cli.output import TEXT, format_option, rendered
 from makespan.cli.parameters import choice
@@ -20,7 +21,13 @@ if TYPE_CHECKING:
 _PATH = click.Path(path_type=Path)
 
 
-@click.command("sm")
+@click.command(
+    "sm",
+    cls=Command,
+    epilog=examples(
+        "makespan microbench sm --emit cuda -o bench", "makespan microbench sm --fit sm.csv --machine turing -o my.toml"
+    ),
+)
 @choice("--emit", "cuda", "write the program that measures", default=False)
 @click.option("--operation", "operations", multiple=True, metavar="NAME", help="of --emit: this one only, and others")
 @click.option("-o", "--output", "target", type=_PATH, metavar="DIR|FILE.toml", help="folder, or machine file")
@@ -39,8 +46,6 @@ def command(
 
     Latencies, intervals, conflicts of banks, partitions, and whether the scheduler ever leaves a ready warp out (exit
     code 1). What was not measured stays as the machine has it.
-
-    Example: makespan microbench sm --fit sm.csv --machine turing -o my.toml
     """
     if (emit is None) == (csv is None):
         raise InputError("give one of --emit, --fit")

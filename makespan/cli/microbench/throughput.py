@@ -4,10 +4,11 @@ from typing import Any
 
 import click
 
+from makespan.cli.help_page import Command, examples
 from makespan.cli.microbench.benchmark import Asked, benchmark, options, run_options
 
 
-@click.command("throughput")
+@click.command("throughput", cls=Command, epilog=examples("makespan microbench throughput --emit opencl -o bench"))
 @options
 @run_options
 def command(**given: Any) -> None:

@@ -4,6 +4,7 @@ from pathlib import PurePath
 
 import click
 
+from makespan.cli.help_page import examples
 from makespan.cli.lazy import LazyGroup
 
 COMMANDS = {
@@ -27,8 +28,9 @@ class _Sweep(LazyGroup):
 @click.group(
     cls=_Sweep,
     package=__name__,
-    commands=COMMANDS,
+    sections={"Commands": COMMANDS},
     no_args_is_help=False,
+    epilog=examples("makespan sweep warps.toml -o warps.sqlite", "makespan sweep export warps.sqlite -o warps.csv"),
     context_settings={"ignore_unknown_options": True},
 )
 def command() -> None:

@@ -4,13 +4,13 @@ from pathlib import Path
 
 import click
 
-from makespan.cli.parameters import examples
+from makespan.cli.help_page import Command, examples
 from makespan.report.study.sweep_file import check_table_path, write_table
 from makespan.sweep.rows import rows
 from makespan.sweep.store import opened
 
 
-@click.command("export", epilog=examples("makespan sweep export warps.sqlite -o warps.csv"))
+@click.command("export", cls=Command, epilog=examples("makespan sweep export warps.sqlite -o warps.csv"))
 @click.argument("table", metavar="TABLE", type=click.Path(path_type=Path))
 @click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="a file .csv or .parquet")
 def command(table: Path, output: Path) -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from makespan.cli.parameters import examples
+from makespan.cli.help_page import Command, examples
 from makespan.errors import InputError
 from makespan.report.pictures import check_picture_path
 from makespan.report.study.sweep_picture import draw_sweep
@@ -15,6 +15,7 @@ from makespan.sweep.store import opened
 
 @click.command(
     "plot",
+    cls=Command,
     epilog=examples(
         "makespan sweep plot warps.sqlite --over warps --by capacity -o curves.png",
         "makespan sweep plot warps.sqlite --over warps --over capacity -o map.png",

@@ -11,8 +11,9 @@ import click
 
 from makespan.cli import answering
 from makespan.cli.asking import key
+from makespan.cli.help_page import Command, examples
 from makespan.cli.output import quiet_option
-from makespan.cli.parameters import Seconds, examples
+from makespan.cli.parameters import Seconds
 from makespan.cli.running import DONE, INTERRUPTED, UNDECIDED, progress
 from makespan.errors import BrokenPromiseError, InputError
 from makespan.report.files import check_writable, write_whole
@@ -27,6 +28,7 @@ _MOST_WORKERS = 1024
 
 @click.command(
     "run",
+    cls=Command,
     epilog=examples(
         "makespan sweep warps.toml -o warps.sqlite", "makespan sweep warps.toml -o warps.sqlite --retry-failed"
     ),
