@@ -1,7 +1,7 @@
 """The command line: a lazy group, so that `--help` loads no command; errors become one line and an exit code.
 
 Exit codes: 0 done, 1 the answer is no, 2 bad usage or input, 3 bounded but not exact,
-4 a measurement failed or its device is missing, 70 a bug, 130 interrupted, 141 nobody reads the answer.
+4 a measurement failed or its device is missing, 70 a bug, 130 interrupted, 141 nobody reads the answer, 143 terminated.
 """
 
 import json
@@ -20,7 +20,16 @@ import click
 
 from makespan.cli.help_page import examples
 from makespan.cli.lazy import LazyGroup
-from makespan.cli.running import BAD_INPUT, BROKEN_PIPE, BUG, DONE, INTERRUPTED, NOT_MEASURED
+from makespan.cli.running import (
+    BAD_INPUT,
+    BROKEN_PIPE,
+    BUG,
+    DONE,
+    INTERRUPTED,
+    NOT_MEASURED,
+    interrupted,
+    stoppable,
+)
 from makespan.errors import BrokenPromiseError, MakespanError, MeasurementError, ParseError
 from makespan.text_file import inputs_kept
 from makespan.version import __version__
@@ -112,7 +121,7 @@ def run(given: list[str]) -> int:
     """Run the command line and return the exit code; what went wrong is one line on stderr."""
     as_json = "--format=json" in given or ("--format", "json") in pairwise(given)
     try:
-        with inputs_kept():
+        with stoppable(), inputs_kept():
             code = cli.main(args=given, prog_name="makespan", standalone_mode=False)
     except click.UsageError as error:
         hint = f" (see '{error.ctx.command_path} --help')" if error.ctx else ""
@@ -122,7 +131,7 @@ def run(given: list[str]) -> int:
     except MakespanError as error:
         return _failed(error, as_json)
     except (KeyboardInterrupt, click.Abort):
-        return _complain("interrupted", as_json, INTERRUPTED)
+        return _complain("interrupted", as_json, interrupted())
     except BrokenPipeError:
         return BROKEN_PIPE
     except MemoryError:
@@ -136,6 +145,8 @@ def run(given: list[str]) -> int:
         if stop.code != 1:
             raise
         return BROKEN_PIPE
+    if code == INTERRUPTED:
+        return interrupted()
     return code if isinstance(code, int) else DONE
 
 

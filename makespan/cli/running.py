@@ -1,11 +1,11 @@
-"""How a command runs: its exit codes, its progress on stderr, and what Ctrl-C does."""
+"""How a command runs: its exit codes, its progress on stderr, and what Ctrl-C and SIGTERM do."""
 
 import signal
 import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
@@ -23,7 +23,12 @@ GATE = {Outcome.MET: DONE, Outcome.MISSED: NO, Outcome.UNDECIDED: UNDECIDED}
 BROKEN_PIPE = 141
 """As of a process that SIGPIPE ends: whoever reads has had enough, and an answer that was not told is none."""
 
+TERMINATED = 143
+"""As of a process that SIGTERM ends, and else as `INTERRUPTED`."""
+
 _SECONDS_PER_PROGRESS_LINE = 2.0
+_STOPPING = signal.SIGINT, signal.SIGTERM
+_stopped_by = list[int]()
 
 
 def exit_code(result: Result, asked: NamedInstance | None = None, gate: Deadline | None = None) -> int:
@@ -60,17 +65,41 @@ def progress(*, quiet: bool = False) -> Callable[[str], None]:
 
 
 @contextmanager
-def interruptible(limits: "Limits") -> Iterator[None]:
-    """The first Ctrl-C asks the engines to stop and keep what they have proven; the second one kills."""
-
-    def interrupt(number: int, frame: FrameType | None) -> None:
-        del frame
-        limits.interrupt()
-        signal.signal(number, signal.default_int_handler)
-        click.echo("interrupted: finishing with the bounds so far (again to abort)", err=True)
-
-    before = signal.signal(signal.SIGINT, interrupt)
+def stoppable() -> Iterator[None]:
+    """Within it SIGTERM, which `timeout` and batch systems send, does what Ctrl-C does."""
+    _stopped_by.clear()
+    before = signal.signal(signal.SIGTERM, _abort)
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.signal(signal.SIGTERM, before)
+
+
+def interrupted() -> int:
+    """The exit code of a command that was stopped: it tells which signal came first."""
+    return TERMINATED if _stopped_by[:1] == [signal.SIGTERM] else INTERRUPTED
+
+
+def _abort(number: int, frame: FrameType | None) -> NoReturn:
+    _stopped_by.append(number)
+    signal.default_int_handler(number, frame)
+
+
+@contextmanager
+def interruptible(limits: "Limits") -> Iterator[None]:
+    """The first Ctrl-C or SIGTERM asks the engines to stop and keep what they have proven; the second one kills."""
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        del frame
+        _stopped_by.append(number)
+        limits.interrupt()
+        for either in _STOPPING:
+            signal.signal(either, _abort)
+        click.echo("interrupted: finishing with the bounds so far (again to abort)", err=True)
+
+    before = [signal.signal(number, interrupt) for number in _STOPPING]
+    try:
+        yield
+    finally:
+        for number, handler in zip(_STOPPING, before, strict=True):
+            signal.signal(number, handler)

@@ -404,15 +404,15 @@ def test_a_lack_of_memory_is_one_line(solve: Runner, monkeypatch: pytest.MonkeyP
     assert solve("--string", "CL", "--warps", 2) == Outcome(2, "", "makespan: not enough memory for this input\n")
 
 
-def test_an_interrupt_prints_the_interval_and_is_exit_130() -> None:
+def test_who_is_terminated_prints_the_interval_and_is_exit_143() -> None:
     command = [sys.executable, "-m", "makespan", "solve", *HARD, "--format", "json", "--backend", "search"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
         assert running.stderr is not None
         assert running.stderr.readline()  # it is under way
-        running.send_signal(signal.SIGINT)
+        running.send_signal(signal.SIGTERM)
         out, err = running.communicate(timeout=600)
     done = Outcome(running.returncode, out, err)
-    assert done.code == 130
+    assert done.code == 143
     (document,) = done.documents()
     assert document["interrupted"] is True
     assert document["status"] == "bounded"
@@ -889,6 +889,36 @@ def test_a_file_that_fails_costs_no_other(solve: Runner, tmp_path: Path, monkeyp
     assert (done.code, done.err) == (2, "makespan: a.png: cannot write the picture\n")
     assert {path.name for path in tmp_path.iterdir()} == {"b.csv", "c.json"}
     assert "the worst case is 3 cycles" in done.out
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_command_that_knows_nothing_yet_is_stopped_in_one_line(
+    number: signal.Signals, code: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stopped(*_: object, **__: object) -> None:
+        os.kill(os.getpid(), number)
+
+    monkeypatch.setattr("makespan.cli.machines.shipped", stopped)
+    assert cli.run(["machines", "--format", "json"]) == code
+    done = capsys.readouterr()
+    assert (done.out, json.loads(done.err)) == ("", {"error": "interrupted", "details": [], "exit_code": code})
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+
+
+def test_the_second_signal_aborts_and_the_first_is_told(solve: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stopped(*_: object, **__: object) -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr(solve_command, "solve", stopped)
+    done = solve(*CL2)
+    assert (done.code, done.out) == (143, "")
+    assert done.err.split("\n") == [
+        "interrupted: finishing with the bounds so far (again to abort)",
+        "",  # ends the line in which a terminal shows ^C
+        "makespan: interrupted",
+        "",
+    ]
 
 
 def test_an_interrupt_while_libraries_load_is_one_line_and_exit_130(tmp_path: Path) -> None:

@@ -104,16 +104,19 @@ def test_after_the_total_time_points_stay_unknown(compare: Runner, tmp_path: Pat
     assert {row["upper"] for row in rows(data)} == {""}
 
 
-def test_ctrl_c_keeps_the_points_so_far(compare: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_ctrl_c_and_sigterm_keep_the_points_so_far(
+    number: signal.Signals, code: int, compare: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def interrupted(instance: Instance, *, best_case: bool, limits: Limits) -> Result:
         if instance.warps == 3:
-            os.kill(os.getpid(), signal.SIGINT)
+            os.kill(os.getpid(), number)
         return solve(instance, best_case=best_case, limits=limits)
 
     monkeypatch.setattr("makespan.study.comparison.solve", interrupted)
     data, picture = tmp_path / "d.csv", tmp_path / "d.pdf"
     done = compare("--string", "CLLC", "--warps", "1..5", "-o", data, "-o", picture)
-    assert done.code == 130
+    assert done.code == code
     assert "interrupted: finishing with the bounds so far (again to abort)" in done.err
     states = [row["status"] for row in rows(data)]
     assert states[:2] == ["exact", "exact"]
