@@ -17,6 +17,7 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("makespan")
+os.environ.pop("FORCE_COLOR", None)  # nor in colour
 os.environ.pop("COLUMNS", None)  # commands print as into a pipe, whatever the workers of pytest-xdist set
 
 

@@ -18,6 +18,7 @@ from typing import NoReturn, TextIO
 
 import click
 
+from makespan.cli import colours
 from makespan.cli.help_page import examples
 from makespan.cli.lazy import LazyGroup
 from makespan.cli.running import (
@@ -85,6 +86,7 @@ SECTIONS = {
 @click.pass_context
 def cli(context: click.Context) -> int | None:
     """Proven worst-case makespan of GPU warps on one streaming multiprocessor."""
+    context.color = colours.wanted()
     if context.invoked_subcommand is not None:
         return None
     click.echo(context.get_help(), err=True)
@@ -163,7 +165,7 @@ def _complain(message: str, as_json: bool, code: int, context: str = "") -> int:
         details = [*message.split("\n")[1:], *context.splitlines()]
         text = json.dumps({"error": line, "details": details, "exit_code": code})
     else:
-        text = "\n".join(filter(None, (f"makespan: {message}", context)))
+        text = "\n".join(filter(None, (colours.failed(message), context)))
     _tell(text)
     return code
 
@@ -171,7 +173,7 @@ def _complain(message: str, as_json: bool, code: int, context: str = "") -> int:
 def _tell(text: str) -> None:
     """A line on stderr; where that takes none, the exit code says it alone."""
     try:
-        click.echo(text, err=True)
+        click.echo(text, err=True, color=colours.wanted())
     except OSError:
         _silence(sys.stderr)
 

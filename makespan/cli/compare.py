@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from makespan.cli.colours import painted
 from makespan.cli.help_page import Command, examples, section
 from makespan.cli.output import all_written, quiet_option, refuse_twice
 from makespan.cli.parameters import Memory, Seconds
@@ -121,7 +122,7 @@ def command(
     try:
         all_written(partial(write_comparison, comparison, path) for path in outputs)
     finally:  # a file that fails costs nobody the answer
-        click.echo(_verdict(comparison) if quiet else _report(comparison))
+        click.echo(painted(_verdict(comparison) if quiet else _report(comparison)))
     for path in outputs if not quiet else ():
         click.echo(f"{'data' if path.suffix.lower() in DATA else 'picture'}: {path}")
     if comparison.interrupted:

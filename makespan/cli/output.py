@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from makespan.cli.colours import painted
 from makespan.cli.help_page import Decorator, section
 from makespan.errors import InputError
 
@@ -38,13 +39,16 @@ def text_form(output: str, *, quiet: bool) -> str:
 def rendered(output: str, *, text: Callable[[], str], data: Callable[[], Any], **others: Callable[[], str]) -> str:
     """What the writer of a format makes; only this one is called. An iterator gives plain data line by line.
 
+    Verdicts of a text have colours.
+
     >>> rendered("json", text=lambda: "2 cycles", data=lambda: {"cycles": 2})
     '{"cycles": 2}'
     """
     if output in DATA:
         made = data()
         return "\n".join(map(DATA[output], made)) if isinstance(made, Iterator) else DATA[output](made)
-    return {TEXT: text, **others}[output]()
+    made = {TEXT: text, **others}[output]()
+    return painted(made) if output in (TEXT, QUIET) else made
 
 
 def remark(line: str, output: str) -> None:

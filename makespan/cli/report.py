@@ -11,6 +11,7 @@ import click
 
 from makespan.cli import help_page
 from makespan.cli.asking import deadline_options
+from makespan.cli.colours import painted
 from makespan.cli.gpu import Asked, asked, gpu_options
 from makespan.cli.output import DATA
 from makespan.cli.parameters import Warps
@@ -195,7 +196,7 @@ def _write(page: str, output: Path, evidence: dict[str, Any], bundle: Path | Non
 
 
 def _tell(verdict: str, output: Path, bundle: Path | None) -> None:
-    click.echo(verdict)
+    click.echo(painted(verdict))
     for name, path in (("page", output), ("bundle", bundle)):
         if path is not None:
             click.echo(f"{name}: {path}")

@@ -184,7 +184,7 @@ class Jobs:
                     *(sys.executable, "-m", "makespan", "report", *job.question.words, *own),
                 ),
                 cwd=job.folder,
-                env={**os.environ, "TMPDIR": str(job.folder), "PYTHONSAFEPATH": "1"},
+                env={**os.environ, "TMPDIR": str(job.folder), "PYTHONSAFEPATH": "1", "NO_COLOR": "1"},
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=log,

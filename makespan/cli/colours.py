@@ -1,0 +1,55 @@
+"""Colours of a terminal: what is good, open or bad says so in words, and shows it."""
+
+import os
+import re
+from collections.abc import Mapping
+
+import click
+
+_GOOD, _OPEN, _BAD = "green", "yellow", "red"
+_MEANINGS: Mapping[str, str] = {
+    "exact": _GOOD,
+    "schedulable": _GOOD,
+    "accepted": _GOOD,
+    "met": _GOOD,
+    "deadline met": _GOOD,
+    "below the bound": _GOOD,
+    "bounded": _OPEN,
+    "undecided": _OPEN,
+    "deadline undecided": _OPEN,
+    "unproven": _OPEN,
+    "not schedulable": _BAD,
+    "rejected": _BAD,
+    "missed": _BAD,
+    "deadline missed": _BAD,
+    "EXPECTED": _BAD,
+    "NOT BELOW THE BOUND": _BAD,
+}
+_WORDS = "|".join(_MEANINGS)
+_SAID = re.compile(rf"^(?:{_WORDS})\b|(?<=  )(?:{_WORDS})(?=  |$| \d)", re.MULTILINE)
+
+
+def wanted() -> bool | None:
+    """Whether there are colours: `NO_COLOR` and `FORCE_COLOR` say so; None leaves it to whether it is a terminal.
+
+    Source: no-color.org and force-color.org; of both together the first wins, as in Python.
+    """
+    if os.environ.get("NO_COLOR"):
+        return False
+    if os.environ.get("FORCE_COLOR"):
+        return True
+    return False if os.environ.get("TERM") == "dumb" else None
+
+
+def painted(text: str) -> str:
+    r"""A text with its verdicts in colour, at the start of lines and as cells of tables; `click.echo` knows where to.
+
+    >>> painted("exact: the worst case is 9 cycles, and exact")
+    '\x1b[32mexact\x1b[0m: the worst case is 9 cycles, and exact'
+    """
+    return _SAID.sub(lambda found: click.style(found[0], fg=_MEANINGS[found[0]]), text)
+
+
+def failed(message: str) -> str:
+    """What `makespan` says where something went wrong."""
+    return f"{click.style('makespan:', fg=_BAD)} {message}"
