@@ -54,6 +54,9 @@ SHARE_OF_BEST_CASE = 0.25
 SHARE_BEFORE_TABLE = 0.05
 """The same where the search is a matter of a second: a certificate is still preferred, for it can be checked again."""
 
+SHARE_OF_SPARE = 0.5
+"""The same of what a table leaves over that will be full in time, and exact: the rest is for its being late."""
+
 _FINDING_BEST_CASES: dict[str, tuple[TwoWarps | Search, ...]] = {
     AUTO: (TWO_WARPS, SEARCH),
     SEARCH.backend: (TWO_WARPS, SEARCH),
@@ -230,7 +233,9 @@ def _before_search(instance: Instance, limits: Limits) -> Limits:
     """What certificates and beams may take in `auto`."""
     if SEARCH.is_quick(instance, limits):
         return limits.part(SHARE_BEFORE_TABLE)
-    return limits.part(SHARE_BEFORE_VAST_SEARCH if SEARCH.is_vast(instance, limits) else SHARE_OF_TIME)
+    share = SHARE_BEFORE_VAST_SEARCH if SEARCH.is_vast(instance, limits) else SHARE_OF_TIME
+    spare = SEARCH.spare(instance, limits)
+    return limits.part(share if spare is None else min(share, SHARE_OF_SPARE * spare))
 
 
 def _search_and_model(instance: Instance, current: Callable[[], _Proof], limits: Limits) -> Iterator[_Turn]:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 
 from makespan.certificate import Certificate
-from makespan.engines import Limits
+from makespan.engines import Limits, portfolio
 from makespan.engines.certificate import improve
 from makespan.engines.finding import Finding
 from makespan.engines.search import choose, table_compiled
@@ -189,6 +189,17 @@ def test_a_table_for_which_time_does_not_suffice_is_not_begun(monkeypatch: pytes
     monkeypatch.setattr(by_table.Table, "fill", lambda *_: pytest.fail("begun"))
     instance = Instance.of("LLLCCCCLC", 5, Machine.of({"C": 2, "L": 1}))
     assert choose.solve(instance, Limits(), certificate=None, incumbent=0).upper == 27
+
+
+@pytest.mark.parametrize(("seconds", "before"), [(0.1, 60 * 0.5), (30, 60 * 0.5 * 0.25), (41, 60 * 0.5)])
+def test_what_comes_before_a_table_leaves_it_the_time_to_be_full(
+    seconds: float, before: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(choose, "QUICK_STATES", 0)
+    monkeypatch.setattr(by_table.Table, "seconds", lambda _: seconds)
+    limits = Limits(seconds=60, clock=lambda: 0.0)
+    share = portfolio._before_search(Instance.of("LLLCCCCLC", 5, Machine.of({"C": 2, "L": 1})), limits)
+    assert share.seconds == pytest.approx(before, rel=0.01)
 
 
 def test_without_a_compiler_the_tables_are_the_same() -> None:

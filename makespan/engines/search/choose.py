@@ -59,6 +59,17 @@ def is_vast(instance: Instance) -> bool:
     return expansion is not None and table.count_states(expansion.instance) > VAST_STATES
 
 
+def spare(instance: Instance, limits: Limits) -> float | None:
+    """The share of the time that is left over if a table is to be full in it; None where there will be no table."""
+    expansion = None if instance.beyond(KNOWS) else expanded(instance)
+    if expansion is None:
+        return None
+    with limits.preparing():
+        table.load()
+    left = limits.remaining - _SLOWER * _seconds(expansion.instance, limits)
+    return left / limits.remaining if left > 0 else None
+
+
 def _is_quick(instance: Instance, limits: Limits) -> bool:
     return table.applies(instance, limits.memory_bytes) and table.count_states(instance) <= QUICK_STATES
 

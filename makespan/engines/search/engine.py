@@ -68,6 +68,12 @@ class Search:
             from makespan.engines.search import choose
         return choose.is_vast(instance)
 
+    def spare(self, instance: Instance, limits: Limits) -> float | None:
+        """The share of the time that is left over if the exact answer is to be there in it; None where that is open."""
+        with limits.preparing():
+            from makespan.engines.search import choose
+        return choose.spare(instance, limits)
+
     def is_futile(self, instance: Instance, limits: Limits) -> bool:
         """Whether it is sure to say nothing: a whole multiprocessor with more states than it could ever visit."""
         with limits.preparing():
