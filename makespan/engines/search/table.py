@@ -221,7 +221,7 @@ def _scratch(instance: Instance) -> loops.Scratch:
     size[-1, 0] = 1  # the sum of no warps, of whatever class
     return loops.Scratch(
         begin=begin,
-        sums=np.zeros(used, dtype=np.int64),
+        sums=np.zeros(used, dtype=np.uint64),
         row=np.full((rows, len(units)), rows - 1, dtype=np.int64),
         size=size,
         whole=np.zeros_like(size),

@@ -25,6 +25,8 @@ Ints = NDArray[np.int64]
 Words = NDArray[np.uint64]
 Values = NDArray[np.int16]
 
+_ONE = np.uint64(1)
+
 
 class Ladder(NamedTuple):
     """The instance: per group its first warp (and one past the last group), its first code, and its places.
@@ -52,7 +54,7 @@ class Scratch(NamedTuple):
     """
 
     begin: Ints
-    sums: Ints
+    sums: Words
     row: Ints
     size: Ints
     whole: Ints
@@ -82,6 +84,13 @@ def step_back(standing: Ints, ladder: Ladder) -> int:
 def goes_on(warp: int, standing: Ints, ladder: Ladder) -> bool:
     """Whether the next warp belongs to the run of this one."""
     return bool(warp + 1 < ladder.first[ladder.group[warp] + 1] and standing[warp + 1] == standing[warp])
+
+
+@inlined
+def copy(number: np.uint64, source: Words, first: np.uint64, more: np.uint64, target: Words, to: np.uint64) -> None:
+    """Write so many sums, each with something added; numbers without a sign need no look whether they are negative."""
+    for at in range(number):
+        target[to + at] = source[first + at] + more
 
 
 @inlined
@@ -118,9 +127,9 @@ def add_warp(warp: int, standing: Ints, ladder: Ladder, scratch: Scratch) -> Non
         whole[warp, number] = size[old, number]
         if number <= ready[warp, unit] and (number >= sigma - warp or number == ready[warp, unit]):
             since = whole[old, number - 1] if again else NIL
-            for at in range(since, size[old, number - 1]):
-                sums[made] = sums[before + at] + own
-                made += 1
+            more = size[old, number - 1] - since
+            copy(np.uint64(more), sums, np.uint64(before + since), np.uint64(own), sums, np.uint64(made))
+            made += more
         size[warp, number] = made - begin[unit, number]
 
 
@@ -136,18 +145,15 @@ def find_leaps(standing: Ints, ladder: Ladder, scratch: Scratch) -> int:
         ready = scratch.ready[1, unit] + np.int64(unit == mine)
         number, row = min(ready, ladder.sigma[unit]), scratch.row[1, unit]
         if number > 0:
-            first, some, least, most = begin[unit, number], size[row, number], NIL, NIL
+            first, some, since, more = begin[unit, number], size[row, number], NIL, NIL
             if unit == mine:  # warp 0 is one of those that move, too
-                least = scratch.whole[row, number - 1] if goes_on(NIL, standing, ladder) else NIL
-                most = size[row, number - 1]
-            before = begin[unit, number - 1]
-            every = some + most - least
+                own = scratch.whole[row, number - 1] if goes_on(NIL, standing, ladder) else NIL
+                since, more = begin[unit, number - 1] + own, size[row, number - 1] - own
+            every = some + more
             for leap in range(count - 1, -1, -1):
-                total, to = leaps[leap], leap * every
-                for at in range(some):
-                    leaps[to + at] = total + np.uint64(sums[first + at])
-                for at in range(least, most):
-                    leaps[to + some + at - least] = total + np.uint64(sums[before + at] + 1)
+                total, to = leaps[leap], np.uint64(leap * every)
+                copy(np.uint64(some), sums, np.uint64(first), total, leaps, to)
+                copy(np.uint64(more), sums, np.uint64(since), total + _ONE, leaps, to + np.uint64(some))
             count *= every
     return int(count)
 
