@@ -123,19 +123,19 @@ def check_against_brute_force(instance: Instance) -> None:
     assert obeys(instance, found.witness)
 
 
-@settings(max_examples=150)
+@settings(max_examples=100)
 @given(general_instances(most_warps=2).filter(has_events))
 def test_events_are_brute_force(instance: Instance) -> None:
     check_against_brute_force(instance)
 
 
-@settings(max_examples=150)
+@settings(max_examples=100)
 @given(pairs(machine=general_machines(most_units=3, most_interval=6, most_latency=5), most=4).filter(has_events))
 def test_events_are_brute_force_where_ports_are_held_for_longer_than_latencies(instance: Instance) -> None:
     check_against_brute_force(instance)
 
 
-@settings(max_examples=150)
+@settings(max_examples=100)
 @given(pairs(machine=general_machines(most_units=3, most_interval=6, most_latency=5), most=4))
 def test_the_second_formulation_is_brute_force(instance: Instance) -> None:
     longest, shortest = check.two_warps(instance), check.two_warps(instance, min)

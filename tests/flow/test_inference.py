@@ -567,7 +567,7 @@ def check_against_threads(seed: int) -> bool:
 
 
 @given(st.integers(0, 2**32))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 def test_no_thread_breaks_an_inferred_bound(seed: int) -> None:
     check_against_threads(seed)
 

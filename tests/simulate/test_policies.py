@@ -89,6 +89,7 @@ def test_a_policy_lies_between_best_and_worst_case(policy: str, instance: Instan
 
 @pytest.mark.parametrize("policy", POLICIES)
 @given(instance=general_instances(), choices=all_choices())
+@settings(max_examples=20)
 def test_so_does_it_on_the_general_machine(policy: str, instance: Instance, choices: Choices) -> None:
     schedule = run(instance, policy, choices)
     extremes = brute_force(instance)

@@ -192,7 +192,7 @@ def programs(draw: st.DrawFn) -> Program:
     return Program(tuple(body), 240 // len(body))
 
 
-@settings(max_examples=25, phases=[Phase.explicit, Phase.generate])
+@settings(max_examples=15, phases=[Phase.explicit, Phase.generate])
 @given(programs(), st.sampled_from([1, 4, 8, 13]), st.sampled_from(Conflicts), st.integers(0, 10_000))
 def test_cycle_level_and_closed_form_agree_within_half_a_percent(
     program: Program, warps: int, conflicts: Conflicts, seed: int
