@@ -13,6 +13,9 @@
 # the potential, that falls by at least 1 in every cycle, whatever the scheduler chooses: then no schedule is longer
 # than the potential of the start. A certificate is such a function written down in integers. Here is one by hand, one
 # by the solver, and what the checker does with both. `docs/theory.md` (theorem H) has the proof.
+#
+# **You will see** a certificate made by hand, one by a solver, and a forged one rejected. It takes some seconds; the
+# last cell is for you to change.
 
 # %%
 # %load_ext makespan
@@ -185,3 +188,13 @@ smaller["result"] |= {"lower": 13, "upper": 13}
 smaller["certificate"]["upper"] = 13
 assert verify({**smaller, "sha256": digest(smaller)}).outcome is Outcome.REJECTED
 assert bound(warps_of(6), Certificate(upper=12, potentials=certificate(6).potentials)) == 13
+
+# %% [markdown]
+# ## Now change something
+#
+# The tables by hand hold for any number of warps: try a million. Then change a number in `LOAD_READY` above and run all
+# cells again: which changes does the checker refuse, and which only make the bound worse?
+
+# %%
+NUMBER = 100
+print(f"{NUMBER} warps CLL on two cores: at most {bound(warps_of(NUMBER), certificate(NUMBER))} cycles")

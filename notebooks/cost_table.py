@@ -13,6 +13,9 @@
 # measured once; afterwards every data-parallel loop is priced by counting. The answer is an *estimate*: an average,
 # with a tendency upwards. It bounds nothing, and the last section shows how different a bound is.
 # `docs/opencl_cost_table.md` has the model.
+#
+# **You will see** a loop priced, a table measured, and how good the predictions are. It takes some seconds; the last
+# cell is for you to change.
 
 # %%
 # %load_ext makespan
@@ -104,3 +107,20 @@ print(estimated.seconds, "s, perhaps")
 
 # %%
 solve(Instance.of("CLLCLL", 2))
+
+# %% [markdown]
+# ## Now change something
+#
+# Which loop is worth moving? Try `matrix[x,y] * matrix[x,y]`, or read a neighbour, `matrix[y,x]`: what does an access
+# across the rows cost?
+
+# %%
+EXPRESSION = "matrix[x,y] * matrix[x,y]"
+changed = iteration(rf"matrix.\(x,y){{ {EXPRESSION} }}", arrays=[matrix])
+priced = Work(
+    count(changed, interval_bytes=published.interval_bytes),
+    changed.work_items,
+    bytes_in=changed.bytes_in,
+    bytes_out=changed.bytes_out,
+)
+print(f"{EXPRESSION}: {predict(published, priced).kernel / 1000:.2f} ms for the kernel")

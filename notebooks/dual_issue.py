@@ -13,6 +13,9 @@
 # 128. The rest takes two instructions of a warp in the same cycle, registers in the right banks, and single and dual
 # issues in the right order. Four tests find out how. Here they run on a virtual GK110 that hides its facts; what they
 # find says that the method works, not what hardware does. `docs/dual_issue.md` has the sources.
+#
+# **You will see** how banks, codes and the best order are found from timings alone. It takes some seconds; the last
+# cell is for you to change.
 
 # %%
 # %load_ext makespan
@@ -113,3 +116,13 @@ assert measured.capacities == {"C": 6}
 assert measured.issue_width == 4
 result = solve(Instance.of("C", 5, measured))
 result
+
+# %% [markdown]
+# ## Now change something
+#
+# How much noise does the method stand? Try 0.01 and 0.05 for the noise of the device, and another seed.
+
+# %%
+NOISE, SEED = 0.002, 6
+noisy = parse_device(f"vgk110:noise={NOISE},seed={SEED}")
+print(f"noise {NOISE:.1%}: latency {dual_issue.latency(noisy, noise=NOISE):.2f} cycles")

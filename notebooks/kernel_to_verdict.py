@@ -11,6 +11,9 @@
 #
 # A CUDA kernel, a GPU, a clock and a deadline: is the kernel always in time? Every step is exact, every assumption is
 # listed, and every number that the text names is asserted.
+#
+# **You will see** how a kernel becomes a string, how the string becomes a proven number of cycles, and how far that
+# number carries. It needs no GPU and takes some seconds; the last cell is for you to change.
 
 # %%
 # %load_ext makespan
@@ -142,3 +145,16 @@ assert {*program.assumptions, *file.caveats} <= set(result.assumptions)
 assert any("no latency is known" in assumption for assumption in result.assumptions)
 for assumption in result.assumptions:
     print("-", assumption)
+
+# %% [markdown]
+# ## Now change something
+#
+# How does the worst case grow with the number of warps? Try 1, 3, 6 and 8: up to where is it exact, and how far is the
+# pessimistic bound off? Then try `find("paper")` in place of the Fermi. If you want latencies, and the instructions
+# that a GPU really executes, go on with `machine_code.py`.
+
+# %%
+WARPS = 2
+changed = solve(Instance.of(program, WARPS, file.machine))
+print(f"{WARPS} warps: {changed.bounds}, pessimistic {changed.pessimistic}")
+gantt(changed)

@@ -12,6 +12,9 @@
 # A GPU does not execute PTX. `ptxas` orders instructions anew and writes into each how long its warp waits: that is
 # what this notebook analyses, beside the PTX, on one machine. It needs a disassembler (`pip install 'makespan[sass]'`),
 # no GPU.
+#
+# **You will see** the control bits of a kernel, its worst case, and why a number of PTX is no bound of what runs. It
+# takes some seconds; the last cell is for you to change.
 
 # %%
 # %load_ext makespan
@@ -76,3 +79,14 @@ as_ptx
 assert any("compiled by ptxas" in assumption for assumption in result.assumptions)
 for assumption in result.assumptions:
     print("-", assumption)
+
+# %% [markdown]
+# ## Now change something
+#
+# How much of the worst case is memory? Try 100, 300 and 1200 cycles for a load. Is the worst case a straight line? Then
+# two warps, `Launch(block=(64, 1, 1))`: they are on two partitions, and what do they still share?
+
+# %%
+LOAD = "global=..300"
+changed = solve(replace(asked, latencies=given_latencies([LOAD])).instance())
+print(f"{LOAD}: {changed.bounds}")

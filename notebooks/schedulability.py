@@ -12,6 +12,9 @@
 # A camera pipeline: a filter, edges, and a search for the peak, three CUDA kernels that share one SM of a GPU. Each
 # comes again and again and has a deadline. Is every job of every task in time, whatever the warp scheduler does and
 # whenever the jobs arrive? Every number that the text names is asserted.
+#
+# **You will see** how execution times become a verdict, what breaks first, and what evidence against a deadline looks
+# like. It takes some seconds; the last cell is for you to change.
 
 # %%
 # %load_ext makespan
@@ -112,3 +115,14 @@ picture = Path("late.svg").read_text()
 Path("late.svg").unlink()
 assert "end after the deadline" in picture
 SVG(picture)
+
+# %% [markdown]
+# ## Now change something
+#
+# What is the shortest deadline of `filter` that is proven? Try 1.05, 1.1 and 1.2 microseconds. Below it, is there
+# always a late job, or does the analysis only lack a proof?
+
+# %%
+DEADLINE_US = 1.1
+changed = tuple(replace(t, deadline=int(DEADLINE_US * micro)) if t.name == "filter" else t for t in tasks.tasks)
+print(f"filter within {DEADLINE_US} us: {analyse(replace(tasks, tasks=changed)).answer.name}")
