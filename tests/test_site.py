@@ -11,6 +11,7 @@ import pytest
 
 import makespan
 from makespan import Instance, InvalidScheduleError, Schedule, cli, replay
+from tests.browser import EXECUTABLE, browser
 
 ROOT = Path(__file__).parents[1]
 SITE = ROOT / "docs" / "site"
@@ -30,6 +31,21 @@ def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
     done = build("dummy", tmp_path)
     assert done.stderr == ""
     assert done.returncode == 0
+
+
+@pytest.mark.soak
+@pytest.mark.skipif(EXECUTABLE is None, reason="no Chromium")
+def test_pages_ask_the_network_for_nothing_and_fit_narrow_and_wide(tmp_path: Path) -> None:
+    """The site with its notebooks as they run; sideways only tables and code scroll, each by itself."""
+    assert build("html", tmp_path, "-D", "execute=1").returncode == 0
+    with browser() as tab:
+        for page in sorted(tmp_path.rglob("*.html")):
+            for width in (1400, 400):
+                tab.resize(width, 900)
+                tab.open(page)
+                assert (page.name, tab.run("document.documentElement.scrollWidth <= innerWidth")) == (page.name, True)
+        assert [address for address in tab.requests() if not address.startswith(("file:", "data:", "about:"))] == []
+        assert tab.complaints() == []
 
 
 @pytest.fixture
