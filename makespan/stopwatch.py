@@ -44,6 +44,16 @@ def within(seconds: float) -> Iterator[Reading]:
         reading.left = max(0.0, seconds - (monotonic() - began))
 
 
+def clock_time(seconds: float) -> str:
+    """Hours, minutes and seconds.
+
+    >>> clock_time(100.2)
+    '0:01:40'
+    """
+    minutes, whole = divmod(round(seconds), 60)
+    return f"{minutes // 60}:{minutes % 60:02}:{whole:02}"
+
+
 def check(doing: str, remedy: str) -> None:
     """Go on if there is time; `remedy` says what makes this work shorter.
 

@@ -21,6 +21,7 @@ import click
 from makespan.cli import colours
 from makespan.cli.help_page import examples
 from makespan.cli.lazy import LazyGroup
+from makespan.cli.progress import Notices
 from makespan.cli.running import (
     BAD_INPUT,
     BROKEN_PIPE,
@@ -112,10 +113,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 def _tell_on_stderr() -> None:
     """What no command asked for but takes long, such as to compile; but not where matplotlib keeps its cache."""
     logging.getLogger("matplotlib").setLevel(logging.ERROR)
-    handler = logging.StreamHandler()
-    handler.setFormatter(logging.Formatter("makespan: %(message)s"))
     logger = logging.getLogger("makespan")
-    logger.addHandler(handler)
+    logger.addHandler(Notices())
     logger.setLevel(logging.INFO)
 
 

@@ -240,6 +240,10 @@ def _is_file(path: Path) -> bool:
         return False
 
 
+def _silent(line: str) -> None:
+    del line
+
+
 @dataclass(frozen=True, slots=True)
 class Effort:
     """What the engines are asked for, and may spend on each instance: `engine_options` and `--best-case`."""
@@ -257,7 +261,7 @@ class Effort:
         own = {field.name: options[field.name] for field in fields(cls)}
         return cls(**own), {name: value for name, value in options.items() if name not in own}
 
-    def limits(self, seconds: float, progress: Callable[[str], None]) -> Limits:
+    def limits(self, seconds: float, progress: Callable[[str], None] = _silent) -> Limits:
         """What is left of the time, and the other limits."""
         return Limits(seconds, self.memory_limit, self.threads, self.seed, progress=progress)
 
@@ -303,10 +307,6 @@ class Answer:
     def bundle(self) -> bytes:
         """The file that `--bundle` leaves."""
         return encoded(self.evidence)
-
-
-def _silent(line: str) -> None:
-    del line
 
 
 def posed(question: Question) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from makespan.cli.colours import painted
 from makespan.cli.help_page import Command, examples, section
 from makespan.cli.output import all_written, quiet_option, refuse_twice
 from makespan.cli.parameters import Memory, Seconds
-from makespan.cli.running import DONE, INTERRUPTED, UNDECIDED, interruptible, progress
+from makespan.cli.running import DONE, INTERRUPTED, UNDECIDED, attended
 from makespan.cli.source import instances, source_options
 from makespan.engines import Limits
 from makespan.errors import InputError
@@ -113,9 +113,9 @@ def command(
     with within(total_time_limit) as reading:
         asked = _instances(source, vary)
     points = planned(asked, vary)
-    whole = Limits(reading.left, memory_limit, progress=progress(quiet=quiet))
+    whole = Limits(reading.left, memory_limit)
     found: list[Point] = []
-    with interruptible(whole):
+    with attended(whole, quiet=quiet):
         found.extend(computed(points, seconds=time_limit, whole=whole, best_case=best_case))
     name = source["source"] or "--string"
     comparison = Comparison(str(name), asked[0].machine, vary, tuple(found), whole.interrupted)

@@ -10,6 +10,7 @@ from makespan.cli.help_page import Command, examples
 from makespan.cli.opencl_device import device_options, opened
 from makespan.cli.output import format_option, remark, rendered
 from makespan.cli.parameters import Seconds, extents
+from makespan.cli.progress import counting
 from makespan.cli.running import DONE, NOT_MEASURED
 from makespan.errors import InputError
 
@@ -116,8 +117,6 @@ def _quality(
     rel_tol: float,
     time_limit: float | None,
 ) -> "Quality":
-    import sys
-
     from makespan.estimators.opencl_cost_table.evaluation import evaluate, iterations
     from makespan.estimators.opencl_cost_table.expression import Array, Type
 
@@ -126,7 +125,7 @@ def _quality(
     array = Array("matrix", Type.FLOAT, extents(shape, "--shape"))
     drawn = list(islice(iterations(array, kind=name, seed=seed, depth=depth), samples))
     group = wg or table.work_group or 256
-    with click.progressbar(length=samples, label=f"running {name} samples", file=sys.stderr) as bar:
+    with counting(samples, f"running {name} samples") as one_more:
         return evaluate(
             device,
             table,
@@ -135,5 +134,5 @@ def _quality(
             seed=seed,
             tolerance=rel_tol,
             seconds=time_limit,
-            kept=lambda _: bar.update(1),
+            kept=lambda _: one_more(),
         )

@@ -12,7 +12,7 @@ import click
 from makespan import strings
 from makespan.cli.help_page import section
 from makespan.cli.output import QUIET, all_written, refuse_twice, remark, rendered
-from makespan.cli.running import DONE, GATE, INTERRUPTED, UNDECIDED, interruptible
+from makespan.cli.running import DONE, GATE, INTERRUPTED, UNDECIDED, attended
 from makespan.cli.source import (
     check_no_instance,
     check_source,
@@ -256,7 +256,7 @@ def answer(asked: Asked, limits: Limits, output: str, files: Files, *, best_case
 
     if files.gantt and len(asked.instance.grids) > 1:
         raise InputError("--gantt draws the blocks of one launch: leave it out, or ask for each launch alone")
-    with interruptible(limits):
+    with attended(limits, quiet=output == QUIET):
         result = solve_gpu(asked.instance, best_case=best_case, limits=limits)
     click.echo(_printed(asked, result, output))  # first: a file that fails costs nobody the answer
     for line in files.write(result):

@@ -15,7 +15,7 @@ from makespan.cli.colours import painted
 from makespan.cli.gpu import Asked, asked, gpu_options
 from makespan.cli.output import DATA
 from makespan.cli.parameters import Warps
-from makespan.cli.running import DONE, GATE, INTERRUPTED, UNDECIDED, exit_code, interruptible, progress
+from makespan.cli.running import DONE, GATE, INTERRUPTED, UNDECIDED, attended, exit_code
 from makespan.cli.source import (
     engine_options,
     instances,
@@ -127,7 +127,7 @@ def command(
         )
         if tuple(_inputs({**source, "gpu": gpu})) != inputs:
             raise InputError(_CHANGED)
-        limits = Limits(reading.left, memory_limit, threads, seed, progress=progress(), improved=_improved(steps))
+        limits = Limits(reading.left, memory_limit, threads, seed, improved=_improved(steps))
         return _whole_gpu(launch, known, limits, output, bundle, check=check, best_case=best_case)
     gate = read_deadline(deadline, clock)
     with within(time_limit) as reading:
@@ -147,8 +147,8 @@ def command(
         raise InputError(_CHANGED)
 
     def solved(instance: Instance, *, best_case: bool, seconds: float = time_limit, steps: bool = False) -> Result:
-        limits = Limits(seconds, memory_limit, threads, seed, progress=progress(), improved=_improved(steps))
-        with interruptible(limits):
+        limits = Limits(seconds, memory_limit, threads, seed, improved=_improved(steps))
+        with attended(limits):
             return solve(instance, backend=backend, best_case=best_case, limits=limits)
 
     instance = question.instance
@@ -175,7 +175,7 @@ def _whole_gpu(
     launch: Asked, known: Context, limits: Limits, output: Path, bundle: Path | None, *, check: bool, best_case: bool
 ) -> int:
     """Solve and write the page of a launch on a whole GPU; the exit code."""
-    with interruptible(limits):
+    with attended(limits):
         result = solve_gpu(launch.instance, best_case=best_case, limits=limits)
     evidence = gpu_bundle(result)
     known = replace(known, verdict=_checked(evidence) if check else None)

@@ -1,15 +1,13 @@
-"""How a command runs: its exit codes, its progress on stderr, and what Ctrl-C and SIGTERM do."""
+"""How a command runs: its exit codes, and what Ctrl-C and SIGTERM do to it."""
 
 import signal
-import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from types import FrameType
 from typing import TYPE_CHECKING, NoReturn
 
-import click
-
-from makespan.result import Result, Status
+from makespan.cli.progress import notice, progress
+from makespan.result import Result, Status, Step
 from makespan.schedulability.gate import Deadline, Outcome
 from makespan.strings import NamedInstance
 
@@ -26,7 +24,6 @@ BROKEN_PIPE = 141
 TERMINATED = 143
 """As of a process that SIGTERM ends, and else as `INTERRUPTED`."""
 
-_SECONDS_PER_PROGRESS_LINE = 2.0
 _STOPPING = signal.SIGINT, signal.SIGTERM
 _stopped_by = list[int]()
 
@@ -51,19 +48,6 @@ def worst(codes: Collection[int]) -> int:
     return next((code for code in (INTERRUPTED, NO, UNDECIDED) if code in codes), DONE)
 
 
-def progress(*, quiet: bool = False) -> Callable[[str], None]:
-    """A printer of progress on stderr, silent for quick work and at most one line every two seconds."""
-    last = time.monotonic()
-
-    def show(line: str) -> None:
-        nonlocal last
-        if not quiet and time.monotonic() - last >= _SECONDS_PER_PROGRESS_LINE:
-            last = time.monotonic()
-            click.echo(line, err=True)
-
-    return show
-
-
 @contextmanager
 def stoppable() -> Iterator[None]:
     """Within it SIGTERM, which `timeout` and batch systems send, does what Ctrl-C does."""
@@ -86,8 +70,11 @@ def _abort(number: int, frame: FrameType | None) -> NoReturn:
 
 
 @contextmanager
-def interruptible(limits: "Limits") -> Iterator[None]:
-    """The first Ctrl-C or SIGTERM asks the engines to stop and keep what they have proven; the second one kills."""
+def attended(limits: "Limits", *, quiet: bool = False) -> Iterator[None]:
+    """Progress is shown, and the first Ctrl-C or SIGTERM asks the engines to keep what they have proven and stop.
+
+    The second one kills.
+    """
 
     def interrupt(number: int, frame: FrameType | None) -> None:
         del frame
@@ -95,11 +82,19 @@ def interruptible(limits: "Limits") -> Iterator[None]:
         limits.interrupt()
         for either in _STOPPING:
             signal.signal(either, _abort)
-        click.echo("interrupted: finishing with the bounds so far (again to abort)", err=True)
+        notice("interrupted: finishing with the bounds so far (again to abort)")
+
+    told = limits.improved
+
+    def improved(step: Step) -> None:
+        line.improved(step)
+        told(step)
 
     before = [signal.signal(number, interrupt) for number in _STOPPING]
     try:
-        yield
+        with progress(quiet=quiet) as line:
+            limits.progress, limits.improved = line, improved
+            yield
     finally:
         for number, handler in zip(_STOPPING, before, strict=True):
             signal.signal(number, handler)

@@ -11,7 +11,8 @@ import click
 from makespan.cli.help_page import Command, examples, section
 from makespan.cli.output import QUIET, TEXT, format_option, remark, rendered
 from makespan.cli.parameters import Memory, Seconds
-from makespan.cli.running import DONE, INTERRUPTED, NO, UNDECIDED, progress
+from makespan.cli.progress import notice, progress
+from makespan.cli.running import DONE, INTERRUPTED, NO, UNDECIDED
 from makespan.engines import Limits as SolverLimits
 from makespan.errors import InputError
 from makespan.machine.values import shown
@@ -156,21 +157,21 @@ def command(
     description = read(tasks, gpu=gpu, clock=clock, priorities=priorities)
     names = _names(description, chosen)
     store = _store(cache, f"{time_limit} s, {memory_limit} bytes", no_cache=no_cache)
-    show = progress()
-    solver = Solver(lambda: SolverLimits(time_limit, memory_limit, progress=show), store)
-    sizes = fewest_sms(description, solver, show) if fewest else ()
-    wcets = _solved(description, solver)
-    known = stages(
-        description,
-        wcets,
-        assignment=assign,
-        exact=exact,
-        with_margins=sensitivity,
-        seconds=time_limit,
-        limits=Limits(attempts=attempts),
-        progress=show,
-    )
-    found = _reached(_with_sizes(known, sizes))
+    with progress(quiet=quiet) as show:
+        solver = Solver(lambda: SolverLimits(time_limit, memory_limit, progress=show), store)
+        sizes = fewest_sms(description, solver, show) if fewest else ()
+        wcets = _solved(description, solver)
+        known = stages(
+            description,
+            wcets,
+            assignment=assign,
+            exact=exact,
+            with_margins=sensitivity,
+            seconds=time_limit,
+            limits=Limits(attempts=attempts),
+            progress=show,
+        )
+        found = _reached(_with_sizes(known, sizes))
     try:
         view = View(names, None if part is None else ticks_of(part, found.tick))
         wanted = (_draw(found, gantt, view), _page(found, html, view, given), _export(found, export))
@@ -198,7 +199,7 @@ def _solved(description: Description, solver: Solver) -> dict[str, Wcet]:
         found.update(each_execution_time(description, solver))
     except KeyboardInterrupt:
         for line in execution_times(found):
-            click.echo(line, err=True)
+            notice(line)
         raise
     return found
 
@@ -225,7 +226,7 @@ def _reached(known: Iterator[Assessment]) -> Assessment:
     except KeyboardInterrupt:
         if found is None:
             raise
-        click.echo("interrupted: what is known so far", err=True)
+        notice("interrupted: what is known so far")
         return replace(found, is_interrupted=True)
     if found is None:
         raise ValueError("no assessment")
@@ -266,7 +267,7 @@ def _store(folder: Path | None, effort: str, *, no_cache: bool) -> BundleCache |
         except OSError as error:
             raise InputError(f"{folder}: cannot be a folder of solved kernels: {error.strerror or error}") from None
     chosen = folder or default_folder()
-    return None if chosen is None else BundleCache(chosen, effort=effort, note=lambda line: click.echo(line, err=True))
+    return None if chosen is None else BundleCache(chosen, effort=effort, note=notice)
 
 
 def _draw(found: Assessment, path: Path | None, view: View) -> Iterator[str]:
@@ -291,14 +292,15 @@ def _page(found: Assessment, path: Path | None, view: View, given: bytes | None)
     from makespan.report.html.deadlines import MOST_PICTURES, Found, check_size, deadlines_page
 
     check_size(found.task_set)
-    windows, without, say = {}, {}, progress()
+    windows, without = {}, {}
     names = () if found.verdict is None else (view.tasks or _closest(found))[:MOST_PICTURES]
-    for name in names:
-        say(f"looking for the worst schedule of {name}")
-        try:
-            windows[name] = worst_window(found.task_set, names=(name,), tries=min(TRIES, _TRIES // len(names)))
-        except InputError as error:
-            without[name] = str(error)
+    with progress() as say:
+        for name in names:
+            say(f"looking for the worst schedule of {name}")
+            try:
+                windows[name] = worst_window(found.task_set, names=(name,), tries=min(TRIES, _TRIES // len(names)))
+            except InputError as error:
+                without[name] = str(error)
     page = deadlines_page(found, Found(windows, without, view, (Input("tasks", found.where, given),)))
     write_whole(path, page.encode(), "the page")
     yield f"page: {path}"

@@ -19,7 +19,7 @@ from makespan.cli.output import (
     text_form,
 )
 from makespan.cli.parameters import Seconds
-from makespan.cli.running import DONE, exit_code, interruptible, progress, worst
+from makespan.cli.running import DONE, attended, exit_code, worst
 from makespan.cli.source import instances, source_options
 from makespan.cli.window import check_window, gantt_option, window, window_options, written
 from makespan.errors import InputError
@@ -218,8 +218,8 @@ def _all(
     from makespan.report.study.policy_gap import draw_policy_gap
 
     schedules = runs(question.instance, choices)
-    limits = Limits(seconds, progress=progress(quiet=output == QUIET))
-    with interruptible(limits):
+    limits = Limits(seconds)
+    with attended(limits, quiet=output == QUIET):
         result = solve(question.instance, best_case=True, limits=limits)
     gap = enclosing(result, schedules)
     click.echo(_rendered(question, gap, choices, output, many=many))

@@ -23,7 +23,7 @@ from makespan.cli.output import (
     rendered,
     text_form,
 )
-from makespan.cli.running import INTERRUPTED, exit_code, interruptible, progress, worst
+from makespan.cli.running import INTERRUPTED, attended, exit_code, worst
 from makespan.cli.window import check_window, gantt_option, window, window_options, written
 from makespan.engines import solve
 from makespan.errors import InputError
@@ -86,7 +86,7 @@ def command(
         printed = text_form(output, quiet=quiet)
         with within(effort.time_limit) as reading:
             launch = whole_gpu.asked(**options)
-        limits = effort.limits(reading.left, progress(quiet=quiet))
+        limits = effort.limits(reading.left)
         return whole_gpu.answer(launch, limits, printed, files, best_case=effort.best_case)
     with within(effort.time_limit) as reading:
         gate, asked = on_one_sm(**options)
@@ -99,8 +99,8 @@ def command(
     _say(form.head())
     results: list[Result] = []
     for number, question in enumerate(asked):
-        limits = effort.limits(effort.time_limit if number else reading.left, progress(quiet=quiet))
-        with interruptible(limits):
+        limits = effort.limits(effort.time_limit if number else reading.left)
+        with attended(limits, quiet=quiet):
             result = solve(question.instance, backend=effort.backend, best_case=effort.best_case, limits=limits)
         results.append(result)
         shown = window(result.witness.makespan, first, end) if gantt else None

@@ -1,6 +1,5 @@
 """`makespan validate`: many runs of a kernel on a GPU, held against the bound of its machine."""
 
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
@@ -13,7 +12,8 @@ import click
 from makespan.cli.help_page import Command, examples, section
 from makespan.cli.output import format_option, quiet_option, refuse_twice, remark, rendered, text_form
 from makespan.cli.parameters import Seconds
-from makespan.cli.running import DONE, NO, interruptible, progress
+from makespan.cli.progress import counting
+from makespan.cli.running import DONE, NO, attended
 from makespan.cli.source import given_machine, kernel_options, kernel_question, machine_option
 from makespan.errors import InputError, MakespanError
 from makespan.instance import MAX_WARPS
@@ -189,7 +189,7 @@ def command(
     blocks = [on_gpu.alone(kernel) for kernel in pair]
     launches = [on_gpu.launched(kernel) for kernel in pair] if about.blocks > 1 else blocks
     estimates = _estimates(found, card)
-    runs = _measured(about, each, target, count) if kept is None else tuple(each)
+    runs = _measured(about, each, target, count, quiet=quiet) if kept is None else tuple(each)
     seen, kinds = judgement.windows(runs), []
     for windows, (recorded, original) in (seen.alone, blocks), (seen.shared, launches):
         if windows:
@@ -250,7 +250,7 @@ def _named(buffers: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def _measured(about: "Campaign", each: Any, target: Path | None, count: int) -> "tuple[Run, ...]":
+def _measured(about: "Campaign", each: Any, target: Path | None, count: int, *, quiet: bool) -> "tuple[Run, ...]":
     """All runs, which are written down as they come."""
     from makespan.validation.campaign import line
 
@@ -263,13 +263,12 @@ def _measured(about: "Campaign", each: Any, target: Path | None, count: int) -> 
                 claim_output(target)
                 kept = stack.enter_context(target.open("wb"))
                 kept.write(line(about))
-            bar: Any = click.progressbar(length=count, label=label, file=sys.stderr)
-            stack.enter_context(bar)
+            one_more = stack.enter_context(counting(count, label, quiet=quiet))
             for run in each:
                 runs.append(run)
                 if kept is not None:
                     kept.write(line(run))
-                bar.update(1)
+                one_more()
         except OSError as error:
             raise InputError(f"{target}: cannot write the runs: {error.strerror or error}") from None
         except MakespanError:
@@ -285,8 +284,8 @@ def _solved(question: Any, seconds: float, *, best_case: bool, quiet: bool) -> A
     from makespan.engines.gpu import solve_gpu
     from makespan.instance import Instance
 
-    limits = Limits(seconds, progress=progress(quiet=quiet))
-    with interruptible(limits):
+    limits = Limits(seconds)
+    with attended(limits, quiet=quiet):
         return (solve if isinstance(question, Instance) else solve_gpu)(question, best_case=best_case, limits=limits)
 
 

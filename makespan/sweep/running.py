@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from time import monotonic
 from typing import Protocol
 
+from makespan.stopwatch import clock_time
 from makespan.sweep.job import Job, Outcome
 from makespan.sweep.store import Contradiction, Store
 from makespan.sweep.workshop import Workshop
@@ -51,18 +52,8 @@ class Tally:
         """One line of progress, with an estimate of the rest from the jobs so far."""
         later, rest = self.answered + self.failed - 1, self.total - self.done
         failed = f", {self.failed} failed" if self.failed else ""
-        left = f", about {_clock((monotonic() - self.began) / later * rest)} left" if later > 0 and rest else ""
+        left = f", about {clock_time((monotonic() - self.began) / later * rest)} left" if later > 0 and rest else ""
         return f"{self.done} of {self.total}{failed}{left}"
-
-
-def _clock(seconds: float) -> str:
-    """`0:01:40`.
-
-    >>> _clock(100.2)
-    '0:01:40'
-    """
-    minutes, whole = divmod(round(seconds), 60)
-    return f"{minutes // 60}:{minutes % 60:02}:{whole:02}"
 
 
 def _nothing(came: object) -> None:

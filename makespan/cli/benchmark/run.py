@@ -11,6 +11,7 @@ import click
 from makespan.cli import answering, asking
 from makespan.cli.benchmark.library import Asked, library_options, made_known, question, told, update_options
 from makespan.cli.help_page import Command, examples, section
+from makespan.cli.progress import Rest
 from makespan.cli.running import BAD_INPUT, BUG, DONE, NO
 from makespan.cli.source import engine_options
 from makespan.errors import InputError
@@ -95,8 +96,9 @@ def command(
         if (attempt := (name, of_instance, solver, _VERSION, effort["time_limit"])) not in done
     }
     causes = set[Cause]()
-    for number, (name, found) in enumerate(_answers(asked, wanted, effort, workers), start=1):
-        place = f"{number}/{len(wanted)} {name}"
+    rest = Rest(len(wanted))
+    for name, found in _answers(asked, wanted, effort, workers):
+        place = f"{rest.after_one()}: {name}"
         if isinstance(found, Failure):
             causes.add(found.cause)
             click.echo(f"{place}: not solved: {found.reason}", err=True)

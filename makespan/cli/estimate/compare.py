@@ -13,7 +13,7 @@ from makespan.cli.estimate.question import Asked, described, gpu_options, resour
 from makespan.cli.help_page import Command, examples, section
 from makespan.cli.output import format_option, rendered
 from makespan.cli.parameters import Seconds
-from makespan.cli.running import exit_code, interruptible, progress
+from makespan.cli.running import attended, exit_code
 from makespan.cli.source import instances, source_options
 from makespan.errors import InputError
 from makespan.kernel_file import is_kernel
@@ -154,7 +154,7 @@ def _proven(instance: "Instance", seconds: float) -> "tuple[PolicyGap, str]":
 
     choices = Choices(LATENCIES[0], PATHS[0], 0, GROUP_SIZE)
     schedules = runs(instance, choices)
-    limits = Limits(seconds, progress=progress())
-    with interruptible(limits):
+    limits = Limits(seconds)
+    with attended(limits):
         result = solve(instance, best_case=True, limits=limits)
     return enclosing(result, schedules), simulation.settings(instance, choices)

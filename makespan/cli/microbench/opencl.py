@@ -11,6 +11,7 @@ import click
 from makespan.cli.help_page import Command, examples
 from makespan.cli.opencl_device import device_options, opened
 from makespan.cli.parameters import Seconds, choice
+from makespan.cli.progress import counting
 from makespan.cli.running import DONE, INTERRUPTED
 from makespan.errors import InputError
 
@@ -76,12 +77,12 @@ def command(
         click.echo(f"{len(earlier)} points are known from {path}", err=True)
     try:
         with ExitStack() as stack:
-            bar = stack.enter_context(_bar(len(points(found, plan)), found.name))
+            one_more = stack.enter_context(counting(len(points(found, plan)), f"measuring {found.name}"))
             stack.callback(keeper.save)
 
             def kept(key: str, measurement: "Measurement") -> None:
                 keeper.keep(key, measurement)
-                bar.update(1)
+                one_more()
 
             measured = measure(found, plan, known=earlier, kept=kept, seconds=time_limit or _SECONDS[quick])
     except KeyboardInterrupt:
@@ -95,12 +96,6 @@ def command(
     _warn(table, len(measured))
     click.echo(f"cost table: {output}; measured points: {path}")
     return DONE
-
-
-def _bar(length: int, name: str) -> Any:
-    import sys
-
-    return click.progressbar(length=length, label=f"measuring {name}", file=sys.stderr)
 
 
 def _warn(table: "CostTable", points: int) -> None:

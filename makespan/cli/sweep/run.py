@@ -14,7 +14,8 @@ from makespan.cli.asking import key
 from makespan.cli.help_page import Command, examples
 from makespan.cli.output import quiet_option
 from makespan.cli.parameters import Seconds
-from makespan.cli.running import DONE, INTERRUPTED, UNDECIDED, progress
+from makespan.cli.progress import progress
+from makespan.cli.running import DONE, INTERRUPTED, UNDECIDED
 from makespan.errors import BrokenPromiseError, InputError
 from makespan.report.files import check_writable, write_whole
 from makespan.sweep import spec
@@ -67,7 +68,7 @@ def command(
         if (changed := store.plan(jobs)) and not quiet:
             click.echo(f"{changed} questions are new: a file, an option's meaning or the theory has changed", err=True)
         try:
-            with crew as hands:
+            with crew as hands, progress(quiet=quiet) as show:
                 tally = sweep(jobs, store, hands, retry=retry_failed, kept=kept, progress=lambda one: show(str(one)))
         except KeyboardInterrupt:
             keys = {job.key for job in jobs}

@@ -1,0 +1,119 @@
+"""What is under way, on stderr: in a terminal one line that is rewritten, elsewhere a new line now and then."""
+
+import logging
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import click
+
+from makespan.result import Step
+from makespan.stopwatch import clock_time
+
+SECONDS = 2.0
+"""Between two lines, and before the first: quick work says nothing."""
+
+_SECONDS_OF_TERMINAL = 0.25
+_NARROWEST, _USUAL = 20, 80
+_WIPE = "\r\x1b[K"
+_shown: "list[Progress]" = []
+
+
+class Progress:
+    """Called with one line now and then; says how long it has been going on, and what is proven so far."""
+
+    def __init__(self, *, quiet: bool = False, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock, self._began, self._bounds, self._is_there = clock, clock(), "", False
+        self._is_terminal = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+        self._every, self._next = (_SECONDS_OF_TERMINAL if self._is_terminal else SECONDS), 0.0
+        self._next = float("inf") if quiet else self._began + self._every
+
+    def __call__(self, line: str) -> None:
+        """Show it, if the last one has been there long enough."""
+        if (now := self._clock()) < self._next:
+            return
+        self._next = now + self._every
+        said = f"{clock_time(now - self._began)}  {self._bounds}{line}"
+        if not self._is_terminal:
+            click.echo(said, err=True)
+            return
+        self._is_there = True
+        click.echo(f"{_WIPE}{said[: _columns() - 1]}", err=True, nl=False, color=True)
+
+    def improved(self, step: Step) -> None:
+        """What is proven of the worst case, in cycles."""
+        self._bounds = f"worst case {step.lower}..{step.upper}; "
+
+    def clear(self) -> None:
+        """Take the line away, before something else is said."""
+        if self._is_there:
+            self._is_there = False
+            click.echo(_WIPE, err=True, nl=False, color=True)
+
+    def end(self) -> None:
+        """Say nothing more, not even by a thread of a solver that still winds up."""
+        self._next = float("inf")
+        self.clear()
+
+
+def _columns() -> int:
+    try:
+        known = os.get_terminal_size(sys.stderr.fileno()).columns
+    except OSError:
+        known = 0
+    return max(_NARROWEST, known or _USUAL)  # 0: a terminal that does not say
+
+
+@contextmanager
+def progress(*, quiet: bool = False) -> Iterator[Progress]:
+    """A line of progress, until the end of the block."""
+    line = Progress(quiet=quiet)
+    _shown.append(line)
+    try:
+        yield line
+    finally:
+        _shown.remove(line)
+        line.end()
+
+
+@contextmanager
+def counting(total: int, what: str, *, quiet: bool = False) -> Iterator[Callable[[], None]]:
+    """Progress of so many steps: what to call after each of them."""
+    with progress(quiet=quiet) as line:
+        rest = Rest(total)
+        yield lambda: line(f"{what}: {rest.after_one()}")
+
+
+class Rest:
+    """How many of so many are done, and about how long the rest takes; before the first one is done nobody knows."""
+
+    def __init__(self, total: int, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._total, self._done, self._clock, self._began = total, 0, clock, 0.0
+
+    def after_one(self) -> str:
+        """Once one more is done: `3 of 8, about 0:01:40 left`. The first one, which may load much, does not count."""
+        self._done += 1
+        now = self._clock()
+        if self._done == 1:
+            self._began = now
+        left = self._total - self._done
+        known = self._done > 1 and left > 0
+        rest = f", about {clock_time((now - self._began) / (self._done - 1) * left)} left" if known else ""
+        return f"{self._done} of {self._total}{rest}"
+
+
+def notice(line: str) -> None:
+    """A line on stderr that stays, whatever is under way."""
+    for each in _shown:
+        each.clear()
+    click.echo(line, err=True)
+
+
+class Notices(logging.Handler):
+    """What no command asked for but takes long, such as to compile."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Say it."""
+        notice(f"makespan: {record.getMessage()}")
