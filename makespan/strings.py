@@ -23,9 +23,10 @@ import msgspec
 from makespan.errors import InputError, did_you_mean
 from makespan.instance import Instance
 from makespan.machine import Machine
+from makespan.machine.values import printable
 from makespan.program import BARRIER, MAX_PLACES, Program, Timing, check_timing
 from makespan.result import Bounds
-from makespan.text_file import read_text
+from makespan.text_file import parse_toml, read_text
 
 MAX_FILE_BYTES = 256 << 20
 _MOST_DIGITS = 7
@@ -184,8 +185,8 @@ def parse_instances(text: str, where: str, suffix: str) -> tuple[NamedInstance, 
 
 def _from_toml(text: str, where: str) -> list[tuple[str, _Record]]:
     try:
-        document = msgspec.toml.decode(text, type=_Document)
-    except (msgspec.DecodeError, RecursionError) as error:
+        document = msgspec.convert(parse_toml(text, "instance file", where), _Document)
+    except msgspec.ValidationError as error:
         raise InputError(f"{where}: not an instance file: {error}") from None
     return [(f"{where}: instance {number}", record) for number, record in enumerate(document.instance, start=1)]
 
@@ -220,6 +221,9 @@ def _named(record: _Record, where: str) -> NamedInstance:
         )
         if record.makespan is not None and record.makespan < 1:
             raise InputError(f"makespan must be at least 1 cycle, not {record.makespan}")
+        for key, text in (("name", record.name), ("source", record.source)):
+            if text is not None:
+                printable(text, key)
     except InputError as error:
         raise InputError(f"{where}: {error}") from None
     return NamedInstance(instance, where, record.name, record.makespan, record.source)

@@ -16,6 +16,9 @@ from typing import IO, Any
 
 from makespan.errors import InputError, did_you_mean
 
+MAX_DOTS = 100
+"""In a line of TOML."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Files:
@@ -150,11 +153,14 @@ def refuse_utf16(data: bytes, what: str, where: str) -> None:
 
 
 def parse_toml(text: str, what: str, where: str) -> dict[str, Any]:
-    """The document in a text that is small: tomllib takes quadratic time for a long dotted key.
+    """The document in a text.
 
     Raises:
-        InputError: no TOML.
+        InputError: no TOML, or a line with more than `MAX_DOTS` dots, as tomllib takes quadratic time for a long key.
     """
+    for number, line in enumerate(text.split("\n"), start=1):
+        if line.count(".") > MAX_DOTS:
+            raise InputError(f"{where}:{number}: a line with {line.count('.')} dots; the limit is {MAX_DOTS}")
     try:
         return tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # ValueError: also an integer of too many digits

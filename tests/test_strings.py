@@ -92,8 +92,15 @@ def test_an_instance_of_a_file_is_chosen_by_name_or_number() -> None:
 
 
 def test_a_line_separator_inside_a_name_does_not_end_a_line_of_json() -> None:
-    (named,) = parse_instances(f'{{"string": "C", "warps": 1, {UNITS}, "name": "a\u2028b\u0085c"}}', "a", ".jsonl")
-    assert named.name == "a\u2028b\u0085c"
+    with pytest.raises(InputError, match=r"^a:1: name must be 1..500 printable characters on one line, not 'a.u2028b"):
+        parse_instances(f'{{"string": "C", "warps": 1, {UNITS}, "name": "a\u2028b\u0085c"}}', "a", ".jsonl")
+
+
+@pytest.mark.parametrize("text", ["a\\nb", "\\u001b[31m", "\\ud800", ""])
+def test_a_name_or_source_that_no_terminal_can_show_is_refused(text: str) -> None:
+    for key in ("name", "source"):
+        with pytest.raises(InputError, match=rf"^a:1: {key} must be 1..500 printable characters"):
+            parse_instances(f'{{"string": "C", "warps": 1, {UNITS}, "{key}": "{text}"}}', "a", ".jsonl")
 
 
 @pytest.mark.parametrize(
@@ -147,9 +154,9 @@ def test_a_line_that_is_no_instance_is_refused_by_file_and_line(line: str, messa
         ("instance = []", "a.toml: no instance in it"),
         ("instance = 1", "Expected `array`, got `int`"),
         ("title = 'x'\n[[instance]]\nstring = 'C'\nwarps = 1\ncapacity = { C = 1 }", "unknown field `title`"),
-        ("= =", "a.toml: not an instance file"),
+        ("= =", "a.toml: not a TOML instance file"),
         ("[[instance]]\nstring = 'CX'\nwarps = 1\ncapacity = { C = 1 }", "a.toml: instance 1: instruction string: 'X'"),
-        ("x = " + "[" * 100_000, "a.toml: not an instance file"),
+        ("x = " + "[" * 100_000, "a.toml: not a TOML instance file"),
     ],
 )
 def test_a_toml_file_that_is_no_instance_file_is_refused(text: str, message: str) -> None:

@@ -89,6 +89,12 @@ def test_a_name_is_one_of_the_package_or_a_path_with_the_suffix() -> None:
         named_file("own", "gpus", ".toml", "GPU")
 
 
+def test_a_line_with_many_dots_is_refused_as_a_key_of_them_would_take_quadratic_time() -> None:
+    assert parse_toml(".".join("a" * 101) + " = 1", "file", "f.toml")
+    with pytest.raises(InputError, match=r"^f.toml:2: a line with 101 dots; the limit is 100$"):
+        parse_toml("\n" + ".".join("a" * 102) + " = 1", "file", "f.toml")
+
+
 @pytest.mark.parametrize("text", ["a = ", "a = 1\na = 2", "a = " + "[" * 5000, "a = " + "9" * 5000])
 def test_what_is_no_toml_is_one_line(text: str) -> None:
     with pytest.raises(InputError, match=r"^here: not a TOML note: [^\n]+$"):

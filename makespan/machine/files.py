@@ -23,7 +23,7 @@ from makespan.machine.values import (
 )
 from makespan.text_file import named_file, parse_toml, read_text, shipped_files
 
-MAX_FILE_BYTES = 16 << 10  # tomllib takes quadratic time for a long dotted key
+MAX_FILE_BYTES = 16 << 10
 WARP = 32
 
 ISSUE = {

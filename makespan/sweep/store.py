@@ -209,7 +209,7 @@ def opened(path: Path, *, create: bool = False) -> Iterator[Store]:
     with closing(connection):
         try:
             _checked(connection, path, create=create)
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeDecodeError) as error:  # what SQLite says may have names of a damaged file
             raise InputError(f"{path}: not a table of makespan sweep: {_told(error)}") from None
         yield Store(connection, path)
 

@@ -553,7 +553,7 @@ BAD_FILES: dict[str, tuple[str, bytes, str]] = {
     "unknown field": ("a.jsonl", GOOD[:-1].encode() + b', "bogus": 1}', "Object contains unknown field `bogus`"),
     "deep arrays": ("a.jsonl", b"[" * 100_000, "a.jsonl:1: not an instance"),
     "deep objects": ("a.jsonl", b'{"string":' * 100_000, "a.jsonl:1: not an instance"),
-    "deep toml": ("a.toml", b"x = " + b"[" * 100_000, "a.toml: not an instance file"),
+    "deep toml": ("a.toml", b"x = " + b"[" * 100_000, "a.toml: not a TOML instance file"),
     "bad last line": ("a.jsonl", GOOD.encode() + b"\n" + GOOD.encode() + b"\noops\n", "a.jsonl:3: not an instance"),
     "bad capacity": ("a.jsonl", b'{"string": "C", "warps": 1, "capacity": {"C": -1}}', "a.jsonl:1: capacity of C"),
 }

@@ -143,3 +143,12 @@ def test_a_value_that_nobody_wrote_is_one_line(value: str, tmp_path: Path) -> No
         connection.execute("INSERT INTO asked VALUES (?, 'k')", (value,))
     with opened(path) as store, pytest.raises(InputError, match="cannot read the table"):
         list(store.asked())
+
+
+def test_what_sqlite_says_of_a_damaged_name_is_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "a.sqlite"
+    with opened(path, create=True):
+        pass
+    path.write_bytes(path.read_bytes().replace(b"tableresult", b"table\xb4\xb4sult", 1))
+    with pytest.raises(InputError, match=f"^{path}: "), opened(path):
+        pass
