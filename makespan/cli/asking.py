@@ -35,7 +35,7 @@ from makespan.result import Result
 from makespan.schedulability.gate import Deadline, read_deadline
 from makespan.stopwatch import within
 from makespan.strings import NamedInstance
-from makespan.text_file import named_file, parse_toml, read_bytes
+from makespan.text_file import decoded, named_file, parse_toml, read_bytes
 from makespan.version import THEORY
 
 Question: TypeAlias = Mapping[str, Any]
@@ -207,7 +207,7 @@ def _contents(path: Path, arch: str | None) -> Iterator[str]:
     yield _sha256(content)
     if path.suffix != ".toml":
         return
-    document = parse_toml(content.decode("utf-8", "replace"), "file", str(path))
+    document = parse_toml(decoded(content, "file", str(path)), "file", str(path))
     for name in sorted(set(_texts(document))):  # one that is the name of a file may well be meant as such
         if _is_file(found := path.parent / name):
             if _compiles(found):

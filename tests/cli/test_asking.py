@@ -139,6 +139,17 @@ def test_a_key_is_made_of_what_files_hold(tmp_path: Path) -> None:
         key({"source": str(tmp_path / "none.ptx")})
 
 
+def test_a_key_is_made_of_every_file_that_can_be_read(tmp_path: Path) -> None:
+    text = '[[instance]]\nstring = "CL"\nwarps = 2\ncapacity = { C = 1, L = 1 }\n'
+    marked, wide = tmp_path / "marked.toml", tmp_path / "wide.toml"
+    marked.write_text(text, "utf-8-sig")
+    assert answered({"source": str(marked)}).upper == 3
+    assert len(key({"source": str(marked)})) == 64
+    wide.write_text(text, "utf-16")
+    with pytest.raises(InputError, match="it is UTF-16 text; save it as UTF-8"):
+        key({"source": str(wide)})
+
+
 def test_a_key_of_a_machine_or_gpu_that_nobody_knows_is_refused() -> None:
     for name in ("machine", "gpu"):
         with pytest.raises(InputError, match=r"unknown (machine|gpu) 'tesla'.* shipped: "):
