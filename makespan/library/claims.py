@@ -98,8 +98,10 @@ def _claim(line: bytes, where: str) -> Claim:
         raise InputError(f"{where}: not a result: neither lower nor upper is given")
     if claim.lower is None and claim.schedule is not None:
         raise InputError(f"{where}: not a result: a schedule without the lower bound that it proves")
-    if not 0 <= claim.seconds < float("inf"):
-        raise InputError(f"{where}: not a result: seconds are no duration")
+    for name in ("seconds", "limit"):
+        value = getattr(claim, name)
+        if value is not None and not 0 <= value < float("inf"):
+            raise InputError(f"{where}: not a result: {name} is no duration of 0 seconds or more")
     for name in ("digest", "bundle"):
         text = getattr(claim, name)
         if text is not None and not _DIGEST.fullmatch(text):

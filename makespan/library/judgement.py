@@ -67,7 +67,14 @@ def backed(claim: Claim, proofs: Proofs) -> Claim | None:
     upper = claim.upper if proofs.upper is not Proof.WORD else None
     if lower is None and upper is None:
         return None
-    return replace(claim, lower=lower, upper=upper, schedule=claim.schedule if lower is not None else None)
+    return replace(
+        claim,
+        lower=lower,
+        upper=upper,
+        evidence=None if upper is None else claim.evidence,
+        bundle=claim.bundle if Proof.BUNDLE in proofs else None,
+        schedule=None if lower is None else claim.schedule,
+    )
 
 
 def best(names: Sequence[str], claims: Iterable[Claim]) -> tuple[Claim, ...]:

@@ -2,6 +2,7 @@
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from makespan.library.claims import Claim
 from makespan.library.evidence import Proof, Proofs
@@ -72,3 +73,6 @@ def test_a_word_alone_never_becomes_known() -> None:
     assert backed(both, Proofs(lower=Proof.SCHEDULE)) == claim(10, None)
     assert backed(both, Proofs(upper=Proof.BUNDLE)) == claim(None, 20)
     assert backed(both, Proofs(Proof.BUNDLE, Proof.BUNDLE)) == both
+    said = replace(both, evidence="search", bundle="0" * 64)
+    assert backed(said, Proofs(lower=Proof.SCHEDULE)) == claim(10, None)
+    assert backed(said, Proofs(upper=Proof.BUNDLE)) == replace(said, lower=None)
