@@ -21,7 +21,7 @@ from makespan.report.deadlines.amounts import listed
 from makespan.report.deadlines.chart import View, ticks_of
 from makespan.report.deadlines.document import document
 from makespan.report.deadlines.text import execution_times, report, verdict
-from makespan.report.files import check_writable, write_whole
+from makespan.report.files import check_writable, make_folder, write_whole
 from makespan.report.lines import terminal_width
 from makespan.report.pictures import PICTURES
 from makespan.schedulability.analysis import DEFAULT_LIMITS
@@ -262,10 +262,7 @@ def _store(folder: Path | None, effort: str, *, no_cache: bool) -> BundleCache |
             raise InputError("--cache and --no-cache exclude each other")
         return None
     if folder is not None:
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise InputError(f"{folder}: cannot be a folder of solved kernels: {error.strerror or error}") from None
+        make_folder(folder, "solved kernels")
     chosen = folder or default_folder()
     return None if chosen is None else BundleCache(chosen, effort=effort, note=notice)
 

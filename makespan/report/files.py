@@ -30,6 +30,18 @@ def check_writable(path: Path, what: str) -> None:
     claim_output(path)
 
 
+def make_folder(folder: Path, what: str) -> None:
+    """Make a folder where there is none; `what` it is of is for the message.
+
+    Raises:
+        InputError: it cannot be made, or is a file.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{folder}: cannot make the folder of {what}: {error.strerror or error}") from None
+
+
 def write_whole(path: Path, content: bytes, what: str) -> None:
     """Replace `path`, or what it links to, by `content` in one step; `what` is for the message.
 

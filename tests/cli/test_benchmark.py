@@ -168,6 +168,29 @@ def test_a_contradiction_is_told_and_kept_and_never_written(library: Library) ->
     assert library("check", library.submit(lower=11)).code == 1
 
 
+def test_a_contradiction_is_told_even_where_it_cannot_be_kept(library: Library) -> None:
+    library.solved("--instance", "one", "--update")
+    theirs, folder = library.submit(upper=9), library.folder / "not" / "yet"
+    told = library.command("check", library.folder, theirs, "--evidence", folder)
+    assert (told.code, len(list(folder.iterdir()))) == (1, 1)
+    told = library.command("check", library.folder, theirs, "--evidence", theirs)
+    assert told.code == 2
+    assert told.out.startswith("CONTRADICTION: one: ")
+    assert f"{theirs}: cannot make the folder of contradictions: File exists" in told.err
+    told = library.solved("--bundles", theirs)
+    assert (told.code, told.out) == (2, "")
+    assert f"{theirs}: cannot make the folder of the bundles: File exists" in told.err
+
+
+def test_a_run_believes_no_result_of_another_version(library: Library) -> None:
+    library.solved("--instance", "one")
+    (line,) = library.claims(library.results)
+    wrong = line | {"upper": None, "lower": 11, "schedule": None, "version": f"{__version__}, theory {THEORY - 1}"}
+    library.results.write_text(f"{json.dumps(line)}\n{json.dumps(wrong)}\n")
+    assert library.solved("--instance", "one", "--update").out == "1 results, 0 bounds beaten, 0 contradictions\n"
+    assert library.claims() == [line]
+
+
 def test_a_run_that_contradicts_what_is_known_keeps_its_bundle(library: Library) -> None:
     library.submit(upper=9).rename(library.known)
     told = library.solved("--instance", "one", "--update")

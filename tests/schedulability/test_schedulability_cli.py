@@ -691,7 +691,7 @@ def test_given_times_have_no_conditions_of_their_own(command: Command) -> None:
         (("--tasks", "a"), "--tasks and --window choose what --gantt and --html draw: give one of them, too"),
         (("--gantt", "x.png", "--tasks", "a,c"), "--tasks: there is no task 'c'; the file has a, b"),
         (("--export", "simso", "none/x.xml"), "none/x.xml: cannot write the export: No such file or directory"),
-        (("--cache", "tasks.toml"), "tasks.toml: cannot be a folder of solved kernels: File exists"),
+        (("--cache", "tasks.toml"), "tasks.toml: cannot make the folder of solved kernels: File exists"),
         (("--cache", "c", "--no-cache"), "--cache and --no-cache exclude each other"),
         (
             ("--clock", "1GHz"),

@@ -15,7 +15,7 @@ from makespan.library import claims, collection
 from makespan.library.claims import Claim
 from makespan.library.collection import Entry, Library
 from makespan.library.judgement import Contradiction, Judgement, best, judge
-from makespan.report.files import write_whole
+from makespan.report.files import make_folder, write_whole
 from makespan.report.result.bundle import encoded
 from makespan.verify import digest
 
@@ -118,8 +118,8 @@ def told(
     for beaten in found.beaten:
         click.echo(str(beaten))
     for contradiction in found.contradictions:
-        path = _keep(contradiction, folder, more.get(contradiction.instance))
-        click.echo(f"{contradiction}; kept in {path}")
+        click.echo(str(contradiction))
+        click.echo(f"kept in {_keep(contradiction, folder, more.get(contradiction.instance))}")
     return found
 
 
@@ -141,5 +141,6 @@ def _keep(contradiction: Contradiction, folder: Path, more: Any) -> Path:
     lower, upper = (msgspec.to_builtins(claim) for claim in (contradiction.lower, contradiction.upper))
     content = {"instance": contradiction.instance, "lower": lower, "upper": upper, "more": more}
     path = folder / f"contradiction-{contradiction.instance}-{digest(content):.12}.json"
+    make_folder(folder, "contradictions")
     write_whole(path, encoded(content), "the contradiction")
     return path

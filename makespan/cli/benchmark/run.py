@@ -17,7 +17,7 @@ from makespan.cli.source import engine_options
 from makespan.errors import InputError
 from makespan.library import claims
 from makespan.library.claims import Claim
-from makespan.report.files import check_writable, write_whole
+from makespan.report.files import check_writable, make_folder, write_whole
 from makespan.report.result.bundle import encoded
 from makespan.sweep.job import Cause, Failure, Found, Job
 from makespan.sweep.running import local, outcomes
@@ -82,12 +82,15 @@ def command(
     """
     asked = Asked.of(folder, families, names)
     check_writable(output, "the results")
+    if bundles is not None:
+        make_folder(bundles, "the bundles")
     solver = "makespan" if effort["backend"] == "auto" else f"makespan {effort['backend']}"
     posed, failed = asked.posed()
     digests = {name: digest(instance) for name, instance in posed.items()}
     asked = asked.without_other_questions(digests)
     before = asked.about(claims.read(output, rewritten=True)) if output.exists() else ()
-    mine = [one for one in before if one.solver == solver and one.digest == digests.get(one.instance)]
+    ours = (solver, _VERSION)
+    mine = [one for one in before if (one.solver, one.version) == ours and one.digest == digests.get(one.instance)]
     judged = [told(asked.names, asked.about(asked.known), mine, folder=evidence, more=posed)]
     done = {_attempt(claim) for claim in mine}
     wanted = {
@@ -108,7 +111,6 @@ def command(
         claim = _claim(wanted[name], found, bundle)
         _append(output, claim)
         if bundles is not None:
-            bundles.mkdir(parents=True, exist_ok=True)
             write_whole(bundles / f"{found.digest}.json", text.encode(), "the bundle")
         click.echo(f"{place}: {claim.lower}..{claim.upper}, {claim.seconds:.2f} s", err=True)
         judged.append(told([name], [*asked.known, *mine], [claim], folder=evidence, more={name: bundle}))

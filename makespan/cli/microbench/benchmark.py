@@ -158,13 +158,10 @@ def written(folder: Path | None, name: str, text: str) -> Path:
     Raises:
         InputError: no folder, or one that cannot be written to.
     """
-    from makespan.report.files import write_whole
+    from makespan.report.files import make_folder, write_whole
 
     if folder is None:
         raise InputError("-o is missing: the folder for the programs")
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"{folder}: cannot make the folder: {error.strerror or error}") from None
+    make_folder(folder, "the programs")
     write_whole(folder / name, text.encode(), "the program")
     return folder / name

@@ -17,7 +17,7 @@ from makespan.cli.parameters import Seconds
 from makespan.cli.progress import progress
 from makespan.cli.running import DONE, INTERRUPTED, UNDECIDED
 from makespan.errors import BrokenPromiseError, InputError
-from makespan.report.files import check_writable, write_whole
+from makespan.report.files import check_writable, make_folder, write_whole
 from makespan.sweep import spec
 from makespan.sweep.job import Job, Outcome
 from makespan.sweep.running import Crew, Tally, local, sweep
@@ -62,7 +62,9 @@ def command(
     check_writable(table, "the table")
     show = progress(quiet=quiet)
     folder, jobs = spec_path.resolve().parent, _jobs(spec_path, show)
-    kept = partial(_leave, None if bundles is None else _made(bundles))
+    if bundles is not None:
+        make_folder(bundles, "the bundles")
+    kept = partial(_leave, bundles)
     crew = _crew(scheduler, workers, folder, wall_limit, wants_bundle=bundles is not None)
     with opened(table, create=True) as store:
         if (changed := store.plan(jobs)) and not quiet:
@@ -104,14 +106,6 @@ def _crew(
         return cluster(scheduler, module, folder, wall_limit, wants_bundle=wants_bundle)
     workshop = Workshop(module, folder, wall_limit, wants_bundle=wants_bundle)
     return local(workers or len(os.sched_getaffinity(0)), workshop)
-
-
-def _made(folder: Path) -> Path:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"{folder}: cannot make the folder of the bundles: {error.strerror}") from None
-    return folder
 
 
 def _leave(folder: Path | None, outcome: Outcome) -> None:
