@@ -6,7 +6,7 @@
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -90,24 +90,30 @@ def _claim(line: bytes, where: str) -> Claim:
         claim = msgspec.structs.replace(msgspec.convert(fields, Claim), where=where)
     except (Refused, msgspec.ValidationError) as error:
         raise InputError(f"{where}: not a result: {str(error).removeprefix('not a bundle: ')}") from None
+    if (wrong := next(_wrong(claim), None)) is not None:
+        raise InputError(f"{where}: not a result: {wrong}")
+    return claim
+
+
+def _wrong(claim: Claim) -> Iterator[str]:
+    """What of a claim cannot be meant."""
     for name in ("lower", "upper"):
         value = getattr(claim, name)
         if value is not None and not 1 <= value <= _MOST_CYCLES:
-            raise InputError(f"{where}: not a result: {name} is no number of cycles from 1, but {value!s:.40}")
+            yield f"{name} is no number of cycles from 1, but {value!s:.40}"
     if claim.lower is None and claim.upper is None:
-        raise InputError(f"{where}: not a result: neither lower nor upper is given")
+        yield "neither lower nor upper is given"
     if claim.lower is None and claim.schedule is not None:
-        raise InputError(f"{where}: not a result: a schedule without the lower bound that it proves")
+        yield "a schedule without the lower bound that it proves"
     for name in ("seconds", "limit"):
         value = getattr(claim, name)
         if value is not None and not 0 <= value < float("inf"):
-            raise InputError(f"{where}: not a result: {name} is no duration of 0 seconds or more")
+            yield f"{name} is no duration of 0 seconds or more"
     for name in ("digest", "bundle"):
         text = getattr(claim, name)
         if text is not None and not _DIGEST.fullmatch(text):
-            raise InputError(f"{where}: not a result: {name} is no SHA-256 in 64 hexadecimal digits")
+            yield f"{name} is no SHA-256 in 64 hexadecimal digits"
     for name in ("instance", "solver", "version", "evidence"):
         text = getattr(claim, name)
         if text is not None and not (0 < len(text) <= _MOST_TEXT and text.isprintable()):
-            raise InputError(f"{where}: not a result: {name} is no printable text of 1..{_MOST_TEXT} letters")
-    return claim
+            yield f"{name} is no printable text of 1..{_MOST_TEXT} letters"
