@@ -5,7 +5,7 @@ unexport PYTHONDONTWRITEBYTECODE # the tests start many processes, each of which
 BIN := .venv/bin
 SAMPLE := ptx/vecadd.ptx
 
-.PHONY: demo test check suite fix soak site links clean
+.PHONY: demo test check suite fix soak site links wheel clean
 .DELETE_ON_ERROR:
 
 demo: .venv/compiled
@@ -35,6 +35,16 @@ site: .venv/developing .venv/compiled # with its notebooks as they run; open bui
 
 links: .venv/developing # asks the network whether what pages link to is still there
 	$(BIN)/sphinx-build -b linkcheck -c docs/site . build/links
+
+# Builds both archives, and runs the documentation with the wheel alone, where there is no source beside it: a release for this PYTHON.
+wheel: .venv/developing
+	rm -rf dist && mkdir -p dist/apart
+	$(BIN)/hatchling build -d dist
+	tar -xzf dist/*.tar.gz -C dist/apart --strip-components=1
+	rm -r dist/apart/makespan
+	$(PYTHON) -m venv dist/venv
+	dist/venv/bin/pip install --quiet --disable-pip-version-check dist/*.whl pytest hypothesis jsonschema
+	cd dist/apart && ../venv/bin/pytest tests/test_docs.py tests/test_examples.py tests/test_package.py
 
 clean:
 	rm -rf .venv dist build

@@ -1,0 +1,32 @@
+"""What the archives of a release hold, by the settings that build them; `make wheel` builds them and runs the wheel."""
+
+from pathlib import Path
+
+from hatchling.builders.sdist import SdistBuilder
+from hatchling.builders.wheel import WheelBuilder
+
+ROOT = Path(__file__).parents[1]
+
+
+def files(folder: str) -> set[str]:
+    """What a folder holds, but for what running it leaves there."""
+    found = (path for path in (ROOT / folder).rglob("*") if path.is_file() and "__pycache__" not in path.parts)
+    return {path.relative_to(ROOT).as_posix() for path in found}
+
+
+def packed(builder: type[SdistBuilder | WheelBuilder]) -> set[str]:
+    return {file.distribution_path for file in builder(str(ROOT)).recurse_included_files()}
+
+
+def test_the_wheel_holds_the_package_with_its_data_and_nothing_else() -> None:
+    found = packed(WheelBuilder)
+    assert found == files("makespan")
+    assert {"makespan/py.typed", "makespan/data/opcodes.tsv", "makespan/ptx/grammar.lark"} < found
+
+
+def test_the_source_archive_holds_all_that_builds_explains_and_tests_it() -> None:
+    found = packed(SdistBuilder)
+    assert found > {"README.md", "LICENSE", "CHANGELOG.md", "CITATION.cff", "Makefile", "pyproject.toml"}
+    for folder in ("makespan", "tests", "docs", "examples", "ptx", "instruction_strings", "benchmarks", "notebooks"):
+        assert {name for name in found if name.startswith(f"{folder}/")} == files(folder)
+    assert not {Path(name).parts[0] for name in found} & {".venv", ".hypothesis", ".mypy_cache", "dist"}
