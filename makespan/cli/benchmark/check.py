@@ -8,7 +8,8 @@ import click
 
 from makespan.cli.benchmark.library import Asked, library_options, made_known, told, update_options
 from makespan.cli.help_page import Command, examples
-from makespan.cli.running import BAD_INPUT, DONE, NO, progress
+from makespan.cli.progress import progress
+from makespan.cli.running import BAD_INPUT, DONE, NO
 from makespan.library import claims
 from makespan.library.claims import Claim
 from makespan.library.evidence import Proof, proofs
@@ -51,20 +52,20 @@ def command(
     proven: list[Claim] = []
     claimed = asked.about(claim for path in results for claim in claims.read(path))
     every = (*claimed, *asked.about(asked.known))
-    show = progress()
-    for number, claim in enumerate(every):
-        if claim.instance not in questions:
-            continue
-        show(f"{number} of {len(every)} claims checked; next: {claim.instance}")
-        try:
-            found = proofs(claim, questions[claim.instance], bundles)
-        except Refused as refusal:
-            click.echo(f"WRONG: {claim.where}: {claim.instance}: {str(refusal).removeprefix('not a bundle: ')}")
-            wrong.add(id(claim))
-            continue
-        counted.update(found)
-        if number < len(claimed) and (good := backed(claim, found)) is not None:
-            proven.append(good)
+    with progress() as show:
+        for number, claim in enumerate(every):
+            if claim.instance not in questions:
+                continue
+            show(f"{number} of {len(every)} claims checked; next: {claim.instance}")
+            try:
+                found = proofs(claim, questions[claim.instance], bundles)
+            except Refused as refusal:
+                click.echo(f"WRONG: {claim.where}: {claim.instance}: {str(refusal).removeprefix('not a bundle: ')}")
+                wrong.add(id(claim))
+                continue
+            counted.update(found)
+            if number < len(claimed) and (good := backed(claim, found)) is not None:
+                proven.append(good)
     asked = replace(asked, known=tuple(claim for claim in asked.known if id(claim) not in wrong))
     new = [claim for claim in claimed if id(claim) not in wrong]
     judged = told(asked.names, asked.about(asked.known), new, folder=evidence, more=questions)

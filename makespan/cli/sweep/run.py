@@ -60,8 +60,9 @@ def command(
     if workers is not None and scheduler is not None:
         raise InputError("--workers are of this machine, and those of --scheduler are counted there: give one of them")
     check_writable(table, "the table")
-    show = progress(quiet=quiet)
-    folder, jobs = spec_path.resolve().parent, _jobs(spec_path, show)
+    folder = spec_path.resolve().parent
+    with progress(quiet=quiet) as show:
+        jobs = _jobs(spec_path, show)
     if bundles is not None:
         make_folder(bundles, "the bundles")
     kept = partial(_leave, bundles)
