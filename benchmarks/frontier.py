@@ -11,8 +11,8 @@ time and memory, each attempt in a process of its own.
 A method gets more warps, along `WARPS`, while it proves *every* string of a cell; the string that took longest comes
 first, so that one failure is enough. Where it does not prove two warps, longer strings count as not proven.
 
-Attempts are kept as JSON lines, and not made again. A proof that contradicts another, or theorem E, ends the run with
-exit code 1.
+Attempts are kept as JSON lines, and not made again, nor with more time what was proven with less. A proof that
+contradicts another, or theorem E, ends the run with exit code 1.
 """
 
 import argparse
@@ -207,6 +207,7 @@ class Attempts:
     def __init__(self, file: Path | None, budget: Budget) -> None:
         self.file, self.budget = file, budget
         self.known: dict[tuple[str, Question, float], Attempt] = {}
+        self.soonest: dict[tuple[str, Question], Attempt] = {}
         self.proofs: dict[Question, Bounds] = {}
         for line in file.read_text("utf-8").splitlines() if file is not None and file.exists() else ():
             self._add(Attempt.read(line))
@@ -214,6 +215,8 @@ class Attempts:
     def __call__(self, peer: str, question: Question) -> Attempt:
         """Make it, unless it is known."""
         key = peer, question, self.budget.seconds
+        if (sooner := self.soonest.get((peer, question))) is not None and sooner.seconds <= self.budget.seconds:
+            return sooner
         if key not in self.known:
             made = attempt(peer, question, self.budget)
             print(made, file=sys.stderr, flush=True)
@@ -230,6 +233,9 @@ class Attempts:
             raise Contradiction(f"{before.lower}..{before.upper} cycles are proven, and then {made}")
         self.proofs[made.question] = Bounds(lower, upper)
         self.known[made.peer, made.question, made.limit_seconds] = made
+        if made.proven:  # more time is not needed
+            both = made, self.soonest.get((made.peer, made.question), made)
+            self.soonest[made.peer, made.question] = min(both, key=lambda one: one.seconds)
 
 
 def _to_begin_with(instance: Instance) -> Bounds:

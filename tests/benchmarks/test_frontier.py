@@ -115,6 +115,8 @@ def test_attempts_are_read_again_and_what_contradicts_them_is_loud(tmp_path: Pat
     known = Attempt("auto", CLLC, BUDGET.seconds, 0.5, worst, worst)
     file.write_text(f"{known}\n")
     assert Attempts(file, BUDGET)("auto", CLLC) == known
+    assert Attempts(file, BUDGET._replace(seconds=99 * BUDGET.seconds))("auto", CLLC) == known
+    assert Attempts(file, BUDGET._replace(seconds=0.4))("auto", CLLC).limit_seconds == 0.4
     for lower, upper in ((worst + 1, worst + 2), (worst - 2, worst - 1)):
         wrong = known._replace(peer="didp", lower=lower, upper=upper)
         file.write_text(f"{known}\n{wrong}\n")
