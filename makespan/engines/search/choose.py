@@ -19,7 +19,7 @@ from makespan.result import Bounds, Status, Upper
 
 KNOWS = PROGRAMS | {Feature.LATENCIES}
 
-QUICK_STATES = 10_000_000
+QUICK_STATES = 20_000_000
 """A table of so many states is full in about a second."""
 
 VAST_STATES = 10**15

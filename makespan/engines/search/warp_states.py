@@ -44,6 +44,7 @@ class WarpStates:
 
     Attributes:
         unit: the class that it would issue, a barrier, or "" while it waits.
+        issues: whether that is a class.
         wait: cycles until it stands ready at its place, or has finished.
         block: where it belongs.
         to_go: an amount that is smaller the further it is.
@@ -59,6 +60,7 @@ class WarpStates:
         self._numbers: dict[_State, int] = {}
         self._states: list[_State] = []
         self.unit: list[str] = []
+        self.issues: list[bool] = []
         self.wait: list[int] = []
         self.block: list[int] = []
         self.to_go: list[int] = []
@@ -116,6 +118,7 @@ class WarpStates:
             self._states.append(state)
             self.wait.append(state.wait)
             self.unit.append("" if program is None or state.wait else program.places[state.place].unit)
+            self.issues.append(self.unit[-1] not in ("", BARRIER))
             self.block.append(-1 - state.crew if ended else self.crews[state.crew][1])
             self.to_go.append(0 if program is None else program.end - state.place)
         return number

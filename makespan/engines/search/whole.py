@@ -159,10 +159,10 @@ class _System:
             return
         warps = self.warps
         kinds = [
-            (part, number, count)
+            (part, number, numbers.count(number))
             for part, (numbers, _) in enumerate(parts)
-            for number, count in Counter(numbers).items()
-            if warps.unit[number] not in ("", BARRIER)
+            for number in dict.fromkeys(numbers)
+            if warps.issues[number]
         ]
         taken = [ports for _, held in parts for ports in held] + [*shared]
         left = [capacity - len(ports) for capacity, ports in zip(self.capacities, taken, strict=False)]
@@ -194,9 +194,11 @@ class _System:
         ways = [self.ways[self.warps.unit[number], part] for part, number, _ in kinds]
         waiting = [count for _, _, count in kinds]
         selected: list[tuple[int, int, _Way, int]] = []
-        wanted: list[Counter[int]] = [Counter()]  # what the kinds from one on may take of every pool, at most
+        wanted = [[0] * len(left)]  # what the kinds from one on may take of every pool, at most
         for count, own in zip(reversed(waiting), reversed(ways), strict=True):
-            wanted.append(wanted[-1] + Counter(dict.fromkeys({pool for way in own for pool in way.pools}, count)))
+            wanted.append(wanted[-1].copy())
+            for pool in {pool for way in own for pool in way.pools}:
+                wanted[-1][pool] += count
         wanted.reverse()
 
         def select(at: int, which: int) -> Iterator[list[tuple[int, int, _Way, int]]]:
@@ -236,20 +238,16 @@ class _System:
         later = self.warps.later
         held = [[rest - cycles for rest in ports if rest > cycles] for _, own in parts for ports in own]
         held += [[rest - cycles for rest in ports if rest > cycles] for ports in shared]
-        moving = [Counter[int]() for _ in parts]
+        staying = [list(numbers) for numbers, _ in parts]
         lists: list[list[int]] = [[] for _ in parts]
         for change, way, intervals in issued:
-            moving[change.part][change.number] += 1
+            staying[change.part].remove(change.number)
             lists[change.part].append(change.move.number)
             for pool, interval in zip(way.pools, intervals, strict=False):
                 if interval > 1:
                     held[pool].append(interval - 1)
-        for part, (numbers, _) in enumerate(parts):
-            for number in numbers:
-                if moving[part][number]:
-                    moving[part][number] -= 1
-                else:
-                    lists[part].append(later(number, cycles))
+        for part, numbers in enumerate(staying):
+            lists[part] += [later(number, cycles) for number in numbers]
         ports = [tuple(sorted(own)) for own in held]
         own, common = self.own, tuple(ports[self.partitions * self.own :])
         changes = tuple(change for change, _, _ in issued)
