@@ -168,11 +168,13 @@ class _System:
         left = [capacity - len(ports) for capacity, ports in zip(self.capacities, taken, strict=False)]
         left += self.capacities[len(taken) :]
         for selected in self._selections(kinds, left):
+            cycles = 1
             if not selected:
                 waits = [warps.wait[number] for numbers, _ in parts for number in numbers if warps.wait[number]]
                 releases = [ports[0] for ports in taken if ports] if kinds else []
-                yield from self._after(state, min(waits + releases), ())
-                continue
+                cycles = min(waits + releases)
+            held = [tuple([rest - cycles for rest in ports if rest > cycles]) for ports in taken]
+            staying = self._staying(parts, selected, cycles)
             ways = (
                 combinations_with_replacement(
                     [
@@ -185,7 +187,17 @@ class _System:
                 for part, number, way, count in selected
             )
             for issued in product(*ways):
-                yield from self._after(state, 1, tuple(chain.from_iterable(issued)))
+                yield from self._after(staying, held, cycles, tuple(chain.from_iterable(issued)))
+
+    def _staying(
+        self, parts: Sequence[Part], selected: Sequence[tuple[int, int, _Way, int]], cycles: int
+    ) -> list[list[int]]:
+        """The warps that do not issue, so many cycles later."""
+        staying = [list(numbers) for numbers, _ in parts]
+        for part, number, _, count in selected:
+            for _ in range(count):
+                staying[part].remove(number)
+        return [[self.warps.later(number, cycles) for number in numbers] for numbers in staying]
 
     def _selections(
         self, kinds: Sequence[tuple[int, int, int]], left: list[int]
@@ -231,24 +243,19 @@ class _System:
             left[pool] -= count
 
     def _after(
-        self, state: State, cycles: int, issued: tuple[tuple[_Change, _Way, tuple[int, ...]], ...]
+        self,
+        staying: Sequence[Sequence[int]],
+        held: Sequence[tuple[int, ...]],
+        cycles: int,
+        issued: tuple[tuple[_Change, _Way, tuple[int, ...]], ...],
     ) -> Iterator[Reached]:
-        """The states so many cycles later, if these issue in the first of them."""
-        parts, shared = state
-        later = self.warps.later
-        held = [[rest - cycles for rest in ports if rest > cycles] for _, own in parts for ports in own]
-        held += [[rest - cycles for rest in ports if rest > cycles] for ports in shared]
-        staying = [list(numbers) for numbers, _ in parts]
-        lists: list[list[int]] = [[] for _ in parts]
+        """The states so many cycles later, if these issue in the first of them; the others and ports are given."""
+        lists, ports = [[*numbers] for numbers in staying], [*held]
         for change, way, intervals in issued:
-            staying[change.part].remove(change.number)
             lists[change.part].append(change.move.number)
             for pool, interval in zip(way.pools, intervals, strict=False):
                 if interval > 1:
-                    held[pool].append(interval - 1)
-        for part, numbers in enumerate(staying):
-            lists[part] += [later(number, cycles) for number in numbers]
-        ports = [tuple(sorted(own)) for own in held]
+                    ports[pool] = tuple(sorted((*ports[pool], interval - 1)))
         own, common = self.own, tuple(ports[self.partitions * self.own :])
         changes = tuple(change for change, _, _ in issued)
         for passed, settled in self._settled(lists):
