@@ -32,7 +32,7 @@ from makespan.cli.running import (
     interrupted,
     stoppable,
 )
-from makespan.errors import BrokenPromiseError, MakespanError, MeasurementError, ParseError
+from makespan.errors import BrokenPromiseError, MakespanError, MeasurementError, ParseError, did_you_mean
 from makespan.text_file import inputs_kept
 from makespan.version import __version__
 
@@ -125,8 +125,7 @@ def run(given: list[str]) -> int:
         with stoppable(), inputs_kept():
             code = cli.main(args=given, prog_name="makespan", standalone_mode=False)
     except click.UsageError as error:
-        hint = f" (see '{error.ctx.command_path} --help')" if error.ctx else ""
-        return _complain(error.format_message() + hint, as_json, BAD_INPUT)
+        return _complain(_misused(error), as_json, BAD_INPUT)
     except click.ClickException as error:
         return _complain(error.format_message(), as_json, BAD_INPUT)
     except MakespanError as error:
@@ -149,6 +148,13 @@ def run(given: list[str]) -> int:
     if code == INTERRUPTED:
         return interrupted()
     return code if isinstance(code, int) else DONE
+
+
+def _misused(error: click.UsageError) -> str:
+    said = error.format_message()
+    if isinstance(error, click.NoSuchOption):
+        said = f"No such option {error.option_name!r}{did_you_mean(error.option_name, error.possibilities or ())}"
+    return f"{said} (see '{error.ctx.command_path} --help')" if error.ctx else said
 
 
 def _failed(error: MakespanError, as_json: bool) -> int:

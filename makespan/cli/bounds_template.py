@@ -5,12 +5,13 @@ from typing import Any
 import click
 
 from makespan.cli.help_page import Command, examples
+from makespan.cli.parameters import OneOf
 from makespan.cli.source import chosen_kernels, cuda_options, kernel_question, launch_options
 
 
 @click.command("bounds-template", cls=Command, epilog=examples("makespan bounds-template ptx/fir.ptx"))
 @click.argument("source")
-@click.option("--input-format", type=click.Choice(["ptx"]), help="format of standard input (SOURCE '-')")
+@click.option("--input-format", type=OneOf(["ptx"]), help="format of standard input (SOURCE '-')")
 @click.option("--kernel", metavar="NAME", help="only this kernel")
 @click.option("--loop-bound", "loop_bounds", multiple=True, metavar="LABEL=N|FILE", help="bounds already known")
 @launch_options

@@ -9,7 +9,7 @@ import click
 from makespan.cli.help_page import Command, examples
 from makespan.cli.opencl_device import device_options, opened
 from makespan.cli.output import format_option, remark, rendered
-from makespan.cli.parameters import Seconds, extents
+from makespan.cli.parameters import OneOf, Seconds, extents
 from makespan.cli.progress import counting
 from makespan.cli.running import DONE, NOT_MEASURED
 from makespan.errors import InputError
@@ -37,7 +37,7 @@ def command() -> None:
 @click.option(
     "--set",
     "kind",
-    type=click.Choice(["random", "realistic", _BOTH]),
+    type=OneOf(["random", "realistic", _BOTH]),
     default=_BOTH,
     show_default=True,
     help="with all of + - * /, without division, or one after the other",

@@ -8,6 +8,7 @@ import click
 
 from makespan.bounds import closed_form
 from makespan.cli.help_page import Command, examples, section
+from makespan.cli.parameters import OneOf
 from makespan.cli.source import instances, source_options
 from makespan.engines.cpsat.solver import MOST_BOOLEANS
 from makespan.engines.ilp.model import FORMS
@@ -31,11 +32,11 @@ from makespan.report.files import check_writable, write_whole
     "Output",
     click.option(
         "--model",
-        type=click.Choice(["lp", "mps", "cp"]),
+        type=OneOf(["lp", "mps", "cp"]),
         required=True,
         help="ILP as LP or MPS, or CP-SAT as proto text",
     ),
-    click.option("--form", type=click.Choice(FORMS), default="published", show_default=True, help="of the ILP"),
+    click.option("--form", type=OneOf(FORMS), default="published", show_default=True, help="of the ILP"),
     click.option("--output", "-o", type=click.Path(path_type=Path), required=True, help="the file to write"),
 )
 def command(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from makespan.cli.help_page import stack
+from makespan.cli.parameters import OneOf
 from makespan.errors import InputError
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ device_options = stack(
                  " test,key,ops_per_cycle,gap,latency"),
     click.option("--lanes", type=int, help="32-bit lanes of an SM, with --import [default: 192]"),
     click.option("--schedulers", type=int, help="warp schedulers of an SM, with --import [default: 4]"),
-    click.option("--threshold", type=click.Choice(["auto", "patent"]), default="auto", show_default=True,
+    click.option("--threshold", type=OneOf(["auto", "patent"]), default="auto", show_default=True,
                  help="a bank conflict: by the largest gap of throughputs, or below 99.5 % of theory"),
     click.option("--fast", is_flag=True, help="compare each register with one of each bank, not with all"),
 )  # fmt: skip

@@ -9,6 +9,7 @@ import click
 
 from makespan.cli.colours import painted
 from makespan.cli.help_page import Decorator, section
+from makespan.cli.parameters import OneOf
 from makespan.errors import InputError
 
 TEXT, QUIET = "text", "quiet"
@@ -20,7 +21,7 @@ quiet_option = section("Output", click.option("--quiet", "-q", is_flag=True, hel
 
 def format_option(*others: str, what: str | None = None) -> Decorator:
     """Give a command `output`: text, a format of plain data, or one of the `others`; `what` is for the help."""
-    formats = click.Choice([TEXT, *DATA, *others])
+    formats = OneOf([TEXT, *DATA, *others])
     option = click.option("--format", "output", type=formats, default=TEXT, show_default=True, help=what)
     return section("Output", option)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from makespan.errors import InputError
+from makespan.errors import InputError, did_you_mean
 from makespan.instance import MAX_WARPS
 from makespan.machine import Machine
 
@@ -22,9 +22,16 @@ def choice(name: str, among: str, help: str, *, default: bool = True) -> Callabl
     'real'
     """
     words = among.split()
-    return click.option(
-        name, type=click.Choice(words), default=words[0] if default else None, show_default=default, help=help
-    )
+    return click.option(name, type=OneOf(words), default=words[0] if default else None, show_default=default, help=help)
+
+
+class OneOf(click.Choice[str]):
+    """One of several words, and a question where another one was meant."""
+
+    def get_invalid_choice_message(self, value: object, ctx: click.Context | None) -> str:
+        """Which words there are, and which is near."""
+        said = super().get_invalid_choice_message(value, ctx).rstrip(".")
+        return f"{said}{did_you_mean(str(value), map(str, self.choices))}"
 
 
 class Capacity(click.ParamType[Machine]):

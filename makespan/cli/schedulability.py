@@ -10,11 +10,11 @@ import click
 
 from makespan.cli.help_page import Command, examples, section
 from makespan.cli.output import QUIET, TEXT, format_option, remark, rendered
-from makespan.cli.parameters import Memory, Seconds
+from makespan.cli.parameters import Memory, OneOf, Seconds
 from makespan.cli.progress import notice, progress
 from makespan.cli.running import DONE, INTERRUPTED, NO, UNDECIDED
 from makespan.engines import Limits as SolverLimits
-from makespan.errors import InputError
+from makespan.errors import InputError, did_you_mean
 from makespan.machine.values import shown
 from makespan.report.cache import BundleCache, default_folder
 from makespan.report.deadlines.amounts import listed
@@ -73,11 +73,11 @@ class Part(click.ParamType[tuple[Fraction, Fraction]]):
     "Tasks",
     click.option("--gpu", metavar="NAME|FILE.toml", help="whose SMs the partitions are: for a CSV file"),
     click.option("--clock", metavar="FREQUENCY", help="of the SM, at least, such as 1.4GHz: for a CSV file"),
-    click.option("--priorities", type=click.Choice(list(map(str, Priorities))), help="what they mean: for a CSV file"),
+    click.option("--priorities", type=OneOf(list(map(str, Priorities))), help="what they mean: for a CSV file"),
 )
 @section(
     "Analysis",
-    click.option("--assign", type=click.Choice(ASSIGNMENTS), help="find partitions for the tasks that have none"),
+    click.option("--assign", type=OneOf(ASSIGNMENTS), help="find partitions for the tasks that have none"),
     click.option("--exact", is_flag=True, help="walk through all schedules, too, as far as they are few enough"),
     click.option(
         "--sensitivity", is_flag=True, help="what breaks first: longer kernels, shorter periods, a slower clock"
@@ -98,7 +98,7 @@ class Part(click.ParamType[tuple[Fraction, Fraction]]):
     click.option("--window", "part", type=Part(), help="of pictures: only so much of the axis, such as 3ms..9ms"),
     click.option(
         "--export",
-        type=(click.Choice(list(map(str, Format))), click.Path(path_type=Path)),
+        type=(OneOf(list(map(str, Format))), click.Path(path_type=Path)),
         metavar="TOOL FILE",
         help=f"the task set for another tool: {', '.join(Format)}",
     ),
@@ -188,7 +188,8 @@ def _names(description: Description, chosen: str | None) -> tuple[str, ...]:
     names = () if chosen is None else tuple(dict.fromkeys(name.strip() for name in chosen.split(",")))
     known = [entry.name for entry in description.tasks]
     if unknown := [name for name in names if name not in known]:
-        raise InputError(f"--tasks: there is no task {shown(unknown[0])}; the file has {listed(known)}")
+        near = did_you_mean(unknown[0], known)
+        raise InputError(f"--tasks: there is no task {shown(unknown[0])}{near or ';'} the file has {listed(known)}")
     return names
 
 

@@ -18,7 +18,7 @@ from makespan.cli.output import (
     rendered,
     text_form,
 )
-from makespan.cli.parameters import Seconds
+from makespan.cli.parameters import OneOf, Seconds
 from makespan.cli.running import DONE, attended, exit_code, worst
 from makespan.cli.source import instances, source_options
 from makespan.cli.window import check_window, gantt_option, window, window_options, written
@@ -49,7 +49,7 @@ ALL = "all"
     "Policy",
     click.option(
         "--policy",
-        type=click.Choice([*POLICIES, ALL]),
+        type=OneOf([*POLICIES, ALL]),
         default=ALL,
         show_default=True,
         help="who goes first; or a table",
@@ -57,28 +57,28 @@ ALL = "all"
     click.option(
         "--ranges",
         "latency",
-        type=click.Choice(LATENCIES),
+        type=OneOf(LATENCIES),
         default=LATENCIES[0],
         show_default=True,
         help="which latency, where there is a range",
     ),
     click.option(
         "--route",
-        type=click.Choice(PATHS),
+        type=OneOf(PATHS),
         default=PATHS[0],
         show_default=True,
         help="of every warp, where its kernel leaves a choice",
     ),
     click.option(
         "--intervals",
-        type=click.Choice(LATENCIES),
+        type=OneOf(LATENCIES),
         default=LATENCIES[0],
         show_default=True,
         help="for which ports are held, where there is a range",
     ),
     click.option(
         "--assignment",
-        type=click.Choice(ASSIGNMENTS),
+        type=OneOf(ASSIGNMENTS),
         default=ASSIGNMENTS[0],
         show_default=True,
         help="of warps to partitions, where the machine says none",

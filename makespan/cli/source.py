@@ -11,7 +11,7 @@ import click
 
 from makespan import kernel_file, strings
 from makespan.cli.help_page import section, stack
-from makespan.cli.parameters import Capacity, Memory, Seconds, Warps
+from makespan.cli.parameters import Capacity, Memory, OneOf, Seconds, Warps
 from makespan.engines import BACKENDS
 from makespan.errors import InputError
 from makespan.instance import MAX_WARPS, Instance
@@ -61,7 +61,7 @@ kernel_options = stack(
         click.option("--kernel", metavar="NAME", help="which kernel of a module"),
         click.option(
             "--profile",
-            type=click.Choice(["paper", "fermi", "modern"]),
+            type=OneOf(["paper", "fermi", "modern"]),
             default=PROFILE,
             show_default=True,
             help="how opcodes of PTX map to unit classes",
@@ -83,7 +83,7 @@ kernel_options = stack(
         click.option("--trace", type=click.Path(path_type=Path), help="file with one decision per executed branch"),
         click.option(
             "--paths",
-            type=click.Choice(["automaton", "single"]),
+            type=OneOf(["automaton", "single"]),
             help="all paths of a warp (default), or the one that --take or --trace fixes (default with them)",
         ),
     ),
@@ -112,7 +112,7 @@ timing_options = section(
     "Machine",
     click.option(
         "--dependences",
-        type=click.Choice(["registers", "blocking"]),
+        type=OneOf(["registers", "blocking"]),
         help="what an instruction of PTX waits for [default: registers on a machine that times operations, else"
         " blocking]",
     ),
@@ -131,7 +131,7 @@ source_options = stack(
         click.argument("source", required=False),
         click.option("--string", "letters", metavar="CLLC...", help="an instruction string instead of SOURCE"),
         click.option("--warps", type=Warps(), help="number of warps of a block, or a range for a curve"),
-        click.option("--input-format", type=click.Choice(FORMATS), help="format of standard input (SOURCE '-')"),
+        click.option("--input-format", type=OneOf(FORMATS), help="format of standard input (SOURCE '-')"),
         click.option(
             "--instance",
             metavar="N|NAME",
@@ -163,19 +163,19 @@ promise_options = section(
     "Machine",
     click.option(
         "--scheduler",
-        type=click.Choice(list(map(str, Scheduler))),
+        type=OneOf(list(map(str, Scheduler))),
         help="what the scheduler promises besides work conservation [default: what the machine says, or any]",
     ),
     click.option(
         "--assignment",
-        type=click.Choice([str(Assignment.MODULO)]),
+        type=OneOf([str(Assignment.MODULO)]),
         help="warp w belongs to partition w mod their number, where the machine leaves it open",
     ),
 )
 
 engine_options = section(
     "Effort",
-    click.option("--backend", type=click.Choice(list(BACKENDS)), default="auto", show_default=True, help="the engine"),
+    click.option("--backend", type=OneOf(list(BACKENDS)), default="auto", show_default=True, help="the engine"),
     click.option("--time-limit", type=Seconds(), default=60.0, show_default=True, help="per instance"),
     click.option("--memory-limit", type=Memory(), default="8GiB", show_default=True, help="for the tables of a search"),
     click.option(

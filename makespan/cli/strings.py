@@ -9,6 +9,7 @@ import click
 
 from makespan.cli.help_page import Command, examples, section
 from makespan.cli.output import TEXT, format_option, rendered
+from makespan.cli.parameters import OneOf
 from makespan.cli.source import chosen_kernels, kernel_options, kernel_question, machine_option, timing_options
 from makespan.errors import InputError
 from makespan.machine import Machine, find
@@ -29,9 +30,7 @@ _TEXT_WIDTH = 48
     epilog=examples("makespan strings ptx/divergent.ptx --listing", "makespan strings ptx/fir.ptx --dot"),
 )
 @click.argument("source")
-@section(
-    "Source", click.option("--input-format", type=click.Choice(["ptx"]), help="format of standard input (SOURCE '-')")
-)
+@section("Source", click.option("--input-format", type=OneOf(["ptx"]), help="format of standard input (SOURCE '-')"))
 @machine_option
 @kernel_options
 @timing_options

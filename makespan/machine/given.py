@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import NamedTuple
 
-from makespan.errors import InputError
+from makespan.errors import InputError, did_you_mean
 from makespan.machine.values import (
     ASSIGNMENT_AS_GIVEN,
     INTERVAL_AS_GIVEN,
@@ -102,7 +102,8 @@ def given_latencies(texts: Iterable[str]) -> dict[str, GivenRange]:
     form = "global=400, global=300..900 or global=..900, on a GPU also global=..400+10n or global=..400:1,900:46"
     found = _given(texts, _LATENCY, "latency", form, MAX_LATENCY)
     if unknown := [name for name in found if name not in OPERATIONS]:
-        raise InputError(f"unknown operation {unknown[0]!r}; known: {', '.join(OPERATIONS)}")
+        near = did_you_mean(unknown[0], OPERATIONS)
+        raise InputError(f"unknown operation {unknown[0]!r}{near or ';'} known: {', '.join(OPERATIONS)}")
     return found
 
 
@@ -199,9 +200,12 @@ def narrowed(machine: Machine, given: Mapping[str, GivenRange]) -> Machine:
         ranges = [(unit, use) for unit in units.values() for use in unit.uses if use.least < use.most]
         meant = [(unit, use) for unit, use in ranges if name in use.resources]
         if not meant:
-            names = ", ".join(dict.fromkeys(name for _, use in ranges for name in use.resources))
-            known = f"it has a range for {names}" if names else "its intervals are no ranges"
-            raise InputError(f"machine {machine.name!r}: no class holds {shown(name)} for a range of cycles; {known}")
+            names = list(dict.fromkeys(resource for _, use in ranges for resource in use.resources))
+            known = f"it has a range for {', '.join(names)}" if names else "its intervals are no ranges"
+            raise InputError(
+                f"machine {machine.name!r}: no class holds {shown(name)} for a range of cycles"
+                f"{did_you_mean(name, names) or ';'} {known}"
+            )
         for unit, use in meant:
             least = use.least if cycles.least is None else cycles.least
             holds, own = f"class {unit.name} holds {' or '.join(use.resources)} for", f"{use.least}..{use.most}"

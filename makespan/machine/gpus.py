@@ -15,7 +15,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Literal, TypeAlias
 
-from makespan.errors import InputError
+from makespan.errors import InputError, did_you_mean
 from makespan.machine.files import of_architecture
 from makespan.machine.gpu_keys import KEYS, Key, Range, alternatives
 from makespan.machine.occupancy import Limits, residency
@@ -340,7 +340,7 @@ def _key(key: str) -> Key:
         table = key.rpartition(".")[0]
         near = [known for known in KEYS if known.rpartition(".")[0] == table]
         listed = f"{', '.join(near[:12])}{', ...' * (len(near) > 12)}" if near else "see docs/estimators.md"
-        raise InputError(f"unknown key {shown(key)}; known: {listed}")
+        raise InputError(f"unknown key {shown(key)}{did_you_mean(key, KEYS) or ';'} known: {listed}")
     return KEYS[key]
 
 

@@ -9,7 +9,7 @@ from reprlib import Repr
 from types import MappingProxyType
 from typing import NamedTuple
 
-from makespan.errors import InputError
+from makespan.errors import InputError, did_you_mean
 from makespan.feature import SCHEDULER, Feature
 
 MAX_CAPACITY = 1024
@@ -247,7 +247,8 @@ class Operation:
 
     def __post_init__(self) -> None:
         if self.name not in OPERATIONS:
-            raise InputError(f"unknown operation {shown(self.name)}; known: {', '.join(OPERATIONS)}")
+            near = did_you_mean(self.name, OPERATIONS)
+            raise InputError(f"unknown operation {shown(self.name)}{near or ';'} known: {', '.join(OPERATIONS)}")
         class_name(self.unit)
         Latency(self.least, self.least if self.most is None else self.most)
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from makespan.errors import InputError
+from makespan.errors import InputError, did_you_mean
 from makespan.ptx.signature import Signatures
 
 _NAME = re.compile(r"(?<![A-Za-z0-9_$%.])[A-Za-z_$%][A-Za-z0-9_$]*")
@@ -216,11 +216,12 @@ class Module:
         found = found or [k for k in self.kernels if name is not None and _mangles(k.name, name)]
         if len(found) == 1:
             return found[0]
-        known = ", ".join(k.name for k in self.kernels)
+        names = [kernel.name for kernel in self.kernels]
+        known = ", ".join(names)
         if name is None:
             raise InputError(f"{self.file}: choose one of {len(found)} kernels with --kernel NAME: {known}")
-        problem = "several kernels match" if found else "no kernel"
-        raise InputError(f"{self.file}: {problem} {name!r}; the kernels are: {known}")
+        problem, near = ("several kernels match", "") if found else ("no kernel", did_you_mean(name, names))
+        raise InputError(f"{self.file}: {problem} {name!r}{near or ';'} the kernels are: {known}")
 
     def _routines(self) -> Iterator[Kernel]:
         return (item for item in self.items if isinstance(item, Kernel))

@@ -7,7 +7,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
-from makespan.errors import InputError
+from makespan.errors import InputError, did_you_mean
 from makespan.gpu.instance import MAX_ROOM
 from makespan.instance import MAX_WARPS
 from makespan.machine import Machine, find, given_intervals, given_latencies
@@ -258,7 +258,8 @@ def only(table: Mapping[str, object], known: Sequence[str], where: str) -> None:
     if unknown := [key for key in table if key not in known]:
         is_string = unknown[0] == "string" and "bundle" in known
         remedy = "; give the bundle that 'makespan solve --string ... --bundle FILE.json' leaves" if is_string else ""
-        raise InputError(f"{where}: unknown key {shown(unknown[0])}{remedy}; known: {', '.join(known)}")
+        near = did_you_mean(unknown[0], known)
+        raise InputError(f"{where}: unknown key {shown(unknown[0])}{remedy}{near or ';'} known: {', '.join(known)}")
 
 
 def choice(value: object, kinds: type[Choice], what: str) -> Choice:

@@ -488,7 +488,9 @@ BAD_USAGE: dict[str, tuple[Sequence[str], str]] = {
     "odd memory": ((*CL2, "--memory-limit", "8GB/s"), "'8GB/s' is not a size such as 8GiB"),
     "unknown backend": ((*CL2, "--backend", "gurobi"), "'gurobi' is not one of 'auto', 'certificate', 'search'"),
     "unknown format": ((*CL2, "--format", "xml"), "'xml' is not one of 'text', 'json', 'csv'"),
-    "unknown option": ((*CL2, "--nope"), "No such option '--nope'"),
+    "unknown option": ((*CL2, "--nope"), "No such option '--nope' (see "),
+    "misspelt option": ((*CL2, "--warp", "2"), "No such option '--warp'; did you mean '--warps'? (see "),
+    "misspelt backend": ((*CL2, "--backend", "serach"), "'ilp'; did you mean 'search'? (see "),
     "more blocks than the grid": (
         (str(ROOT / "ptx" / "vecadd.ptx"), "--block", "64", "--grid", "2", "--blocks-per-sm", "3"),
         "--blocks-per-sm 3: the grid has only 2 blocks",

@@ -158,6 +158,7 @@ def test_the_csv_of_all_says_what_is_proven(simulate: Runner) -> None:
         (["--plot", "a.txt"], "a.txt: the name of a picture must end in .png, .svg or .pdf"),
         (["--warps", "1..2", "--plot", "a.png"], "--plot is for one instance; this is a range or a file of several"),
         (["--policy", "magic"], "'magic' is not one of 'lrr', 'gto'"),
+        (["--policy", "two-levels"], "'random', 'all'; did you mean 'two-level'? (see 'makespan simulate --help')"),
         (["--group-size", "0"], "0 is not in the range"),
     ],
 )

@@ -168,8 +168,11 @@ def test_figures_of_a_caller_win() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("smms = 3", "unknown key 'smms'; known: sms, clock_ghz"),
-        ("[hong_kim]\nmem_lt = 3", "unknown key 'hong_kim.mem_lt'; known: hong_kim.mem_ld"),
+        ("smms = 3", "unknown key 'smms'; did you mean 'sms'[?] known: sms, clock_ghz"),
+        (
+            "[hong_kim]\nmem_lt = 3",
+            "unknown key 'hong_kim.mem_lt'; did you mean 'hong_kim.mem_ld'[?] known: hong_kim.mem_ld",
+        ),
         ("[nothing]\na = 3", "unknown key 'nothing'"),
         ("sms = 3", r"sms must be \{ value = ..., source = .*\}, not 3"),
         ('sms = { value = 3, source = "x" }', "sms must be"),

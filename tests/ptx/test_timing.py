@@ -242,7 +242,7 @@ def test_a_verdict_names_latencies_that_nobody_has_confirmed_where_it_rests_on_t
         ("global=..0", r"latency of global: 1..100000 cycles, not 0"),
         ("global=100001", r"latency of global: 1..100000 cycles"),
         ("global=9..8", r"latency of global: 9..8 is no range"),
-        ("globe=9", "unknown operation 'globe'; known: fp32"),
+        ("globe=9", "unknown operation 'globe'; did you mean 'global'[?] known: fp32"),
     ],
 )
 def test_a_latency_that_is_none_is_refused(text: str, message: str) -> None:

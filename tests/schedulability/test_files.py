@@ -219,13 +219,17 @@ def test_everything_in_a_toml_file_is_read_exactly(tmp_path: Path) -> None:
             "string",
             ": task a: unknown key 'string'; give the bundle that 'makespan solve --string ... --bundle",
         ),
-        ("jitter", "jiter", ": task a: unknown key 'jiter'; known: name, period, deadline, jitter,"),
+        (
+            "jitter",
+            "jiter",
+            ": task a: unknown key 'jiter'; did you mean 'jitter'? known: name, period, deadline, jitter,",
+        ),
         (
             "clock =",
             "klock =",
-            ": the file: unknown key 'klock'; known: gpu, clock, tick, priorities, launch_delay, launch_evidence, part",
+            ": the file: unknown key 'klock'; did you mean 'clock'? known: gpu, clock, tick, ",
         ),
-        ("sms =", "sm =", ": partition gpu: unknown key 'sm'; known: name, policy, sms"),
+        ("sms =", "sm =", ": partition gpu: unknown key 'sm'; did you mean 'sms'? known: name, policy, sms"),
         ("sms = 2", "sms = 0", ": partition gpu: sms must be 1..4096, not 0"),
         (
             'policy = "fixed-priority"\n',
@@ -881,7 +885,10 @@ def test_a_csv_file_has_cpu_time_threads_and_launches_too(tmp_path: Path) -> Non
             f"{HEADER}\n{ROW}\n{ROW.replace('a,', 'b,').replace('fixed-priority', 'edf')}",
             ":3: partition gpu has another",
         ),
-        (f"{HEADER.replace('wcet', 'wecet')}\n{ROW}", ":2: task a: unknown key 'wecet'; known: name, period"),
+        (
+            f"{HEADER.replace('wcet', 'wecet')}\n{ROW}",
+            ":2: task a: unknown key 'wecet'; did you mean 'wcet'? known: name, period",
+        ),
         (
             f"{HEADER},segments\n{ROW},x",
             ":1: column 'segments': a row has one kernel, or CPU time alone; write tasks with copies or several",

@@ -4,6 +4,7 @@ import click
 
 from makespan.cli.help_page import examples
 from makespan.cli.lazy import LazyGroup
+from makespan.errors import did_you_mean
 
 METHODS = {
     "hong-kim": "memory and computation warps (Hong, Kim 2009)",
@@ -45,7 +46,8 @@ def _with_command(args: list[str]) -> list[str]:
         name = first
     name = ALIASES.get(name, name)
     if first == "--method" and name not in METHODS:
-        raise click.UsageError(f"unknown method {name!r}; there are {', '.join(METHODS)}")
+        near = did_you_mean(name, METHODS)
+        raise click.UsageError(f"unknown method {name!r}{near or ';'} there are {', '.join(METHODS)}")
     if name not in COMMANDS and not set(args) & {"-h", "--help"}:
         raise click.UsageError(f"which method? begin with --method {'|'.join(METHODS)}, or --compare for all")
     return [name, *rest] if name in COMMANDS else args

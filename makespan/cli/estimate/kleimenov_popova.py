@@ -15,7 +15,7 @@ from makespan.cli.estimate.question import (
 )
 from makespan.cli.help_page import Command, examples, stack
 from makespan.cli.output import TEXT
-from makespan.cli.parameters import choice
+from makespan.cli.parameters import OneOf, choice
 from makespan.errors import InputError
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ cache_options = stack(
 @click.option(
     "--loop",
     "rule",
-    type=click.Choice(["unroll2", "exact"]),
+    type=OneOf(["unroll2", "exact"]),
     default="unroll2",
     show_default=True,
     help="loops as published, from two iterations; or iteration by iteration",
