@@ -195,13 +195,18 @@ EXAMPLES = [
         "schedulability",
         "case_study",
         "estimators",
+        "gate",
         "library",
         "sweep",
         *METHOD_PAGES,
     )
     for text in blocks(ROOT / "docs" / f"{page}.md", "console")
 ]
-FILES = {"kleimenov_popova": {"figure3.ptx": "ptx", "example.toml": "toml"}, "sweep": {"example.toml": "toml"}}
+FILES = {
+    "gate": {"gate.toml": "toml"},
+    "kleimenov_popova": {"figure3.ptx": "ptx", "example.toml": "toml"},
+    "sweep": {"example.toml": "toml"},
+}
 """Files that the commands of a page read and the page shows, by the language of the block."""
 
 

@@ -48,6 +48,7 @@ SECTIONS = {
     },
     "Deadlines": {
         "schedulability": "do tasks with GPU kernels meet their deadlines?",
+        "gate": "are all kernels of a file in time? for CI",
     },
     "Kernels, machines and GPUs": {
         "strings": "what a kernel becomes: letters, loops, choices",

@@ -1,0 +1,53 @@
+"""Checks as JUnit XML, which CI systems show beside a change."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from xml.etree.ElementTree import Element, SubElement, indent, tostring
+
+from makespan.schedulability.gate import Outcome
+
+_NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""What XML 1.0 cannot hold. Source: Extensible Markup Language 1.0, fifth edition, production 2."""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One deadline: of what, what came of it in a line, and how long that took; no outcome where it was refused."""
+
+    name: str
+    outcome: Outcome | None
+    line: str
+    seconds: float = 0.0
+
+
+def junit(suite: str, checks: Sequence[Check]) -> bytes:
+    """A document in which a missed or undecided deadline is a failure of that type, and a refusal an error.
+
+    Source: the schema of the Jenkins xUnit plugin, junit-10.xsd, in the part that GitLab and GitHub's actions read.
+
+    >>> b'<testcase classname="g.toml" name="k.ptx" time="0.000">' in junit("g.toml", [Check("k.ptx", Outcome.MET, "")])
+    True
+    """
+    refused = sum(check.outcome is None for check in checks)
+    failed = len(checks) - refused - sum(check.outcome is Outcome.MET for check in checks)
+    counts = {"tests": len(checks), "failures": failed, "errors": refused}
+    seconds = f"{sum(check.seconds for check in checks):.3f}"
+    root = Element("testsuite", {"name": _held(suite), **{key: str(n) for key, n in counts.items()}, "time": seconds})
+    for check in checks:
+        of = {"classname": _held(suite), "name": _held(check.name), "time": f"{check.seconds:.3f}"}
+        case, line = SubElement(root, "testcase", of), _held(check.line)
+        match check.outcome:
+            case Outcome.MET:
+                SubElement(case, "system-out").text = line
+            case None:
+                SubElement(case, "error", type="refused", message=line)
+            case outcome:
+                SubElement(case, "failure", type=str(outcome), message=line)
+    indent(root)
+    document: bytes = tostring(root, encoding="utf-8", xml_declaration=True)
+    return document + b"\n"
+
+
+def _held(text: str) -> str:
+    return _NO_XML.sub("\ufffd", text)
