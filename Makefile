@@ -54,6 +54,7 @@ clean:
 	$(PYTHON) -m venv .venv
 
 .venv/installed: .venv/bin/pip pyproject.toml
+	@echo "installing makespan and what it needs into .venv: some 600 MB, a minute or more"
 	$(BIN)/pip install --quiet --disable-pip-version-check --upgrade "pip>=25.1"
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-compile --editable . # bytecode comes with first use
 	touch $@
@@ -63,5 +64,6 @@ clean:
 	touch $@
 
 .venv/developing: .venv/installed pyproject.toml
+	@echo "installing what tests and checks need: another 500 MB"
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-compile --group dev
 	touch $@

@@ -56,9 +56,11 @@ def _tool(name: str) -> str:
 def _load_everything() -> None:
     """What is not compiled yet is, and says so."""
     from makespan.engines.certificate import beam
+    from makespan.engines.construct import ranking
+    from makespan.engines.levels import levels
     from makespan.engines.search import states, table
     from makespan.engines.two_warps import events
     from makespan.simulate import runner
 
-    for inner_loops in (runner, events, beam, table, states):
+    for inner_loops in (runner, ranking, events, levels, beam, table, states):
         inner_loops.load()
