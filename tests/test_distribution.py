@@ -1,9 +1,13 @@
 """What the archives of a release hold, by the settings that build them; `make wheel` builds them and runs the wheel."""
 
+import tomllib
 from pathlib import Path
 
+import yaml
 from hatchling.builders.sdist import SdistBuilder
 from hatchling.builders.wheel import WheelBuilder
+
+from makespan.version import __version__
 
 ROOT = Path(__file__).parents[1]
 
@@ -30,3 +34,14 @@ def test_the_source_archive_holds_all_that_builds_explains_and_tests_it() -> Non
     for folder in ("makespan", "tests", "docs", "examples", "ptx", "instruction_strings", "benchmarks", "notebooks"):
         assert {name for name in found if name.startswith(f"{folder}/")} == files(folder)
     assert not {Path(name).parts[0] for name in found} & {".venv", ".hypothesis", ".mypy_cache", "dist"}
+
+
+def test_what_is_cited_is_what_is_released() -> None:
+    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert (cited["version"], cited["license"], cited["keywords"]) == (
+        __version__,
+        project["license"],
+        project["keywords"],
+    )
+    assert [author["name"] for author in cited["authors"]] == [author["name"] for author in project["authors"]]

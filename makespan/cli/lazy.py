@@ -6,6 +6,7 @@ from pathlib import PurePath
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from makespan.errors import did_you_mean
 
@@ -62,3 +63,8 @@ class LazyGroup(click.Group):
         for title, commands in self._sections.items():
             with formatter.section(title):
                 formatter.write_dl([(f"{name:<{widest}}", what) for name, what in commands.items()])
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """What the table has, without importing anything, and the options of the group."""
+        begun = [CompletionItem(name, help=about) for name, about in self._table.items() if name.startswith(incomplete)]
+        return [*begun, *click.Command.shell_complete(self, ctx, incomplete)]

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import jsonschema
 import pytest
+from click.shell_completion import ShellComplete
 
 from makespan import cli
 from makespan.cli import solve as solve_command
@@ -696,6 +697,17 @@ def test_help_imports_no_heavy_library(arguments: list[str]) -> None:
     code = f"import sys, makespan.cli as c; c.run({arguments}); print('loaded:', *sorted({heavy} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert done.stdout.splitlines()[-1].split() == ["loaded:"]
+
+
+def test_a_shell_completes_commands_from_the_table_without_loading_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    shell = ShellComplete(cli.cli, {}, "makespan", "_MAKESPAN_COMPLETE")
+    assert "--deadline" in [item.value for item in shell.get_completions(["solve"], "--dead")]
+    monkeypatch.setattr("makespan.cli.lazy.import_module", None)
+    begun = shell.get_completions([], "s")
+    assert {item.value: item.help for item in begun} == {
+        name: about for part in cli.SECTIONS.values() for name, about in part.items() if name.startswith("s")
+    }
+    assert "--version" in [item.value for item in shell.get_completions([], "--v")]
 
 
 def test_a_contradiction_between_our_own_proofs_is_exit_70(solve: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
