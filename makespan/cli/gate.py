@@ -8,9 +8,10 @@ from typing import Any
 import click
 
 from makespan.cli.asking import Question, answered, checked, located
+from makespan.cli.help_page import Command, examples
 from makespan.cli.output import quiet_option
-from makespan.cli.parameters import examples
-from makespan.cli.running import BAD_INPUT, GATE, progress, worst
+from makespan.cli.progress import progress
+from makespan.cli.running import BAD_INPUT, GATE, worst
 from makespan.errors import BrokenPromiseError, InputError, MakespanError
 from makespan.report.files import check_writable, write_whole
 from makespan.report.junit import Check, junit
@@ -22,7 +23,7 @@ from makespan.sweep import spec
 _UNNAMED = {"source", "deadline", "clock", "time-limit", "memory-limit", "threads", "seed"}
 
 
-@click.command("gate", epilog=examples("makespan gate gate.toml --junit makespan.xml"))
+@click.command("gate", cls=Command, epilog=examples("makespan gate gate.toml --junit makespan.xml"))
 @click.argument("spec_path", metavar="SPEC.toml", type=click.Path(path_type=Path))
 @click.option("--junit", "report", type=click.Path(path_type=Path), metavar="FILE.xml", help="leave a report for CI")
 @quiet_option
@@ -63,7 +64,8 @@ def _asked(path: Path) -> tuple[Question, ...]:
 def _check(question: Question, folder: Path, *, quiet: bool) -> Check:
     name = _name(question)
     try:
-        found = answered(located(question, folder), progress(quiet=quiet))
+        with progress(quiet=quiet) as show:
+            found = answered(located(question, folder), show)
     except BrokenPromiseError:
         raise
     except MakespanError as error:
