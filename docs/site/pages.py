@@ -13,7 +13,7 @@ from sphinx.application import Sphinx
 REPOSITORY = Path(__file__).parents[2]
 ROOT = "docs/README"
 SOURCES = ["*.md", "docs/*.md", "*/README.md", "notebooks/*.py", "examples/*.py"]
-WITHOUT = [".*", "build", "makespan", "benchmarks"]
+WITHOUT = [".*", "build", "dist", "makespan", "benchmarks"]
 GENERATED = {"commands": command_line.reference, "interface": interface.reference}
 """What takes the place of `<!-- generated: NAME -->` in a page."""
 

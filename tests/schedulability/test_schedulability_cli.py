@@ -766,15 +766,3 @@ def test_the_schema_is_a_schema_and_refuses_less(command: Command) -> None:
         segment = {key: value for key, value in document["tasks"][0]["segments"][0].items() if key != field}
         with pytest.raises(jsonschema.ValidationError):
             SCHEMA.validate({**document, "tasks": [{**document["tasks"][0], "segments": [segment]}]})
-
-
-def test_the_readme_leads_from_three_kernels_to_a_verdict(command: Command) -> None:
-    kernels()
-    section = (ROOT / "README.md").read_text().split("## From kernels to deadlines\n")[1].split("\n## ")[0]
-    (line,) = re.findall(r"^    makespan schedulability (.*)$", section, re.MULTILINE)
-    (expected,) = re.findall(r"^```text\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)
-    done = command(*line.split())
-    assert done.code == 0
-    printed = iter(done.out.splitlines())
-    assert [text for text in expected.splitlines() if text not in printed] == []
-    assert Path("pipeline.png").stat().st_size > 1000
