@@ -1,5 +1,6 @@
-"""Compilers and disassemblers as processes of their own, with limits on time, memory and files."""
+"""Compilers and disassemblers as processes of their own, with limits on time, memory and files; and temporary files."""
 
+import errno
 import os
 import shutil
 import signal
@@ -18,13 +19,38 @@ MAX_MEMORY_BYTES = 4 * 2**30
 MAX_LOG_BYTES = 2**20
 SECONDS = 60.0
 _LOG = "log.txt"
+_FULL = errno.ENOSPC, errno.EDQUOT, errno.EFBIG
+
+
+@contextmanager
+def temporary_folder() -> Iterator[Path]:
+    """A folder that ends with its context.
+
+    Raises:
+        InputError: there is no place for one, or no room for what is written within the context.
+    """
+    try:
+        made = TemporaryDirectory(prefix="makespan-")
+    except OSError as error:
+        raise no_room(error) from None
+    with made as name:
+        try:
+            yield Path(name).resolve()
+        except OSError as error:
+            if error.errno in _FULL:
+                raise no_room(error) from None
+            raise
+
+
+def no_room(error: OSError) -> InputError:
+    """What to say where no temporary file can be made or filled."""
+    return InputError(f"temporary files: {error.strerror or error}; the environment variable TMPDIR names their folder")
 
 
 @contextmanager
 def folder_with(name: str, data: bytes) -> Iterator[Path]:
     """A temporary folder that has one file, under a name that no input chooses."""
-    with TemporaryDirectory(prefix="makespan-") as temporary:
-        folder = Path(temporary).resolve()
+    with temporary_folder() as folder:
         (folder / name).write_bytes(data)
         yield folder
 

@@ -12,6 +12,7 @@ import threading
 import traceback
 from collections.abc import Sequence
 from contextlib import suppress
+from io import TextIOWrapper
 from itertools import pairwise
 from pathlib import Path
 from typing import NoReturn, TextIO
@@ -98,11 +99,13 @@ def cli(context: click.Context) -> int | None:
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run the command line and exit."""
     given = list(sys.argv[1:] if arguments is None else arguments)
+    if isinstance(sys.stdout, TextIOWrapper):  # what cannot be encoded, as in the name of a file, is no reason to fail
+        sys.stdout.reconfigure(errors="backslashreplace")
     _tell_on_stderr()
     try:
         code = run(given)
     except Exception:  # noqa: BLE001 - exit code 1, Python's own, would say that the answer is no
-        _tell(f"{traceback.format_exc()}makespan: this is a bug; please report it with the lines above")
+        _tell(_shown(f"{traceback.format_exc()}makespan: this is a bug; please report it with the lines above"))
         code = BUG
     if threading.active_count() > 1:  # a solver that was told to stop still winds up: nobody waits for it
         sys.stdout.flush()
@@ -171,9 +174,14 @@ def _complain(message: str, as_json: bool, code: int, context: str = "") -> int:
         details = [*message.split("\n")[1:], *context.splitlines()]
         text = json.dumps({"error": line, "details": details, "exit_code": code})
     else:
-        text = "\n".join(filter(None, (colours.failed(message), context)))
+        text = "\n".join(filter(None, (colours.failed(_shown(message)), _shown(context))))
     _tell(text)
     return code
+
+
+def _shown(text: str) -> str:
+    """No text of a file commands a terminal."""
+    return "".join(c if c.isprintable() or c in "\n\t" else c.encode("unicode_escape").decode() for c in text)
 
 
 def _tell(text: str) -> None:

@@ -1,7 +1,6 @@
 """`makespan export`: the optimisation model of an instance as a file, for any other solver."""
 
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import click
@@ -17,6 +16,7 @@ from makespan.engines.portfolio import CPSAT, ILP
 from makespan.errors import InputError, UnsupportedError
 from makespan.instance import Instance
 from makespan.report.files import check_writable, write_whole
+from makespan.tool import temporary_folder
 
 
 @click.command(
@@ -83,8 +83,8 @@ def _integer_programme(instance: Instance, horizon: int, form: str, kind: str) -
         raise InputError(f"the ILP would have about {terms} coefficients, more than the limit of {MOST_TERMS}")
     model = build(instance, horizon, form)
     assert model is not None  # noqa: S101 - nothing stopped it
-    with TemporaryDirectory(prefix="makespan-") as folder:
-        path = Path(folder) / "model"
+    with temporary_folder() as folder:
+        path = folder / "model"
         (model.problem.writeLP if kind == "lp" else model.problem.writeMPS)(str(path))
         return path.read_text("utf-8")
 

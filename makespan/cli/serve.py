@@ -2,8 +2,6 @@
 
 import signal
 import webbrowser
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import click
 
@@ -12,6 +10,7 @@ from makespan.cli.parameters import Memory, Seconds
 from makespan.cli.running import DONE
 from makespan.errors import InputError
 from makespan.serve import Jobs, Limits, Server, is_loopback
+from makespan.tool import temporary_folder
 
 _LEAST_MEMORY_BYTES = 1 << 30
 
@@ -42,8 +41,8 @@ def command(
         )
     if memory < _LEAST_MEMORY_BYTES:
         raise InputError("--memory: a question needs 1GiB to load its libraries")
-    with TemporaryDirectory(prefix="makespan-serve-") as folder:
-        running = Jobs(Path(folder).resolve(), Limits(jobs, waiting, time_limit, memory))
+    with temporary_folder() as folder:
+        running = Jobs(folder, Limits(jobs, waiting, time_limit, memory))
         try:
             with _listening(host, port, running, shared=shared) as server:
                 for number in (signal.SIGINT, signal.SIGTERM):  # one that is ignored would be by all children, too

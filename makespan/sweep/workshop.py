@@ -19,6 +19,7 @@ from typing import IO
 
 from makespan.errors import InputError
 from makespan.sweep.job import Cause, Failure, Found, Job, Outcome
+from makespan.tool import no_room
 
 ATTEMPTS = 2
 """Of a job whose process died, which may have been the fault of another: too little memory for both."""
@@ -104,7 +105,10 @@ class _Process:
     """One that answers, in a session of its own, so that a Ctrl-C of the terminal is not meant for it."""
 
     def __init__(self, module: str, folder: Path) -> None:
-        self._complaints: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed by epitaph
+        try:
+            self._complaints: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed by epitaph
+        except OSError as error:
+            raise no_room(error) from None
         self._running = subprocess.Popen(  # noqa: S603 - a module of ours
             (sys.executable, "-P", "-m", module),
             cwd=folder,

@@ -743,6 +743,22 @@ def test_a_bug_is_a_traceback_and_exit_70(monkeypatch: pytest.MonkeyPatch, capsy
     assert done.err.splitlines()[-1].startswith("makespan: this is a bug")
 
 
+def test_what_standard_output_cannot_encode_is_an_escape(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    file, out = tmp_path / "m.toml", TextIOWrapper(BytesIO(), "latin-1")
+    file.write_text('name = "\u2192"\nunits = { C = { capacity = 1 } }\n', "utf-8")
+    monkeypatch.setattr(sys, "stdout", out)
+    with pytest.raises(SystemExit) as stopped:
+        cli.main(["machines", str(file)])
+    out.seek(0)
+    assert (stopped.value.code, r"\u2192" in out.read()) == (0, True)
+
+
+def test_no_text_of_an_input_commands_the_terminal(solve: Runner) -> None:
+    done = solve("\x1b[31m\udcff\u202e.toml")
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith(r"makespan: \x1b[31m\udcff\u202e.toml: cannot read the file of instances: ")
+
+
 def test_the_schema_itself_is_a_schema_and_refuses_less_than_a_result(solve: Runner) -> None:
     (document,) = solve(*CL2, "--format", "json").documents()
     for field in SCHEMA.schema["required"]:

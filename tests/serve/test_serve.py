@@ -261,7 +261,7 @@ def test_the_end_of_the_server_is_that_of_its_children(tmp_path: Path) -> None:
             name = json.load(answer)["name"]
         while json.load(urllib.request.urlopen(f"{url}questions/{name}"))["state"] != "running":
             time.sleep(0.05)
-        (folder,) = tmp_path.glob("makespan-serve-*")
+        (folder,) = tmp_path.glob("makespan-*")
         children = [path for path in Path("/proc").glob("[0-9]*/cwd") if _leads_into(path, folder)]
         server.send_signal(signal.SIGTERM)
         assert server.wait(60) == 0

@@ -18,7 +18,6 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 from makespan.engines.finding import Finding
@@ -27,6 +26,7 @@ from makespan.engines.ilp.model import FORMS, Model, Values, build, pulp, shape
 from makespan.engines.limits import Limits
 from makespan.errors import BrokenPromiseError, InputError, UnsupportedError
 from makespan.instance import Instance
+from makespan.tool import temporary_folder
 
 MOST_TERMS = 5_000_000
 """Coefficients up to which a programme is built: PuLP takes about 2 s and 250 MB for a million."""
@@ -76,8 +76,8 @@ def solve(instance: Instance, limits: Limits, *, horizon: int, form: str = "publ
     if model is None or limits.expired:
         return Finding()
     limits.progress(f"ILP: {model.problem.numVariables()} binaries, {model.problem.numConstraints()} rows")
-    with TemporaryDirectory(prefix="makespan-") as folder:
-        answer = SOLVERS[solver](model, Path(folder), limits)
+    with temporary_folder() as folder:
+        answer = SOLVERS[solver](model, folder, limits)
     return _finding(model, answer, horizon)
 
 
