@@ -32,6 +32,7 @@ class Tally:
         known: answered before it began.
         skipped: failed before it began, and not asked again.
         began: when the first outcome came, by the clock that rises: what goes before says nothing of the rest.
+        reason: why the first of them failed.
         contradictions: which of what came back cannot be true together with what was kept.
     """
 
@@ -40,6 +41,7 @@ class Tally:
     skipped: int
     answered: int = 0
     failed: int = 0
+    reason: str = ""
     contradictions: list[Contradiction] = field(default_factory=list)
     began: float = 0.0
 
@@ -88,6 +90,7 @@ def sweep(
         tally.began = tally.began or monotonic()
         if outcome.found is None:
             tally.failed += 1
+            tally.reason = tally.reason or outcome.failures[-1].reason
         else:
             tally.answered += 1
         progress(tally)

@@ -49,8 +49,10 @@ def test_a_sweep_answers_as_solve_does_and_asks_nothing_twice(sweep: Runner, tmp
         patch.setattr("makespan.cli.sweep.run.sweep", ctrl_c)
         stopped = "interrupted: 0 of 8 are in a.sqlite; the same command goes on\n"
         assert sweep("a.toml", "-o", "a.sqlite", "--workers", 1, "--bundles", "b") == Outcome(130, "", stopped)
-    told = "6 of 8 questions have an answer in a.sqlite; 2 have none, and 'makespan sweep export' tells"
-    assert sweep("a.toml", "-q", "-o", "a.sqlite", "--workers", 1, "--bundles", "b") == Outcome(3, f"{told} why\n", "")
+    why = "instruction string: 'X' at position 2 is no unit class of machine 'paper'; use C, L, and | for a barrier"
+    told = "6 of 8 questions have an answer in a.sqlite; 2 have none, and 'makespan sweep export' tells why"
+    solved = sweep("a.toml", "-q", "-o", "a.sqlite", "--workers", 1, "--bundles", "b")
+    assert solved == Outcome(3, f"{told} ({why})\n", "")
     with opened(tmp_path / "a.sqlite") as store:
         found = [(asked.question, asked.document, asked.failure) for asked in store.asked()]
     uppers = {
@@ -59,9 +61,7 @@ def test_a_sweep_answers_as_solve_does_and_asks_nothing_twice(sweep: Runner, tmp
     assert uppers[2, None] == uppers[2, "C=1,L=1"] == 10
     assert uppers[1, None] == 6
     refused = {failure.reason for _, _, failure in found if failure is not None}
-    assert refused == {
-        "instruction string: 'X' at position 2 is no unit class of machine 'paper'; use C, L, and | for a barrier"
-    }
+    assert refused == {why}
     bundles = [(path.stem, parse(path.read_bytes())) for path in (tmp_path / "b").iterdir()]
     assert len(bundles) == 6
     for digest, bundle in bundles:

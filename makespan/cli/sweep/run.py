@@ -121,9 +121,10 @@ def _told(tally: Tally, table: Path) -> int:
     known = f", {tally.known} known before" if tally.known else ""
     missing = tally.failed + tally.skipped
     lost = f"; {missing} have none, and 'makespan sweep export' tells why" if missing else ""
+    such = f" ({tally.reason})" if tally.reason else ""
     again = "; --retry-failed asks them again" if tally.skipped else ""
     click.echo(
-        f"{tally.known + tally.answered} of {tally.total} questions have an answer in {table}{known}{lost}{again}"
+        f"{tally.known + tally.answered} of {tally.total} questions have an answer in {table}{known}{lost}{such}{again}"
     )
     if tally.contradictions:
         raise BrokenPromiseError("; ".join(map(str, tally.contradictions)))
