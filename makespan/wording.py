@@ -50,6 +50,9 @@ _CAVEATS = {
 }
 """The caveat that goes with an assumption, by how the assumption begins; in the order of a verdict."""
 
+_PROMISES = {scheduler: f"for a {scheduler} scheduler" for scheduler in Scheduler if scheduler is not Scheduler.ANY}
+"""The caveat that goes with what a scheduler promises besides work conservation."""
+
 _NARROWED = re.compile(rf"{INTERVAL_AS_GIVEN}(class [A-Z] holds [a-z0-9 -]+ for (?:at most )?[0-9.]+ cycles?); ")
 """What the caveat of a machine may say in a verdict: a file has any caveats that its author likes."""
 
@@ -69,7 +72,7 @@ def caveats(machine: Machine, assumptions: Iterable[str]) -> tuple[str, ...]:
     doubted = [note.removeprefix(UNVERIFIED_LATENCIES) for note in notes if note.startswith(UNVERIFIED_LATENCIES)]
     listed = dict.fromkeys(each.split()[0] for note in doubted for each in note.partition(";")[0].split(", "))
     said += [f"with unverified latencies ({', '.join(listed)})"] if listed else []
-    promise: tuple[str, ...] = () if machine.scheduler is Scheduler.ANY else (f"for a {machine.scheduler} scheduler",)
+    promise: tuple[str, ...] = () if machine.scheduler is Scheduler.ANY else (_PROMISES[machine.scheduler],)
     is_assigned = any(note.startswith(ASSIGNMENT_AS_GIVEN) for note in notes)
     if is_assigned and machine.assignment is Assignment.MODULO:
         promise += (f"if warp w belongs to partition w mod {machine.partitions}",)
@@ -84,6 +87,16 @@ def together(said: Iterable[str]) -> tuple[str, ...]:
     """
     order = list(_CAVEATS.values())
     return tuple(sorted(dict.fromkeys(said), key=lambda caveat: order.index(caveat) if caveat in order else len(order)))
+
+
+def promised(said: Iterable[str]) -> str:
+    """What follows "every work-conserving scheduler" where a bound under these caveats needs more of it.
+
+    >>> promised(["for a fair scheduler"]), promised(["for this path only"])
+    (' that is fair', '')
+    """
+    among = tuple(said)
+    return "".join(f" that is {scheduler}" for scheduler, caveat in _PROMISES.items() if caveat in among)
 
 
 def scope(said: Iterable[str]) -> str:

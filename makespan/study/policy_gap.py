@@ -13,7 +13,7 @@ from makespan.instance import Instance
 from makespan.result import Bounds, Result, Step
 from makespan.schedule import Schedule
 from makespan.simulate import POLICIES, Choices, replay, run
-from makespan.wording import pessimistic_name, pessimistic_words
+from makespan.wording import pessimistic_name, pessimistic_words, promised
 
 ONE_RUN = "one run, not a bound"
 
@@ -53,7 +53,8 @@ class PolicyGap:
         yield Row("best case", "proven", best.lower, best.upper, "the shortest work-conserving schedule")
         for policy, makespan in sorted(self.runs.items(), key=lambda item: item[1]):
             yield Row(policy, "run", makespan, makespan, ONE_RUN)
-        evidence = f"every work-conserving scheduler; at most {worst.upper} by {self.result.upper_evidence}"
+        every = f"every work-conserving scheduler{promised(self.result.caveats)}"
+        evidence = f"{every}; at most {worst.upper} by {self.result.upper_evidence}"
         yield Row("worst case", "proven", worst.lower, worst.upper, evidence)
         bound = self.result.pessimistic
         name = pessimistic_name(self.result.instance.machine, runs_ahead=self.result.instance.runs_ahead)

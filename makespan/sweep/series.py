@@ -107,7 +107,8 @@ def _groups(found: Sequence[Row], by: str | None) -> dict[str, list[Row]]:
     values = sorted({str(row.question.get(by, "")) for row in found}, key=sorted_as)
     if len(values) > MOST_CURVES:
         raise InputError(f"--by {by}: {len(values)} groups, and at most {MOST_CURVES} can be told apart: use --where")
-    return {f"{by} {value}": [row for row in found if str(row.question.get(by, "")) == value] for value in values}
+    names = {value: f"{by} {value}" if value else f"without {by}" for value in values}
+    return {names[value]: [row for row in found if str(row.question.get(by, "")) == value] for value in values}
 
 
 def _number(name: str, row: Row) -> float:

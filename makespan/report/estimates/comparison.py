@@ -12,6 +12,7 @@ from makespan.report.result.document import document as result_document
 from makespan.report.study import policy_gap
 from makespan.study.policy_gap import PolicyGap
 from makespan.version import __version__
+from makespan.wording import promised
 
 SCHEMA = "makespan.estimates/1"
 PROVEN = "proven, for one SM and every work-conserving scheduler"
@@ -49,7 +50,7 @@ def report(estimates: Estimates) -> str:
         [
             f"launch: {estimates.launch}",
             "",
-            f"{PROVEN}:",
+            f"{PROVEN}{promised(estimates.gap.result.caveats)}:",
             *(f"  {line}" for line in _proven(estimates)),
             "",
             f"{ESTIMATED} on {estimates.gpu}:",

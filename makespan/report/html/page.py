@@ -13,6 +13,7 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 from makespan.report.html import marks
+from makespan.wording import promised
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -62,7 +63,7 @@ def _template(name: str) -> "Template":
     environment = Environment(
         loader=FunctionLoader(part), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters |= {"interval": interval, "percent": percent, "share": share}
+    environment.filters |= {"interval": interval, "percent": percent, "share": share, "promised": promised}
     return environment.get_template(name)
 
 

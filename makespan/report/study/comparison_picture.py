@@ -13,7 +13,7 @@ from makespan.report.study import marks
 from makespan.report.study.comparison import counts, subject, summary
 from makespan.result import Status
 from makespan.study.comparison import Comparison, Found, Point
-from makespan.wording import PAPERS_NAME, pessimistic_name
+from makespan.wording import PAPERS_NAME, pessimistic_name, promised
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -64,7 +64,7 @@ def _curves(comparison: Comparison) -> "Figure":
 
 def _head(figure: "Figure", comparison: Comparison, height: float) -> None:
     """Three lines of text on top."""
-    proven = f"{counts(comparison)}; proven for every work-conserving scheduler"
+    proven = f"{counts(comparison)}; proven for every work-conserving scheduler{promised(comparison.caveats)}"
     marks.head(figure, summary(comparison), (subject(comparison), proven), height)
 
 

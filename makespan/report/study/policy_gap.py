@@ -12,6 +12,7 @@ from makespan.report.study.simulation import settings_document
 from makespan.result import Bounds
 from makespan.simulate import Choices
 from makespan.study.policy_gap import ONE_RUN, PolicyGap, Row
+from makespan.wording import promised
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -101,17 +102,17 @@ def _figure(gap: PolicyGap) -> "Figure":
     for number, row in enumerate(rows):
         _draw_row(axes, number, row)
     _finish(axes, gap, rows)
-    figure.text(0.02, 0.2 / height, _note(rows), size=8, color=GREY, va="center")
+    figure.text(0.02, 0.2 / height, _note(rows, promised(gap.result.caveats)), size=8, color=GREY, va="center")
     return figure
 
 
-def _note(rows: Sequence[Row]) -> str:
-    """What the shapes that occur mean."""
+def _note(rows: Sequence[Row], promise: str) -> str:
+    """What the shapes that occur mean, where proofs need a scheduler that keeps a promise."""
     proven = [row for row in rows if row.kind != "run"]
     shapes = {"diamonds": any(r.lower == r.upper for r in proven), "bars": any(r.lower < r.upper for r in proven)}
     shown = " and ".join(name for name, occurs in shapes.items() if occurs)
     return (
-        f"dots: {ONE_RUN}; {shown}: proven for every work-conserving scheduler, "
+        f"dots: {ONE_RUN}; {shown}: proven for every work-conserving scheduler{promise}, "
         "and so is the shaded span from best to worst case"
     )
 

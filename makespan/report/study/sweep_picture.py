@@ -14,6 +14,7 @@ from makespan.report.study import marks
 from makespan.result import Status
 from makespan.sweep.rows import FAILED, MISSING, Row, options
 from makespan.sweep.series import Curves, Map, Times
+from makespan.wording import promised
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -65,7 +66,9 @@ def _below(found: Sequence[Row], shown: Curves | Map | tuple[Times, ...]) -> tup
     order = [*map(str, Status), FAILED, MISSING]
     states = sorted((row.status for row in found), key=order.index)
     caveats = list(dict.fromkeys(caveat for row in found for caveat in row.caveats))
-    proven = "" if isinstance(shown, tuple) else "; proven for every work-conserving scheduler"
+    proven = f"; proven for every work-conserving scheduler{promised(caveats)}"
+    if isinstance(shown, tuple) or all(row.worst is None for row in found):
+        proven = ""
     return common or "several options", f"{result_rows.counts('question', states, caveats)}{proven}"
 
 

@@ -23,7 +23,7 @@ from makespan.cli.source import instances
 from makespan.engines import solve
 from makespan.flow import SourceLine
 from makespan.instance import Instance
-from makespan.machine import Machine
+from makespan.machine import Machine, Scheduler
 from makespan.program import Origin, Place, Program
 from makespan.report.html import Context, Input, marks, page_data, render
 from makespan.report.html.chart import Traced, chart, occupancy, per_warp, stretches
@@ -115,6 +115,16 @@ def test_the_bound_for_comparison_has_the_name_that_fits_its_machine() -> None:
     shown = [read(render(page_data(of, CONTEXT, EVIDENCE))).all("header")[0].words for of in (gap(), found)]
     assert ["ML + MC" in words for words in shown] == [True, False]
     assert ["theorem 1S" in words for words in shown] == [False, True]
+
+
+def test_a_page_says_which_schedulers_its_bounds_are_proven_for() -> None:
+    fair = replace(gap().result.instance.machine, scheduler=Scheduler.FAIR)
+    result = replace(gap().result, instance=replace(gap().result.instance, machine=fair))
+    for of, words in ((gap(), "scheduler"), (replace(gap(), result=result), "scheduler that is fair")):
+        shown = read(render(page_data(of, CONTEXT, EVIDENCE))).words
+        assert f"proven for every work-conserving {words}, by " in shown
+        assert f"Proven bounds hold for every work-conserving {words}. " in shown
+        assert f"every work-conserving {words}; at most " in " ".join(row.remark for row in of.rows())
 
 
 def test_every_figure_stands_there_for_a_wide_and_for_a_narrow_window() -> None:

@@ -3,6 +3,7 @@
 import csv
 import io
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +89,22 @@ def test_a_picture_says_what_it_shows_and_on_which_conditions(
     head = [text.get_text() for text in figure.texts]
     assert head[:2] == [title, "several options"]
     assert head[2].startswith("4 questions if every instruction takes one cycle: 2 exact, 1 bounded, 1 failed")
+
+
+def test_a_picture_does_not_say_more_than_its_answers(found: tuple[Row, ...]) -> None:
+    exact = found[:1]
+    fair = [replace(row, caveats=("for a fair scheduler",)) for row in exact]
+    for rows, proven in (
+        (exact, "; proven for every work-conserving scheduler"),
+        (fair, "; proven for every work-conserving scheduler that is fair"),
+        ([row for row in found if row.worst is None], "1 failed"),
+    ):
+        below = figure_of(rows, curves(rows, "warps", "string")).texts[2].get_text()
+        assert below.endswith(proven)
+    unsaid = [replace(row, question={"warps": row.question["warps"]}) for row in exact]
+    assert [curve.name for curve in curves([*unsaid, *found[1:]], "warps", "string").curves] == [
+        "without string", "string CL$", "string CLL"
+    ]  # fmt: skip
 
 
 def test_equal_tables_give_equal_pictures(found: tuple[Row, ...], tmp_path: Path) -> None:
