@@ -132,7 +132,7 @@ def _table(path: Path) -> object:
     from makespan.sweep.store import opened
 
     with opened(path) as store:
-        return store.answered(), store.failed(), store.contradictions(), tuple(store.asked())
+        return store.answered(), store.failed(), store.contradicted(), tuple(store.asked())
 
 
 def _family(path: Path) -> object:
