@@ -11,11 +11,12 @@ from typing import NamedTuple
 
 import pytest
 
-from makespan import cli
+from makespan import Instance, Machine, cli
 from makespan.engines import Limits
 from makespan.errors import InputError
 from makespan.ptx import cuda
 from makespan.result import Bounds
+from makespan.simulate import POLICIES, run
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -122,6 +123,13 @@ def test_the_picture_of_the_readme_is_made_as_it_says(shell: Shell) -> None:
     assert Path("late.png").stat().st_size > 1_000
 
 
+def test_the_policies_of_the_readme_are_as_late_as_it_says() -> None:
+    assert "Seven scheduling policies, simulated, are all in time: 35 cycles" in (ROOT / "README.md").read_text()
+    shared = Instance.of("LCCLCCCLCL", 8, Machine.of({"C": 2, "L": 1}))
+    late = [run(shared, policy).makespan for policy in POLICIES]
+    assert (len(late), max(late)) == (7, 35)
+
+
 def has_cuda_compiler() -> bool:
     try:
         cuda.choose("readme")
@@ -181,9 +189,9 @@ def worst_case(done: Outcome) -> Bounds:
 def test_the_commands_of_the_readme_are_among_those_of_other_pages() -> None:
     section = (ROOT / "README.md").read_text().split("## What you can ask\n")[1].split("\n## ")[0]
     commands = [line.partition("#")[0].strip() for line in re.findall(r"^    (makespan .*)$", section, re.MULTILINE)]
-    run = page_text("one_liners.md") + "".join(blocks(ROOT / "docs" / "start.md", "console"))
+    others = page_text("one_liners.md") + "".join(blocks(ROOT / "docs" / "start.md", "console"))
     assert len(commands) == 3
-    assert [command for command in commands if command not in run] == []
+    assert [command for command in commands if command not in others] == []
 
 
 def test_there_are_one_liners_and_among_them_those_that_search() -> None:
