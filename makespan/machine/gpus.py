@@ -20,7 +20,7 @@ from makespan.machine.files import of_architecture
 from makespan.machine.gpu_keys import KEYS, Key, Range, alternatives
 from makespan.machine.occupancy import Limits, residency
 from makespan.machine.values import MAX_SMS, Machine, printable, shown
-from makespan.text_file import claim_output, named_file, parse_toml, read_text, shipped_files
+from makespan.text_file import named_file, parse_toml, read_text, shipped_files
 
 _DIGITS = 40  # longer numbers are refused
 
@@ -275,19 +275,6 @@ def render(gpu: Gpu) -> str:
     for table, entries in tables.items():
         lines += ["", f"[{table}]", *entries]
     return "\n".join(lines) + "\n"
-
-
-def write(gpu: Gpu, path: Path) -> None:
-    """Write a GPU file.
-
-    Raises:
-        InputError: the file cannot be written, or is an input of the command.
-    """
-    claim_output(path)
-    try:
-        path.write_text(render(gpu), "utf-8")
-    except OSError as error:
-        raise InputError(f"{path}: cannot write the GPU file: {error.strerror or error}") from None
 
 
 def _read(file: Path | Traversable, where: str, *, rewritten: bool = False) -> Gpu:

@@ -216,6 +216,8 @@ def _write(keep: Path, text: str) -> None:
     try:
         keep.write_text(text, encoding="utf-8")
     except OSError as error:
+        if keep.is_file():  # a part of a kernel would be another one
+            keep.unlink()
         raise InputError(f"{keep}: cannot keep the PTX there: {error.strerror or error}") from None
 
 

@@ -1,5 +1,6 @@
 """CUDA source becomes a module that knows how it was made; what goes wrong on the way is one clear line."""
 
+import errno
 import os
 import shutil
 import sys
@@ -175,6 +176,18 @@ def test_kept_ptx_is_what_positions_refer_to(fake: Fake, tmp_path: Path) -> None
 def test_ptx_is_kept_only_where_it_can_and_may_be(name: str, fake: Fake, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=f"{name}: (the file that keeps the PTX must end in .ptx|cannot keep the PTX)"):
         cuda.read(fake(printing(PTX, tmp_path)), keep=tmp_path / name)
+
+
+def test_a_full_disk_leaves_no_part_of_the_ptx(fake: Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(path: Path, text: str, encoding: str) -> int:
+        path.write_bytes(text.encode(encoding)[:100])
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    source, kept = fake(printing(PTX, tmp_path)), tmp_path / "kept.ptx"
+    monkeypatch.setattr(Path, "write_text", full)
+    with pytest.raises(InputError, match="cannot keep the PTX there: No space left on device"):
+        cuda.read(source, keep=kept)
+    assert not kept.exists()
 
 
 @pytest.mark.parametrize("arch", ["sm_75", "compute_", "compute_75;x", "compute_7500", "-o", ""])

@@ -110,15 +110,16 @@ def benchmark(
 
 def _fit(asked: Asked, path: Path, table: "Table", fit: Any) -> None:
     from makespan.estimators.microbench import samples
-    from makespan.machine.gpus import Gpu, find, write
-    from makespan.report.files import check_writable
+    from makespan.machine.gpus import Gpu, find, render
+    from makespan.report.files import check_writable, write_whole
 
     if asked.gpu_out is not None:
         check_writable(asked.gpu_out, "the GPU file")
     described = Gpu(path.stem, {}) if asked.gpu is None else find(asked.gpu, rewritten=True)
     parameters = fit(samples.read(path, table), described, shown(path.name))
     if asked.gpu_out is not None:
-        write(described.with_data({found.key: found.datum() for found in parameters}), asked.gpu_out)
+        described = described.with_data({found.key: found.datum() for found in parameters})
+        write_whole(asked.gpu_out, render(described).encode(), "the GPU file")
     said = rendered(
         asked.output,
         text=lambda: "\n".join(_lines(parameters)),

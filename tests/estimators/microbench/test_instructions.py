@@ -2,6 +2,7 @@
 
 import json
 import re
+import resource
 import shutil
 import struct
 import subprocess
@@ -322,6 +323,22 @@ def test_the_command_writes_programs_and_fits_their_samples(capsys: pytest.Captu
     assert completed.number("sms") == 5
     document = json.loads(microbench("latency", "--fit", tmp_path / "s.csv", "--format=json").out)
     assert {entry["key"] for entry in document["parameters"]} == {f"kleimenov_popova.{name}" for name in EXPECTED}
+
+
+def test_a_gpu_file_that_finds_no_room_is_still_what_it_was(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    microbench, made = Runner("microbench", capsys), tmp_path / "my.toml"
+    rows = [f"{s.what[0]},{s.what[1]},{s.count},{float(s.time)!r}" for s in KNOWN.samples()]
+    (tmp_path / "s.csv").write_text("\n".join(["measure,name,count,cycles", *rows]) + "\n")
+    words = ("latency", "--fit", tmp_path / "s.csv", "--gpu-out", made, "--gpu")
+    assert microbench(*words, "gtx1050").code == 0
+    before, (soft, hard) = made.read_bytes(), resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))
+    try:
+        done = microbench(*words, made)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert (done.code, done.err) == (2, f"makespan: {made}: cannot write the GPU file: File too large\n")
+    assert [path.read_bytes() for path in tmp_path.glob("*my.toml*")] == [before]
 
 
 def test_the_command_fits_launches(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
