@@ -251,11 +251,19 @@ def read(path: Path) -> tuple[Campaign, tuple[Run, ...]]:
     if not 1 <= len(others) <= MAX_RUNS:
         raise InputError(f"{path}: {len(others)} runs below the line of the campaign; expected 1..{MAX_RUNS}")
     campaign = _decoded(first, Campaign, f"{path}:1")
+    about = campaign.device
+    texts = campaign.file, campaign.kernel, campaign.compiler, *campaign.parameters, *campaign.parameters.values()
+    if not all(text.isprintable() for text in (*texts, about.name, about.driver, about.capability)):
+        raise InputError(f"{path}:1: a text has letters that do not print")
+    if campaign.shared < 0 or about.sms < 1:
+        raise InputError(f"{path}:1: {campaign.shared} bytes of shared memory, {about.sms} SMs: no launch has these")
     runs = tuple(_decoded(each, Run, f"{path}:{number}") for number, each in enumerate(others, 2))
     expected = {(block, warp) for block in range(campaign.blocks) for warp in range(campaign.warps_per_block)}
     for number, run in enumerate(runs, 2):
         if len(run.warps) != len(expected) or {(each.block, each.warp) for each in run.warps} != expected:
             raise InputError(f"{path}:{number}: the warps are not those of the launch, each once")
+        if any(min(each.sm, each.slot, each.start, each.end) < 0 for each in run.warps):
+            raise InputError(f"{path}:{number}: a negative number of an SM, a slot or a clock")
     return campaign, runs
 
 

@@ -92,11 +92,7 @@ def _cubin(path: Path) -> object:
     from tests.sass.test_fuzz import nops
 
     with patch.object(disassembler, "_nvdisasm", nops):
-        return (
-            disassembler.read(path, arch="sm_86")
-            if b"\x7fELF" not in path.read_bytes()[:4]
-            else disassembler.read(path)
-        )
+        return disassembler.disassembled(path.read_bytes(), str(path), str(path))
 
 
 def _nvdisasm(path: Path) -> object:
