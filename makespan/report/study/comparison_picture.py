@@ -35,14 +35,16 @@ def draw_comparison(comparison: Comparison, path: Path) -> None:
 
 def figure_of(comparison: Comparison) -> "Figure":
     """The picture as a matplotlib figure, for notebooks."""
-    return _curves(comparison) if comparison.axis is None else _heat_map(comparison)
+    figure = _curves(comparison) if comparison.axis is None else _heat_map(comparison)
+    said = f"{counts(comparison)}; proven for every work-conserving scheduler{promised(comparison.caveats)}"
+    marks.head(figure, summary(comparison), subject(comparison), said)
+    return figure
 
 
 def _curves(comparison: Comparison) -> "Figure":
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(marks.WIDTH, marks.HEIGHT), facecolor="white")
-    _head(figure, comparison, marks.HEIGHT)
     cycles = figure.add_axes((0.09, 0.345, 0.885, 0.435))
     percent = figure.add_axes((0.09, 0.085, 0.885, 0.215), sharex=cycles)
     size = marks.size_of(len(comparison.points))
@@ -60,12 +62,6 @@ def _curves(comparison: Comparison) -> "Figure":
     percent.set_xlabel("warps")
     figure.legend(handles=_keys(comparison), loc="upper left", bbox_to_anchor=(0.08, 0.865), ncols=3, frameon=False)
     return figure
-
-
-def _head(figure: "Figure", comparison: Comparison, height: float) -> None:
-    """Three lines of text on top."""
-    proven = f"{counts(comparison)}; proven for every work-conserving scheduler{promised(comparison.caveats)}"
-    marks.head(figure, summary(comparison), (subject(comparison), proven), height)
 
 
 def _draw_cycles(axes: "Axes", points: Sequence[Point], size: float) -> None:
@@ -128,7 +124,6 @@ def _heat_map(comparison: Comparison) -> "Figure":
 
     columns, rows = len(comparison.warps), _rows(comparison)
     figure, axes, cell = marks.cells(columns, rows)
-    _head(figure, comparison, figure.get_figheight())
     highest = max((found.excess[0] for found in comparison.found), default=0.0)
     colours, scale = colormaps[marks.MAP], Normalize(0, highest or 1.0)
     for point in comparison.points:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from makespan.report.lines import wrapped
 from makespan.report.pictures import GREY, INK, LINES, cut, formula
 from makespan.result import Bounds, Status
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 WIDTH, HEIGHT, WIDEST, TALLEST = 9.6, 6.6, 16.0, 12.0  # inches
 COLUMN, ROW, LEFT, RIGHT, HEAD, FOOT = 0.46, 0.36, 0.85, 1.3, 1.1, 1.0  # inches
 _LETTER, _MOST_LETTERS = 0.085, 24  # inches; of what is written beside a row of cells
+_LINE, _LETTERS = 0.23, 120  # inches of a line of the head, and what fits into it
 _READABLE = 0.25  # inches of a cell that can hold a number
 _LARGE, _SMALL = 7.0, 2.0  # points of a marker
 _ROOMY = 60  # points that large markers have room for
@@ -31,12 +33,30 @@ def size_of(points: int) -> float:
     return max(_SMALL, _LARGE * min(1.0, _ROOMY / points))
 
 
-def head(figure: "Figure", title: str, below: Sequence[str], height: float) -> None:
-    """Lines of text on top; names from outside are no formulas."""
+def head(figure: "Figure", title: str, subject: str, said: str) -> None:
+    """Lines of text on top of a figure that is drawn, which grows until all that is `said`, with its conditions, fits.
+
+    Names from outside are no formulas.
+    """
+    lines = wrapped(said, _LETTERS, hang=0)
+    _grow(figure, _LINE * (len(lines) - 1))
+    height = figure.get_figheight()
     look: dict[str, Any] = {"size": 13, "weight": "bold", "color": INK}
     figure.text(0.02, 1 - 0.3 / height, formula(title), va="center", **look)
-    for number, line in enumerate(below):
-        figure.text(0.02, 1 - (0.6 + 0.23 * number) / height, cut(line), va="center", color=GREY, parse_math=False)
+    for number, line in enumerate((cut(subject, _LETTERS), *lines)):
+        figure.text(0.02, 1 - (0.6 + _LINE * number) / height, line, va="center", color=GREY, parse_math=False)
+
+
+def _grow(figure: "Figure", inches: float) -> None:
+    """Room on top: everything else stays where it is, counted from the bottom."""
+    legends = [(each, each.get_bbox_to_anchor().transformed(figure.transFigure.inverted())) for each in figure.legends]
+    share = figure.get_figheight() / (figure.get_figheight() + inches)
+    figure.set_figheight(figure.get_figheight() + inches)
+    for axes in figure.axes:
+        left, bottom, width, height = axes.get_position(original=True).bounds
+        axes.set_position((left, bottom * share, width, height * share))
+    for legend, box in legends:
+        legend.set_bbox_to_anchor((box.x0, box.y0 * share), transform=figure.transFigure)
 
 
 def draw_interval(axes: "Axes", x: float, bounds: Bounds, colour: str, marker: str, size: float) -> None:
