@@ -36,7 +36,7 @@ site: .venv/developing .venv/compiled # with its notebooks as they run; open bui
 links: .venv/developing # asks the network whether what pages link to is still there
 	$(BIN)/sphinx-build -b linkcheck -c docs/site . build/links
 
-# Builds both archives, and runs the documentation with the wheel alone, where there is no source beside it: a release for this PYTHON.
+# Builds both archives, and runs the documentation with the wheel alone, where there is no source beside it, with this PYTHON.
 wheel: .venv/developing
 	rm -rf dist && mkdir -p dist/apart
 	$(BIN)/hatchling build -d dist
