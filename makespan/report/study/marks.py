@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from makespan.report.lines import wrapped
-from makespan.report.pictures import GREY, INK, LINES, cut, formula
+from makespan.report.pictures import GREY, INK, LINES, cut, cut_within, formula
 from makespan.result import Bounds, Status
 
 if TYPE_CHECKING:
@@ -170,7 +170,9 @@ def set_ticks(axis: "Axis", values: Sequence[object], most: int) -> None:
     """The values of cells, as many as can be read."""
     step = -(-len(values) // most)
     axis.set_ticks(
-        range(0, len(values), step), [cut(str(value), _MOST_LETTERS) for value in values[::step]], parse_math=False
+        range(0, len(values), step),
+        [cut_within(str(value), _MOST_LETTERS) for value in values[::step]],
+        parse_math=False,
     )
 
 

@@ -124,6 +124,12 @@ def test_conditions_are_written_whole_and_the_picture_grows_for_them(found: tupl
         assert ends[0] == pytest.approx(ends[1])
 
 
+def test_rows_of_a_map_that_begin_alike_have_different_names(found: tuple[Row, ...]) -> None:
+    alike = [replace(found[0], question={"warps": 1, "string": 30 * "CL" + end}) for end in "CL"]
+    (axes, _) = figure_of(alike, heat_map(alike, ("warps", "string"))).axes
+    assert len({label.get_text() for label in axes.get_yticklabels()}) == 2
+
+
 def test_equal_tables_give_equal_pictures(found: tuple[Row, ...], tmp_path: Path) -> None:
     for path in (tmp_path / "a.svg", tmp_path / "b.svg"):
         draw_sweep(found, heat_map(found, ("warps", "string")), path)
