@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from makespan.validation.subject import Subject
 
 MAX_RUNS = 1_000_000
+_COUNTEREXAMPLE = Path("counterexample.jsonl")
 
 
 def _words(context: click.Context, parameter: click.Parameter, given: str) -> tuple[str, ...]:
@@ -111,9 +112,7 @@ def _words(context: click.Context, parameter: click.Parameter, given: str) -> tu
     click.option(
         "--counterexample",
         type=click.Path(path_type=Path),
-        default=Path("counterexample.jsonl"),
-        show_default=True,
-        help="keeps the runs that are not below the bound, if any",
+        help=f"keeps the runs that are not below the bound, if any [default: {_COUNTEREXAMPLE}]",
     ),
 )
 @section(
@@ -139,7 +138,7 @@ def command(
     seed: int,
     kept: Path | None,
     target: Path | None,
-    counterexample: Path,
+    counterexample: Path | None,
     best_case: bool,
     time_limit: float,
     plot: Path | None,
@@ -164,7 +163,8 @@ def command(
     from makespan.validation.virtual_device import SMS
 
     printed = text_form(output, quiet=quiet)
-    _check_outputs(plot, target, counterexample, kept)
+    above = counterexample or _unless_read(_COUNTEREXAMPLE, kept)
+    _check_outputs(plot, target, above, kept)
     named = named_device(device)
     under = campaign.conditions(inputs, offsets, caches, neighbours)
     card, given = None if gpu is None else gpus.find(gpu), given_machine(None, machine)
@@ -200,8 +200,8 @@ def command(
             kinds.append(judgement.Held(windows, *results, _policies(recorded)))
     judged = judgement.Judgement(about, runs, tuple(kinds), seen.set_aside, estimates)
     try:
-        if judged.violations:
-            write_whole(counterexample, judged.counterexample, "the counterexample")
+        if judged.violations and above is not None:
+            write_whole(above, judged.counterexample, "the counterexample")
         if plot is not None:
             report.draw(judged, plot)
     finally:  # a file that fails costs nobody the answer
@@ -215,7 +215,7 @@ def command(
         )
     for name, path in (
         ("runs", target),
-        ("counterexample", counterexample if judged.violations else None),
+        ("counterexample", above if judged.violations else None),
         ("picture", plot),
     ):
         if path is not None and not quiet:
@@ -223,7 +223,13 @@ def command(
     return NO if judged.violations else DONE
 
 
-def _check_outputs(plot: Path | None, target: Path | None, counterexample: Path, kept: Path | None) -> None:
+def _unless_read(path: Path, kept: Path | None) -> Path | None:
+    """A file that nobody has named, but not where its own runs are judged again: it stays as it is."""
+    is_read = kept is not None and path.exists() and kept.exists() and path.samefile(kept)
+    return None if is_read else path
+
+
+def _check_outputs(plot: Path | None, target: Path | None, counterexample: Path | None, kept: Path | None) -> None:
     """Refuse before the work what would fail after it."""
     from makespan.report.files import check_writable
     from makespan.report.pictures import check_picture_path
@@ -234,7 +240,8 @@ def _check_outputs(plot: Path | None, target: Path | None, counterexample: Path,
         check_picture_path(plot)
     if target is not None:
         check_writable(target, "the runs")
-    check_writable(counterexample, "the counterexample")
+    if counterexample is not None:
+        check_writable(counterexample, "the counterexample")
     refuse_twice([path for path in (plot, target, counterexample) if path is not None])
 
 

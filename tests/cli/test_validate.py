@@ -70,7 +70,12 @@ def test_a_counterexample_is_kept_and_is_one_again(validate: Runner, tmp_path: P
     more = kind["cycles"]["most"] + 1 - kind["bounds"][1]
     assert f"distance: the longest run takes at least {more} cycles more than the bound" in again.out
     assert f"NOT BELOW THE BOUND in {above} of {above} blocks" in again.out
-    assert (tmp_path / "same.jsonl").read_bytes() == (tmp_path / "counterexample.jsonl").read_bytes()
+    kept = (tmp_path / "counterexample.jsonl").read_bytes()
+    assert (tmp_path / "same.jsonl").read_bytes() == kept
+    (tmp_path / "same.jsonl").rename(tmp_path / "counterexample.jsonl")
+    alone = validate(*ASKED, "--from", "counterexample.jsonl")
+    assert (alone.code, again.out) == (1, f"{alone.out}counterexample: same.jsonl\n")
+    assert (tmp_path / "counterexample.jsonl").read_bytes() == kept
 
 
 GPU = """name = "two"

@@ -302,6 +302,7 @@ def test_machine_code_measured_is_machine_code_bounded(measured: Subject) -> Non
         ({}, {"at": "64", "n": "8"}, "parameter n .* holds no address"),
         ({"at": 1, "n": 1}, {"at": "64"}, "parameter at is given twice"),
         ({"n": 1}, {"0": "0"}, "a buffer has 1"),
+        ({"n": 1}, {"to": "8"}, "--buffer to: no such parameter of kernel k"),
     ],
 )
 def test_every_parameter_is_given_once(
