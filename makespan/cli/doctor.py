@@ -8,6 +8,7 @@ import click
 
 from makespan.cli.help_page import Command, examples
 from makespan.errors import InputError
+from makespan.report.lines import facts, terminal_width
 from makespan.version import __version__
 
 _LIBRARIES = ("numpy", "ortools", "numba", "lark", "networkx", "matplotlib", "pulp")
@@ -18,11 +19,9 @@ _TOOLS = "ptxas", "nvdisasm", "cuobjdump"
 def command() -> None:
     """Print versions, and compile the inner loops so that later runs start at once."""
     click.echo(f"makespan {__version__}, Python {platform.python_version()} on {platform.machine()}")
-    for library in _LIBRARIES:
-        click.echo(f"{library:<11} {_version(library)}")
-    click.echo(_compiler())
-    for tool in _TOOLS:
-        click.echo(f"{tool:<11} {_tool(tool)}")
+    known = {library: _version(library) for library in _LIBRARIES}
+    known |= {".cu files": _compiler(), **{tool: _tool(tool) for tool in _TOOLS}}
+    click.echo("\n".join(facts(known, terminal_width())))
     began = time.process_time()
     _load_everything()
     click.echo(f"inner loops ready after {time.process_time() - began:.1f} s of processor time")
@@ -40,7 +39,7 @@ def _compiler() -> str:
     from makespan.ptx import cuda
 
     try:
-        return f".cu files   compiled by {cuda.choose('.cu').name}"
+        return f"compiled by {cuda.choose('.cu').name}"
     except InputError as refusal:
         return str(refusal)
 

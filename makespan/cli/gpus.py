@@ -8,9 +8,9 @@ from makespan.cli.help_page import Command, examples
 from makespan.cli.output import format_option, rendered
 from makespan.errors import InputError
 from makespan.machine.gpus import Gpu, find, shipped
-from makespan.report.lines import columns
+from makespan.report.lines import bullets, columns, facts, terminal_width
 
-_HEADER = ("name", "architecture", "capability", "machine", "SMs", "base GHz", "boost GHz", "MIG")
+_HEADER = ("name", "architecture", "capability", "machine", "SMs", "base, GHz", "boost, GHz", "MIG")
 
 
 @click.command("gpus", cls=Command, epilog=examples("makespan gpus", "makespan gpus rtx-3070"))
@@ -30,7 +30,7 @@ def command(gpu: str | None, output: str) -> None:
 
 
 def _table(files: Sequence[Gpu]) -> Iterator[str]:
-    yield from columns([_HEADER, *map(_row, files)])
+    yield from columns([_HEADER, *map(_row, files)], right=(4, 5, 6, 7))
 
 
 def _row(gpu: Gpu) -> tuple[str, ...]:
@@ -54,12 +54,10 @@ def _machine(gpu: Gpu) -> str | None:
 def _page(gpu: Gpu) -> Iterator[str]:
     yield f"GPU {gpu.name}"
     about = {"architecture": gpu.architecture, "capability": gpu.compute_capability, "machine": _machine(gpu)}
-    for name, text in about.items():
-        yield f"{name:<12} {text or '-'}"
-    if gpu.notes:
-        yield "notes"
-        yield from (f"  - {note}" for note in gpu.notes)
-    yield "numbers"
+    width = terminal_width()
+    yield from facts({name: text or "-" for name, text in about.items()}, width)
+    yield from bullets("notes", gpu.notes, width)
+    yield "numbers:"
     rows = [
         (f"  {key}", f"{datum.value} {datum.unit}".strip(), datum.status, datum.source)
         for key, datum in gpu.data.items()

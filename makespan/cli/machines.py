@@ -22,7 +22,8 @@ from makespan.machine import (
     find,
     shipped,
 )
-from makespan.report.lines import columns
+from makespan.machine.tables import Datum
+from makespan.report.lines import bullets, columns, facts, terminal_width
 
 _HEADER = ("name", "architecture", "capability", "partitions", "issue", "unverified", "classes")
 _LEGEND = (
@@ -54,7 +55,7 @@ def command(machine: str | None, output: str) -> None:
 
 
 def _table(files: Sequence[MachineFile]) -> Iterator[str]:
-    yield from columns([_HEADER, *map(_row, files)])
+    yield from columns([_HEADER, *map(_row, files)], right=(3, 4, 5))
     yield ""
     yield from _LEGEND
 
@@ -78,7 +79,7 @@ def _doubt(file: MachineFile) -> str:
 def _page(file: MachineFile) -> Iterator[str]:
     machine = file.machine
     yield f"machine {machine.name}"
-    facts = {
+    known = {
         "architecture": file.architecture,
         "capability": ", ".join(file.compute_capability),
         "examples": file.examples,
@@ -92,18 +93,18 @@ def _page(file: MachineFile) -> Iterator[str]:
         "engines": _support(machine),
         "unverified": _doubt(file),
     }
-    for name, fact in facts.items():
-        if fact:
-            yield f"{name:<12} {fact}"
+    width = terminal_width()
+    yield from facts({name: fact for name, fact in known.items() if fact}, width)
     yield from _operations(machine)
-    yield from _bullets("not what the GPU does", file.caveats)
-    yield from _bullets("notes", file.notes)
-    yield "numbers"
-    keys = max(len(datum.key) for datum in file.data)
-    values = max(len(str(datum.value)) for datum in file.data)
-    for datum in file.data:
-        doubt = "" if datum.verified else "UNVERIFIED: "
-        yield f"  {datum.key:<{keys}}  {datum.value!s:>{values}}  {doubt}{datum.source or 'no source'}"
+    yield from bullets("not what the GPU does", file.caveats, width)
+    yield from bullets("notes", file.notes, width)
+    yield "numbers:"
+    figures = [(f"  {datum.key}", str(datum.value), _source(datum)) for datum in file.data]
+    yield from columns(figures, right=[1])
+
+
+def _source(datum: Datum) -> str:
+    return f"{'' if datum.verified else 'UNVERIFIED: '}{datum.source or 'no source'}"
 
 
 def _ports(ports: UnitClass | Resource) -> str:
@@ -119,9 +120,12 @@ def _described(unit: UnitClass) -> str:
 
 def _operations(machine: Machine) -> Iterator[str]:
     if machine.operations:
-        yield "operations, by class, with the cycles after which their result is there"
-    for each in machine.operations:
-        yield f"  {each.name:<12} {each.unit} {Span(each.least, each.most)!s:<7} {OPERATIONS[each.name]}"
+        yield "operations, by class, with the cycles after which their result is there:"
+        rows = [
+            (f"  {each.name}", each.unit, str(Span(each.least, each.most)), OPERATIONS[each.name])
+            for each in machine.operations
+        ]
+        yield from columns(rows)
 
 
 def _support(machine: Machine) -> str:
@@ -130,13 +134,6 @@ def _support(machine: Machine) -> str:
     able = {engine.backend for engine in ENGINES if has.keys() <= engine.knows}
     ignorant = [backend for backend in dict.fromkeys(engine.backend for engine in ENGINES) if backend not in able]
     return f"all but {', '.join(ignorant)}: {', '.join(has.values())}" if ignorant else "all"
-
-
-def _bullets(title: str, texts: Sequence[str]) -> Iterator[str]:
-    if texts:
-        yield title
-        for text in texts:
-            yield f"  - {text}"
 
 
 def _document(file: MachineFile) -> dict[str, object]:

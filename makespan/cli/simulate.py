@@ -10,6 +10,7 @@ import click
 from makespan.cli.help_page import Command, examples, section
 from makespan.cli.output import (
     QUIET,
+    TEXT,
     all_written,
     format_option,
     quiet_option,
@@ -29,7 +30,7 @@ from makespan.simulate.choices import ASSIGNMENTS, GROUP_SIZE, LATENCIES, PATHS,
 from makespan.simulate.policies import POLICIES
 from makespan.stopwatch import within
 from makespan.strings import NamedInstance
-from makespan.study.policy_gap import ONE_RUN, PolicyGap, enclosing, one_run, runs
+from makespan.study.policy_gap import PolicyGap, enclosing, one_run, runs
 
 if TYPE_CHECKING:
     from makespan.report.schedule.panels import Window
@@ -139,6 +140,10 @@ def command(
         from makespan.report.study.policy_gap import CSV_HEADER
 
         click.echo(CSV_HEADER)
+    if output in (TEXT, QUIET) and policy != ALL and len(asked) > 1:
+        from makespan.report.study.simulation import row_head
+
+        click.echo(row_head())
     codes = [
         _all(question, choices, time_limit if number else reading.left, output, plot, many=len(asked) > 1)
         if policy == ALL
@@ -185,7 +190,7 @@ def _one(
     instance = question.instance
     schedule = one_run(instance, policy, choices)
     verdict = simulation.verdict(instance, policy, schedule.makespan)
-    brief = f"{instance.warps:>5} warps  {schedule.makespan:>9} cycles  {policy}  {ONE_RUN}"
+    brief = simulation.row(instance.warps, schedule.makespan, policy, question.name or "")
     said = rendered(
         output,
         text=lambda: brief if many else simulation.report(instance, policy, choices, statistics(instance, schedule)),

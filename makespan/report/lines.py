@@ -2,12 +2,12 @@
 
 import shutil
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 WIDTH = 110
 """Columns of text where no terminal says how many it has."""
 
-_NARROWEST = 40
+_NARROWEST, _NUMBER = 40, 11
 _HELD = ":\N{NO-BREAK SPACE}"
 
 
@@ -47,7 +47,28 @@ def columns(rows: Sequence[Sequence[str]], *, right: Sequence[int] = ()) -> list
     ]
 
 
-def assumptions(notes: Iterable[str], width: int = WIDTH) -> list[str]:
-    """What must hold, as a list under its head; nothing where nothing is known."""
+def numbers(rows: Sequence[tuple[str, str, str]], width: int = WIDTH) -> list[str]:
+    """Names, numbers and why they are so."""
+    names, values = max(len(row[0]) for row in rows), max(_NUMBER, *(len(row[1]) + 2 for row in rows))
+    return [line for name, value, why in rows for line in wrapped(f"{name:<{names}}{value:>{values}}  {why}", width)]
+
+
+def facts(known: Mapping[str, str], width: int = WIDTH) -> list[str]:
+    """Names, and what is known of them.
+
+    >>> facts({"clock": "SM clock", "issue width": "1"})
+    ['clock        SM clock', 'issue width  1']
+    """
+    hang = max(map(len, known), default=0) + 2
+    return [line for name, fact in known.items() for line in wrapped(f"{name:<{hang}}{fact}", width, hang=hang)]
+
+
+def bullets(title: str, notes: Iterable[str], width: int = WIDTH) -> list[str]:
+    """A list under its title; nothing where there is none."""
     lines = [line for note in notes for line in wrapped(f"  - {note}", width)]
-    return ["assumptions:", *lines] if lines else []
+    return [f"{title}:", *lines] if lines else []
+
+
+def assumptions(notes: Iterable[str], width: int = WIDTH) -> list[str]:
+    """What must hold."""
+    return bullets("assumptions", notes, width)

@@ -324,12 +324,12 @@ def test_a_page_has_every_number_with_its_source(tmp_path: Path, capsys: pytest.
     assert cli.run(["gpus", str(file)]) == 0
     assert capsys.readouterr().out.splitlines() == [
         "GPU mine",
-        "architecture -",
-        "capability   -",
-        "machine      -",
-        "notes",
+        "architecture  -",
+        "capability    -",
+        "machine       -",
+        "notes:",
         "  - measured by me",
-        "numbers",
+        "numbers:",
         "  sms                                  2  data sheet  counted",
         "  hong_kim.mem_ld           400.5 cycles  measured    microbenchmark",
         "  hong_kim.coalescing_rule          cc10  data sheet  guide",

@@ -583,7 +583,8 @@ def test_a_page_shows_every_number_with_its_source(capsys: pytest.CaptureFixture
             doubt = "" if datum.verified else "UNVERIFIED: "
             line = rf"^  {re.escape(datum.key)} +{datum.value}  {doubt}{re.escape(str(datum.source))}$"
             assert re.search(line, page, re.MULTILINE), (name, datum)
-        assert all(f"  - {text}\n" in page for text in (*file.caveats, *file.notes))
+        unwrapped = " ".join(page.split())
+        assert all(" ".join(f"- {text}".split()) in unwrapped for text in (*file.caveats, *file.notes))
 
 
 def test_a_page_of_a_users_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -595,7 +596,7 @@ def test_a_page_of_a_users_file(tmp_path: Path, capsys: pytest.CaptureFixture[st
         "C            1 port, held for 2 cycles; latency 1..30",
         "engines      all but ilp: intervals (C=2), latencies (C=1..30)",
         "unverified   3 of 3",
-        "numbers",
+        "numbers:",
         "  units.C.capacity      1  UNVERIFIED: no source",
         "  units.C.interval      2  UNVERIFIED: no source",
         "  units.C.latency   1..30  UNVERIFIED: no source",
@@ -618,8 +619,8 @@ def test_a_page_of_a_machine_with_partitions(tmp_path: Path, capsys: pytest.Capt
         "memory       1 port shared by all partitions, which classes use",
         "b-ports      3 ports shared by all partitions, which classes use",
     ]
-    assert "  fp32         C 4..6    32-bit floating-point add, multiply, multiply-add, compare, minimum" in lines
-    assert "  global       L 279..   global memory, and generic addresses" in lines
+    assert "  fp32    C  4..6   32-bit floating-point add, multiply, multiply-add, compare, minimum" in lines
+    assert "  global  L  279..  global memory, and generic addresses" in lines
     assert "  operations.global.latency  279..  UNVERIFIED: p. 8" in lines
 
 

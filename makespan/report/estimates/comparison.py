@@ -7,6 +7,7 @@ from typing import Any
 
 from makespan.estimators import Estimate
 from makespan.report.estimates import estimate as single
+from makespan.report.lines import columns
 from makespan.report.result import text
 from makespan.report.result.document import document as result_document
 from makespan.report.study import policy_gap
@@ -84,15 +85,13 @@ def _proven(estimates: Estimates) -> Iterator[str]:
 
 
 def _estimated(estimates: Estimates) -> Iterator[str]:
-    names = [*estimates.found, *estimates.missing]
-    width = max((len(name) for name in names), default=0)
-    rows = [("", "cycles", "seconds", "limited by")]
+    width = max((len(name) for name in (*estimates.found, *estimates.missing)), default=0)
+    rows = [(" " * width, "cycles", "seconds", "limited by")]
     for name, one in estimates.found.items():
         rows.append((name, _number(one.cycles), _number(one.seconds), one.limiting))
-    for name, cycles, seconds, limiting in rows if estimates.found else ():
-        yield f"{name:<{width}}  {cycles:>12}  {seconds:>12}  {limiting}".rstrip()
-    for name, lacks in estimates.missing.items():
-        yield f"{name:<{width}}  says nothing: {lacks}"
+    if estimates.found:
+        yield from columns(rows, right=(1, 2))
+    yield from (f"{name:<{width}}  says nothing: {lacks}" for name, lacks in estimates.missing.items())
 
 
 def _number(value: float | None) -> str:

@@ -6,8 +6,9 @@ from typing import Any
 from makespan.estimators.opencl_cost_table.prediction import METHOD, TOTAL, Prediction, estimate
 from makespan.estimators.opencl_cost_table.table import CostTable
 from makespan.report.estimates import estimate as estimates
+from makespan.report.lines import columns
 
-_HEADINGS = ("cost type", "number in kernel", "time (us)")
+_HEADINGS = ("cost type", "number in kernel", "time, us")
 
 
 def text(prediction: Prediction, *, explain: bool = False, cpu_seconds: float | None = None) -> str:
@@ -51,12 +52,13 @@ def decision(prediction: Prediction, cpu_seconds: float) -> str:
 def measured(table: CostTable) -> str:
     """A measured table, with the doubts of its fits."""
     lines = [f"cost table of {table.device} ({table.driver}), {table.date}"]
-    lines.append(f"{'row':<26}{'ns per item':>14}{'+ us':>12}{'+- ns':>12}{'R^2':>9}")
+    rows = [("row", "per item, ns", "fixed, us", "error, ns", "R^2", "")]
     costs = {"BASE_COST": table.base, **table.ops, **table.access}
     for name, cost in costs.items():
-        doubt = "  too cheap to be resolved" if cost.unresolved else ""
+        doubt = "too cheap to be resolved" if cost.unresolved else ""
         se, r2 = (cost.se or 0.0) * 1e3, cost.r2 or 0.0
-        lines.append(f"{name:<26}{cost.slope * 1e3:>14.6f}{cost.icept:>12.3f}{se:>12.6f}{r2:>9.4f}{doubt}")
+        rows.append((name, f"{cost.slope * 1e3:.6f}", f"{cost.icept:.3f}", f"{se:.6f}", f"{r2:.4f}", doubt))
+    lines += columns(rows, right=(1, 2, 3, 4))
     for name, operation in table.ops.items():
         law = operation.saturation
         begin = f" from {law.x_sat} on" if law.x_sat else ""
@@ -86,5 +88,4 @@ def _table(prediction: Prediction) -> Iterator[str]:
     known = [(name, f"{size} B", f"{time:.6f}") for name, size, time in moves if time is not None]
     if known:
         tail += [*known, ("total", "", f"{prediction.total:.6f}")]
-    for name, number, time in (_HEADINGS, *rows, *tail):
-        yield f"{name:<26}{number:>18}{time:>20}"
+    yield from columns([_HEADINGS, *rows, *tail], right=(1, 2))

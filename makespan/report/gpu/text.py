@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from makespan.gpu import GpuInstance, GpuResult, LastDispatch
 from makespan.machine import Assignment
 from makespan.report.gpu.clock import Clock
-from makespan.report.lines import WIDTH, assumptions, wrapped
+from makespan.report.lines import WIDTH, assumptions, numbers, wrapped
 from makespan.report.result.text import interval
 from makespan.result import Status
 from makespan.wording import counted, cycles
@@ -34,9 +34,6 @@ def report(
     Args:
         name: of the GPU.
     """
-    rows = list(_rows(result))
-    widest = max(len(row[0]) for row in rows)
-    numbers = max(11, *(len(row[1]) + 2 for row in rows))
     subject = f"{name}: {result.instance}" if name else str(result.instance)
     time = [] if clock is None else wrapped(f"in time: {clock.time(result.bounds)} at {clock}", width)
     told = (*result.assumptions, *((clock.assumption,) if clock else ()))
@@ -45,7 +42,7 @@ def report(
             str(result),
             *remarks,
             *wrapped(subject, width),
-            *(line for row, value, why in rows for line in wrapped(f"{row:<{widest}}{value:>{numbers}}  {why}", width)),
+            *numbers(list(_rows(result)), width),
             *time,
             f"found in {result.seconds:.2f} s",
             *(line for sentence in explanation(result) for line in wrapped(sentence, width)),

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
-from makespan.report.lines import WIDTH, assumptions, wrapped
+from makespan.report.lines import WIDTH, assumptions, numbers, wrapped
 from makespan.report.result.document import bound_of_any_units
 from makespan.report.schedule.explanation import explain, words
 from makespan.result import Anomaly, Bounds, Result, Status, outlasted
@@ -40,15 +40,13 @@ def pictured(result: Result) -> str:
 
 def report(result: Result, remarks: Iterable[str] = (), *, width: int = WIDTH) -> str:
     """The whole report: the verdict, what else is to be known first (`remarks`), and behind it all that supports it."""
-    sides = list(bound_rows(result))
-    widest = max(len(name) for name, _, _ in sides)
     shortest = "" if result.best_case_seconds is None else f", the best case in {result.best_case_seconds:.2f} s"
     return "\n".join(
         [
             verdict(result),
             *remarks,
             *wrapped(subject(result), width),
-            *(line for name, value, why in sides for line in wrapped(f"{name:<{widest}}{value:>11}  {why}", width)),
+            *numbers([(name, str(value), why) for name, value, why in bound_rows(result)], width),
             f"found by {result.backend} in {result.seconds:.2f} s{shortest}",
             *wrapped(words(explain(result.instance, result.witness)), width),
             *assumptions(result.assumptions, width),

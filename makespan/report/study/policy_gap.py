@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from makespan.report.lines import wrapped
+from makespan.report.lines import columns, wrapped
 from makespan.report.pictures import GREY, INK, LINES, PESSIMISTIC, PROVEN, RUN, SPAN, cut, formula, write_figure
 from makespan.report.result import text
 from makespan.report.result.document import document as result_document
@@ -27,13 +27,11 @@ _LEFT, _RIGHT = 0.12, 0.90
 def table(gap: PolicyGap) -> str:
     """The rows in columns; shares are of the safe number, the upper bound of the worst case."""
     safe = gap.result.bounds.upper
-    rows = list(gap.rows())
-    widest = max(11, *(len(row.name) for row in rows))
-    lines = [f"{'':<{widest}}{'cycles':>13}  of worst"]
-    for row in rows:
+    cells = [("", "cycles", "of worst, %", "")]
+    for row in gap.rows():
         cycles = text.interval(Bounds(row.lower, row.upper))
-        lines.append(f"{row.name:<{widest}}{cycles:>13}  {100 * row.upper / safe:>6.1f} %  {row.remark}")
-    return "\n".join(lines)
+        cells.append((row.name, cycles, f"{100 * row.upper / safe:.1f}", row.remark))
+    return "\n".join(columns(cells, right=(1, 2)))
 
 
 def summary(gap: PolicyGap) -> str:

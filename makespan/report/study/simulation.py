@@ -26,6 +26,21 @@ def verdict(instance: Instance, policy: str, makespan: int) -> str:
     return f"simulated{said}: {cycles(makespan)} under {policy}, in one run; this is not a bound"
 
 
+def row_head() -> str:
+    """The head of a table of runs.
+
+    >>> print(row_head()); print(row(12, 345, "gto", "mix"))
+    warps         cycles  policy, one run each; this is not a bound
+       12            345  gto        mix
+    """
+    return f"{'warps':>5}{'cycles':>15}  policy, one run each; this is not a bound"
+
+
+def row(warps: int, makespan: int, policy: str, name: str = "") -> str:
+    """A run in such a table, as soon as it is known."""
+    return f"{warps:>5}{makespan:>15}  {policy:<11}{name}".rstrip()
+
+
 def settings(instance: Instance, choices: Choices) -> str:
     """One line: what no policy decides, as far as the instance leaves it open."""
     said = []
