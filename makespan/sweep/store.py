@@ -248,6 +248,8 @@ def _table(text: str) -> dict[str, Any]:
     found = json.loads(text)
     if not isinstance(found, dict):
         raise TypeError("a value is no table")
+    if "\\ud" in text.lower():  # half a letter, which JSON can tell and no file can hold
+        json.dumps(found, ensure_ascii=False).encode()
     return found
 
 

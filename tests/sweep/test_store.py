@@ -152,3 +152,16 @@ def test_what_sqlite_says_of_a_damaged_name_is_one_line(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes().replace(b"tableresult", b"table\xb4\xb4sult", 1))
     with pytest.raises(InputError, match=f"^{path}: "), opened(path):
         pass
+
+
+def test_a_value_that_no_file_can_hold_is_refused_and_a_letter_of_two_halves_is_none(tmp_path: Path) -> None:
+    path = tmp_path / "a.sqlite"
+    with opened(path, create=True) as store:
+        store.plan([Job({"string": "\U0001f600"}, "k")])
+    with opened(path) as store:
+        assert [asked.question for asked in store.asked()] == [{"string": "\U0001f600"}]
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("INSERT INTO asked VALUES (?, 'k')", ('{"string": "\\ud800"}',))
+        connection.commit()
+    with opened(path) as store, pytest.raises(InputError, match=r"cannot read the table: .* surrogates not allowed"):
+        list(store.asked())
