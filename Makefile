@@ -43,7 +43,7 @@ wheel: .venv/developing
 	tar -xzf dist/*.tar.gz -C dist/apart --strip-components=1
 	rm -r dist/apart/makespan
 	$(PYTHON) -m venv dist/venv
-	dist/venv/bin/pip install --quiet --disable-pip-version-check dist/*.whl pytest hypothesis jsonschema
+	dist/venv/bin/pip install --quiet --disable-pip-version-check "$$(echo dist/*.whl)[sass]" pytest hypothesis jsonschema
 	cd dist/apart && ../venv/bin/pytest tests/test_docs.py tests/test_examples.py tests/test_package.py
 
 clean:
