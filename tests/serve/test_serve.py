@@ -242,8 +242,13 @@ def test_old_answers_are_forgotten(idle: Jobs, monkeypatch: pytest.MonkeyPatch) 
     assert list(idle._folder.iterdir()) == []
 
 
-def test_a_question_that_does_not_end_is_ended(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_question_that_does_not_end_is_ended(client: Client, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    endless = tmp_path / "endless"
+    endless.write_text("#!/bin/sh\ntrap '' INT\nwhile :; do sleep 60; done\n")
+    endless.chmod(0o700)
+    monkeypatch.setattr("makespan.serve.jobs.sys.executable", str(endless))
     monkeypatch.setattr(jobs, "SECONDS_BESIDE", 0.2)
+    monkeypatch.setattr(jobs, "_SECONDS_TO_END", 0.1)
     _, state = client.answer(kind="string", source="CLLC", warps="2", **{"time-limit": "0.1"})
     assert (state["state"], state["message"][:30]) == ("refused", "not done 0.2 s after its time ")
 
