@@ -54,6 +54,15 @@ def clock_time(seconds: float) -> str:
     return f"{minutes // 60}:{minutes % 60:02}:{whole:02}"
 
 
+def about_left(seconds: float, done: int, left: int) -> str:
+    """How long the rest takes, if it goes on as it went in these seconds; nothing where nobody knows, or all is done.
+
+    >>> about_left(60, 3, 5), about_left(60, 0, 5), about_left(60, 3, 0)
+    (', about 0:01:40 left', '', '')
+    """
+    return f", about {clock_time(seconds / done * left)} left" if done > 0 and left > 0 else ""
+
+
 def check(doing: str, remedy: str) -> None:
     """Go on if there is time; `remedy` says what makes this work shorter.
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 import click
 
 from makespan.result import Step
-from makespan.stopwatch import clock_time
+from makespan.stopwatch import about_left, clock_time
 
 SECONDS = 2.0
 """Between two lines, and before the first: quick work says nothing."""
@@ -98,9 +98,7 @@ class Rest:
         now = self._clock()
         if self._done == 1:
             self._began = now
-        left = self._total - self._done
-        known = self._done > 1 and left > 0
-        rest = f", about {clock_time((now - self._began) / (self._done - 1) * left)} left" if known else ""
+        rest = about_left(now - self._began, self._done - 1, self._total - self._done)
         return f"{self._done} of {self._total}{rest}"
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from time import monotonic
 from typing import Protocol
 
-from makespan.stopwatch import clock_time
+from makespan.stopwatch import about_left
 from makespan.sweep.job import Job, Outcome
 from makespan.sweep.store import Contradiction, Store
 from makespan.sweep.workshop import Workshop
@@ -52,10 +52,10 @@ class Tally:
 
     def __str__(self) -> str:
         """One line of progress, with an estimate of the rest from the jobs so far."""
-        later, rest = self.answered + self.failed - 1, self.total - self.done
         failed = f", {self.failed} failed" if self.failed else ""
-        left = f", about {clock_time((monotonic() - self.began) / later * rest)} left" if later > 0 and rest else ""
-        return f"{self.done} of {self.total}{failed}{left}"
+        later = self.answered + self.failed - 1
+        rest = about_left(monotonic() - self.began, later, self.total - self.done)
+        return f"{self.done} of {self.total}{failed}{rest}"
 
 
 def _nothing(came: object) -> None:

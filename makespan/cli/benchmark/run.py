@@ -128,12 +128,13 @@ def _answers(
 ) -> Iterator[tuple[str, Found | Failure]]:
     """What comes of each instance; of equal questions one is answered."""
     said = {name.replace("_", "-"): value for name, value in effort.items()}
-    jobs, names = dict[str, Job](), dict[str, list[str]]()
+    jobs, names, read = dict[str, Job](), dict[str, list[str]](), dict[str, str]()
     for entry in asked.entries:
         if entry.name in wanted:
             full = {**question(entry, asked.library), **said}
-            job = jobs.setdefault(asking.key(full), Job(full, asking.key(full)))
-            names.setdefault(job.key, []).append(entry.name)
+            key = asking.key(full, known=read)
+            jobs.setdefault(key, Job(full, key))
+            names.setdefault(key, []).append(entry.name)
     workshop = Workshop(answering.__name__, Path.cwd(), effort["time_limit"] + _SECONDS_BESIDE, wants_bundle=True)
     with local(workers, workshop) as crew:
         for outcome in outcomes(jobs.values(), crew):
