@@ -10,8 +10,9 @@ import traceback
 from collections.abc import Mapping
 from typing import IO, Any
 
-from makespan.cli.asking import answered, key
+from makespan.cli.asking import answered
 from makespan.cli.output import DATA
+from makespan.cli.question_key import key
 from makespan.errors import BrokenPromiseError, MakespanError
 from makespan.sweep.job import Cause
 from makespan.text_file import inputs_kept

@@ -1,10 +1,9 @@
-"""What `makespan solve` is asked, as data: a question is a table of its options, and has a key and an answer.
+"""What `makespan solve` is asked, as data: a question is a table of its options, and has an answer.
 
 A question names options as one writes them, without dashes, and `source` for the argument:
 `{"source": "ptx/vecadd.ptx", "block": "256", "time-limit": 10, "param": ["N=4096"], "best-case": True}`.
 """
 
-import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -12,7 +11,6 @@ from typing import Any, TypeAlias
 
 import click
 
-from makespan import kernel_file
 from makespan.cli import gpu as whole_gpu
 from makespan.cli.help_page import section, stack
 from makespan.cli.source import (
@@ -25,23 +23,17 @@ from makespan.cli.source import (
 )
 from makespan.engines import Limits, solve
 from makespan.errors import InputError, did_you_mean
-from makespan.machine import Machine
 from makespan.report.gpu.bundle import bundle as gpu_bundle
 from makespan.report.gpu.bundle import of_gpu
-from makespan.report.result.bundle import bundle, canonical, encoded, of_instance, of_named_machine
+from makespan.report.result.bundle import bundle, encoded, of_instance
 from makespan.report.result.document import deadline_document, document
 from makespan.report.schedule.explanation import explain, explanation_document
 from makespan.result import Result
 from makespan.schedulability.gate import Deadline, read_deadline
 from makespan.stopwatch import within
 from makespan.strings import NamedInstance
-from makespan.text_file import decoded, named_file, parse_toml, read_bytes
-from makespan.version import THEORY
 
 Question: TypeAlias = Mapping[str, Any]
-
-MAX_INPUT_BYTES = 256 * 2**20
-"""Of a file that a key is made of; the readers of each kind have limits of their own."""
 
 deadline_options = section(
     "Deadline",
@@ -138,106 +130,6 @@ def _words(name: str, value: object) -> Iterator[str]:
             raise InputError(f"{name} must be {wanted}{' or a list of them' * option.multiple}, not {one!r:.60}")
         else:
             yield f"--{name}={one}"
-
-
-def key(question: Question, *, known: dict[str, str] | None = None) -> str:
-    """A SHA-256 that equal questions share, whatever their files are called, and with another `THEORY` nobody.
-
-    It covers the content of every file that is read: of kernels in CUDA the PTX that they are compiled to, so that
-    included files count; of a file of launches also what it names. What only the tools of CUDA decide, such as the
-    machine code that an assembler makes of PTX for `--arch sm_86`, is not covered.
-
-    Args:
-        known: digests of files by name, of keys that were made at the same time, to be read and extended.
-
-    Raises:
-        InputError: see `checked`, or a file that cannot be read.
-
-    >>> key({"string": "CL", "warps": 2}) == key({"warps": "2", "string": "CL", "seed": 0})
-    True
-    """
-    given = checked(question)
-    digests = {} if known is None else known
-    unsaid = (None, False, ())
-    said = {
-        name: _plain(name, value, given, digests)
-        for name, value in given.items()
-        if not any(value is nothing for nothing in unsaid)
-    }
-    return hashlib.sha256(canonical({"theory": THEORY, **said})).hexdigest()
-
-
-def _plain(name: str, value: Any, given: Mapping[str, Any], known: dict[str, str]) -> Any:
-    """A value of an option as plain data; for a file what it holds."""
-    match name, value:
-        case "source", _:
-            return _digest(Path(value), given["arch"], known)
-        case (("machine" | "gpu"), _) if value.endswith(".toml"):
-            return _digest(Path(value), None, known)
-        case (("machine" | "gpu"), _):
-            return _sha256(named_file(value, f"{name}s", ".toml", name)[0].read_bytes())
-        case "loop_bounds", _:
-            return [each if "=" in each else _digest(Path(each), None, known) for each in value]
-        case _, Machine():
-            return of_named_machine(value)
-        case _, Path():
-            return _digest(value, None, known)
-        case _, range():
-            return [value.start, value.stop]
-    return value
-
-
-def _digest(path: Path, arch: str | None, known: dict[str, str]) -> str:
-    """Of what a file holds and leads to."""
-    kept = f"{path} {arch}"
-    if kept not in known:
-        known[kept] = hashlib.sha256("\n".join(_contents(path, arch)).encode()).hexdigest()
-    return known[kept]
-
-
-def _contents(path: Path, arch: str | None) -> Iterator[str]:
-    """The suffix, which says how a file is read, and digests of what is read."""
-    yield path.suffix
-    if _compiles(path):
-        from makespan.ptx import cuda
-
-        yield _sha256(cuda.read(path, arch=arch and arch.replace("sm_", "compute_")).text.encode())
-        return
-    content = read_bytes(path, "input", MAX_INPUT_BYTES)
-    yield _sha256(content)
-    if path.suffix != ".toml":
-        return
-    document = parse_toml(decoded(content, "file", str(path)), "file", str(path))
-    for name in sorted(set(_texts(document))):  # one that is the name of a file may well be meant as such
-        if _is_file(found := path.parent / name):
-            if _compiles(found):
-                raise InputError(f"{path}: {name}: compile it first (--keep-ptx), and name the PTX")
-            yield from (name, _sha256(read_bytes(found, "input", MAX_INPUT_BYTES)))
-
-
-def _compiles(path: Path) -> bool:
-    kind = kernel_file.KINDS.get(path.suffix)
-    return kind is not None and kind.compiles
-
-
-def _sha256(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()
-
-
-def _texts(value: object) -> Iterator[str]:
-    """All texts in plain data."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict | list):
-        for item in value.values() if isinstance(value, dict) else value:
-            yield from _texts(item)
-
-
-def _is_file(path: Path) -> bool:
-    try:
-        return path.is_file()
-    except (OSError, ValueError):  # no name of a file at all
-        return False
 
 
 def _silent(line: str) -> None:

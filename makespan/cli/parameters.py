@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import click
@@ -15,13 +15,13 @@ _BYTES = {"": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "KB": 10**3, "M
 _DIGITS = 12  # longer numbers are refused before they are converted
 
 
-def choice(name: str, among: str, help: str, *, default: bool = True) -> Callable[[Any], Any]:
-    """An option that takes one word of `among`, which has spaces between; the first is the default, if there is one.
+def choice(name: str, among: str | Sequence[str], help: str, *, default: bool = True) -> Callable[[Any], Any]:
+    """An option that takes one word, of a sequence or a text with spaces between; the first is the default, if any.
 
     >>> choice("--rep", "real ceil", "fillings of an SM")(click.command("x")(lambda rep: None)).params[0].default
     'real'
     """
-    words = among.split()
+    words = among.split() if isinstance(among, str) else among
     return click.option(name, type=OneOf(words), default=words[0] if default else None, show_default=default, help=help)
 
 

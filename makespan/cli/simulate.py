@@ -19,7 +19,7 @@ from makespan.cli.output import (
     rendered,
     text_form,
 )
-from makespan.cli.parameters import OneOf, Seconds
+from makespan.cli.parameters import OneOf, Seconds, choice
 from makespan.cli.running import DONE, attended, exit_code, worst
 from makespan.cli.source import instances, source_options
 from makespan.cli.window import check_window, gantt_option, window, window_options, written
@@ -55,35 +55,10 @@ ALL = "all"
         show_default=True,
         help="who goes first; or a table",
     ),
-    click.option(
-        "--ranges",
-        "latency",
-        type=OneOf(LATENCIES),
-        default=LATENCIES[0],
-        show_default=True,
-        help="which latency, where there is a range",
-    ),
-    click.option(
-        "--route",
-        type=OneOf(PATHS),
-        default=PATHS[0],
-        show_default=True,
-        help="of every warp, where its kernel leaves a choice",
-    ),
-    click.option(
-        "--intervals",
-        type=OneOf(LATENCIES),
-        default=LATENCIES[0],
-        show_default=True,
-        help="for which ports are held, where there is a range",
-    ),
-    click.option(
-        "--assignment",
-        type=OneOf(ASSIGNMENTS),
-        default=ASSIGNMENTS[0],
-        show_default=True,
-        help="of warps to partitions, where the machine says none",
-    ),
+    choice("--ranges", LATENCIES, "which latency, where there is a range"),
+    choice("--route", PATHS, "of every warp, where its kernel leaves a choice"),
+    choice("--intervals", LATENCIES, "for which ports are held, where there is a range"),
+    choice("--assignment", ASSIGNMENTS, "of warps to partitions, where the machine says none"),
     click.option(
         "--group-size",
         type=click.IntRange(1, MAX_WARPS),
@@ -108,7 +83,7 @@ ALL = "all"
 @quiet_option
 def command(
     policy: str,
-    latency: str,
+    ranges: str,
     route: str,
     intervals: str,
     assignment: str,
@@ -132,7 +107,7 @@ def command(
     """
     with within(time_limit) as reading:
         asked = instances(**source)
-    choices = Choices(latency, route, seed, group_size, intervals, assignment)
+    choices = Choices(ranges, route, seed, group_size, intervals, assignment)
     _check_pictures(policy, gantt, plot, len(asked))
     check_window(gantt, first, end)
     output = text_form(output, quiet=quiet)

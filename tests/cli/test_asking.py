@@ -7,7 +7,8 @@ from typing import Any
 import click
 import pytest
 
-from makespan.cli.asking import OPTIONS, answered, key
+from makespan.cli.asking import OPTIONS, answered
+from makespan.cli.question_key import key
 from makespan.cli.solve import command as solve_command
 from makespan.errors import InputError
 from makespan.verify import Outcome as Verdict
@@ -172,5 +173,5 @@ def test_a_key_is_made_of_what_a_file_of_launches_leads_to(tmp_path: Path) -> No
 def test_a_new_theory_gives_new_keys_and_stands_in_the_changelog(monkeypatch: pytest.MonkeyPatch) -> None:
     assert f"Numbers that changed (`THEORY` is {THEORY}):" in Path("CHANGELOG.md").read_text()
     before = key(STRING)
-    monkeypatch.setattr("makespan.cli.asking.THEORY", THEORY + 1)
+    monkeypatch.setattr("makespan.cli.question_key.THEORY", THEORY + 1)
     assert key(STRING) != before

@@ -10,7 +10,7 @@ import pytest
 
 from makespan.cli import answering
 from makespan.cli.answering import answer
-from makespan.cli.asking import key
+from makespan.cli.question_key import key
 from makespan.sweep.running import Tally
 from makespan.sweep.store import Contradiction, opened
 from makespan.verify import Outcome as Verdict

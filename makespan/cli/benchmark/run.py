@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from makespan.cli import answering, asking
+from makespan.cli import answering, question_key
 from makespan.cli.benchmark.library import Asked, library_options, made_known, question, told, update_options
 from makespan.cli.help_page import Command, examples, section
 from makespan.cli.progress import Rest
@@ -132,7 +132,7 @@ def _answers(
     for entry in asked.entries:
         if entry.name in wanted:
             full = {**question(entry, asked.library), **said}
-            key = asking.key(full, known=read)
+            key = question_key.key(full, known=read)
             jobs.setdefault(key, Job(full, key))
             names.setdefault(key, []).append(entry.name)
     workshop = Workshop(answering.__name__, Path.cwd(), effort["time_limit"] + _SECONDS_BESIDE, wants_bundle=True)

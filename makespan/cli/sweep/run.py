@@ -10,11 +10,11 @@ from pathlib import Path
 import click
 
 from makespan.cli import answering
-from makespan.cli.asking import key
 from makespan.cli.help_page import Command, examples
 from makespan.cli.output import quiet_option
 from makespan.cli.parameters import Seconds
 from makespan.cli.progress import progress
+from makespan.cli.question_key import key
 from makespan.cli.running import DONE, INTERRUPTED, UNDECIDED
 from makespan.errors import BrokenPromiseError, InputError
 from makespan.report.files import check_writable, make_folder, write_whole
