@@ -93,11 +93,6 @@ class Partition(Server):
         if self.slices is not None and self.policy is not Policy.FIFO:
             raise InputError(f"partition {self.name} is {TIME_SLICED}: within a context it is {Policy.FIFO}")
 
-    @property
-    def service(self) -> str:
-        """Its policy in a word."""
-        return str(self.policy) if self.slices is None else TIME_SLICED
-
 
 @dataclass(frozen=True, slots=True)
 class CopyEngine(Server):

@@ -926,7 +926,7 @@ def test_a_command_that_knows_nothing_yet_is_stopped_in_one_line(
     number: signal.Signals, code: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def stopped(*_: object, **__: object) -> None:
-        os.kill(os.getpid(), number)
+        signal.raise_signal(number)
 
     monkeypatch.setattr("makespan.cli.machines.shipped", stopped)
     assert cli.run(["machines", "--format", "json"]) == code
@@ -937,8 +937,8 @@ def test_a_command_that_knows_nothing_yet_is_stopped_in_one_line(
 
 def test_the_second_signal_aborts_and_the_first_is_told(solve: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
     def stopped(*_: object, **__: object) -> None:
-        os.kill(os.getpid(), signal.SIGTERM)
-        os.kill(os.getpid(), signal.SIGINT)
+        signal.raise_signal(signal.SIGTERM)
+        signal.raise_signal(signal.SIGINT)
 
     monkeypatch.setattr(solve_command, "solve", stopped)
     done = solve(*CL2)

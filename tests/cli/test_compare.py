@@ -2,7 +2,6 @@
 
 import csv
 import json
-import os
 import signal
 from pathlib import Path
 
@@ -110,7 +109,7 @@ def test_ctrl_c_and_sigterm_keep_the_points_so_far(
 ) -> None:
     def interrupted(instance: Instance, *, best_case: bool, limits: Limits) -> Result:
         if instance.warps == 3:
-            os.kill(os.getpid(), number)
+            signal.raise_signal(number)
         return solve(instance, best_case=best_case, limits=limits)
 
     monkeypatch.setattr("makespan.study.comparison.solve", interrupted)
