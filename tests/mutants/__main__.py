@@ -4,9 +4,10 @@ import argparse
 import json
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from importlib import import_module
+from math import inf
 from pathlib import Path
 from random import Random
 from typing import Any, cast
@@ -15,7 +16,7 @@ from numba.core import config
 
 from tests.mutants import child
 from tests.mutants.operators import Mutant, mutants
-from tests.mutants.reach import Reach, learned
+from tests.mutants.reach import learned
 
 LIBRARIES = (
     "highspy", "jinja2", "lark", "matplotlib.pyplot", "msgspec", "networkx", "numba.np.arrayobj",
@@ -33,6 +34,7 @@ def main() -> None:
     parser.add_argument("--tests", action="append", help="a folder or file of tests; repeatable")
     parser.add_argument("--sample", type=int, help="so many mutants, instead of all")
     parser.add_argument("--seed", type=int, default=1, help="of the sample")
+    parser.add_argument("--seconds", type=float, default=inf, help="of tests for each mutant, cheapest first")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--results", type=Path, default=Path("mutants.jsonl"), help="a line for each; it goes on there")
     parser.add_argument("--again", action="store_true", help="run those again that have survived before")
@@ -52,7 +54,7 @@ def main() -> None:
     waiting = [m for m in drawn if str(m) not in done or (given.again and done[str(m)][0] in OUTCOMES[2:])]
     print(f"{len(drawn)} mutants, {len(waiting)} to run, {len(reach.seconds)} tests", flush=True)
     with given.results.open("a") as results:
-        for mutant, outcome, by in _run(waiting, reach, given.jobs):
+        for mutant, outcome, by in _run(waiting, partial(reach.tests, most=given.seconds), given.jobs):
             done[str(mutant)] = outcome, by
             print(json.dumps({"mutant": str(mutant), "outcome": outcome, "by": by}), file=results, flush=True)
     _report({mutant: done[str(mutant)][0] for mutant in drawn})
@@ -63,7 +65,9 @@ def _read(results: Path) -> dict[str, tuple[str, str]]:
     return {each["mutant"]: (each["outcome"], each["by"]) for each in map(json.loads, lines)}
 
 
-def _run(waiting: list[Mutant], reach: Reach, jobs: int) -> Iterator[tuple[Mutant, str, str]]:
+def _run(
+    waiting: list[Mutant], reaching: Callable[[Mutant], dict[str, float]], jobs: int
+) -> Iterator[tuple[Mutant, str, str]]:
     """Each mutant with its outcome and what noticed it."""
     running: dict[int, Mutant] = {}
     with tempfile.TemporaryDirectory() as name:
@@ -71,7 +75,7 @@ def _run(waiting: list[Mutant], reach: Reach, jobs: int) -> Iterator[tuple[Mutan
         while rest or running:
             if rest and len(running) < jobs:
                 mutant = rest.pop()
-                if tests := reach.tests(mutant):
+                if tests := reaching(mutant):
                     running[child.fork(folder, partial(_tried, mutant, tests))] = mutant
                 else:
                     yield mutant, "unreached", ""

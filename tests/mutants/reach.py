@@ -5,6 +5,8 @@ import json
 import time
 from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import accumulate
+from math import inf
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, cast
@@ -23,12 +25,14 @@ class Reach:
     seconds: dict[str, float]
     lines: dict[str, dict[int, frozenset[str]]]
 
-    def tests(self, mutant: Mutant) -> dict[str, float]:
-        """With their seconds, cheapest first; what runs when a module is imported is reached by all that need it."""
+    def tests(self, mutant: Mutant, most: float = inf) -> dict[str, float]:
+        """With their seconds, cheapest first, up to `most` in all; an import is reached by all that need the module."""
         here = self.lines.get(mutant.file, {})
         wanted = range(mutant.first, mutant.last + 1) if mutant.in_function else here
         reached = {test for line in wanted for test in here.get(line, ())}
-        return {test: self.seconds[test] for test in sorted(reached, key=lambda test: (self.seconds[test], test))}
+        ordered = sorted((self.seconds[test], test) for test in reached)
+        sums = accumulate(seconds for seconds, _ in ordered)
+        return {test: seconds for (seconds, test), total in zip(ordered, sums, strict=True) if total <= most}
 
 
 class _Watch:
