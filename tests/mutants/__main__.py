@@ -53,10 +53,17 @@ def main() -> None:
     done = _read(given.results)
     waiting = [m for m in drawn if str(m) not in done or (given.again and done[str(m)][0] in OUTCOMES[2:])]
     print(f"{len(drawn)} mutants, {len(waiting)} to run, {len(reach.seconds)} tests", flush=True)
-    with given.results.open("a") as results:
-        for mutant, outcome, by in _run(waiting, partial(reach.tests, most=given.seconds), given.jobs):
-            done[str(mutant)] = outcome, by
-            print(json.dumps({"mutant": str(mutant), "outcome": outcome, "by": by}), file=results, flush=True)
+    reaching = partial(reach.tests, most=given.seconds)
+
+    def attempt(some: list[Mutant], noticed: child.Noticed) -> None:
+        with given.results.open("a") as results:
+            for mutant, outcome, by in _run(some, reaching, noticed, given.jobs):
+                done[str(mutant)] = outcome, by
+                print(json.dumps({"mutant": str(mutant), "outcome": outcome, "by": by}), file=results, flush=True)
+
+    attempt([mutant for mutant in waiting if not mutant.in_function], child.imported)
+    if inside := [mutant for mutant in waiting if mutant.in_function]:
+        child.collected(reach.seconds, partial(attempt, inside))
     _report({mutant: done[str(mutant)][0] for mutant in drawn})
 
 
@@ -66,7 +73,7 @@ def _read(results: Path) -> dict[str, tuple[str, str]]:
 
 
 def _run(
-    waiting: list[Mutant], reaching: Callable[[Mutant], dict[str, float]], jobs: int
+    waiting: list[Mutant], reaching: Callable[[Mutant], dict[str, float]], noticed: child.Noticed, jobs: int
 ) -> Iterator[tuple[Mutant, str, str]]:
     """Each mutant with its outcome and what noticed it."""
     running: dict[int, Mutant] = {}
@@ -76,7 +83,7 @@ def _run(
             if rest and len(running) < jobs:
                 mutant = rest.pop()
                 if tests := reaching(mutant):
-                    running[child.fork(folder, partial(_tried, mutant, tests))] = mutant
+                    running[child.fork(folder, partial(_tried, mutant, tests, noticed))] = mutant
                 else:
                     yield mutant, "unreached", ""
             else:
@@ -85,9 +92,9 @@ def _run(
                 yield running.pop(pid), outcome, answer["by"] if answer else ""
 
 
-def _tried(mutant: Mutant, tests: dict[str, float]) -> dict[str, str]:
+def _tried(mutant: Mutant, tests: dict[str, float], noticed: child.Noticed) -> dict[str, str]:
     mutant.apply()
-    return child.noticed(mutant.file, mutant.tree, tests)
+    return noticed(mutant.file, mutant.tree, tests)
 
 
 def _report(outcomes: dict[Mutant, str]) -> None:

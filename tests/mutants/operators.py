@@ -14,6 +14,8 @@ _OPERATORS: dict[type[ast.AST], type[ast.AST]] = {
     ast.Continue: ast.Break,
 }  # fmt: skip
 _NAMES = {"min": "max", "max": "min", "any": "all", "all": "any", "floor": "ceil", "ceil": "floor"}
+LARGE = 1000
+"""From here on a number is how much somebody may do, and one more or less changes nothing."""
 _SYMMETRIC = {"min", "max", "isinstance", "gcd", "lcm"}
 _WORDS = ast.Raise | ast.Assert | ast.JoinedStr | ast.Import | ast.ImportFrom
 """What is in them is a message, or no statement of the program; a `raise` can only be left out."""
@@ -93,7 +95,7 @@ def _changes(node: ast.AST, parent: ast.AST, name: str) -> Iterator[tuple[str, a
     match node:
         case ast.Constant(value=bool(value)):
             yield "bool", ast.Constant(not value)
-        case ast.Constant(value=int(value)):
+        case ast.Constant(value=int(value)) if abs(value) < LARGE:
             yield from (("constant", ast.Constant(value + step)) for step in (1, -1))
         case ast.Name(id=called) if called in _NAMES:
             yield called, ast.Name(_NAMES[called], ast.Load())
