@@ -53,12 +53,14 @@ def main() -> None:
     done = _read(given.results)
     waiting = [m for m in drawn if str(m) not in done or (given.again and done[str(m)][0] in OUTCOMES[2:])]
     print(f"{len(drawn)} mutants, {len(waiting)} to run, {len(reach.seconds)} tests", flush=True)
-    reaching = partial(reach.tests, most=given.seconds)
+    kills = Counter(by for _, by in done.values())
+    reaching = partial(reach.tests, kills=kills, most=given.seconds)
 
     def attempt(some: list[Mutant], noticed: child.Noticed) -> None:
         with given.results.open("a") as results:
             for mutant, outcome, by in _run(some, reaching, noticed, given.jobs):
                 done[str(mutant)] = outcome, by
+                kills[by] += 1
                 print(json.dumps({"mutant": str(mutant), "outcome": outcome, "by": by}), file=results, flush=True)
 
     attempt([mutant for mutant in waiting if not mutant.in_function], child.imported)

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import time
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import accumulate
 from math import inf
@@ -25,14 +25,17 @@ class Reach:
     seconds: dict[str, float]
     lines: dict[str, dict[int, frozenset[str]]]
 
-    def tests(self, mutant: Mutant, most: float = inf) -> dict[str, float]:
-        """With their seconds, cheapest first, up to `most` in all; an import is reached by all that need the module."""
+    def tests(self, mutant: Mutant, kills: Mapping[str, int], most: float = inf) -> dict[str, float]:
+        """With their seconds, `most` in all; first those that are cheap for what they have noticed so far.
+
+        What runs when a module is imported is reached by all that need the module.
+        """
         here = self.lines.get(mutant.file, {})
         wanted = range(mutant.first, mutant.last + 1) if mutant.in_function else here
         reached = {test for line in wanted for test in here.get(line, ())}
-        ordered = sorted((self.seconds[test], test) for test in reached)
-        sums = accumulate(seconds for seconds, _ in ordered)
-        return {test: seconds for (seconds, test), total in zip(ordered, sums, strict=True) if total <= most}
+        ordered = sorted((self.seconds[test] / (1 + kills.get(test, 0)), test) for test in reached)
+        sums = accumulate(self.seconds[test] for _, test in ordered)
+        return {test: self.seconds[test] for (_, test), total in zip(ordered, sums, strict=True) if total <= most}
 
 
 class _Watch:
