@@ -61,7 +61,7 @@ def _below(node: ast.AST, lines: tuple[int, int], *, in_function: bool) -> Itera
         if name in _ANNOTATIONS and isinstance(node, ast.stmt | ast.arg):
             continue
         for at, child in enumerate(value if isinstance(value, list) else [value]):
-            if not isinstance(child, ast.AST):
+            if not isinstance(child, ast.AST) or _is_no_answer(child):
                 continue
             put = partial(value.__setitem__, at) if isinstance(value, list) else partial(setattr, node, name)
             reach, is_inside = _lines(child, lines), in_function and name != "args"  # defaults belong to the import
@@ -75,6 +75,14 @@ def _below(node: ast.AST, lines: tuple[int, int], *, in_function: bool) -> Itera
             is_function = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
             if not isinstance(child, _WORDS) and getattr(child, "name", None) not in _ALWAYS_PLAIN:
                 yield from _below(child, reach, in_function=is_inside or is_function)
+
+
+def _is_no_answer(node: ast.AST) -> bool:
+    """Whether it counts work, or demands what holds: nothing that is said depends on it."""
+    match node:
+        case ast.Expr(ast.Call(ast.Attribute(attr="spend"))) | ast.keyword(arg="strict"):
+            return True
+    return False
 
 
 def _lines(node: ast.AST, around: tuple[int, int]) -> tuple[int, int]:
