@@ -98,7 +98,7 @@ def of_one_wave(gpu: GpuInstance) -> GpuResult:
     """A result that rests on those of one SM with each number of blocks that it may have."""
     least = max(1, gpu.blocks - (gpu.sms - 1) * gpu.resident)
     sms = tuple(solve(gpu.sm(blocks)) for blocks in range(gpu.resident, least - 1, -1))
-    upper = max(result.bounds.upper for result in sms)
+    upper = gpu.dispatch + max(result.bounds.upper for result in sms)
     witness = chains(gpu, random.Random(1))
     bounds = Bounds(witness.makespan, upper)
     return GpuResult(gpu, bounds, witness, "one-wave", None, sms, None, 1.0, gpu.assumptions)
@@ -126,6 +126,7 @@ def honest() -> tuple[Document, ...]:
     ]  # fmt: skip
     results = [of_theorem_g(gpu, chains(gpu, draw), 1) for gpu in waves]
     results += [of_one_wave(of("CLC LLC", 2, 2, 2)), of_one_wave(of("CLL", 3, 2, 2)), alone(3, 1), alone(2, 2)]
+    results += [of_one_wave(of("CL C", 4, 2, 2)), of_one_wave(of("LC", 2, 2, 1, dispatch=1))]
     for machine, block, dispatch in RICH:
         rich = GpuInstance.of([(parse_string(block, machine), 2)], 3, machine, sms=1, resident=2, dispatch=dispatch)
         results.append(of_theorem_g(rich, run(rich, "random", "random", ANYHOW), 1))
@@ -278,11 +279,12 @@ def _without_digits(text: str) -> str:
 
 
 C_HELD = Machine("held", (UnitClass("C", 1, 3), UnitClass("L", 1)))
-ONE, SECOND = Course(0, ((0,),)), Course(0, ((0,), (0,)))
+ONE, TWICE, SECOND = Course(0, ((0,),)), Course(0, ((0, 1),)), Course(0, ((0,), (0,)))
 SCHEDULES = {
     "1 warps have not finished": (of("L C", 1, 1, 1, machine=SLOW), SECOND, [(1, [[(0, 0)]], 1)]),
     "finds no free port of C": (of("C", 3, 1, 1, machine=C_HELD), ONE, [(1, [[(0, 0)]], 3)]),
     "all blocks that are left would fit": (of("C", 4, 2, 1), ONE, [(1, [[(0, 0)]], 1), (1, [[(0, 0)]], 3)]),
+    "not in increasing order": (of("CC", 1, 1, 1, machine=Machine.of({"C": 2})), TWICE, [(1, [[(0, 0), (0, 0)]], 1)]),
     "of class C is left out although": (of("C", 3, 1, 1), ONE, [(1, [[], [(0, 0)]], 3)]),
 }
 """A GPU, the course of all blocks, and of each SM the cycles of a block that comes to slot 0, and how often it does."""

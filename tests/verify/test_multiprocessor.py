@@ -130,6 +130,7 @@ HELD = asked(SPREAD, ("C()", 3))
         (AHEAD, Schedule(((0, 1),), ((0, 1, 2),) * 2), "0 partitions in 0..1 for 2 warps"),
         (FIXED, Schedule(((0, 1),), ((0,),) * 2, partitions=(1, 0)), "leaves no choice of a part"),
         (HELD, Schedule((), ((0,),) * 3, ((1,),) * 3, (0, 0, 1), ((((0, 2),),),) * 2), "uses of 2 warps for 3"),
+        (HELD, Schedule((), ((0,),) * 3, ((1,),) * 3, (0, 0, 1)), "uses of 0 warps for 3"),
         (HELD, Schedule((), ((0,),) * 3, ((1,),) * 3, (0, 0, 1), ((((0, 2),),),) * 2 + ((),)), "of 0 instructions"),
         (HELD, Schedule((), ((0,),) * 3, ((1,),) * 3, (0, 0, 1), ((((0, 2),),),) * 2 + ((((2, 2),),),)), "uses .*C"),
         (HELD, Schedule((), ((0,),) * 3, ((1,),) * 3, (0, 0, 1), ((((0, 2),),),) * 2 + ((((0, 1),),),)), "uses .*C"),
@@ -199,6 +200,18 @@ def test_what_would_take_too_long_is_bounded_by_the_sum_or_not_at_all(monkeypatc
     assert partitions.questions(many) is None
     with pytest.raises(TooMuchWork):
         multiprocessor._Walker(instance, Work(10)).extremes(10)
+
+
+def test_prices_for_which_there_is_no_time_are_left_out() -> None:
+    instance = asked(SPREAD, ("C()C()", 2), ("C()C()C()", 2))
+    proven = []
+    for steps in range(1, 400):
+        try:
+            proven.append(interference.Question(instance, Work(steps)).bound())
+        except TooMuchWork:
+            assert not proven
+    assert proven == sorted(proven, reverse=True)
+    assert proven[-1] == interference.bound(instance)
 
 
 @pytest.mark.parametrize(

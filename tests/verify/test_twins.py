@@ -7,7 +7,7 @@ both need be as sharp as the other.
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from makespan.bounds import pessimistic, theorem_1s
+from makespan.bounds import theorem_1s
 from makespan.bounds.best_case import least_possible
 from makespan.bounds.partitions import partitions
 from makespan.bounds.phases import phases
@@ -15,31 +15,19 @@ from makespan.bounds.theorem_g import theorem_g
 from makespan.feature import MULTIPROCESSOR
 from makespan.gpu import GpuInstance
 from makespan.instance import Instance
-from makespan.verify import bounds, interference, quickest
+from makespan.program import Program
+from makespan.verify import interference, quickest
 from makespan.verify import partitions as checked_partitions
 from makespan.verify import phases as checked_phases
 from makespan.verify import theorem_g as checked_theorem_g
-from tests.strategies import (
-    general_barrier_instances,
-    general_instances,
-    gpus,
-    multiprocessor_instances,
-    shared_gpus,
-)
+from tests.strategies import gpus, multiprocessor_instances, shared_gpus
 
 many = settings(max_examples=120)
 
 
-def part(instance: Instance) -> bool:
-    """Whether paths of a warp that runs ahead do."""
-    return any(group.program.timings and not group.program.is_chain for group in instance.groups)
-
-
-@many
-@given(st.one_of(general_instances(), general_barrier_instances()))
-def test_bounds_of_warps_that_block(instance: Instance) -> None:
-    assert bounds.pessimistic(instance) == pessimistic(instance)
-    assert bounds.best_case_floor(instance) == least_possible(instance)
+def parts(program: Program) -> bool:
+    """Whether the paths of a warp that runs ahead do."""
+    return bool(program.timings) and not program.is_chain
 
 
 @many
@@ -48,7 +36,7 @@ def test_bounds_of_multiprocessors(instance: Instance) -> None:
     assume(instance.features.keys() & MULTIPROCESSOR)
     found = theorem_1s(instance)
     assert found is not None
-    if part(instance):
+    if any(parts(group.program) for group in instance.groups):
         assert interference.bound(instance) <= found.upper
     else:
         assert interference.bound(instance) == found.upper
@@ -56,7 +44,7 @@ def test_bounds_of_multiprocessors(instance: Instance) -> None:
 
 
 @many
-@given(st.one_of(multiprocessor_instances(), general_barrier_instances()))
+@given(multiprocessor_instances())
 def test_the_questions_of_phases_and_partitions(instance: Instance) -> None:
     own, theirs = checked_phases.cut(instance), phases(instance)
     if instance.has_barriers and (own is not None or theirs is not None):
@@ -64,10 +52,10 @@ def test_the_questions_of_phases_and_partitions(instance: Instance) -> None:
         assert theirs is not None
         assert [question for question, _ in own] == [phase.instance for phase in theirs]
         assert [late for _, late in own] == [phase.lag for phase in theirs]
-    alone, parts = checked_partitions.questions(instance), partitions(instance)
-    assert (alone is None) == (parts is None)
-    if alone is not None and parts is not None:
-        assert {*alone} == {*parts.questions.values()}
+    alone, cut = checked_partitions.questions(instance), partitions(instance)
+    assert (alone is None) == (cut is None)
+    if alone is not None and cut is not None:
+        assert {*alone} == {*cut.questions.values()}
 
 
 @many
@@ -75,7 +63,7 @@ def test_the_questions_of_phases_and_partitions(instance: Instance) -> None:
 def test_theorem_g(gpu: GpuInstance) -> None:
     proof = theorem_g(gpu)
     proven = checked_theorem_g.bound(gpu, proof.weights)
-    if part(gpu.sm(1)) if len(gpu.grids) == 1 else False:
+    if any(parts(program) for grid in gpu.grids for program, _ in grid.block):
         assert proven <= proof.upper
     else:
         assert proven == proof.upper

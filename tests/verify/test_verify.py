@@ -82,6 +82,10 @@ def test_the_verdict_says_what_was_proven_and_how() -> None:
     )
 
 
+def test_the_smallest_question_is_accepted() -> None:
+    assert verify(bundle(solve(Instance.of("C", 1), best_case=True))).outcome is Outcome.ACCEPTED
+
+
 @given(instances(), st.booleans())
 def test_what_solve_says_is_accepted(instance: Instance, best_case: bool) -> None:
     checked = verify(bundle(solve(instance, best_case=best_case)))
@@ -428,6 +432,11 @@ def test_a_potential_for_another_group_is_rejected() -> None:
         a["last_group"], b["last_group"] = b["last_group"], a["last_group"]
 
     assert verify(forged(bundles()[9], exchanged)).reason.startswith("not a bundle: last ")
+
+
+def test_a_potential_of_a_class_that_the_machine_lacks_is_rejected() -> None:
+    other = forged(bundles()[7], lambda copied: copied["certificate"]["potentials"][0]["classes"].__setitem__(0, "X"))
+    assert verify(other).reason == "potential: the classes are not C, L, each once"
 
 
 def test_a_path_for_every_warp_is_needed() -> None:

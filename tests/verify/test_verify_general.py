@@ -37,6 +37,7 @@ from tests.strategies import barrier_instances, general_barrier_instances, gener
 ANY = st.one_of(general_instances(), general_barrier_instances(), instances(), barrier_instances())
 CACHED = Machine("cached", (UnitClass("C", 1), UnitClass("L", 1, 2, Latency(2, 4))))
 NARROW = Machine("narrow", (UnitClass("C", 2, 1, Latency(2, 2)), UnitClass("L", 1, 3, Latency(1, 3))), issue_width=1)
+AWAY = Machine("away", (UnitClass("C", 1), UnitClass("L", 2, 1, Latency(3, 3))))
 HELD = Machine("held", (UnitClass("C", 1), UnitClass("L", 2, 4, Latency(2, 2))))
 
 
@@ -176,6 +177,8 @@ def test_a_witness_is_judged_as_by_the_definition(data: st.DataObject, instance:
         ),
         (NARROW, [(0,), (), (), (0,)], ((1, 2), (1, 2)), "cycle 1: an instruction of class C is left out"),
         (NARROW, [(0,), (), (), (0, 1)], ((3, 2), (1, 2)), "cycle 3: warp 1 finds no free issue slot"),
+        (AWAY, [(0, 1), (), (), (0,), (1,)], (), None),
+        (AWAY, [(0, 1), (), (), (), (0,), (1,)], (), "cycle 3: an instruction of class C is left out"),
     ],
 )
 def test_every_rule_of_a_general_machine_is_checked(
