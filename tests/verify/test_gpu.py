@@ -29,7 +29,8 @@ from makespan.simulate.choices import Choices
 from makespan.simulate.gpu_run import DISPATCH, run
 from makespan.simulate.policies import POLICIES
 from makespan.strings import parse_string
-from makespan.verify import Outcome, Verdict, digest, gpu_reading, verify
+from makespan.verify import Outcome, Verdict, digest, gpu_reading, pairs, verify
+from makespan.verify import theorem_g as theorem_g_again
 from makespan.verify.gpu_witness import replay
 from makespan.verify.quickest import floor_of_gpu
 from makespan.verify.refusal import Refused
@@ -299,6 +300,28 @@ def test_no_schedule_is_refused_by_its_reason(reason: str) -> None:
     ]
     with pytest.raises(Refused, match=reason):
         replay(gpu, GpuSchedule((course,), tuple(histories)))
+
+
+def test_a_machine_that_leaves_no_choice_of_a_partition_is_given_none() -> None:
+    stretch = Stretch((((0, 0),),), (Begin(0, 0, 0),))
+    with pytest.raises(Refused, match="leaves no choice of a partition"):
+        replay(of("C", 1, 1, 1), GpuSchedule((ONE,), (History(1, (stretch,), ((0,),)),)))
+
+
+@pytest.mark.parametrize(
+    "gpu",
+    [
+        of("C|L", 3, 1, 1),
+        of("CLL", 3, 1, 1, machine=C_HELD),
+        of("CLL CLL", 3, 1, 2, machine=replace(PAPER, issue_width=1)),
+        of("CLL CLL", 3, 1, 2, machine=PARTS),
+    ],
+)
+def test_weights_of_pairs_prove_nothing_of_other_gpus(gpu: GpuInstance) -> None:
+    proof = pairs.disjoint(replace(gpu.sm(1), machine=PAPER))
+    assert theorem_g_again.bound(of("CLL", 3, 1, 1), [pairs.disjoint(of("CLL", 3, 1, 1).sm(1))])
+    with pytest.raises(Refused, match="theorem E does not apply to this GPU"):
+        theorem_g_again.bound(gpu, [proof])
 
 
 def test_partitions_of_later_blocks_are_those_of_their_slots_and_even() -> None:

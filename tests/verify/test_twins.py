@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from makespan.bounds import theorem_1s
 from makespan.bounds.best_case import least_possible
+from makespan.bounds.gpu_best_case import least_possible as least_possible_of_gpu
 from makespan.bounds.partitions import partitions
 from makespan.bounds.phases import phases
 from makespan.bounds.theorem_g import theorem_g
@@ -67,3 +68,4 @@ def test_theorem_g(gpu: GpuInstance) -> None:
         assert proven <= proof.upper
     else:
         assert proven == proof.upper
+        assert quickest.floor_of_gpu(gpu) >= least_possible_of_gpu(gpu)

@@ -143,3 +143,9 @@ def test_letters_are_looked_up_before_places_are_made_of_them(monkeypatch: pytes
     monkeypatch.setattr(Program, "chain", lambda _: pytest.fail("a place was made"))
     with pytest.raises(Refused, match="not a bundle: the machine has no units of class x"):
         reading.bundle(made)
+
+
+def test_of_too_many_phases_the_sum_of_all_instructions_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = Machine("held", (UnitClass("C", 1, 3), UnitClass("L", 1, 1, Latency(2, 4))))
+    monkeypatch.setattr("makespan.verify.phases.MOST_VISITS", 1)
+    assert bounds.pessimistic(Instance.of("CL|C", 5, machine)) == 5 * (3 + 4 + 3)
