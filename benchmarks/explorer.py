@@ -1,0 +1,102 @@
+"""The shortest and the longest schedule of small instances, by explorer.cpp, which has nothing of makespan."""
+
+import shutil
+import subprocess
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from makespan import Instance, Program
+from makespan.machine import Assignment, Scheduler
+from makespan.program import BARRIER
+
+
+class Truth(NamedTuple):
+    """Cycles of the shortest and of the longest schedule, and what it took to know them."""
+
+    shortest: int
+    longest: int
+    states: int
+    steps: int
+
+
+def built(folder: Path) -> Path:
+    """The program, compiled.
+
+    Raises:
+        FileNotFoundError: there is no compiler.
+    """
+    compiler = shutil.which("g++") or shutil.which("c++")
+    if compiler is None:
+        raise FileNotFoundError("there is no g++ and no c++ on this machine, which explorer.cpp needs")
+    made, source = folder / "explorer", Path(__file__).with_name("explorer.cpp")
+    subprocess.run([compiler, "-std=c++17", "-O2", "-o", made, source], check=True)
+    return made
+
+
+def _lines(instance: Instance) -> Iterator[str]:
+    machine = instance.machine
+    width = machine.issue_width or 0
+    assigned = "modulo" if machine.assignment is Assignment.MODULO else "any"
+    promised = "fair" if machine.scheduler is Scheduler.FAIR else "any"
+    yield f"machine {machine.partitions} {assigned} {width} {promised}"
+    resources = [resource.name for resource in machine.resources]
+    for resource in machine.resources:
+        yield f"resource {resource.capacity} {_shared(resource.shared)}"
+    for unit in machine.units:
+        latency = unit.latency
+        yield f"class {unit.capacity} {_shared(unit.shared)} {unit.interval} {latency.least} {latency.most}"
+        for use in unit.uses:
+            yield f"use {use.least} {use.most} {_list([resources.index(name) for name in use.resources])}"
+    classes = list(machine.capacities)
+    for group in instance.groups:
+        yield from _of_program(group.program, classes)
+    for warp in zip(instance.group_of_warp(), instance.block_of_warp(), strict=True):
+        yield f"warp {warp[0]} {warp[1]}"
+
+
+def _of_program(program: Program, classes: list[str]) -> Iterator[str]:
+    yield f"program {'ahead' if program.runs_ahead else 'blocks'} {_list(program.starts)}"
+    for at, place in enumerate(program.places):
+        yield f"place {-1 if place.unit == BARRIER else classes.index(place.unit)} {_list(place.successors)}"
+        if program.timings:
+            stall, (least, most), sets, awaits = program.timings[at]
+            yield f"timing {stall} {least} {most} {_list(sets)} {_list(awaits)}"
+
+
+def _shared(is_shared: bool) -> str:
+    return "shared" if is_shared else "private"
+
+
+def _list(numbers: Sequence[int]) -> str:
+    return " ".join(map(str, (len(numbers), *numbers)))
+
+
+def written(instance: Instance) -> str:
+    """The instance as the program reads it."""
+    return "\n".join(_lines(instance))
+
+
+class Explorer:
+    """The running program."""
+
+    def __init__(self, program: Path) -> None:
+        self._process = subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def __call__(self, instances: Iterable[Instance], steps: int) -> list[Truth | None]:
+        """All schedules of some hundred instances; None where these are more than so many steps from state to state."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        asked = [f"{written(one)}\nexplore {steps}\n" for one in instances]
+        self._process.stdin.write("".join(asked))  # the answers fit into the pipe until they are read
+        self._process.stdin.flush()
+        answers = [self._process.stdout.readline().split() for _ in asked]
+        return [None if answer == ["large"] else Truth(*map(int, answer)) for answer in answers]
+
+    def close(self) -> None:
+        """End the program."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.close()
+        self._process.wait()
+        self._process.stdout.close()
