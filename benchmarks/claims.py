@@ -17,12 +17,16 @@ from makespan.bounds.theorem_1s import bound as theorem_1s_of_any
 from makespan.engines import solve
 from makespan.engines.finding import Finding
 from makespan.errors import UnsupportedError
+from makespan.feature import MULTIPROCESSOR
 from makespan.report.result.bundle import bundle
 from makespan.simulate import POLICIES, Choices, replay, run
 from makespan.verify import Outcome, parse, verify
 
 MOST_DEFINED = 500
 """Steps of an instance of which the definition is asked, too: it takes a thousand times as long."""
+
+OTHER_CLOSED_FORMS = tuple(form for form in CLOSED_FORMS if form is not theorem_1s)
+"""Besides the pessimistic bound, which on a multiprocessor is theorem 1S."""
 
 BACKENDS = {"auto": 1, "search": 1, "certificate": 10, "cpsat": 50, "ilp": 50}
 """Those that solve instances, and every how many of the instances that are solved."""
@@ -37,13 +41,12 @@ class Claims(NamedTuple):
 
 def claims(instance: Instance) -> Claims:
     """All that follows from the instance without a search."""
-    most, least = {"M^L + M^C": pessimistic(instance)}, {"least possible": least_possible(instance)}
+    plain = "theorem 1S" if MULTIPROCESSOR & instance.features.keys() else "M^L + M^C"
+    most, least = {plain: pessimistic(instance)}, {"least possible": least_possible(instance)}
     if not instance.beyond(ANY_UNITS_KNOWS):
         most["any units"] = any_units(instance)
-        if theorem_1s(instance) is None:
-            most["theorem 1S"] = theorem_1s_of_any(instance)
     for one in dict.fromkeys((instance, instance.relaxed)):
-        for form in CLOSED_FORMS:
+        for form in OTHER_CLOSED_FORMS:
             if (found := form(one)) is not None:
                 most[found.evidence] = min(found.upper, most.get(found.evidence, found.upper))
     if instance.has_barriers and (cut := phases(instance)) is not None:
@@ -71,11 +74,12 @@ class Relative(NamedTuple):
 
 
 def relatives(draw: random.Random, instance: Instance) -> Iterator[Relative]:
-    """What a robust bound has to outlast, and a bound for any units to hold for."""
+    """What a robust bound and one for any units have to hold for; and a plain machine itself, for theorem 1S."""
     yield Relative("robust", improved(draw, instance), pessimistic(instance))
     if not instance.beyond(ANY_UNITS_KNOWS):
         same_throughput = replace(instance, machine=rebuilt(draw, instance.machine))
         yield Relative("any units", same_throughput, any_units(instance))
+        yield Relative("theorem 1S", instance, theorem_1s_of_any(instance))
 
 
 class Verdict(NamedTuple):

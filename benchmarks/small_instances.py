@@ -7,6 +7,7 @@ from functools import partial
 
 from benchmarks import closed_form, crosscheck, fair_scheduler, multiprocessors
 from makespan import Instance, Program
+from makespan.bounds import phases
 from makespan.machine import Latency, Machine, Scheduler, UnitClass
 from makespan.program import Timing
 from makespan.result import Anomaly, outlasted
@@ -36,15 +37,43 @@ def _running_ahead(draw: random.Random) -> Instance:
             return replace(drawn, machine=replace(drawn.machine, units=units, partitions=1, resources=()))
 
 
+def _between_barriers(draw: random.Random) -> Instance:
+    """A multiprocessor on which phases are instances of their own."""
+    while True:
+        drawn = multiprocessors.instance(draw)
+        if drawn.has_barriers and phases(drawn) is not None:
+            return drawn
+
+
+def _with_thresholds(draw: random.Random) -> Instance:
+    """Where pairs have thresholds: single ports that are held for longer than a cycle, beside one issue slot."""
+    units = tuple(
+        UnitClass(name, 1, draw.choice((1, 2, 3, 4)), Latency(least, least + draw.choice((0, 0, 1))))
+        for name, least in (("C", draw.randint(1, 4)), ("L", draw.randint(1, 6)), ("S", draw.randint(1, 3)))
+    )
+    shared = replace(units[2], interval=1, shared=draw.random() < 0.5)
+    chosen = Machine("thresholds", (*units[:2], shared), draw.choice((1, 1, None)), partitions=draw.choice((1, 2)))
+    warps = draw.randint(2, 4)
+
+    def program() -> Program:
+        ahead, classes = draw.random() < 0.6, "CCLLS" if draw.random() < 0.5 else "CL"
+        return multiprocessors.program(draw, classes, 8 - warps, barriers=False, runs_ahead=ahead)
+
+    kinds = [program() for _ in range(draw.choice((1, 1, 2)))]
+    return Instance.merged([(draw.choice(kinds), 1) for _ in range(warps)], chosen)
+
+
 KINDS: dict[str, Drawer] = {
     **{name: partial(closed_form.instance, kind=kind) for name, kind in closed_form.KINDS.items()},
     "general": _general,
     "running ahead": _running_ahead,
+    "between barriers": _between_barriers,
+    "thresholds": _with_thresholds,
     "fair": _fair,
     "fair multiprocessor": _fair_multiprocessor,
 }
-"""Those of `benchmarks.closed_form`; what `benchmarks.crosscheck` draws; warps that run ahead on one partition; fair
-schedulers of one issue slot, and of whole multiprocessors."""
+"""Those of `benchmarks.closed_form`; what `benchmarks.crosscheck` draws; warps that run ahead on one partition, and in
+phases; what theorem E with thresholds is for; and fair schedulers of one issue slot, and of whole multiprocessors."""
 
 
 def improved(draw: random.Random, instance: Instance) -> Instance:

@@ -6,7 +6,7 @@
 
 The truth is the shortest and the longest schedule by `explorer.cpp`, which is written from docs/model.md and compiled
 here. Of every instance no upper bound may be below the longest (closed forms, phases, any units), no lower bound above
-the shortest. Of every fourth a random improvement of the machine must not exceed the bound that is called robust, nor
+the shortest. Of every eighth a random improvement of the machine must not exceed the bound that is called robust, nor
 another machine of the same throughputs that of any units. Of every `--share`-th, `solve` must enclose both ends, its
 witness must take as long as it says, `verify` must not reject the bundle or prove too little, and the definition in
 Python must agree with the explorer; some are solved by every engine alone (`benchmarks.claims`).
@@ -38,7 +38,7 @@ from benchmarks.explorer import Explorer, Truth, built, written
 from benchmarks.small_instances import KINDS
 from makespan import Instance
 
-ASIDE = 4
+ASIDE = 8
 """Of every how many instances one has relatives: a random improvement, and a machine of the same throughputs."""
 
 BATCH = 200
@@ -125,9 +125,11 @@ def look(explorer: Explorer, asked: Asked) -> Batch:
         if number % asked.share == 0:
             seen += verdicts(draws[number], one, truth, asked.backends(number), asked.seconds)
         wrong = [*faults(claimed, truth), *(verdict.fault for verdict in seen if verdict.fault)]
-        told = tuple(f"{asked.repeating(number)}: {fault}\n{written(one)}" for fault in wrong)
+        text = written(one)
+        told = tuple(f"{asked.repeating(number)}: {fault}\n{text}" for fault in wrong)
         outcomes = (*attained, *claimed.most, *(verdict.outcome for verdict in seen))
-        looked.append(Looked(_digest(one), upper / truth.longest, outcomes, told))
+        digest = int.from_bytes(blake2b(text.encode(), digest_size=8).digest())
+        looked.append(Looked(digest, upper / truth.longest, outcomes, told))
     return Batch(asked.kind, looked, large)
 
 
@@ -145,10 +147,6 @@ def _beside(
                 f"{one.claim}: {one.most} cycles, and a relative takes {truth.longest}:\n{written(one.instance)}\nof"
             )
             yield number, Verdict(f"{one.claim}: relatives", fault if truth.longest > one.most else "")
-
-
-def _digest(instance: Instance) -> int:
-    return int.from_bytes(blake2b(written(instance).encode(), digest_size=8).digest())
 
 
 _EXPLORERS: list[Explorer] = []
