@@ -23,7 +23,7 @@ import random
 import sys
 import tempfile
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from hashlib import blake2b
@@ -117,20 +117,23 @@ def look(explorer: Explorer, asked: Asked) -> Batch:
     beside = list(_beside(explorer, asked, draws, found))
     looked = []
     for number, (one, truth) in sorted(found.items()):
-        claimed = claims(one)
-        upper, lower = min(claimed.most.values()), max(claimed.least.values())
-        attained = ["attained"] * (upper == truth.longest) + ["shortest attained"] * (lower == truth.shortest)
-        attained += [f"{name} attained" for name, cycles in claimed.most.items() if cycles == truth.longest]
         seen = [verdict for other, verdict in beside if other == number]
         if number % asked.share == 0:
             seen += verdicts(draws[number], one, truth, asked.backends(number), asked.seconds)
-        wrong = [*faults(claimed, truth), *(verdict.fault for verdict in seen if verdict.fault)]
-        text = written(one)
-        told = tuple(f"{asked.repeating(number)}: {fault}\n{text}" for fault in wrong)
-        outcomes = (*attained, *claimed.most, *(verdict.outcome for verdict in seen))
-        digest = int.from_bytes(blake2b(text.encode(), digest_size=8).digest())
-        looked.append(Looked(digest, upper / truth.longest, outcomes, told))
+        looked.append(_looked(one, truth, seen, asked.repeating(number)))
     return Batch(asked.kind, looked, large)
+
+
+def _looked(one: Instance, truth: Truth, seen: Sequence[Verdict], command: str) -> Looked:
+    """The verdicts, and what is claimed without a search."""
+    claimed = claims(one)
+    upper, lower, text = min(claimed.most.values()), max(claimed.least.values()), written(one)
+    attained = ["attained"] * (upper == truth.longest) + ["shortest attained"] * (lower == truth.shortest)
+    attained += [f"{name} attained" for name, cycles in claimed.most.items() if cycles == truth.longest]
+    outcomes = (*claimed.most, *attained, *(verdict.outcome for verdict in seen))
+    wrong = (*faults(claimed, truth), *(verdict.fault for verdict in seen if verdict.fault))
+    digest = int.from_bytes(blake2b(text.encode(), digest_size=8).digest())
+    return Looked(digest, upper / truth.longest, outcomes, tuple(f"{command}: {fault}\n{text}" for fault in wrong))
 
 
 def _beside(
