@@ -23,7 +23,7 @@ import random
 import sys
 import tempfile
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from hashlib import blake2b
@@ -124,15 +124,19 @@ def look(explorer: Explorer, asked: Asked) -> Batch:
     return Batch(asked.kind, looked, large)
 
 
-def _looked(one: Instance, truth: Truth, seen: Sequence[Verdict], command: str) -> Looked:
+def _looked(one: Instance, truth: Truth, seen: Iterable[Verdict], command: str) -> Looked:
     """The verdicts, and what is claimed without a search."""
-    claimed = claims(one)
-    upper, lower, text = min(claimed.most.values()), max(claimed.least.values()), written(one)
+    text = written(one)
+    digest = int.from_bytes(blake2b(text.encode(), digest_size=8).digest())
+    try:
+        claimed = claims(one)
+    except Exception as error:  # noqa: BLE001 - whatever it is, it is a finding, and the others go on
+        return Looked(digest, 1.0, (), (f"{command}: an exception, {error!r}\n{text}",))
+    upper, lower = min(claimed.most.values()), max(claimed.least.values())
     attained = ["attained"] * (upper == truth.longest) + ["shortest attained"] * (lower == truth.shortest)
     attained += [f"{name} attained" for name, cycles in claimed.most.items() if cycles == truth.longest]
     outcomes = (*claimed.most, *attained, *(verdict.outcome for verdict in seen))
     wrong = (*faults(claimed, truth), *(verdict.fault for verdict in seen if verdict.fault))
-    digest = int.from_bytes(blake2b(text.encode(), digest_size=8).digest())
     return Looked(digest, upper / truth.longest, outcomes, tuple(f"{command}: {fault}\n{text}" for fault in wrong))
 
 

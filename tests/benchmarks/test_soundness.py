@@ -133,6 +133,15 @@ def test_a_lower_bound_that_is_too_high_is_told(explorer: Explorer, monkeypatch:
     assert any("says at least" in fault for fault in wrong)
 
 
+def test_an_exception_is_told_and_the_others_go_on(explorer: Explorer, monkeypatch: pytest.MonkeyPatch) -> None:
+    def phases(instance: Instance) -> None:
+        raise ZeroDivisionError(instance)
+
+    monkeypatch.setattr(claimed, "phases", phases)
+    looked = look(explorer, asked("barriers", range(16))).looked
+    assert 0 < sum("an exception, ZeroDivisionError" in fault for one in looked for fault in one.faults) < 16
+
+
 def test_engines_the_definition_and_the_checker_are_contradicted_aloud() -> None:
     """By an explorer that is wrong, here one that finds no schedule as long as the longest."""
     instance = Instance.of("CLLCLL", 2)
