@@ -132,13 +132,14 @@ class Handler(BaseHTTPRequestHandler):
 
     server: Server
     server_version, sys_version = "makespan", ""
+    default_request_version = "HTTP/1.0"  # what is no request gets an answer with a head all the same
     timeout = SECONDS_TO_ASK
 
     def setup(self) -> None:
         """As always, but for the length of the head."""
         super().setup()
         self.rfile = _Head(self.rfile)  # type: ignore[assignment]
-        self.command, self.request_version, self.requestline = "", "HTTP/1.0", ""
+        self.command, self.request_version, self.requestline = "", self.default_request_version, ""
 
     def handle_one_request(self) -> None:
         """As always, but for a request line that never ends."""

@@ -1,338 +1,227 @@
 """What is read from outside: for each kind of input what reads it, and honest inputs to begin with."""
 
-import io
-import json
-import re
-from collections.abc import Callable, Iterator
-from contextlib import redirect_stderr, redirect_stdout
-from importlib import import_module
+from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
-from unittest.mock import patch
 
-ROOT = Path(__file__).parents[2]
-CUBIN = ROOT / "ptx/reduction.sm_86.cubin"
+from makespan.cli.running import BAD_INPUT, NO, NOT_MEASURED
+from tests.fuzz import honest, readers
+from tests.fuzz.honest import Maker, packed, solved
+from tests.fuzz.http import answer
+from tests.fuzz.readers import ROOT, Command, Options, Reader, by
+
 MOST_SEED_BYTES = 20_000
 
 
 class Format(NamedTuple):
-    """A kind of input: what reads a file of it, the end of its name, and where files of it are."""
+    """A kind of input: what reads a file of it, the end of its name, honest ones, and the exit codes of a refusal.
 
-    read: Callable[[Path], object]
+    Args:
+        seeds: contents, files of the repository, or what makes one.
+        parts: contents that are refused, to take parts of.
+    """
+
+    read: Reader
     suffix: str
-    seeds: tuple[str | bytes, ...]
+    seeds: tuple[bytes | str | Maker, ...]
+    refusals: tuple[int, ...] = (BAD_INPUT, NOT_MEASURED)
+    parts: tuple[bytes, ...] = ()
 
-
-def _by(name: str, *rest: str) -> Callable[[Path], object]:
-    """A function that takes a path, loaded when it is called."""
-    module, _, function = name.partition(":")
-    return lambda path: getattr(import_module(f"makespan.{module}"), function)(path, *rest)
-
-
-def _bytes(name: str) -> Callable[[Path], object]:
-    module, _, function = name.partition(":")
-    return lambda path: getattr(import_module(f"makespan.{module}"), function)(path.read_bytes())
-
-
-def _command(*before: str, after: tuple[str, ...] = ()) -> Callable[[Path], object]:
-    """A whole command, as a process would run it whose output is strict UTF-8."""
-
-    def read(path: Path) -> object:
-        return _run([*before, str(path), *after])
-
-    return read
-
-
-def _words(*before: str) -> Callable[[Path], object]:
-    """Words of a command line, one a line; such as write files are left out."""
-
-    def read(path: Path) -> object:
-        lines = path.read_bytes().replace(b"\0", b"").decode("utf-8", "surrogateescape").split("\n")
-        return _run(
-            [*before, *(f"--{line}" for line in lines if re.match(r"[a-z-]+=", line) and not WRITES.match(line))]
-        )
-
-    return read
-
-
-WRITES = re.compile(r"-*(b|g|keep|h|o|t|machine|class)")
-
-
-def _run(words: list[str]) -> int:
-    from makespan import cli
-    from makespan.cli.running import BUG
-
-    out, err = (
-        io.TextIOWrapper(io.BytesIO(), "utf-8", "strict"),
-        io.TextIOWrapper(io.BytesIO(), "utf-8", "backslashreplace"),
-    )
-    with redirect_stdout(out), redirect_stderr(err):
-        code = cli.run(words)
-    err.seek(0)
-    said = err.read()
-    if code == BUG or "Traceback" in said:
-        raise AssertionError(f"exit code {code}: {said[:300]}")
-    return code
-
-
-def _bundle(path: Path) -> object:
-    """A forger fits the digest."""
-    from makespan.verify import digest, parse, verify
-
-    document = parse(path.read_bytes())
-    if isinstance(document, dict):
-        document = {**document, "sha256": digest(document)}
-    return str(verify(document, most_states=2_000))
-
-
-def _cubin(path: Path) -> object:
-    """With NOPs for what nvdisasm says."""
-    from makespan.sass import disassembler
-    from tests.sass.test_fuzz import nops
-
-    with patch.object(disassembler, "_nvdisasm", nops):
-        return disassembler.disassembled(path.read_bytes(), str(path), str(path))
-
-
-def _nvdisasm(path: Path) -> object:
-    """What nvdisasm says of a cubin that is as it should be."""
-    from makespan import tool
-    from makespan.sass import disassembler
-
-    said = path.read_bytes()
-
-    def ran(command: object, folder: Path, *, output: str | None = None, **_: object) -> tuple[int, str]:
-        (folder / str(output)).write_bytes(said)
-        return 0, ""
-
-    with patch.object(tool, "run", ran), patch.object(tool, "find", lambda _: Path("x")):
-        return disassembler.disassembled(CUBIN.read_bytes(), "k.cubin", "k.cubin")
-
-
-def _cuobjdump(path: Path) -> object:
-    """What cuobjdump lists of a fat binary."""
-    from makespan.sass import fatbin
-
-    return fatbin._chosen(fatbin._LISTED.findall(path.read_bytes().decode("utf-8", "replace")), "k.fatbin", None)
-
-
-def _string(path: Path) -> object:
-    from makespan.machine import Machine
-    from makespan.strings import parse_string
-
-    return parse_string(path.read_bytes().decode("utf-8", "replace"), Machine.of({"C": 2, "L": 1}))
-
-
-def _table(path: Path) -> object:
-    from makespan.sweep.store import opened
-
-    with opened(path) as store:
-        return store.answered(), store.failed(), store.contradicted(), tuple(store.asked())
-
-
-def _family(path: Path) -> object:
-    from makespan.library import collection
-
-    return collection.read(path.parent)
-
-
-def _samples(path: Path) -> object:
-    from makespan.estimators.microbench import samples
-
-    return samples.remarks(path), samples.read(path, samples.LAUNCH)
-
-
-def _points(path: Path) -> object:
-    from makespan.estimators.opencl_cost_table import points_file
-    from makespan.estimators.opencl_cost_table.suite import Plan
-
-    return points_file.known(path, type("Device", (), {"name": "d", "driver": "1"})(), Plan())
-
-
-def _measured(path: Path) -> object:
-    from makespan.estimators.dual_issue.device import Sm
-    from makespan.estimators.dual_issue.measurements import read
-
-    return read(path, Sm(192, 4, 32))
-
-
-def _form(path: Path) -> object:
-    from makespan.serve.form import question, read
-
-    return question(read(path.read_bytes()), most_seconds=60, compiles=False)
-
-
-def _solved(*words: str) -> Callable[[Path], bytes]:
-    """The bundle of a question, as a seed."""
-
-    def made(folder: Path) -> bytes:
-        _run(["solve", *words, "--time-limit", "5", "--bundle", str(folder / "b.json")])
-        return (folder / "b.json").read_bytes()
-
-    return made
-
-
-def _listed(folder: Path) -> bytes:
-    """What nvdisasm says, or what stands for it."""
-    from makespan import tool
-    from makespan.sass import disassembler
-    from tests.sass.test_fuzz import nops
-
-    data = CUBIN.read_bytes()
-    says = nops if tool.find("nvdisasm") is None else disassembler._nvdisasm
-    return json.dumps(says(data, "k.cubin")).encode()
-
-
-def _swept(folder: Path) -> bytes:
-    (folder / "s.toml").write_bytes(SPEC)
-    _run(["sweep", str(folder / "s.toml"), "-o", str(folder / "t.sqlite"), "--workers", "1"])
-    return (folder / "t.sqlite").read_bytes()
-
-
-SPEC = b'capacity = "C=1,L=1"\n[[sweep]]\nstring = "CLC"\n[sweep.each]\nwarps = ["1..2"]\n'
-ASM = b"""-:-:D:-:05 FFMA R31, R150, R147, R31
--:-:D:-:04 FFMA R27, R150, R146, R27
--:-:D:-:05 FFMA R6,  R149, R146, R6
--:-:D:-:04 FFMA R7,  R148, R147, R7
--:-:D:-:05 FFMA R2,  R149, R147, R2
--:-:D:-:04 FFMA R3,  R148, R146, R3
-T:-:D:S:00 LDS.64 R168, [R222+0x400]
-"""
-PTXAS = b"""ptxas info    : Compiling entry function 'k' for 'sm_75'
-ptxas info    : Function properties for k
-    8 bytes stack frame, 4 bytes spill stores, 4 bytes spill loads
-ptxas info    : Used 12 registers, 48+16 bytes smem, 368 bytes cmem[0]
-"""
-RUNS = (
-    b'{"schema":"makespan.runs/1","device":{"name":"d","driver":"1","sms":1,"capability":"8.6","clock_khz":1000000,"virtual":false},'
-    b'"file":"k.ptx","kernel":"k","code":"00","compiler":"c","grid":[1,1,1],"block":[32,1,1],'
-    b'"shared":0,"parameters":{"n":"1"},"seed":1}\n{"number":0,"condition":{"inputs":"zeros","offset":0,"cache":'
-    b'"thrashed","neighbours":"idle"},"warps":[[0,0,0,0,5,9]],"others":[1]}\n'
-)
-LISTED = b"ELF file    1: image.1.sm_86.cubin\nELF file    2: image.2.sm_86.cubin\n"
-POINTS = (
-    b'{"schema":"makespan.opencl-points/1","device":"d","driver":"1","plan":{"quick":false,"full":false},'
-    b'"is_complete":true,"points":{"a":[1.0,0.1,3,1.0,true]}}\n'
-)
-MEASURED = (
-    b"test,key,ops_per_cycle,gap,latency\nlatency,FFMA,,,9.0\nthroughput,FMUL,127.50,,\npattern,1-2-2-1,186.35,,\n"
-)
-FORM = b'{"kind":"string","source":"CL","warps":"2","loop-bound":"L=3\\nM==4","time-limit":"5","capacity":"C=1,L=1"}'
-CSV_TASKS = b"name,wcet,evidence,period,deadline,sms,partition,policy\na,1ms,measured,10ms,5ms,2,p,fifo\n"
 
 WORDS = (
-    b"string=CLC\nwarps=1..4\ncapacity=C=2,L=1\nlatency=L=4..9\nhold=L=2\n",
+    b"string=CLC\nwarps=1..4\ncapacity=C=2,L=1\nbest-case\nseed=2\n",
     b"string=CL(1)@4..8|C\nwarps=2\ncapacity=C=1,L=1\ndeadline=200ns\nclock=1.4GHz\nblocks-per-sm=2\nseed=3\n",
-    b"string=CLC\nwarps=2\ngpu=t4\nsms=2\ngrid=4\nblocks-per-sm=1\n",
+    b"string=CLC\nwarps=2\ngpu=t4\nsms=2\ngrid=4\nblocks-per-sm=1\nhold=memory=1\n",
+    b"string=CLLK\nwarps=3\nmachine=turing\nassignment=modulo\nformat=json\n",
+)
+POLICIES = (b"string=CLC\nwarps=3\ncapacity=C=2,L=1\nseed=3\n", b"string=CL()@4..9C(1)\nwarps=2\nformat=json\n")
+CURVES = (b"string=CLC\nwarps=1..3\ncapacity=C=2,L=1\n", b"string=CLLC\nwarps=1..2\nmachine=turing\n")
+EXPRESSIONS = (
+    b"expr=matrix.\\(x,y){ x + matrix[x,y] }\narray=matrix:float:4096x4096\nwg=64\ncpu-time=0.2\n",
+    b"expr=ma.\\(a,b,c){ ma[c,a,b] + g(a) }\nfunc=g(x)=2*x\narray=ma:int:256x256x256\nalike\nbytes=none\n",
 )
 PTX = tuple(f"ptx/{name}.ptx" for name in ("vecadd", "divergent", "reduction", "fft_butterfly", "nearest_point"))
-OF_PTX = ("--block", "64", "--unknown", "C")
-SHORT = ("--time-limit", "0.2", "--memory-limit", "64MiB")
+STRAIGHT = "ptx/vecadd.ptx", "ptx/polynomial.ptx"
+"""Kernels whose loops, if any, every estimator counts."""
+SHORT = "--time-limit 0.05 --memory-limit 64MiB"
+BUNDLES = (
+    solved("--string CLLC --warps 3 --capacity C=2,L=1"),
+    solved("--string CL|C --warps 2 --capacity C=1,L=1 --best-case"),
+    solved("--string CLC --warps 2 --machine turing"),
+    solved("--string CL()@4..9C(1) --warps 2 --capacity C=1,L=1"),
+)
+MACHINES = "makespan/data/machines/*.toml", "benchmarks/library/machines/*.toml"
+TASKS = "examples/gcaps.toml", "examples/pipeline.toml", "examples/tasks.toml", "examples/gpu_tasks.toml"
+CUBINS = "ptx/reduction.sm_86.cubin", "ptx/reduction.sm_90.cubin", "ptx/polynomial.sm_86.cubin"
+ON_SM = "--block 32 --blocks-per-sm 1 --latency global=..600"
+LOOPS, TRACE = b"$L__BB0_1,16\nnearest_point.cu:12,==4,nearest_point # of it\n", b"$L__BB0_1 taken\n:12 fall # so\n"
+CLASSES = b'"ld.param" = "C"\nnanosleep = "-"\n'
 
 FORMATS: dict[str, Format] = {
-    "ptx": Format(_by("ptx:read"), ".ptx", PTX),
-    "ptx-strings": Format(_command("strings", after=OF_PTX), ".ptx", PTX),
-    "ptx-estimate": Format(
-        _command("estimate", "--method", "hong-kim", after=("--gpu", "t4", "--block", "64", "--grid", "4")), ".ptx", PTX
+    "ptx": Format(by("ptx:read"), ".ptx", PTX),
+    "ptx-strings": Format(Command("strings {path} --block 64 --unknown C"), ".ptx", PTX),
+    "ptx-template": Format(Command("bounds-template {path}"), ".ptx", PTX),
+    "ptx-solve": Format(Command(f"solve {{path}} --block 64 --unknown C --machine paper {SHORT}"), ".ptx", PTX),
+    "ptx-report": Format(
+        Command(f"report {{path}} --block 32 --unknown C --machine paper {SHORT} -o {{here}}/r.html"), ".ptx", STRAIGHT
     ),
-    "cubin": Format(_cubin, ".cubin", ("ptx/*.cubin",)),
-    "cubin-strings": Format(_command("strings", after=("--block", "64")), ".cubin", ("ptx/reduction.sm_86.cubin",)),
-    "nvdisasm": Format(_nvdisasm, ".json", ()),
-    "cuobjdump": Format(_cuobjdump, ".txt", (LISTED,)),
-    "string": Format(_string, ".txt", (b"CLLC|C", b"L()@400..900+2 C(1) | C(1,2)")),
-    "instances-toml": Format(_by("strings:read_instances"), ".toml", ("instruction_strings/*.toml",)),
-    "instances-jsonl": Format(_by("strings:read_instances"), ".jsonl", ("instruction_strings/*.jsonl",)),
+    "hong-kim": Format(
+        Command("estimate --method hong-kim {path} --block 64 --grid 80 --gpu quadro-fx5600 --set mem_ld=500"),
+        ".ptx",
+        STRAIGHT,
+    ),
+    "kleimenov-popova": Format(
+        Command(
+            "estimate --method kleimenov-popova {path} --gpu {here}/gpu.toml --grid 20 --block 64 --worst-case-cache"
+            " --regs 32 --expr",
+            {"gpu.toml": honest.EXAMPLE_GPU},
+        ),
+        ".ptx",
+        (honest.FIGURE_3,),
+    ),
+    "opencl-cost-table": Format(
+        Command("estimate --method opencl-cost-table {path} --block 256 --grid 96 --table rmbp-gt650m"),
+        ".ptx",
+        STRAIGHT,
+    ),
+    "dual-issue": Format(
+        Command("estimate --method dual-issue {path} --block 256 --grid 104"), ".ptx", ("ptx/polynomial.ptx",)
+    ),
+    "estimate-compare": Format(
+        Command("estimate --compare {path} --block 128 --grid 80 --gpu quadro-fx5600"), ".ptx", ("ptx/vecadd.ptx",)
+    ),
+    "cuda": Format(Command("strings {path} --block 64"), ".cu", ("ptx/vecadd.cu",)),
+    "cubin": Format(readers.cubin, ".cubin", ("ptx/*.cubin",)),
+    "cubin-strings": Format(Command("strings {path} --block 64"), ".cubin", CUBINS),
+    "cubin-solve": Format(Command(f"solve {{path}} {ON_SM} {SHORT}"), ".cubin", CUBINS),
+    "nvdisasm": Format(readers.nvdisasm("strings --block 64"), ".json", (honest.listed,)),
+    "nvdisasm-solve": Format(readers.nvdisasm(f"solve {ON_SM} {SHORT}"), ".json", (honest.listed,)),
+    "cuobjdump": Format(readers.cuobjdump, ".txt", (honest.LISTED,)),
+    "fatbin-strings": Format(
+        Command("strings {path} --block 64 --arch sm_86"), ".fatbin", (packed(), packed("--compress-all"))
+    ),
+    "string": Format(readers.string, ".txt", (b"CLLC|C", b"L()@400..900+2 C(1) | C(1,2)")),
+    "instances-toml": Format(by("strings:read_instances"), ".toml", ("instruction_strings/*.toml",)),
+    "instances-jsonl": Format(by("strings:read_instances"), ".jsonl", ("instruction_strings/*.jsonl",)),
     "instances-solve": Format(
-        _command("solve", after=SHORT),
+        Command(f"solve {{path}} {SHORT}"),
         ".jsonl",
         (b'{"string":"CLC","warps":2,"capacity":{"C":1,"L":1},"name":"a","makespan":5}',),
     ),
-    "machine": Format(
-        _by("machine.files:read"), ".toml", ("makespan/data/machines/*.toml", "benchmarks/library/machines/*.toml")
-    ),
-    "machine-show": Format(
-        _command("machines"), ".toml", ("makespan/data/machines/*.toml", "examples/long_loads.toml")
-    ),
+    "machine": Format(by("machine.files:read"), ".toml", MACHINES),
+    "machine-show": Format(Command("machines {path}"), ".toml", (*MACHINES, "examples/long_loads.toml")),
     "machine-solve": Format(
-        _command("solve", "--string", "CLC", "--warps", "2", *SHORT, "--machine"),
+        Command(f"solve --string CLC --warps 2 {SHORT} --machine {{path}}"),
         ".toml",
-        ("benchmarks/library/machines/*.toml",),
+        ("benchmarks/library/machines/*.toml", "examples/long_loads.toml"),
     ),
-    "gpu": Format(_by("machine.gpus:read"), ".toml", ("makespan/data/gpus/*.toml",)),
-    "gpu-show": Format(_command("gpus"), ".toml", ("makespan/data/gpus/*.toml",)),
-    "tasks-toml": Format(_by("schedulability.files:read"), ".toml", ("examples/*.toml",)),
-    "tasks-csv": Format(_by("schedulability.files:read"), ".csv", (CSV_TASKS,)),
-    "tasks-answer": Format(
-        _command("schedulability", "--no-cache", "--attempts", "2", *SHORT),
+    "machine-kernel": Format(
+        Command(f"solve {{root}}/ptx/vecadd.ptx --block 64 --latency global=..90 {SHORT} --machine {{path}}"),
         ".toml",
-        ("examples/gcaps.toml", "examples/pipeline.toml", "examples/partitioned.toml"),
+        ("makespan/data/machines/turing.toml", "makespan/data/machines/ampere-ga10x.toml"),
     ),
-    "launches": Format(_by("schedulability.launches:read"), ".toml", ("examples/launches.toml",)),
-    "bundle": Format(_bundle, ".json", ()),
-    "gpu-bundle": Format(_bundle, ".json", ()),
-    "bundle-verify": Format(_command("verify"), ".json", ()),
-    "spec": Format(_by("sweep.spec:read"), ".toml", (SPEC,)),
-    "table": Format(_table, ".sqlite", ()),
-    "family": Format(_family, ".toml", ("benchmarks/library/paper.toml", "benchmarks/library/gpus.toml")),
-    "results": Format(_by("library.claims:read"), ".jsonl", ("benchmarks/library/known.jsonl",)),
-    "runs": Format(_by("validation.campaign:read"), ".jsonl", (RUNS,)),
-    "loop-bounds": Format(
-        _by("flow.loop_bound:read_bounds"), ".csv", (b"$L__BB0_1,16\nsaxpy.cu:12,==4,saxpy # of it\n",)
+    "gpu": Format(by("machine.gpus:read"), ".toml", ("makespan/data/gpus/*.toml",)),
+    "gpu-show": Format(Command("gpus {path}"), ".toml", ("makespan/data/gpus/*.toml",)),
+    "gpu-solve": Format(
+        Command(f"solve --string K --warps 2 --grid 9 --blocks-per-sm 2 {SHORT} --gpu {{path}}"),
+        ".toml",
+        ("makespan/data/gpus/t4.toml", "makespan/data/gpus/rtx-3070.toml"),
     ),
-    "classes": Format(_by("ptx.isa:read_classes"), ".toml", (b'"ld.param" = "C"\nnanosleep = "-"\n',)),
-    "trace": Format(_by("flow.branches:read_trace"), ".txt", (b"$L__BB0_1 taken\n:12 fall # so\n",)),
-    "cost-table": Format(
-        _by("estimators.opencl_cost_table.table:read"), ".json", ("makespan/data/cost_tables/*.json",)
+    "gpu-estimate": Format(
+        Command(
+            "estimate --method kleimenov-popova {here}/k.ptx --gpu {path} --grid 20 --block 64 --worst-case-cache"
+            " --regs 32",
+            {"k.ptx": honest.FIGURE_3},
+        ),
+        ".toml",
+        (honest.EXAMPLE_GPU,),
     ),
-    "points": Format(_points, ".json", (POINTS,)),
-    "samples": Format(_samples, ".csv", (b"# gpu: T4\nblocks,warps_per_block,seconds\n1,2,1e-6\n2,2,2e-6\n",)),
-    "ptxas": Format(_by("estimators.profile.resources:read_resources", "k"), ".txt", (PTXAS,)),
-    "dual-issue-listing": Format(_by("estimators.dual_issue.listing:read"), ".sass", (ASM,)),
-    "dual-issue-table": Format(_measured, ".csv", (MEASURED,)),
-    "form": Format(_form, ".json", (FORM,)),
-    "solve-words": Format(_words("solve", *SHORT), ".txt", WORDS),
+    "tasks-toml": Format(by("schedulability.files:read"), ".toml", TASKS),
+    "tasks-csv": Format(by("schedulability.files:read"), ".csv", (honest.CSV_TASKS,)),
+    "tasks-answer": Format(Command(f"schedulability --no-cache --attempts 2 {SHORT} {{path}}"), ".toml", TASKS[:2]),
+    "tasks-bundle": Format(
+        Command(f"schedulability --no-cache --attempts 2 {SHORT} {{here}}/t.toml", {"t.toml": honest.BUNDLE_TASKS}),
+        ".json",
+        BUNDLES[:1],
+    ),
+    "launches": Format(by("schedulability.launches:read"), ".toml", ("examples/launches.toml",)),
+    "launches-solve": Format(Command(f"solve {{path}} --gpu rtx-3070 {SHORT}"), ".toml", ("examples/launches.toml",)),
+    "bundle": Format(readers.bundle, ".json", BUNDLES, (NO,)),
+    "gpu-bundle": Format(
+        readers.bundle,
+        ".json",
+        (solved("--string CLC --warps 2 --sms 2 --grid 5 --blocks-per-sm 2 --capacity C=1,L=1"),),
+        (NO,),
+    ),
+    "bundle-verify": Format(Command("verify {path}"), ".json", BUNDLES, (NO, BAD_INPUT)),
+    "kept": Format(readers.kept, ".json", BUNDLES[:1]),
+    "spec": Format(by("sweep.spec:read"), ".toml", (honest.SPEC, honest.GATE)),
+    "gate": Format(Command("gate {path} --junit {here}/j.xml"), ".toml", (honest.GATE,)),
+    "question": Format(readers.question, ".json", (honest.QUESTION, honest.KERNEL_QUESTION)),
+    "table": Format(readers.table, ".sqlite", (honest.swept,)),
+    "table-export": Format(Command("sweep export {path} -o {here}/t.csv"), ".sqlite", (honest.swept,)),
+    "family": Format(
+        readers.family, ".toml", (honest.FAMILY, "benchmarks/library/paper.toml", "benchmarks/library/gpus.toml")
+    ),
+    "family-show": Format(Command("benchmark show {here}"), ".toml", (honest.FAMILY,)),
+    "results": Format(by("library.claims:read"), ".jsonl", ("benchmarks/library/known.jsonl",)),
+    "results-check": Format(
+        Command("benchmark check {here} {path} --evidence {here}/kept", {"tiny.toml": honest.FAMILY}),
+        ".jsonl",
+        (honest.claimed,),
+    ),
+    "results-table": Format(
+        Command("benchmark table {here} {path} --each", {"tiny.toml": honest.FAMILY}), ".jsonl", (honest.claimed,)
+    ),
+    "runs": Format(by("validation.campaign:read"), ".jsonl", (honest.RUNS,)),
+    "runs-judged": Format(readers.judged, ".jsonl", (honest.recorded,)),
+    "loop-bounds": Format(by("flow.loop_bound:read_bounds"), ".csv", (LOOPS,)),
+    "classes": Format(by("ptx.isa:read_classes"), ".toml", (CLASSES,)),
+    "classes-strings": Format(
+        Command("strings {root}/ptx/vecadd.ptx --block 64 --classes {path}"), ".toml", (CLASSES,)
+    ),
+    "trace": Format(by("flow.branches:read_trace"), ".txt", (TRACE,)),
+    "cost-table": Format(by("estimators.opencl_cost_table.table:read"), ".json", ("makespan/data/cost_tables/*.json",)),
+    "cost-table-estimate": Format(
+        Command(
+            "estimate --method opencl-cost-table {root}/ptx/vecadd.ptx --block 256 --grid 96 --explain --table {path}"
+        ),
+        ".json",
+        ("makespan/data/cost_tables/*.json",),
+    ),
+    "points": Format(readers.points, ".json", (honest.POINTS,)),
+    "samples": Format(readers.samples, ".csv", (honest.LAUNCH_TIMES,)),
+    "launch-times": Format(Command("microbench launch --fit {path}"), ".csv", (honest.LAUNCH_TIMES,)),
+    "latencies": Format(Command("microbench latency --fit {path} --gpu gtx1050"), ".csv", (honest.LATENCIES,)),
+    "throughputs": Format(Command("microbench throughput --fit {path} --gpu hd6970"), ".csv", (honest.THROUGHPUTS,)),
+    "memory-times": Format(
+        Command("microbench memory --fit {path} --gpu quadro-fx5600"), ".csv", (honest.MEMORY_TIMES,)
+    ),
+    "ptxas": Format(by("estimators.profile.resources:read_resources", "k"), ".txt", (honest.PTXAS,)),
+    "dual-issue-listing": Format(Command("dual-issue check {path}"), ".sass", (honest.ASM,)),
+    "dual-issue-table": Format(readers.measured, ".csv", (honest.MEASURED,)),
+    "form": Format(readers.form, ".json", (honest.FORM,)),
+    "http": Format(answer, ".http", honest.REQUESTS, parts=honest.STRANGE),
+    "solve-words": Format(Options(f"solve {SHORT}"), ".txt", WORDS),
+    "simulate-words": Format(Options("simulate --time-limit 0.05"), ".txt", POLICIES),
+    "compare-words": Format(Options(f"compare {SHORT}"), ".txt", CURVES),
+    "expression-words": Format(Options("estimate --method opencl-cost-table --table rmbp-gt650m"), ".txt", EXPRESSIONS),
 }
 """By name; `-show`, `-solve` and the like go on from the reader to the end of a command."""
-
-MADE: dict[str, tuple[Callable[[Path], bytes], ...]] = {
-    name: (
-        _solved("--string", "CLLC", "--warps", "3", "--capacity", "C=2,L=1"),
-        _solved("--string", "CL|C", "--warps", "2", "--capacity", "C=1,L=1", "--best-case"),
-        _solved("--string", "CLC", "--warps", "2", "--machine", "turing"),
-        _solved("--string", "CL()@4..9C(1)", "--warps", "2", "--capacity", "C=1,L=1"),
-    )
-    for name in ("bundle", "bundle-verify")
-} | {
-    "gpu-bundle": (
-        _solved(
-            "--string",
-            "CLC",
-            "--warps",
-            "2",
-            "--sms",
-            "2",
-            "--grid",
-            "5",
-            "--blocks-per-sm",
-            "2",
-            "--capacity",
-            "C=1,L=1",
-        ),
-    ),
-    "table": (_swept,),
-    "nvdisasm": (_listed,),
-}
 
 
 def seeds(name: str) -> Iterator[bytes]:
     """Honest inputs of a format, the large ones shortened."""
     form = FORMATS[name]
     for seed in form.seeds:
-        given = [seed] if isinstance(seed, bytes) else [path.read_bytes() for path in sorted(ROOT.glob(seed))]
-        for data in given:
-            whole = form.suffix not in {".jsonl", ".ptx"} or len(data) <= MOST_SEED_BYTES
-            yield data if whole else data[: data.rindex(b"\n", 0, MOST_SEED_BYTES)]
-    for make in MADE.get(name, ()):
-        with TemporaryDirectory() as folder:
-            yield make(Path(folder))
+        if callable(seed):
+            with TemporaryDirectory() as folder:
+                yield seed(Path(folder))
+        elif isinstance(seed, bytes):
+            yield seed
+        else:
+            for path in sorted(ROOT.glob(seed)):
+                data = path.read_bytes()
+                whole = form.suffix not in {".jsonl", ".ptx"} or len(data) <= MOST_SEED_BYTES
+                yield data if whole else data[: data.rindex(b"\n", 0, MOST_SEED_BYTES)]

@@ -1,8 +1,13 @@
 """Inputs like others: bytes, words and lines changed, moved, taken from another input, or made extreme."""
 
 import re
+import struct
 from collections.abc import Sequence
+from contextlib import suppress
 from random import Random
+
+from makespan.errors import MakespanError
+from tests.sass.test_fuzz import DAMAGES
 
 MOST_BYTES = 60_000
 _NUMBERS = b"0 -1 1 00 1e9 1e999 -0.0 nan inf NaN 0x1p9 1_0 99999999999 18446744073709551616 1970-01-01"
@@ -14,7 +19,12 @@ _WORD = re.compile(rb"\w+|\s+|[^\w\s]")
 
 
 def mutant(data: bytes, other: bytes, draw: Random) -> bytes:
-    """One to a few changes of `data`, some with parts of `other`."""
+    """One to a few changes of `data`, some with parts of `other`; of machine code mostly of its sections."""
+    if data.startswith(b"\x7fELF") and draw.random() < 0.7:
+        sections = bytearray(data)
+        with suppress(MakespanError, struct.error, LookupError, ValueError):  # it is damaged already
+            draw.choice(DAMAGES)(sections, draw)
+        return bytes(sections)
     for _ in range(draw.choice((1, 1, 1, 2, 3, 8))):
         kind = draw.randrange(4)
         if kind == 0:

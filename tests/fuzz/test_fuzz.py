@@ -6,27 +6,32 @@ from random import Random
 import pytest
 
 from makespan.errors import BrokenPromiseError, MakespanError
-from tests.fuzz.formats import FORMATS, MADE, ROOT, seeds
+from tests.fuzz.formats import FORMATS, seeds
 from tests.fuzz.mutants import mutant
+from tests.fuzz.readers import ROOT, Command, Options
 
-ELSEWHERE = {*MADE, "ptx", "cubin", "launches"}
-COMMANDS = "-strings", "-estimate", "-show", "-solve", "-answer", "-verify", "-words"
-QUICK = [name for name in FORMATS if name not in ELSEWHERE and not name.endswith(COMMANDS)]
+ELSEWHERE = "ptx", "cubin", "launches", "question"
+QUICK = [
+    name
+    for name, form in FORMATS.items()
+    if name not in ELSEWHERE and not isinstance(form.read, Command | Options) and not any(map(callable, form.seeds))
+]
 CASES = 12
 
 
 @pytest.mark.parametrize("name", QUICK)
-def test_damaged_input_is_read_or_refused(name: str, tmp_path: Path) -> None:
+def test_honest_input_is_read_and_damaged_input_read_or_refused(name: str, tmp_path: Path) -> None:
     (tmp_path / "ptx").symlink_to(ROOT / "ptx")
     (tmp_path / "here").mkdir()
-    draw, honest = Random(26), [*seeds(name)]
-    path = tmp_path / "here" / f"fuzzed{FORMATS[name].suffix}"
-    path.write_bytes(honest[0])
-    FORMATS[name].read(path)
+    form, draw, honest = FORMATS[name], Random(26), [*seeds(name)]
+    path = tmp_path / "here" / f"fuzzed{form.suffix}"
+    for data in honest:
+        path.write_bytes(data)
+        assert form.read(path) not in form.refusals
     for _ in range(CASES):
-        path.write_bytes(mutant(draw.choice(honest), draw.choice(honest), draw))
+        path.write_bytes(mutant(draw.choice(honest), draw.choice((*honest, *form.parts)), draw))
         try:
-            FORMATS[name].read(path)
+            form.read(path)
         except MakespanError as refusal:
             if isinstance(refusal, BrokenPromiseError):
                 raise
