@@ -263,9 +263,9 @@ def _measured(about: "Campaign", each: Any, target: Path | None, count: int, *, 
 
     label = f"{'simulating' if about.device.virtual else 'measuring'} {about.device.name}"
     runs: list[Run] = []
-    with ExitStack() as stack:
-        kept = None
-        try:
+    try:
+        with ExitStack() as stack:
+            kept = None
             if target is not None:
                 claim_output(target)
                 kept = stack.enter_context(target.open("wb"))
@@ -276,12 +276,12 @@ def _measured(about: "Campaign", each: Any, target: Path | None, count: int, *, 
                 if kept is not None:
                     kept.write(line(run))
                 one_more()
-        except OSError as error:
-            raise InputError(f"{target}: cannot write the runs: {error.strerror or error}") from None
-        except MakespanError:
-            if runs and target is not None:
-                click.echo(f"{len(runs)} runs before that are in {target}", err=True)
-            raise
+    except OSError as error:
+        raise InputError(f"{target}: cannot write the runs: {error.strerror or error}") from None
+    except MakespanError:
+        if runs and target is not None:
+            click.echo(f"{len(runs)} runs before that are in {target}", err=True)
+        raise
     return tuple(runs)
 
 

@@ -23,6 +23,8 @@ MAX_VALUE_BYTES = 256 * 2**20
 _MOST_CYCLES = 2**63 - 1
 SECONDS_FOR_OTHERS = 60.0
 """How long a transaction waits for that of another process."""
+_OF_THE_PLACE = sqlite3.SQLITE_FULL, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_CANTOPEN
+"""Errors that say nothing about the file."""
 
 _SCHEMA = {
     "result": """CREATE TABLE result (
@@ -210,7 +212,9 @@ def opened(path: Path, *, create: bool = False) -> Iterator[Store]:
         try:
             _checked(connection, path, create=create)
         except (sqlite3.Error, UnicodeDecodeError) as error:  # what SQLite says may have names of a damaged file
-            raise InputError(f"{path}: not a table of makespan sweep: {_told(error)}") from None
+            is_place = getattr(error, "sqlite_errorcode", 0) & 0xFF in _OF_THE_PLACE
+            what = "cannot open the table" if is_place else "not a table of makespan sweep"
+            raise InputError(f"{path}: {what}: {_told(error)}") from None
         yield Store(connection, path)
 
 

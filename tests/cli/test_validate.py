@@ -166,6 +166,13 @@ def test_what_is_asked_wrongly_is_refused_before_any_work(validate: Runner, more
     assert told.err.count("\n") == 1
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is full")
+def test_runs_that_cannot_be_kept_are_an_error_of_one_line(validate: Runner) -> None:
+    told = validate(*ASKED, "--device", "virtual:1", "--runs", 1, "-o", "/dev/full")
+    assert (told.code, told.out) == (2, "")
+    assert told.err.endswith("makespan: /dev/full: cannot write the runs: No space left on device\n")
+
+
 def test_some_gpu_has_to_be_named(validate: Runner) -> None:
     told = validate(*KERNEL, "--device", "virtual:1")
     assert told.code == 2

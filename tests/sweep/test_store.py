@@ -134,6 +134,19 @@ def test_a_file_of_something_else_is_refused_and_left_as_it_is(tmp_path: Path) -
         pass
 
 
+def test_a_table_that_another_program_holds_is_not_called_a_wrong_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("makespan.sweep.store.SECONDS_FOR_OTHERS", 0.0)
+    with closing(sqlite3.connect(tmp_path / "a.sqlite")) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        with (
+            pytest.raises(InputError, match=r"a.sqlite: cannot open the table: database is locked$"),
+            opened(tmp_path / "a.sqlite", create=True),
+        ):
+            pass
+
+
 @pytest.mark.parametrize("value", ["[1]", "{", "3", "[" * 100_000, "1e999"])
 def test_a_value_that_nobody_wrote_is_one_line(value: str, tmp_path: Path) -> None:
     path = tmp_path / "a.sqlite"
