@@ -2,6 +2,7 @@
 
 import sys
 from pathlib import Path
+from urllib.parse import quote
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -26,8 +27,20 @@ nitpicky = True
 smartquotes = False  # `--option` keeps its dashes
 suppress_warnings = ["misc.highlighting_failure"]  # the lexer of PTX knows no guards; it marks the rest all the same
 
+_CURVES = "".join(
+    f'<feFunc{channel} type="table" tableValues=".92 .86 .8 .74 .68 .62 .56 .5 .43 .33 .08"/>' for channel in "RGB"
+)
+_NIGHT = (
+    '<svg xmlns="http://www.w3.org/2000/svg"><filter id="night" color-interpolation-filters="sRGB">'
+    f"<feComponentTransfer>{_CURVES}</feComponentTransfer></filter></svg>"
+)
+"""How pictures are inverted in the dark: as those of a report (`report/html/head.html.j2`)."""
+
 html_theme = "furo"
 html_title = "makespan"
+html_theme_options = {
+    "dark_css_variables": {"night": f"url(data:image/svg+xml,{quote(_NIGHT)}#night) hue-rotate(180deg)"}
+}
 html_static_path = ["style.css"]
 html_css_files = ["style.css"]
 html_copy_source = html_show_sphinx = False
