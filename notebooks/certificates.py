@@ -14,13 +14,17 @@
 # than the potential of the start. A certificate is such a function written down in integers. Here is one by hand, one
 # by the solver, and what the checker does with both. `docs/theory.md` (theorem H) has the proof.
 #
-# **You will see** a certificate made by hand, one by a solver, and a forged one rejected. It takes some seconds; the
-# last cell is for you to change.
+# **You will see** what a potential is, a certificate made by hand, one by a solver, and a forged one rejected. It takes
+# some seconds; the last cell is for you to change.
 
 # %%
 # %load_ext makespan
 import json
-from itertools import chain, product
+import random
+from functools import cache
+from itertools import chain, pairwise, product
+
+from matplotlib.figure import Figure
 
 from makespan import Instance, Machine, Status, solve
 from makespan.certificate import Certificate, Node, Potential, Table
@@ -33,17 +37,55 @@ TWO_CORES = Machine.of({"C": 2, "L": 1})
 
 
 def warps_of(number):
-    """The instance of this notebook: warps CLL, two cores, one load/store unit."""
+    """Warps CLL, two cores, one load/store unit."""
     return Instance.of("CLL", number, TWO_CORES)
 
 
 # %% [markdown]
+# ## The best potential there is
+#
+# The longest way from a state to the end is a potential itself. Of four warps it can be computed, by going through all
+# states. The picture shows it in thirty runs whose scheduler throws dice: each begins at 22, and falls by 1 at least in
+# every cycle. Where a line falls by more, the scheduler has given away cycles that it never gets back: no line gets
+# above the dashed one, so none is longer than 22 cycles. Any other function that is 0 at the end and falls by 1 at
+# least in every cycle lies above this one, and proves a bound, too.
+
+# %%
+four = Instance.of("LCCLCCCLCL", 4, TWO_CORES)
+
+
+@cache
+def longest(state):
+    """Cycles from a state to the end, at most."""
+    return max((1 + longest(after) for after in steps(four, state)), default=0)
+
+
+dice = random.Random(1)
+figure = Figure(figsize=(7.5, 3), layout="constrained")
+axes = figure.subplots()
+for _ in range(30):
+    (state,) = starts(four)
+    left = [longest(state)]
+    while not finished(four, state):
+        state = dice.choice(list(steps(four, state)))
+        left.append(longest(state))
+    assert all(after <= before - 1 for before, after in pairwise(left))
+    axes.plot(left, color="#0072B2", alpha=0.3)
+(begin,) = starts(four)
+assert longest(begin) == solve(four).bounds.upper == 22
+axes.plot([0, 22], [22, 0], color="#D55E00", linestyle="--", label="no cycle given away")
+axes.set(xlabel="cycle", ylabel="cycles left at most", xlim=(0, 23), ylim=(0, 23))
+axes.legend(frameon=False)
+figure
+
+# %% [markdown]
 # ## By hand
 #
-# Take the loads that are left, all warps together, and add 1 while no warp is ready for a load. One load/store unit
-# executes a load in every cycle in which a warp is ready for one, so the first part falls by 1. If no warp is, some
-# are ready for a core, and one cycle later somebody is ready for a load: the 1 goes away. It comes back only if the
-# last ready load executes and no C does, and then nothing is left.
+# Of 48 warps nobody can go through all states: a potential is wanted that takes few numbers to write down. An example,
+# for warps CLL: take the loads that are left, all warps together, and add 1 while no warp is ready for a load. One
+# load/store unit executes a load in every cycle in which a warp is ready for one, so the first part falls by 1. If no
+# warp is, some are ready for a core, and one cycle later somebody is ready for a load: the 1 goes away. It comes back
+# only if the last ready load executes and no C does, and then nothing is left.
 #
 # W warps begin with 2 W loads and nobody ready for one: at most 2 W + 1 cycles. For three warps all states can be
 # enumerated, and it is true in every cycle of each.

@@ -22,7 +22,7 @@
 import tempfile
 from pathlib import Path
 
-import matplotlib.pyplot as plt
+from matplotlib.figure import Figure
 
 from makespan import Instance, machine, solve
 from makespan.estimators import dual_issue
@@ -53,12 +53,13 @@ print(f"latency {cycles:.2f} cycles, single issue {single:.1f} of 128 lane-opera
 rates = sorted(
     dual_issue.throughput(device, Instruction(Opcode.FMUL, 254, (a, b))) / 128 for b in range(32) for a in range(b)
 )
-figure, axes = plt.subplots(figsize=(7.5, 3), layout="constrained")
+figure = Figure(figsize=(7.5, 3), layout="constrained")
+axes = figure.subplots()
 axes.plot([100 * rate for rate in rates], ".", color="#0072B2", markersize=3, label="pair of registers")
 axes.axhline(99.5, color="#D55E00", linestyle="--", linewidth=1, label="99.5 % of theory")
 axes.set(xlabel="pairs, slowest first", ylabel="throughput (% of theory)")
 axes.legend(frameon=False)
-plt.show()
+figure
 
 # %%
 banks = dual_issue.banks(device, range(32))
@@ -75,11 +76,12 @@ print("bank of register r:", banks.function)
 codes = dual_issue.codes(device)
 assert codes.dual == (0x04,)
 assert len(codes.fields) == 10
-figure, axes = plt.subplots(figsize=(7.5, 3), layout="constrained")
+figure = Figure(figsize=(7.5, 3), layout="constrained")
+axes = figure.subplots()
 axes.plot(codes.gaps, ".", color="#0072B2", markersize=4)
 axes.set(xlabel="control code", ylabel="cycles to the next instruction")
 axes.set_xticks(range(0, 257, 32), [f"{code:#04x}" for code in range(0, 257, 32)])
-plt.show()
+figure
 
 # %% [markdown]
 # ## Order of single and dual issues

@@ -22,7 +22,7 @@
 import random
 from pathlib import Path
 
-import matplotlib.pyplot as plt
+from matplotlib.figure import Figure
 
 from makespan import Instance, Limits, Machine, Status, ptx, replay, solve
 from makespan.bounds import pairs, pessimistic
@@ -125,12 +125,13 @@ assert all(result.status is Status.EXACT for result in curve.values())
 assert all(result.bounds.upper == 22 * warps - 3 * (warps - 1) for warps, result in curve.items() if warps >= 3)
 assert (curve[48].bounds.upper, curve[48].pessimistic) == (915, 1056)
 
-figure, axes = plt.subplots(figsize=(7, 3.5), layout="constrained")
+figure = Figure(figsize=(7, 3.5), layout="constrained")
+axes = figure.subplots()
 axes.plot(list(curve), [result.pessimistic for result in curve.values()], "--", color="#5A5A5A", label="M^L + M^C")
 axes.plot(list(curve), [result.bounds.upper for result in curve.values()], color="#0072B2", label="worst case, exact")
 axes.set(xlabel="warps", ylabel="cycles", title=NEAREST, xlim=(0, 49), ylim=(0, None))
 axes.legend(frameon=False)
-plt.show()
+figure
 
 # %% [markdown]
 # 420 random letters and 48 warps: 20,160 instructions. The schedule is replayed, and the independent checker proves

@@ -63,6 +63,7 @@ def test_a_notebook_runs_and_shows_what_it_found(path: Path, shell: Any) -> None
                 shell.run_cell(cell.source).raise_error()
             outputs += [output.data for output in captured.outputs]
     assert any(": the worst case is" in data.get("text/html", "") for data in outputs)
+    assert any(data.keys() & {"image/png", "image/svg+xml"} for data in outputs), "a picture"
 
 
 @pytest.mark.soak

@@ -15,7 +15,9 @@ def markdown(code: str, folder: Path, *, execute: bool) -> str:
     notebook = jupytext.reads(code, fmt="py:percent")
     if execute:
         where = {"metadata": {"path": str(folder)}}
-        NotebookClient(notebook, timeout=_SECONDS_PER_CELL, kernel_name="python3", resources=where).execute()
+        NotebookClient(
+            notebook, timeout=_SECONDS_PER_CELL, kernel_name="python3", coalesce_streams=True, resources=where
+        ).execute()
     return "\n\n".join(part for cell in notebook.cells for part in _cell(cell))
 
 

@@ -1,4 +1,4 @@
-"""Results in a notebook: after `%load_ext makespan` a result shows itself, and `gantt(result)` draws its schedule.
+"""Results in a notebook: after `%load_ext makespan` results and figures show themselves; `gantt(result)` is a schedule.
 
 A result knows nothing of its reports, so they are registered with IPython, which nothing here imports.
 """
@@ -6,12 +6,17 @@ A result knows nothing of its reports, so they are registered with IPython, whic
 import re
 from dataclasses import dataclass
 from html import escape
-from typing import Any
+from io import BytesIO
+from typing import TYPE_CHECKING, Any
 
 from makespan.report.html.visible import visible
 from makespan.report.result.text import bound_rows, pictured, report, subject, verdict
 from makespan.result import Result
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_DOTS_PER_INCH = 144
 _SIZE = re.compile(r'<svg([^>]*?) width="([\d.]+pt)" height="[\d.]+pt"')
 _LEFT, _RIGHT = 'style="text-align:left"', 'style="text-align:right"'
 _ROW = f"<tr><th {_LEFT}>{{}}</th><td {_RIGHT}>{{}}</td><td {_LEFT}>{{}}</td></tr>"
@@ -53,6 +58,13 @@ def load_ipython_extension(shell: Any) -> None:
     formatters = shell.display_formatter.formatters
     formatters["text/html"].for_type(Result, html)
     formatters["text/plain"].for_type(Result, lambda result, printer, _cycle: printer.text(report(result)))
+    formatters["image/png"].for_type_by_name("matplotlib.figure", "Figure", _png)
+
+
+def _png(figure: "Figure") -> bytes:
+    """What IPython does by itself only once pyplot is there, which our figures never need."""
+    figure.savefig(drawn := BytesIO(), format="png", dpi=_DOTS_PER_INCH)
+    return drawn.getvalue()
 
 
 def _text(text: str) -> str:
