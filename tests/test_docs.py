@@ -4,11 +4,13 @@ import re
 import shlex
 import shutil
 from contextlib import redirect_stdout
+from functools import cache
 from io import StringIO
 from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
+import click
 import pytest
 from PIL import Image
 
@@ -230,26 +232,8 @@ def test_there_are_one_liners_and_among_them_those_that_search() -> None:
 
 
 METHOD_PAGES = ["hong_kim", "kleimenov_popova", "opencl_cost_table", "dual_issue"]
-EXAMPLES = [
-    (page, text)
-    for page in (
-        "start",
-        "howto",
-        "may_i_use_it",
-        "believe",
-        "cli",
-        "machine_code",
-        "schedulability",
-        "case_study",
-        "estimators",
-        "gate",
-        "library",
-        "pictures",
-        "sweep",
-        *METHOD_PAGES,
-    )
-    for text in blocks(ROOT / "docs" / f"{page}.md", "console")
-]
+EXAMPLES = [(page.stem, text) for page in PAGES if page.stem != "machines" for text in blocks(page, "console")]
+"""But of machines.md, whose files are written by the test of machine files."""
 FILES = {
     "gate": {"gate.toml": "toml"},
     "kleimenov_popova": {"figure3.ptx": "ptx", "example.toml": "toml"},
@@ -297,6 +281,43 @@ def test_the_counts_of_campaigns_are_those_of_the_pages_that_they_are_from() -> 
 def slug(section: str) -> str:
     """The anchor of the heading with which a section begins."""
     return re.sub(r"[^\w -]", "", section.partition("\n")[0].lower()).replace(" ", "-")
+
+
+def test_every_option_that_a_page_names_belongs_to_its_command() -> None:
+    """Of commands that take a GPU, a server or hours, and of those whose files a reader has to bring."""
+    pages = [*PAGES, *ROOT.glob("*/README.md")]
+    shown = [(page, each) for page in pages for each in COMMAND.findall(page.read_text().replace("\\\n", ""))]
+    unknown = [
+        f"{named(page)}: {option} in {line}"
+        for page, line in shown
+        for option in re.findall(r"(?<![\w-])--[a-z][a-z-]*", line.partition(" # ")[0])
+        if option not in options(line.split()[1:])
+    ]
+    assert unknown == []
+    assert len(shown) > 300
+
+
+COMMAND = re.compile(r"(?:^    |^\$ |`)(makespan [^\n`]+)", re.MULTILINE)
+
+
+def options(words: list[str]) -> frozenset[str]:
+    """Of the command that `words` begin with, and of all below it; `estimate` rewrites two before it parses."""
+    command: click.Command = cli.cli
+    context = click.Context(command)
+    for word in words:
+        if not isinstance(command, click.Group) or (below := command.get_command(context, word)) is None:
+            break
+        command = below
+    return options_of(command) | ({"--method", "--compare"} if words[0] == "estimate" else set())
+
+
+@cache
+def options_of(command: click.Command) -> frozenset[str]:
+    found = {name for option in command.get_params(click.Context(command)) for name in option.opts}
+    if isinstance(command, click.Group):
+        names = command.list_commands(context := click.Context(command))
+        found |= {name for each in names for name in options_of(command.get_command(context, each))}
+    return frozenset(found)
 
 
 @pytest.mark.parametrize("page", sorted((ROOT / "docs").glob("*.md")), ids=named)
