@@ -64,7 +64,8 @@ def _below(node: ast.AST, lines: tuple[int, int], *, in_function: bool) -> Itera
             if not isinstance(child, ast.AST) or _is_no_answer(child):
                 continue
             put = partial(value.__setitem__, at) if isinstance(value, list) else partial(setattr, node, name)
-            reach, is_inside = _lines(child, lines), in_function and name != "args"  # defaults belong to the import
+            is_inside = in_function and not isinstance(child, ast.arguments)  # defaults belong to the import
+            reach = _lines(child, lines)
             for operator, changed in _changes(child, node, name):
                 shown = child if isinstance(child, ast.expr | ast.stmt) else node
                 before = _text(shown)
