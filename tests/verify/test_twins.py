@@ -4,24 +4,30 @@ Where the paths of a warp that runs ahead part, the two join what they know of t
 both need be as sharp as the other.
 """
 
+from dataclasses import replace
+
+import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from makespan.bounds import theorem_1s
+from makespan.bounds import theorem_1s, theorem_g
 from makespan.bounds.best_case import least_possible
 from makespan.bounds.gpu_best_case import least_possible as least_possible_of_gpu
 from makespan.bounds.partitions import partitions
 from makespan.bounds.phases import phases
-from makespan.bounds.theorem_g import theorem_g
 from makespan.feature import MULTIPROCESSOR
-from makespan.gpu import GpuInstance
+from makespan.gpu import GpuInstance, Grid
 from makespan.instance import Instance
+from makespan.machine import PAPER, Assignment, Latency, Machine, UnitClass
 from makespan.program import Program
 from makespan.verify import interference, quickest
 from makespan.verify import partitions as checked_partitions
 from makespan.verify import phases as checked_phases
 from makespan.verify import theorem_g as checked_theorem_g
 from tests.strategies import gpus, multiprocessor_instances, shared_gpus
+
+PARTS = Machine("parts", (UnitClass("C", 1, 1, Latency(1, 2)), UnitClass("L", 1, shared=True)), 1, partitions=2)
+WAITING = Machine("waiting", (UnitClass("C", 1), UnitClass("L", 1, 1, Latency(2, 4))))
 
 many = settings(max_examples=120)
 
@@ -59,13 +65,58 @@ def test_the_questions_of_phases_and_partitions(instance: Instance) -> None:
         assert {*alone} == {*cut.questions.values()}
 
 
+def ways(gpu: GpuInstance) -> tuple[list[int], list[int]]:
+    """The bounds by every way to count of theorem G, of the checker and of the engines, one beside the other."""
+    if len(gpu.grids) > 1:
+        proofs = list(theorem_g._of_several_grids(gpu))
+        return list(checked_theorem_g._several_grids(gpu)), [proof.upper for proof in proofs]
+    sm = gpu.sm(gpu.resident)
+    if gpu.is_one_wave:
+        sm = replace(sm, machine=replace(sm.machine, assignment=Assignment.ANY))
+    proofs = list(theorem_g._of_one_grid(gpu))
+    priced = [proof.upper for proof in proofs if proof.counting != theorem_g.PAIRS]
+    paired = [proof for proof in proofs if proof.counting == theorem_g.PAIRS][1::2]  # with the end that is their own
+    own = list(checked_theorem_g._priced(gpu, sm))
+    common = min(len(own), len(priced))  # the other prices are worth less than they cost
+    again = [bound for proof in paired for bound in checked_theorem_g._paired(gpu, sm, *proof.weights)]
+    return own[:common] + again, priced[:common] + [proof.upper for proof in paired]
+
+
 @many
 @given(st.one_of(gpus(most_slots=4, most_blocks=12), shared_gpus()))
 def test_theorem_g(gpu: GpuInstance) -> None:
-    proof = theorem_g(gpu)
-    proven = checked_theorem_g.bound(gpu, proof.weights)
-    if any(parts(program) for grid in gpu.grids for program, _ in grid.block):
-        assert proven <= proof.upper
-    else:
-        assert proven == proof.upper
+    own, theirs = ways(gpu)
+    if all(program.is_chain for grid in gpu.grids for program, _ in grid.block):
+        assert all(other - 1 <= one <= other for one, other in zip(own, theirs, strict=True))  # one more rounds twice
         assert quickest.floor_of_gpu(gpu) >= least_possible_of_gpu(gpu)
+    proof = theorem_g.theorem_g(gpu)
+    assert checked_theorem_g.bound(gpu, proof.weights) <= proof.upper
+
+
+@pytest.mark.parametrize("block", [("C", 3), ("LC", 1), ("CCL", 2), ("CL", 1, "CCC", 2), ("CLC", 3, "L", 1)])
+@pytest.mark.parametrize("resident", [2, 3, 5])
+@pytest.mark.parametrize("assignment", Assignment)
+def test_theorem_g_of_partitions(block: tuple[str | int, ...], resident: int, assignment: Assignment) -> None:
+    machine = replace(PARTS, assignment=assignment, partitions=3 if resident == 3 else 2)
+    programs = [(Program.chain(str(letters)), int(str(w))) for letters, w in zip(block[::2], block[1::2], strict=True)]
+    own, theirs = ways(GpuInstance.of(programs, 99, machine, sms=3, resident=resident))
+    assert own == theirs
+    assert len(own) > 3
+
+
+@pytest.mark.parametrize("letters", ["CL", "CCLL", "CLLC", "LCCCL"])
+@pytest.mark.parametrize("warps", [1, 3])
+def test_theorem_g_by_pairs(letters: str, warps: int) -> None:
+    for machine in PAPER, Machine.of({"C": 2, "L": 1}), WAITING:
+        gpu = GpuInstance.of([(Program.chain(letters), warps)], 10**6, machine, sms=3, resident=4, dispatch=1)
+        own, theirs = ways(gpu)
+        assert own == theirs
+        assert len(own) > 3
+
+
+@pytest.mark.parametrize("room", [6, 7, 9])
+@pytest.mark.parametrize("takes", [(4, 2), (3, 2), (3, 3)])
+def test_theorem_g_of_several_grids(takes: tuple[int, int], room: int) -> None:
+    grids = tuple(Grid(((Program.chain("CLC"), one),), 50, (one, 1)) for one in takes)
+    own, theirs = ways(GpuInstance(grids, PAPER, 3, (room, 5)))
+    assert own == theirs
