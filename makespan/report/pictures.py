@@ -59,9 +59,14 @@ def rendered(drawn: Callable[[], "Figure"], suffix: str, *, title: str, about: s
         title: what screen readers say first, and what properties of a file show.
         about: what they say then.
         style: matplotlib's settings beyond those that all pictures share.
-    """
-    from matplotlib import style as styles
 
+    Raises:
+        InputError: matplotlib finds no place for its cache, without which it does not load.
+    """
+    try:
+        from matplotlib import style as styles
+    except OSError as error:
+        raise InputError(f"cannot draw: {error}") from None
     content = io.BytesIO()
     said = dict(zip(_WORDS[suffix], map(printable, (title, about)), strict=True))
     with styles.context(["default", {**_STYLE, **style}]), warnings.catch_warnings():

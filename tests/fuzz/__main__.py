@@ -190,7 +190,11 @@ def main() -> None:
         return
     resource.setrlimit(resource.RLIMIT_AS, (MOST_BYTES, MOST_BYTES))
     is_guided = find_spec("atheris") is not None
-    with TemporaryDirectory() as folder, instrumented() if is_guided else nullcontext():
+    shared = Path("/dev/shm")
+    with (
+        TemporaryDirectory(dir=shared if shared.is_dir() else None) as folder,
+        instrumented() if is_guided else nullcontext(),
+    ):
         campaign = Campaign(given.formats[0], Path(folder), given.findings.resolve(), given.cases, given.seconds)
         os.chdir(folder)
         (guided if is_guided else drawn)(campaign, given.seed)

@@ -1,6 +1,7 @@
 """Files that are written whole, and refused in time."""
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -63,3 +64,22 @@ def test_two_outputs_of_one_name_are_refused_before_the_work(
     assert cli.run(asked) == 2
     assert capsys.readouterr().err == "makespan: s.json: two outputs have this name\n"
     assert not list(tmp_path.iterdir())
+
+
+class _NoPlace:
+    """As matplotlib where it can write nowhere."""
+
+    def find_spec(self, name: str, *_: object) -> None:
+        if name == "matplotlib":
+            raise OSError("Matplotlib requires access to a writable cache directory")
+
+
+def test_where_matplotlib_finds_no_place_for_its_cache_a_picture_is_refused_in_a_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "meta_path", [_NoPlace(), *sys.meta_path])
+    monkeypatch.delitem(sys.modules, "matplotlib", raising=False)
+    code = cli.run(["solve", "--string", "CL", "--warps", "1", "--gantt", str(tmp_path / "g.png")])
+    said = capsys.readouterr()
+    assert (code, said.out.split("\n")[0][:5]) == (2, "exact")
+    assert said.err == "makespan: cannot draw: Matplotlib requires access to a writable cache directory\n"
