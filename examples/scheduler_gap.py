@@ -1,7 +1,7 @@
 """How far the worst case is above what schedulers do, on a machine with latencies.
 
 One port each for C and L and one instruction issued per cycle; an instruction C takes 4 cycles, a load 8 to 20, and
-holds its port for 2. Six policies are run with every load as slow as it can be, as fast, and at random. Then the worst
+holds its port for 2. All policies are run with every load as slow as it can be, as fast, and at random. Then the worst
 case of every work-conserving scheduler with every mixture of load times is proven: it is above all of these runs.
 """
 

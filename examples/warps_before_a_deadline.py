@@ -1,7 +1,7 @@
 """How many warps may one SM run before a deadline? Three ways to ask, three answers, and only one of them is right.
 
 A kernel of ten instructions runs on two cores and one load/store unit and has 35 cycles. The pessimistic bound
-M^L + M^C is safe and gives capacity away. The slowest of six simulated scheduling policies looks fine for one warp too
+M^L + M^C is safe and gives capacity away. The slowest of all simulated scheduling policies looks fine for one warp too
 many: there is a schedule that a work-conserving scheduler may choose, and that misses the deadline.
 """
 
@@ -46,7 +46,7 @@ def main() -> None:
     print(f"\nin time by M^L + M^C         {most_warps(pessimistic)} warps  safe, too few")
     print(f"in time by the worst case    {most_warps(exact)} warps  safe, and no more are")
     believed = most_warps(simulated)
-    print(f"in time by the six policies  {believed} warps  unsafe")
+    print(f"in time by {len(POLICIES)} policies        {believed} warps  unsafe")
     missed = proven[believed]
     cycles = replay(missed.instance, missed.witness)
     print(f"\na work-conserving schedule of {believed} warps, replayed: {cycles} cycles, {cycles - DEADLINE} too late")
