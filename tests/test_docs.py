@@ -201,6 +201,17 @@ def worst_case(done: Outcome) -> Bounds:
     return Bounds(int(found[0] or found[1]), int(found[1]))
 
 
+def test_the_table_of_the_readme_is_part_of_a_measurement() -> None:
+    rows = re.findall(r"^\| \d, \d \|.*$", (ROOT / "README.md").read_text(), re.MULTILINE)
+    assert len(rows) == 4
+    assert [row for row in rows if row not in page_text("benchmarks.md").splitlines()] == []
+
+
+def test_the_page_about_the_command_line_begins_with_every_command() -> None:
+    table = page_text("cli.md").partition("\n## ")[0]
+    assert [name for name in cli.cli.list_commands(click.Context(cli.cli)) if f"`{name}`" not in table] == []
+
+
 def test_the_commands_of_the_readme_are_among_those_of_other_pages() -> None:
     section = (ROOT / "README.md").read_text().split("## What you can ask\n")[1].split("\n## ")[0]
     commands = [line.partition("#")[0].strip() for line in re.findall(r"^    (makespan .*)$", section, re.MULTILINE)]
