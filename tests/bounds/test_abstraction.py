@@ -430,6 +430,17 @@ def test_others_leave_delays_in_any_number_where_the_count_is_open() -> None:
     assert counts == {0, 1}
 
 
+def test_others_leave_delays_in_known_numbers_where_the_count_is_not_open() -> None:
+    shape = Question(with_delays(Instance.of("LC", 9, DELAYED_PAPER)), 0).abstraction(1)
+    for cycle in shape.cycles:
+        arrived = Counter[int]()
+        for (before, after), count in cycle.moved:
+            arrived[after] += count
+            known = cycle.unmoved[after] + arrived[after] if after >= 0 else 0
+            assert before != DELAYED or known <= shape.thresholds[after], cycle
+        assert all(cycle.target and cycle.target.kind[x] == shape.thresholds[x] for _, x in cycle.passing if x >= 0)
+
+
 def test_an_issue_width_leaves_a_choice_of_movers() -> None:
     shape = Question(Instance.of("CL", 4, NARROW), 0).abstraction(0)
     assert set(shape.issues(Situation(0, (0, 1)))) == {(0, 1), (1, 0)}

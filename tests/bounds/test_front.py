@@ -55,6 +55,10 @@ def test_a_front_stops_before_the_end_of_all_runs() -> None:
     assert front(Instance.of("C", 3, Machine.of({"C": 3})), 1000) == Front(0, frozenset({(((0, 0), 3),)}))
 
 
+def test_a_front_that_is_stopped_is_an_earlier_one() -> None:
+    assert front(Instance.of("C", 3), 1000, stop=lambda: True) == Front(0, frozenset({(((0, 0), 3),)}))
+
+
 def test_a_front_stops_where_the_first_run_ends() -> None:
     """C, and another C or not: after one cycle the warp may have finished."""
     maybe = Program((Place("C", (1, 2)), Place("C", (2,))))

@@ -409,9 +409,19 @@ def test_a_wrong_solution_never_proves_a_wrong_bound(spoil: str, instance: Insta
         assert checker.bound(instance, found) <= found.upper
 
 
-def test_a_solution_with_a_little_noise_still_proves_something(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("instance", "level"),
+    [
+        (Instance.of("CCLLCC", 6, Machine.of({"C": 2, "L": 1})), "front"),
+        (Instance.of("LC", 3, slow(least=2, most=3, interval=1)), "whole"),
+        (Instance.of("LLC", 4, slow(least=2, most=3, interval=1)), "finer"),
+    ],
+    ids=["dominances", "one number for delays", "delays"],
+)
+def test_a_solution_with_a_little_noise_still_proves_something(
+    monkeypatch: pytest.MonkeyPatch, instance: Instance, level: str
+) -> None:
     """Rounding and repair are meant to absorb what an interior point method leaves open."""
-    instance = Instance.of("CCLLCC", 6, Machine.of({"C": 2, "L": 1}))
     minimise = Programme.minimise
     random = np.random.default_rng(4)
 
@@ -419,9 +429,9 @@ def test_a_solution_with_a_little_noise_still_proves_something(monkeypatch: pyte
         solution = minimise(*arguments)  # type: ignore[arg-type]
         return None if solution is None else solution + random.normal(0, 1e-5, len(solution))
 
-    exact = upper(instance, "front")
+    exact = upper(instance, level)
     monkeypatch.setattr(Programme, "minimise", noisy)
-    assert exact <= upper(instance, "front") <= exact + 1
+    assert exact <= upper(instance, level) <= exact + 1
 
 
 def test_a_solver_that_fails_is_no_certificate(monkeypatch: pytest.MonkeyPatch) -> None:

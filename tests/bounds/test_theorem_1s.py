@@ -17,7 +17,7 @@ from makespan.bounds.gates import Gate, Ports
 from makespan.errors import UnsupportedError
 from makespan.instance import Instance
 from makespan.machine import Assignment, Latency, Machine, Resource, UnitClass, Use
-from makespan.program import Place, Program, Timing
+from makespan.program import BARRIER, Place, Program, Timing
 from makespan.result import Anomaly, outlasted
 from makespan.schedule import Schedule
 from makespan.simulate.semantics import State, finished, issues, moved, outcomes, settled, starts, steps
@@ -133,6 +133,15 @@ JOINED = Instance.of(
     1,
     machine(),
 )
+PARTED = Instance.of(
+    Program(
+        (Place("C", (1, 3)), Place("C", (2,)), Place("C", (3,)), Place(BARRIER, (4,)), Place("C", (5,))),
+        timings=(Timing(1, (10, 10), (0,)), Timing(), Timing(), Timing(0, (0, 0)), Timing(1, (1, 1), (), (0,))),
+    ),
+    1,
+    machine(),
+)
+SEVERAL = question("CC|C", 1, machine(2, interval=3))
 SHARED = question("C()@4", 2, machine(interval=2, shared=True))
 SLOT = question("C()@3", 4, machine(2, width=1))
 ALTERNATIVES = question("C", 3, PIPES)
@@ -149,6 +158,8 @@ BLOCKS = question("C()|C()", 4, Machine("one port", (UnitClass("C", 1),)), block
         (BESIDE, 2, 2),
         (DIFFERENT, 8, 8),  # the longer ones in one partition
         (JOINED, 10, 10),  # by the path with the later result
+        (PARTED, 11, 13),  # 3 to the barrier on the long path, and on the short one 10 - 1 more until the result
+        (SEVERAL, 4, 8),  # 2 + 2 * 2/2 for its own ports; then ports are held for 2 more, and 3 + 2/2
         (SHARED, 6, 6),
         (SLOT, 4, 4),
         (ALTERNATIVES, 4, 6),
@@ -159,6 +170,23 @@ BLOCKS = question("C()|C()", 4, Machine("one port", (UnitClass("C", 1),)), block
 )
 def test_by_hand(instance: Instance, longest: int, upper: int) -> None:
     assert (brute_force(instance).upper, pessimistic(instance)) == (longest, upper)
+
+
+def test_of_too_many_tokens_all_that_are_left_are_waited_for_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The third instruction awaits both results, of which the later one is there in 1 + 9."""
+    two = question("C()@2C()@9C(1,2)", 1, machine())
+    assert brute_force(two).upper == pessimistic(two) == 11
+    monkeypatch.setattr(alone, "MOST_WORK", 1)
+    assert pessimistic(two) == 11
+
+
+def test_the_least_possible_counts_what_all_partitions_share_and_the_fullest_one() -> None:
+    for ports in (1, 2):
+        both = question("C", 5, machine(ports, shared=True))
+        assert least_possible(both) == brute_force(both).lower == -(-5 // ports)
+    by_number = replace(machine(), assignment=Assignment.MODULO)
+    uneven = Instance.merged([(Program.chain("C" * length), 1) for length in (2, 1, 3)], by_number)
+    assert least_possible(uneven) == brute_force(uneven).lower == 2 + 3
 
 
 def _nothing_later(self: Ports, unit: str, prices: object, *, since: int = 0) -> int:

@@ -23,6 +23,8 @@ theorem_1s = import_module("makespan.bounds.theorem_1s")
 SLOW = Machine("slow", (UnitClass("C", 2, 1, Latency(3, 3)),))
 HELD = Machine("held", (UnitClass("L", 1, 3),))
 QUARTERS = Machine("quarters", (UnitClass("C", 1),), partitions=4, assignment=Assignment.MODULO)
+FREELY = replace(QUARTERS, partitions=2, assignment=Assignment.ANY)
+MIXED = Machine("mixed", (UnitClass("C", 1), UnitClass("L", 1, 3)))
 
 
 def gpu(
@@ -77,6 +79,7 @@ SERIAL = gpu("CL", 1, 4)
 BEHIND = gpu("LLL", 1, 3, HELD)  # alone 7 cycles; then the next block finds the port held for 2 more
 MEET = gpu("C|L", 2, 3)  # a block takes 4 cycles: the second C opens the barrier
 SPREAD = gpu("C", 4, 4, QUARTERS, resident=2)  # 4 partitions, with one warp of each block
+ANYWHERE = gpu("C", 2, 4, FREELY, resident=2)
 TOGETHER = gpu("C", 2, 4, resident=2)
 WAITING = gpu("C", 1, 3, resident=2, dispatch=2)
 
@@ -89,6 +92,7 @@ WAITING = gpu("C", 1, 3, resident=2, dispatch=2)
         (BEHIND, 25, 27),  # the last one counts 7 + 2, though nobody waits for it
         (MEET, 12, 12),
         (SPREAD, 4, 6),  # (B-1) A / R = 3 (1 + 1 + 1) / 2 = 4, and 2
+        (ANYWHERE, 4, 6),  # the same: one warp is there, and the block meets the other chain once
         (TOGETHER, 8, 10),  # (B-1) A / R = 3 * 4 / 2 = 6, and 4
         (WAITING, 6, 8),  # 2 (2 + 2) / 2 = 4, and 2 + 2
     ],
@@ -117,6 +121,26 @@ def test_without_any_of_its_parts_it_is_too_small(
     longest = brute_force_gpu(gpu).upper
     monkeypatch.setattr(where, name, wrong)
     assert min(proof.upper for proof in proofs(gpu)) < longest
+
+
+@pytest.mark.parametrize(
+    ("gpu", "ways"),
+    [
+        (gpu("CL", 2, 9), {"pairs"}),
+        (gpu("CL", 2, 9, MIXED), set()),  # the proof of pairs has no port that is held over the seam of two blocks
+        (gpu("CL|", 2, 9), set()),
+        (gpu("C", 2, 9, FREELY), {"partitions"}),
+        (gpu("C|C", 2, 9, FREELY), set()),  # it counts one phase only
+    ],
+)
+def test_who_counts(gpu: GpuInstance, ways: set[str]) -> None:
+    assert {proof.counting for proof in proofs(gpu)} == {"one-by-one", "all"} | ways
+
+
+def test_pairs_are_of_classes_for_which_a_warp_can_wait() -> None:
+    block = ((Program.chain("CC"), 2), (Program.chain("L"), 1))
+    weights = [proof.weights for proof in proofs(GpuInstance.of(block, 9, PAPER, sms=1, resident=1)) if proof.weights]
+    assert {one.classes for found in weights for one in found} == {("C",)}
 
 
 def test_pairs_count_half_where_every_letter_has_a_neighbour() -> None:
@@ -187,7 +211,7 @@ def test_blocks_of_several_grids_weigh_what_they_take() -> None:
         both
     )  # A = 1/3 (1 - 1/9) + 4/3 * 1/9, and 2/3 (2 - 2/9) + 4/3 * 2/9; one small one less
     assert Fraction(proven.block, proven.scale) == (99 * Fraction(12, 27) + 10 * Fraction(40, 27)) / 2
-    assert (proven.counting, proven.charged, proven.dispatched) == ("all", 1, 29)
+    assert (proven.counting, proven.charged, proven.dispatched, proven.spared) == ("all", 1, 29, 0)
     assert proven.tail == 2  # and 2/9 of two small ones beside the large one
 
 

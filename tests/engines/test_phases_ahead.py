@@ -26,6 +26,12 @@ from tests.strategies import multiprocessors, running_ahead
 ONE = Machine("one", (UnitClass("C", 1), UnitClass("L", 1)), issue_width=1)
 HELD = Machine("held", (UnitClass("C", 1, 2), UnitClass("L", 1)), issue_width=1)
 LONG = Machine("long", (UnitClass("C", 1, 4), UnitClass("L", 1)), issue_width=1)
+PIPED = Machine(
+    "piped",
+    (UnitClass("C", 1, 2, uses=(Use(("pipe",), 4, 4),)), UnitClass("L", 1)),
+    1,
+    resources=(Resource("pipe", 1),),
+)
 PAIR = replace(HELD, partitions=2)
 SHARED = replace(PAIR, units=(UnitClass("C", 1, 2, shared=True), UnitClass("L", 1)))
 
@@ -83,6 +89,7 @@ def test_the_phases_bound_the_whole_and_their_schedules_follow_each_other(instan
         (asked(ONE, ("L()@9C()|(1)C()|C()", 2)), [2, 1, 1], [0, 0, 0]),
         (asked(HELD, ("C()|C()", 2)), [1, 1], [0, 1]),  # the port is held for a cycle more
         (asked(HELD, ("C()|L()C()", 2)), [1, 2], [0, 0]),  # for nobody
+        (asked(PIPED, ("C()|C()", 2)), [1, 1], [0, 3]),  # one port for 1 cycle more, another one for 3
         (asked(LONG, ("C()|L()|C()|C()+4", 2)), [1, 1, 1, 1], [0, 0, 2, 3]),  # over several barriers
         (asked(HELD, ("C()|C()", 1), ("C()|L()", 1)), None, None),  # for one of two only
         (asked(HELD, ("C()L()|C()", 2)), [2, 1], [0, 0]),
