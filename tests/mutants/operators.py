@@ -106,8 +106,8 @@ def _changes(node: ast.AST, parent: ast.AST, name: str) -> Iterator[tuple[str, a
             yield "bool", ast.Constant(not value)
         case ast.Constant(value=int(value)) if abs(value) < LARGE:
             yield from (("constant", ast.Constant(value + step)) for step in (1, -1))
-        case ast.Name(id=called) if called in _NAMES:
-            yield called, ast.Name(_NAMES[called], ast.Load())
+        case ast.Name(id=called, ctx=context) if called in _NAMES:
+            yield called, ast.Name(_NAMES[called], context)
         case ast.Attribute(value=value, attr=called) if called in _NAMES:
             yield called, ast.Attribute(value, _NAMES[called], ast.Load())
         case ast.UnaryOp(ast.USub(), ast.BinOp(ast.UnaryOp(ast.USub(), left), ast.FloorDiv(), right)):
