@@ -275,7 +275,7 @@ class Scheduler(StrEnum):
     """What a scheduler promises besides work conservation (docs/model.md): nothing, or that it is fair.
 
     A *fair* one lets no warp go before another that could issue in its stead, has been ready for longer, and issued
-    last longer ago or never.
+    last longer ago, or never while the other has.
     """
 
     ANY = "any"
