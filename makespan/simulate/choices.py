@@ -143,7 +143,8 @@ def routes(instance: Instance, choices: Choices) -> Routes:
 
 def _latencies(taken: list[tuple[tuple[int, int], ...]], choices: Choices, first: int) -> list[tuple[int, ...]]:
     """The latencies of warps whose instructions have these ranges, of which the first has the number `first`."""
-    if choices.latency == "random" and any(least < most for least, most in set(taken[0])):
+    distinct = {id(own): own for own in taken}.values()
+    if choices.latency == "random" and any(least < most for own in distinct for least, most in own):
         return [
             tuple(least + draws.below(most - least + 1) for least, most in own)
             for own, draws in ((own, Draws(choices.seed, _LATENCY, first + n)) for n, own in enumerate(taken))

@@ -196,6 +196,14 @@ def test_a_partition_that_has_had_a_shared_port_goes_to_the_end_of_the_line() ->
     assert run(Instance.of("LL", 4, machine), "oldest").cycles == tuple((w,) for w in (0, 1, 0, 1, 2, 3, 2, 3))
 
 
+def test_a_private_port_costs_no_place_in_the_line() -> None:
+    """Both come to L in cycle 2; in cycle 1 only warp 0 issues, of its own partition's C."""
+    units = UnitClass("C", 1), UnitClass("D", 1, 1, Latency(2, 2)), UnitClass("L", 1, 1, shared=True)
+    machine = Machine("halves", units, partitions=2, assignment=Assignment.MODULO)
+    instance = Instance.merged([(parse_string(string, machine), 1) for string in ("CCL", "DL")], machine)
+    assert run(instance, "oldest").cycles == ((0, 1), (0,), (0,), (1,))
+
+
 def test_of_several_resources_the_first_that_is_free_is_used() -> None:
     unit = UnitClass("C", 2, uses=(Use(("a", "b"), 1, 3),))
     machine = Machine("m", (unit,), resources=(Resource("a", 1), Resource("b", 1)))
@@ -281,6 +289,43 @@ def test_what_no_policy_decides_is_said_by_the_choices() -> None:
     drawn = [run(instance, "lrr", Choices("random", "random", seed)) for seed in range(200)]
     assert {schedule.paths[0] for schedule in drawn} == {(0, 1, 3), (0, 2, 3)}
     assert {latencies[1] for schedule in drawn for latencies in schedule.latencies} == {1, *range(2, 10)}
+
+
+@pytest.mark.parametrize(
+    ("places", "path"),
+    [
+        ((Place("C", (1, 2)), Place("C", (4,)), Place("|", (3,)), Place("C", (4,))), (0, 1)),
+        ((Place("C", (1, 3)), Place("|", (2,)), Place("C", (4,)), Place("C", (4,))), (0, 1, 2)),
+    ],
+)
+def test_a_barrier_makes_a_path_no_longer_and_no_shorter(places: tuple[Place, ...], path: tuple[int, ...]) -> None:
+    """Both ways have equally many cycles, so it is the first of them."""
+    for rule in "longest", "shortest":
+        assert run(Instance.of(Program(places), 1), "lrr", Choices(path=rule)).paths == (path,)
+
+
+def test_every_warp_has_random_numbers_of_its_own() -> None:
+    """The streams of latencies, paths and uses are 1, 2 and 3, each followed by the number of the warp."""
+    unit = UnitClass("C", 1, 1, Latency(1, 9), uses=(Use(("a", "b"), 1, 9),))
+    machine = Machine("m", (unit,), resources=(Resource("a", 1), Resource("b", 1)))
+    fork = Program((Place("C", (1, 2)), Place("C", (3,)), Place("C", (3,))))
+    instance = Instance.merged([(Program.chain("CC"), 2), (fork, 2)], machine)
+    chosen = routes(instance, Choices("random", "random", 5, interval="random"))
+    for warp in range(4):
+        latency, path, use = (Draws(5, stream, warp) for stream in (1, 2, 3))
+        assert chosen.latencies[warp] == (1 + latency.below(9), 1 + latency.below(9))
+        assert path.below(1) == 0  # where it starts
+        assert chosen.paths[warp] == (0, 1 if warp < 2 else 1 + path.below(2))
+        assert chosen.uses[warp] == tuple(((use.below(2), 1 + use.below(9)),) for _ in range(2))
+
+
+def test_a_latency_is_random_on_whichever_path_it_is() -> None:
+    """Also where the first warp takes the path on which all latencies are fixed."""
+    cached = Machine("cached", (UnitClass("C", 1), UnitClass("L", 1, 1, Latency(1, 9))))
+    instance = Instance.of(Program((Place("C", (2,)), Place("L", (2,))), starts=(0, 1)), 12, cached)
+    chosen = routes(instance, Choices("random", "random", seed=2))
+    assert chosen.paths[0] == (0,)
+    assert len({own for own, path in zip(chosen.latencies, chosen.paths, strict=True) if path == (1,)}) > 2
 
 
 def test_random_latencies_do_not_depend_on_the_policy() -> None:
