@@ -75,6 +75,12 @@ def test_blocks_that_all_fit_are_on_sms_of_their_own(instance: Instance, blocks:
     assert brute_force_gpu(gpu) == brute_force(gpu.sm(blocks))
 
 
+def test_of_several_empty_slots_a_block_may_take_any() -> None:
+    gpu = gpu_of("C", 3, 1, 2, machine=HALVES)
+    (start,) = starts(gpu)
+    assert {state.sms[0].places for state in steps(gpu, start)} == {(0, 1), (1, 0)}
+
+
 @given(instances(most_warps=2), st.integers(1, 3), st.integers(0, 2))
 @settings(max_examples=25)
 def test_one_slot_executes_block_after_block(instance: Instance, blocks: int, dispatch: int) -> None:
@@ -121,6 +127,13 @@ def grids_of(
 )
 def test_blocks_of_several_grids_share_an_sm_by_hand(gpu: GpuInstance, shortest: int, longest: int) -> None:
     assert brute_force_gpu(gpu) == Bounds(shortest, longest)
+
+
+def test_blocks_that_share_an_sm_have_room_of_every_resource() -> None:
+    """Of the first resource there is plenty; of the second one block leaves nothing to the other."""
+    grids = tuple(Grid(((Program.chain(letter), 1),), 1, takes) for letter, takes in (("C", (1, 2)), ("L", (1, 1))))
+    assert brute_force_gpu(GpuInstance(grids, PAPER, 1, (4, 2))) == Bounds(2, 2)
+    assert brute_force_gpu(GpuInstance(grids, PAPER, 1, (4, 3))) == Bounds(1, 1)
 
 
 @given(gpus(most_blocks=3, most=2, most_slots=2))

@@ -5,7 +5,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from makespan.instance import Instance
-from makespan.machine import Assignment, Machine, UnitClass
+from makespan.machine import Assignment, Latency, Machine, Scheduler, UnitClass
 from makespan.program import Place, Program
 from makespan.result import Bounds
 from makespan.simulate.semantics import finished, pools, ready, selections, starts, steps
@@ -93,3 +93,20 @@ def test_brute_force_finds_what_a_walk_finds_that_tells_all_warps_apart(instance
         frontier = set().union(*reached.values())
         cycles += 1
     assert brute_force(instance) == Bounds(min(lengths), max(lengths))
+
+
+def test_what_a_fair_scheduler_looks_at_by_hand() -> None:
+    """Warp 0 waits for its L up to cycle 3. Then it issued longest ago, and 2 is ready for longer: either may go."""
+    units = UnitClass("C", 1), UnitClass("L", 1, latency=Latency(3, 3))
+    fair = Machine("fair", units, scheduler=Scheduler.FAIR)
+    instance = Instance.merged([(Program.chain("LC"), 1), (Program.chain("CC"), 2)], fair)
+    (state,) = starts(instance)
+    assert state.past == ((0, 1), (0, 1), (0, 1))
+    for issuing, past in (
+        ((0, 1), ((0, 1), (0, 1), (1, 2))),  # 2 could have issued as well as 1
+        ((2,), ((0, 2), (1, 2), (0, 1))),
+        ((1,), ((0, 3), (0, 1), (1, 2))),
+    ):
+        assert issuing in set(selections(instance, state)) <= {issuing, (0, 2)}
+        (state,) = (after for after in steps(instance, state) if after.past == past)
+    assert set(selections(instance, state)) == {(0,), (2,)}
