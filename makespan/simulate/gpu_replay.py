@@ -106,9 +106,9 @@ def _check_dispatcher(spans: Iterable[_Span], last: Sequence[int]) -> None:
         if first < last[grid]:
             found += [(first, grid, 1), (min(end, last[grid]), grid, -1)]
     fits = [0] * len(last)
-    for (cycle, grid, more), (after, _, _) in pairwise([*sorted(found), (max(last), 0, 0)]):
+    for (cycle, grid, more), (after, _, _) in pairwise(sorted(found)):
         fits[grid] += more
-        if cycle < after and all(fits) and cycle < max(last):
+        if cycle < after and all(fits):
             raise InvalidScheduleError(
                 f"cycle {cycle}: there is room for a block of every grid of which blocks are left"
             )
@@ -197,7 +197,7 @@ class _Replay:
 
     def execute(self, unfolded: int) -> int:
         """Judge the history; how many cycles have been executed, on top of those before."""
-        floor, judge, cycle = self._floor, self._judge, 0
+        floor, cycle = self._floor, 0
         for stretch in self._history.stretches:
             length = len(stretch.cycles)
             for left in range(stretch.repeat - 1, -1, -1):
@@ -208,7 +208,6 @@ class _Replay:
                 unfolded += length
                 if left and self._state(cycle) == before:
                     floor.shift(left * length)
-                    judge.shift(left * length)
                     self._note(_again(spans, cycle - length, length, left))
                     cycle += left * length
                     break
@@ -240,7 +239,7 @@ class _Replay:
 
     def _state(self, cycle: int) -> Hashable:
         """All that counts from a cycle on."""
-        return self._floor.state(cycle), self._judge.state(cycle), frozenset(self._taken.items())
+        return self._floor.state(cycle), self._judge.state(), frozenset(self._taken.items())
 
     def _execute(self, first: int, stretch: Stretch) -> list[_Span]:
         """One repeat of a stretch, from that cycle on; when blocks would fit then."""
@@ -267,7 +266,7 @@ class _Replay:
                 since = fitting
             if not floor.unfinished:
                 raise InvalidScheduleError(f"cycle {cycle}: all blocks have ended already")
-            if executing or (happens and floor.ready):  # else nobody could, or nobody could in the cycle before
+            if executing or happens:  # else nobody could, or nobody could in the cycle before
                 self._judge.check(cycle, self._numbers(cycle, executing))
         return [*spans, *_ended(since, [None] * len(since), first + len(stretch.cycles))]
 

@@ -15,6 +15,9 @@ KNOWS = PROGRAMS | TIMES | BARRIERS | SCHEDULER | MULTIPROCESSOR
 _Issued = tuple[int, int, tuple[Held, ...]]
 """A warp, the cycle since which it was ready, and what it holds."""
 
+_NEVER = -1
+"""Who has not issued yet goes before all who have."""
+
 
 def replay(instance: Instance, schedule: Schedule) -> int:
     """Execute `schedule` and return its makespan in cycles.
@@ -38,7 +41,7 @@ def replay(instance: Instance, schedule: Schedule) -> int:
             floor.begin(cycle)
         if not floor.unfinished:
             raise InvalidScheduleError(f"cycle {cycle}: all warps have finished already")
-        if executing or (happens and floor.ready):  # else nobody could, or nobody could in the cycle before
+        if executing or happens:  # else nobody could, or nobody could in the cycle before
             judge.check(cycle, executing)
     floor.begin(schedule.makespan)
     if floor.unfinished:
@@ -69,17 +72,13 @@ class Judge:
         if uses is not None:
             self._uses[warp] = iter(uses)
         if self._turns is not None:
-            self._turns.issued[warp] = -1
+            self._turns.issued[warp] = _NEVER
 
-    def state(self, cycle: int) -> Hashable:
-        """What it has to remember besides the floor, counted from a cycle on."""
-        return self._turns and tuple((warp, then >= 0 and then - cycle) for warp, then in self._turns.issued.items())
-
-    def shift(self, cycles: int) -> None:
-        """The same so many cycles later."""
-        if self._turns is not None:
-            issued = self._turns.issued
-            self._turns.issued = {warp: then + cycles if then >= 0 else then for warp, then in issued.items()}
+    def state(self) -> Hashable:
+        """What it has to remember besides the floor: who has issued before whom."""
+        issued = {} if self._turns is None else self._turns.issued
+        ranks = {then: rank for rank, then in enumerate(sorted({_NEVER, *issued.values()}))}
+        return tuple((warp, ranks[then]) for warp, then in issued.items())
 
     def check(self, cycle: int, executing: Sequence[int]) -> None:
         """These warps issue, and nobody else.
@@ -94,7 +93,7 @@ class Judge:
 
     def _issue(self, cycle: int, executing: Sequence[int]) -> list[_Issued]:
         floor = self._floor
-        if len(executing) > 1 and len(set(executing)) != len(executing):
+        if len(set(executing)) != len(executing):
             raise InvalidScheduleError(f"cycle {cycle}: a warp executes two instructions")
         issued = []
         for warp in executing:
@@ -145,7 +144,7 @@ class _Turns:
     def __init__(self, floor: Floor, named: Callable[[int], str]) -> None:
         self._floor, self._named = floor, named
         self.issued: dict[int, int] = {}
-        """For every warp the cycle of its last issue; -1 if there is none."""
+        """For every warp the cycle of its last issue, of which only the order counts."""
 
     def check(self, cycle: int, issued: Iterable[_Issued]) -> None:
         """These warps have issued, which were ready since then and hold that."""

@@ -1,6 +1,7 @@
 """Replay of whole GPUs: what the definition says, every rule of the dispatcher broken once, and repeats."""
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Hashable
 from dataclasses import replace
 from typing import Any
 
@@ -10,12 +11,16 @@ from hypothesis import strategies as st
 
 from makespan.errors import InvalidScheduleError, UnsupportedError
 from makespan.gpu import Begin, Course, GpuInstance, GpuSchedule, Grid, History, Stretch
+from makespan.instance import Instance
 from makespan.machine import PAPER, Assignment, Machine, Scheduler, UnitClass
 from makespan.program import Program
 from makespan.simulate import gpu_replay
+from makespan.simulate.courses import conduct
+from makespan.simulate.floor import Floor, walks
 from makespan.simulate.gpu_replay import replay
+from makespan.simulate.replay import Judge, partitions
 from tests.oracle import obeys_gpu
-from tests.strategies import gpu_runs, gpus
+from tests.strategies import gpu_runs, gpus, multiprocessor_instances, runs
 
 
 @given(st.data(), gpus(most=2))
@@ -222,6 +227,36 @@ ONCE = history((A,), (A,), begins=(Begin(0, 0, 0),))
             (history((A,), (A, B), (A, B), (A,), begins=(*FIRST[:1], Begin(2, 0, 0), FIRST[1])),),
             "blocks begin in the cycles of their stretch, in order",
         ),
+        (gpu_of("CL", 3, 2, 1), (TWICE, ONCE, replace(ONCE, sms=0)), "a history is one of at least one SM"),
+        (
+            gpu_of("CL", 1, 1, 1),
+            (History(1, (*ONCE.stretches, Stretch(((A,),), repeat=0))),),
+            "a stretch has at least one cycle, and comes at least once",
+        ),
+        (  # a block that begins where the stretch ends would never be there
+            gpu_of("CL", 2, 1, 1),
+            (history((A,), (A,), begins=(Begin(0, 0, 0), Begin(2, 0, 0))),),
+            "blocks begin in the cycles of their stretch",
+        ),
+        (
+            gpu_of("CL", 2, 1, 3),
+            (history((A,), (A, (2, 0)), ((2, 0),), begins=(Begin(0, 0, 0), Begin(0, 2, 0))),),
+            "blocks get the slots [0, 2], and not the first ones of 0..1",
+        ),
+        (gpu_of("CL", 1, 1, 1), (history((), (A,), (A,), begins=(Begin(1, 0, 0),)),), "blocks get the slots []"),
+        (
+            gpu_of("CL", 3, 1, 2),
+            (history((A,), (A, B), (A, B), (A,), begins=(*FIRST, Begin(2, -1, 0))),),
+            "cycle 2: slot -1 is taken or does not exist",
+        ),
+        (
+            gpu_of("CL", 1, 1, 1),
+            (history((A,), (A,), begins=(Begin(0, 0, 0, -1),)),),
+            "cycle 0: a block begins -1 cycles after it got its room",
+        ),
+        (gpu_of("CL", 2, 1, 2), (history((A,), (A, (0, 1)), (B,)),), "cycle 1: there is no warp 1 of slot 0"),
+        (gpu_of("CL", 2, 1, 2), (history(((1, -1),), (A, B), (B,)),), "cycle 0: there is no warp -1 of slot 1"),
+        (gpu_of("CL", 2, 1, 2), (history(((-1, 0),), (A, B), (B,)),), "cycle 0: there is no warp 0 of slot -1"),
     ],
 )
 def test_every_rule_of_the_dispatcher_is_checked(
@@ -229,11 +264,13 @@ def test_every_rule_of_the_dispatcher_is_checked(
 ) -> None:
     assert replay(FOUR, GpuSchedule((CL,), (GOOD,))) == 5
     assert replay(ON_BOTH, GpuSchedule((CL,), (TWICE, ONCE))) == 4
-    with pytest.raises(InvalidScheduleError, match=message):
+    with pytest.raises(InvalidScheduleError, match=re.escape(message)):
         replay(gpu, GpuSchedule((CL,), histories))
 
 
-@pytest.mark.parametrize("course", [CL._replace(grid=1), CL._replace(paths=((0,),)), CL._replace(paths=())])
+@pytest.mark.parametrize(
+    "course", [CL._replace(grid=1), CL._replace(grid=-1), CL._replace(paths=((0,),)), CL._replace(paths=())]
+)
 def test_a_course_is_one_of_the_block(course: Course) -> None:
     with pytest.raises(InvalidScheduleError, match="course 1: "):
         replay(FOUR, GpuSchedule((CL, course), (GOOD,)))
@@ -361,3 +398,161 @@ def test_room_that_comes_again_counts_once_a_larger_block_waits_no_more(repeats:
         return
     with pytest.raises(InvalidScheduleError, match=f"cycle {late}: there is room for a block of every grid"):
         replay(gpu, schedule)
+
+
+def small_and_large(small: tuple[str, int], large: tuple[str, int]) -> tuple[GpuInstance, GpuSchedule]:
+    """So many blocks that take half of an SM, one after another on SM 0, and such as take a whole one on SM 1.
+
+    So there is always room for another small block, and none for a large one.
+    """
+    grids, courses, histories = [], [], []
+    for grid, (string, blocks) in enumerate((small, large)):
+        grids.append(Grid(((Program.chain(string), 1),), blocks, (1 + grid,)))
+        courses.append(Course(grid, (tuple(range(len(string))),)))
+        histories.append(History(1, (Stretch(((A,),) * len(string), (Begin(0, 0, grid),), blocks),)))
+    return GpuInstance(tuple(grids), PAPER, 2, (2,)), GpuSchedule(tuple(courses), tuple(histories))
+
+
+def test_room_that_is_there_all_the_time_counts_however_often_a_stretch_comes() -> None:
+    """The last large block gets its room in cycle 4 (n - 1): from then on no small one may be left."""
+    n = 10**9
+    assert replay(*small_and_large(("CC", 2 * n - 1), ("CCCC", n))) == 4 * n
+    with pytest.raises(InvalidScheduleError, match=f"cycle {4 * (n - 1)}: there is room for a block of every grid"):
+        replay(*small_and_large(("CC", 2 * n), ("CCCC", n)))
+
+
+def test_room_counts_from_the_first_cycle_of_a_stretch_in_which_nothing_begins() -> None:
+    """A small block is left up to cycle 4, a large one up to cycle 2 or 4; in 1..3 nothing happens on SM 0."""
+    parts = Stretch(((A,),), (Begin(0, 0, 0),)), Stretch(((A,),) * 7, (Begin(3, 0, 0),))
+    for larges in 2, 3:
+        gpu, schedule = small_and_large(("CCCC", 2), ("CC", larges))
+        for first in schedule.histories[0], History(1, parts):
+            written = replace(schedule, histories=(first, schedule.histories[1]))
+            if larges == 3:
+                assert replay(gpu, written) == 8
+                continue
+            with pytest.raises(InvalidScheduleError, match="cycle 2: there is room for a block of every grid"):
+                replay(gpu, written)
+
+
+def test_a_grid_of_which_an_sm_gets_no_block_may_have_none_left() -> None:
+    """SM 1 has room for another long block, and none for a short one, of which none is left after cycle 0."""
+    long = replace(LONG, blocks=3)
+    gpu = GpuInstance((replace(SHORT, blocks=1), long), Machine.of({"C": 2}), 2, (3,))
+    late = history((A,), (A,), (A,), begins=(Begin(0, 0, 0), Begin(1, 0, 1)))
+    two = history((A, B), (A, B), begins=(Begin(0, 0, 1), Begin(0, 1, 1)))
+    with pytest.raises(InvalidScheduleError, match="cycle 0: there is room for a block of every grid"):
+        replay(gpu, GpuSchedule(COURSES, (late, two)))
+    beside = history((A, B), (B,), begins=(Begin(0, 0, 0), Begin(0, 1, 1)))
+    assert replay(gpu, GpuSchedule(COURSES, (beside, two))) == 2
+
+
+def test_intervals_of_room_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = small_and_large(("C", 9), ("CCCC", 3))
+    assert replay(*asked) == 12
+    monkeypatch.setattr(gpu_replay, "MAX_SPANS", 0)
+    with pytest.raises(UnsupportedError, match="gives up after 0 times in which a block fits"):
+        replay(*asked)
+
+
+def test_room_is_room_of_every_resource() -> None:
+    """Of the first resource there is plenty; of the second one block leaves nothing to the other."""
+    grids = tuple(Grid(((Program.chain("C"), 1),), 1, takes) for takes in ((1, 2), (1, 1)))
+    gpu, courses = GpuInstance(grids, Machine.of({"C": 2}), 1, (4, 2)), tuple(Course(grid, ((0,),)) for grid in (0, 1))
+    in_turn = history((A,), (A,), begins=(Begin(0, 0, 0), Begin(1, 0, 1)))
+    assert replay(gpu, GpuSchedule(courses, (in_turn,))) == 2
+    together = history((A, B), begins=(Begin(0, 0, 0), Begin(0, 1, 1)))
+    with pytest.raises(InvalidScheduleError, match="cycle 0: there is no room for the block that comes to slot 1"):
+        replay(gpu, GpuSchedule(courses, (together,)))
+
+
+def test_warps_of_several_grids_are_in_any_partition_that_there_is() -> None:
+    halves = Machine("halves", (UnitClass("C", 1),), partitions=2, assignment=Assignment.MODULO)
+    gpu = GpuInstance((Grid(((Program.chain("C"), 1),), 1),) * 2, halves, 1, (2,))
+    courses = tuple(Course(grid, ((0,),)) for grid in (0, 1))
+
+    def placed(*partitions: tuple[int, ...], cycles: tuple[tuple[tuple[int, int], ...], ...] = ((A, B),)) -> int:
+        stretch = Stretch(cycles, (Begin(0, 0, 0), Begin(0, 1, 1)))
+        return replay(gpu, GpuSchedule(courses, (History(1, (stretch,), partitions),)))
+
+    assert placed((0,), (1,)) == placed((1,), (0,)) == 1
+    assert placed((1,), (1,), cycles=((A,), (B,))) == 2
+    missing = "partitions 0..1 are not given for the warps of 2 slots"
+    shape = "partitions are not given for 2 slots of 1 warps"
+    wrong: list[tuple[tuple[tuple[int, ...], ...], str]] = [
+        *((rows, missing) for rows in ((), ((0,), (2,)), ((-1,), (0,)))),
+        *((rows, shape) for rows in (((0,),), ((0,), (1, 0)), ((0,), (1,), (0,)))),
+    ]
+    for rows, message in wrong:
+        with pytest.raises(InvalidScheduleError, match=re.escape(message)):
+            placed(*rows)
+
+
+def test_a_slot_has_the_warps_of_the_block_that_is_there() -> None:
+    """Blocks of grid 1 have two warps, so there is a number for a second warp of the one of grid 0, too."""
+    grids = tuple(Grid(((Program.chain("C"), warps),), 1) for warps in (1, 2))
+    gpu = GpuInstance(grids, Machine.of({"C": 2}), 1, (1,))
+    courses = Course(0, ((0,),)), Course(1, ((0,), (0,)))
+    begins = Begin(0, 0, 0), Begin(1, 0, 1)
+    assert replay(gpu, GpuSchedule(courses, (history((A,), (A, (0, 1)), begins=begins),))) == 2
+    with pytest.raises(InvalidScheduleError, match="cycle 0: a warp executes that does not exist or has finished"):
+        replay(gpu, GpuSchedule(courses, (history((A, (0, 1)), (A, (0, 1)), begins=begins),)))
+
+
+# What is remembered where a stretch comes again
+
+
+def test_who_is_shifted_goes_on_as_before() -> None:
+    @given(st.data(), multiprocessor_instances(promises=True), st.integers(1, 9))
+    @settings(max_examples=40)
+    def goes_on(data: st.DataObject, instance: Instance, later: int) -> None:
+        schedule = data.draw(runs(instance))
+        cut = data.draw(st.integers(0, schedule.makespan))
+        floor = Floor.of(instance, schedule.paths, partitions(instance, schedule.partitions))
+        judge, shifted = Judge(instance.machine, floor), 0
+        rows = conduct(instance, tuple(instance.programs()), schedule.paths, schedule.latencies, schedule.uses)
+        for warp, latencies in enumerate(rows.latencies):
+            judge.put(warp, latencies, rows.uses[warp] if rows.uses else None)
+        for cycle, executing in enumerate((*schedule.cycles, ())):
+            if cycle == cut:
+                before, shifted = floor.state(cycle), later
+                floor.shift(later)
+                assert floor.state(cycle + later) == before
+            floor.begin(cycle + shifted)
+            judge.check(cycle + shifted, executing)
+        assert not floor.unfinished
+
+    goes_on()
+
+
+FAIR = Machine("fair", (UnitClass("C", 1),), scheduler=Scheduler.FAIR)
+
+
+def test_since_when_a_warp_is_ready_counts_where_a_scheduler_is_fair() -> None:
+    def waiting(machine: Machine, since: int) -> Hashable:
+        floor = Floor(machine, 1)
+        (walk,) = walks(machine, [Program.chain("C")], [(0,)], [0])
+        floor.put(since, 0, walk, 0)
+        floor.begin(since)
+        return floor.state(2)
+
+    assert waiting(FAIR, 0) != waiting(FAIR, 1)
+    assert waiting(PAPER, 0) == waiting(PAPER, 1)
+
+
+def test_who_issued_before_whom_counts_where_a_scheduler_is_fair() -> None:
+    def after(machine: Machine, *cycles: int) -> Hashable:
+        """Two warps execute in turns, and a third one has never executed."""
+        instance = Instance.of("CCCC", 2, machine)
+        floor = Floor.of(instance, ((0, 1, 2, 3),) * 2, (0, 0))
+        judge = Judge(machine, floor)
+        for warp in range(3):
+            judge.put(warp, (1, 1, 1, 1), None)
+        for cycle, warp in enumerate(cycles):
+            floor.begin(cycle)
+            judge.check(cycle, (warp,))
+        return judge.state()
+
+    assert after(FAIR, 0, 1) == after(FAIR, 0, 1, 0, 1) != after(FAIR, 1, 0)
+    assert len({after(FAIR), after(FAIR, 0), after(FAIR, 1), after(FAIR, 0, 1)}) == 4
+    assert after(PAPER) == after(PAPER, 0, 0)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from makespan.errors import BrokenPromiseError, InvalidScheduleError
 from makespan.instance import Instance
-from makespan.machine import Machine
+from makespan.machine import Latency, Machine, Scheduler, UnitClass
 from makespan.program import Place, Program
 from makespan.schedule import Schedule
 from makespan.simulate import replay
@@ -99,6 +99,27 @@ def test_a_capacity_of_two_must_be_used_and_not_exceeded() -> None:
 
 def test_a_schedule_that_does_not_replay_is_a_bug_and_not_bad_input() -> None:
     assert issubclass(InvalidScheduleError, BrokenPromiseError)
+
+
+def test_a_fair_scheduler_lets_nobody_go_before_who_waits_for_longer_and_issued_longer_ago() -> None:
+    """Warp 1 has never issued. Warp 2 comes back later than both, as they are ready again, and has issued before."""
+    units = UnitClass("C", 1), UnitClass("L", 1, latency=Latency(2, 2))
+    fair, paths = Machine("fair", units, scheduler=Scheduler.FAIR), (CHAIN, CHAIN)
+    pair = Instance.of("CC", 2, fair)
+    assert replay(pair, Schedule(((0,), (1,), (0,), (1,)), paths)) == 4
+    with pytest.raises(
+        InvalidScheduleError, match="cycle 1: warp 0 goes before warp 1, which was ready and issued ear"
+    ):
+        replay(pair, Schedule(((0,), (0,), (1,), (1,)), paths))
+    three = Instance.merged([(Program.chain("CC"), 2), (Program.chain("LC"), 1)], fair)
+    for cycles in (
+        ((0, 2), (1,), (0,), (1,), (2,)),  # 2 is ready from cycle 2 on, 1 too, and 0 for longer; 2 issued before 1
+        ((0, 2), (1,), (0,), (2,), (1,)),  # ready since the same cycle: either may go first
+    ):
+        assert replay(three, Schedule(cycles, (CHAIN,) * 3)) == 5
+    assert replay(three, Schedule(((0, 2), (1,), (2,), (0,), (1,)), (CHAIN,) * 3)) == 5  # both issued in cycle 0
+    with pytest.raises(InvalidScheduleError, match="cycle 2: warp 1 goes before warp 0"):
+        replay(three, Schedule(((0, 2), (1,), (1,), (0,), (2,)), (CHAIN,) * 3))
 
 
 @given(st.data(), instances())

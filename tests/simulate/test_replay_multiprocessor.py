@@ -182,10 +182,15 @@ def test_shared_ports_are_held_for_other_partitions_and_private_ones_are_not() -
             {"uses": ((((0, 4),), C0), (L1, C0))},
             r"warp 0 uses \(\(0, 4\),\) at place 0, which L=1@4\+lsu/1..3 does not",
         ),
+        (
+            {"uses": ((L1, ((-1, 1),)), (L1, C0))},
+            r"warp 0 uses \(\(-1, 1\),\) at place 1, which C=1\+fma or alu/1 does",
+        ),
+        ({"uses": ((L1, (*C0, *C0)), (L1, C0))}, r"warp 0 uses \(\(0, 1\), \(0, 1\)\) at place 1, which C=1\+fma or"),
         ({"uses": ((L1, ((2, 1),)), (L1, C0))}, r"warp 0 uses \(\(2, 1\),\) at place 1, which C=1\+fma or alu/1 does"),
         ({"partitions": (1, 0)}, "a warp belongs to another partition than the machine says"),
         ({"latencies": ((4, 1),)}, "latencies of 1 warps are given, of 2"),
-        ({"latencies": ((4, 2), (4, 1))}, "warp 0 has a latency of 2, which is not in 1"),
+        ({"latencies": ((4, 2), (4, 1))}, "warp 0 has a latency of 2, which is not in 1$"),
     ],
 )
 def test_choices_that_the_machine_does_not_leave_are_named(changes: dict[str, object], message: str) -> None:
@@ -193,6 +198,19 @@ def test_choices_that_the_machine_does_not_leave_are_named(changes: dict[str, ob
     assert replay(_halves("L()C()", 2), good) == 5
     with pytest.raises(InvalidScheduleError, match=message):
         replay(_halves("L()C()", 2), replace(good, **changes))  # type: ignore[arg-type]
+
+
+def test_a_choice_that_there_is_must_be_made_and_one_that_there_is_not_may_be_repeated() -> None:
+    ranges = Machine("ranges", (UnitClass("C", 1, latency=Latency(1, 3)),))
+    instance = Instance.of("C", 1, ranges)
+    assert replay(instance, Schedule(((0,), ()), ((0,),), ((2,),))) == 2
+    with pytest.raises(InvalidScheduleError, match="latencies of 0 warps are given, of 1"):
+        replay(instance, Schedule(((0,), (), ()), ((0,),)))
+    sole = Machine("sole", (UnitClass("C", 1, uses=(Use(("a",)),)),), resources=(Resource("a", 1),))
+    for uses in ((), ((C0,),)):
+        assert replay(Instance.of("C", 1, sole), Schedule(((0,),), ((0,),), uses=uses)) == 1
+    with pytest.raises(InvalidScheduleError, match=r"warp 0 uses \(\(0, 3\),\) at place 0"):
+        replay(Instance.of("C", 1, sole), Schedule(((0,),), ((0,),), uses=((((0, 3),),),)))
 
 
 def test_warps_are_spread_evenly_over_the_partitions() -> None:
