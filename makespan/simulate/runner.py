@@ -217,7 +217,7 @@ class Runner:
             size,
             np.array([turn, 0], dtype=np.int64),
             np.arange(-1, self._instance.warps - 1, size, dtype=np.int64),
-            np.array([seed % 2**64], dtype=np.uint64),
+            np.array([seed], dtype=np.uint64),
         )
         with np.errstate(over="ignore"):  # without a compiler: random numbers and bits wrap around on purpose
             state = loops.prepared(work, self.units, self._instance.blocks, self.longest)

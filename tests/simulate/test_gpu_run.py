@@ -1,5 +1,6 @@
 """Runs of whole GPUs: they obey the definition, circles are what they stand for, and the longest is a lower bound."""
 
+from collections import Counter
 from collections.abc import Callable
 from itertools import count
 
@@ -9,9 +10,10 @@ from hypothesis import strategies as st
 
 from makespan.errors import InputError, UnsupportedError
 from makespan.gpu import GpuInstance, Grid
-from makespan.machine import PAPER, Latency, Machine, Resource, Scheduler, UnitClass, Use
+from makespan.machine import PAPER, Assignment, Latency, Machine, Resource, Scheduler, UnitClass, Use
 from makespan.program import Program
 from makespan.simulate import POLICIES, Choices, gpu_run
+from makespan.simulate.choices import Draws
 from makespan.simulate.gpu_replay import replay
 from makespan.simulate.gpu_run import DISPATCH, FAIRLY, STARVING, Found, longest, run, shortest
 from tests.oracle import brute_force_gpu, obeys_gpu
@@ -95,6 +97,35 @@ def test_blocks_go_where_the_dispatcher_says() -> None:
     assert shares(14, "most-loaded") == [3, 3, 3, 5] or shares(14, "most-loaded") == [3, 3, 4, 4]
 
 
+def test_a_dispatcher_that_draws_takes_the_places_of_the_smallest_numbers() -> None:
+    """A number for each of the places, SM by SM, from stream 100."""
+    draws = Draws(7, 100)
+    first = sorted((draws.below(2**62), sm) for sm in range(4) for _ in range(3))[:10]
+    schedule = run(gpu_of("C", 1, 10, 4, 3), "lrr", "random", Choices(seed=7))
+    shares = Counter(sm for _, sm in first).values()
+    assert sorted(history.blocks for history in schedule.histories for _ in range(history.sms)) == sorted(shares)
+
+
+def test_the_last_slot_starves_beside_all_others() -> None:
+    """Three blocks of two warps, on one SM."""
+    executed = [
+        [one for executing in stretch.cycles for one in executing]
+        for policy in ("starve-together", "starve-in-turn")
+        for history in run(gpu_of("CC", 2, 3, 1, 3), policy).histories
+        for stretch in history.stretches
+    ]
+    others, last = [(0, 0), (0, 1), (1, 0), (1, 1)], [(2, 0), (2, 1)]
+    assert executed == [others * 2 + last * 2, [one for one in others + last for _ in range(2)]]
+
+
+def test_warps_of_several_grids_are_spread_by_the_number_of_their_slot() -> None:
+    parts = Machine("parts", (UnitClass("C", 1),), partitions=3, assignment=Assignment.MODULO)
+    pair = Grid(((Program.chain("C"), 2),), 1)
+    schedule = run(GpuInstance((pair, pair), parts, 1, (2,)), "lrr")
+    assert [history.partitions for history in schedule.histories] == [((0, 1), (2, 0))]
+    assert schedule.makespan == 2
+
+
 def test_random_numbers_make_every_sm_another_one() -> None:
     machine = Machine("range", (UnitClass("C", 1), UnitClass("L", 1, 1, Latency(1, 40))))
     gpu = gpu_of("CLC", 2, 40, 4, 2, machine)
@@ -123,6 +154,14 @@ def test_the_longest_is_that_of_the_worst_policy() -> None:
     found = some(longest(gpu))
     assert found.schedule.makespan == max(run(gpu, policy).makespan for policy in sorted(set(ALL) - {"random"}))
     assert run(gpu, found.policy.split(", ")[1]) == found.schedule
+
+
+def test_the_longest_has_the_dispatcher_that_puts_most_blocks_on_one_sm() -> None:
+    """Two blocks and two SMs with room for both: one after the other on one of them, or beside each other."""
+    gpu = gpu_of("C", 1, 2, 2, 2)
+    for best, cycles, dispatch in ((longest, 2, "most-loaded dispatch, "), (shortest, 1, "round-robin dispatch, ")):
+        found = some(best(gpu))
+        assert (found.schedule.makespan, found.policy[: len(dispatch)]) == (cycles, dispatch)
 
 
 def test_a_fair_scheduler_is_served_fairly() -> None:
@@ -155,8 +194,9 @@ def test_what_is_not_known_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         run(gpu, "lrr", "x")
     with pytest.raises(InputError, match="unknown policy 'x' of a scheduler of this kind; known: lrr, gto"):
         run(gpu, "x")
-    with pytest.raises(InputError, match=r"a block begins 0\.\.0 cycles after it got its room, not 1"):
-        run(gpu, "lrr", delay=1)
+    for delay in 1, -1:
+        with pytest.raises(InputError, match=rf"a block begins 0\.\.0 cycles after it got its room, not {delay}"):
+            run(gpu, "lrr", delay=delay)
     with pytest.raises(InputError, match="50000000 blocks with up to 300000000 warp-instructions are too many"):
         run(gpu_of("CLL", 2, 50_000_000, 3, 2), "random")
     grid = Grid(((Program.chain("C"), 1),), 1)

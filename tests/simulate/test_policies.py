@@ -147,6 +147,18 @@ def test_small_and_large_instances_take_different_ways(monkeypatch: pytest.Monke
     assert run(instance, "gto") == plain
 
 
+@pytest.mark.parametrize("small", [0, 10**9])
+def test_the_shortest_and_the_longest_of_all_policies(small: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runner, "SMALL", small)
+    instance = Instance.of("CLLCL", 4)
+    cycles = [run(instance, policy).makespan for policy in POLICIES]
+    found = runner.longest(instance, routes(instance, Choices()), lambda: False)
+    assert found is not None
+    assert runner.shortest(instance).makespan == min(cycles) < max(cycles) == found.makespan
+    assert replay(instance, found) == max(cycles)
+    assert runner.longest(instance, routes(instance, Choices()), lambda: True) is None
+
+
 def test_oldest_first_always_takes_the_smallest_number() -> None:
     assert run(Instance.of("CC", 2), "oldest").cycles == ((0,), (0,), (1,), (1,))
 
@@ -341,6 +353,7 @@ def test_random_latencies_do_not_depend_on_the_policy() -> None:
         ({"latency": "mean"}, "unknown choice of latencies 'mean'; known: most, least, random"),
         ({"path": "widest"}, "unknown choice of paths 'widest'; known: longest, shortest, first, random"),
         ({"seed": -1}, "a seed is a whole number from 0"),
+        ({"seed": 2**64}, "a seed is a whole number from 0 to 2**64 - 1, not 18446744073709551616"),
         ({"interval": "mean"}, "unknown choice of intervals 'mean'; known: most, least, random"),
         ({"assignment": "any"}, "unknown choice of partitions 'any'; known: modulo, random"),
         ({"group_size": 0}, "a fetch group has at least 1 warp, not 0"),
