@@ -38,7 +38,7 @@ class State(NamedTuple):
 class Issue(NamedTuple):
     """A warp issues and goes on to the place `target`; its instruction takes so long.
 
-    `uses` is what it holds of each use of its class: (which of the resources, cycles); () where there is no choice.
+    `uses` is what it holds of each use of its class: (which of the resources, cycles).
     """
 
     warp: int
@@ -200,9 +200,8 @@ def moved(instance: Instance, state: State, moves: Iterable[Issue]) -> State:
     for warp, target, latency, uses in moves:
         program, at = programs[warp], state.places[warp]
         unit, timing = units[program.places[at].unit], program.timings[at] if program.timings else None
-        held_for = uses or tuple((0, use.least) for use in unit.uses)
-        taken = pools(machine, unit, _partition(state, warp), (which for which, _ in held_for))
-        for pool, cycles in zip(taken, (unit.interval, *(cycles for _, cycles in held_for)), strict=True):
+        taken = pools(machine, unit, _partition(state, warp), (which for which, _ in uses))
+        for pool, cycles in zip(taken, (unit.interval, *(cycles for _, cycles in uses)), strict=True):
             held[pool] += [cycles - 1] * (cycles > 1)
         places[warp], waits[warp] = target, (latency if timing is None else timing.stall) - 1
         for token in timing.sets if timing and latency > 1 else ():

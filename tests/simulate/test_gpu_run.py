@@ -202,6 +202,9 @@ def test_what_is_not_known_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     grid = Grid(((Program.chain("C"), 1),), 1)
     with pytest.raises(UnsupportedError, match="with random numbers know one grid, not 2"):
         run(GpuInstance((grid, grid), PAPER, 1, (2,)), "random")
+    monkeypatch.setattr(gpu_run, "MAX_WORK", 2)
+    with pytest.raises(InputError, match="room for 3 blocks exceeds the limit of 2 that are dispatched one by one"):
+        run(gpu_of("C", 1, 2, 3, 1), "lrr")
     monkeypatch.setattr(gpu_run, "MAX_WORK", 1)
     monkeypatch.setattr(gpu_run, "_CYCLES_PER_LOOK", 1)
     with pytest.raises(UnsupportedError, match="gives up after 1 cycles and instructions of an SM"):

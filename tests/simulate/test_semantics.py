@@ -1,12 +1,14 @@
 """The definition itself, against cases worked out by hand."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from makespan.instance import Instance
 from makespan.machine import Assignment, Latency, Machine, Scheduler, UnitClass
-from makespan.program import Place, Program
+from makespan.program import Place, Program, Timing
 from makespan.result import Bounds
 from makespan.simulate.semantics import finished, pools, ready, selections, starts, steps
 from tests.oracle import brute_force, kinds_of_warps, obeys, standing, unnamed
@@ -95,13 +97,27 @@ def test_brute_force_finds_what_a_walk_finds_that_tells_all_warps_apart(instance
     assert brute_force(instance) == Bounds(min(lengths), max(lengths))
 
 
+@pytest.mark.parametrize(
+    ("latencies", "cycles"), [((1, 1), 3), ((2, 1), 3), ((3, 1), 4), ((1, 3), 5), ((4, 2), 5), ((3, 2), 4)]
+)
+def test_a_result_is_there_once_the_latency_of_all_that_set_it_has_passed(
+    latencies: tuple[int, int], cycles: int
+) -> None:
+    """Two C in cycles 0 and 1 set what the third one awaits; the last cycle is its own."""
+    first, second = (Timing(1, (latency, latency), (0,)) for latency in latencies)
+    program = replace(Program.chain("CCC"), timings=(first, second, Timing(1, (1, 1), (), (0,))))
+    assert brute_force(Instance.of(program, 1)) == Bounds(cycles, cycles)
+    ends = replace(Program.chain("CC"), timings=(first, second))
+    assert brute_force(Instance.of(ends, 1)) == Bounds(cycles - 1, cycles - 1)
+
+
 def test_what_a_fair_scheduler_looks_at_by_hand() -> None:
     """Warp 0 waits for its L up to cycle 3. Then it issued longest ago, and 2 is ready for longer: either may go."""
     units = UnitClass("C", 1), UnitClass("L", 1, latency=Latency(3, 3))
     fair = Machine("fair", units, scheduler=Scheduler.FAIR)
     instance = Instance.merged([(Program.chain("LC"), 1), (Program.chain("CC"), 2)], fair)
     (state,) = starts(instance)
-    assert state.past == ((0, 1), (0, 1), (0, 1))
+    assert (state.past, state.partitions) == (((0, 1), (0, 1), (0, 1)), ())
     for issuing, past in (
         ((0, 1), ((0, 1), (0, 1), (1, 2))),  # 2 could have issued as well as 1
         ((2,), ((0, 2), (1, 2), (0, 1))),
