@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from makespan.errors import InputError, UnsupportedError
 from makespan.gpu import GpuInstance, Grid
 from makespan.machine import PAPER, Assignment, Latency, Machine, Resource, Scheduler, UnitClass, Use
-from makespan.program import Program
+from makespan.program import Place, Program
 from makespan.simulate import POLICIES, Choices, gpu_run
 from makespan.simulate.choices import Draws
 from makespan.simulate.gpu_replay import replay
@@ -162,6 +162,20 @@ def test_the_longest_has_the_dispatcher_that_puts_most_blocks_on_one_sm() -> Non
     for best, cycles, dispatch in ((longest, 2, "most-loaded dispatch, "), (shortest, 1, "round-robin dispatch, ")):
         found = some(best(gpu))
         assert (found.schedule.makespan, found.policy[: len(dispatch)]) == (cycles, dispatch)
+
+
+def test_a_choice_that_one_warp_of_one_grid_has_is_made_both_ways() -> None:
+    """A path, or a latency, of a few warps: 2 or 4 cycles."""
+    fork = Program((Place("C", (1, 4)), *(Place("C", (number,)) for number in (2, 3, 4))))
+    cached = Machine("cached", (UnitClass("C", 2), UnitClass("L", 1, 1, Latency(2, 4))))
+    two = Machine.of({"C": 2, "L": 1})
+    for machine, program in ((two, fork), (cached, Program.chain("L"))):
+        chain = Program.chain("CC"), 1
+        together = GpuInstance.of((chain, (program, 1)), 1, machine, sms=1, resident=1)
+        apart = GpuInstance((Grid((chain,), 1), Grid(((program, 1),), 1)), machine, 1, (2,))
+        for gpu in together, apart:
+            found = [some(best(gpu)).schedule for best in (shortest, longest)]
+            assert [replay(gpu, schedule) for schedule in found] == [2, 4]
 
 
 def test_a_fair_scheduler_is_served_fairly() -> None:

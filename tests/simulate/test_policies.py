@@ -263,7 +263,7 @@ def test_two_level_passes_on_while_everybody_waits() -> None:
 def test_random_policies_differ_by_their_seed_only() -> None:
     instance = Instance.of("CLCCLL", 6)
     assert run(instance, "random", Choices(seed=1)) == run(instance, "random", Choices(seed=1))
-    assert len({run(instance, "random", Choices(seed=seed)).cycles for seed in range(5)}) == 5
+    assert len({run(instance, "random", Choices(seed=seed)).cycles for seed in (*range(5), 2**64 - 1)}) == 6
 
 
 def test_random_numbers_are_those_of_splitmix64() -> None:
@@ -314,6 +314,13 @@ def test_a_barrier_makes_a_path_no_longer_and_no_shorter(places: tuple[Place, ..
     """Both ways have equally many cycles, so it is the first of them."""
     for rule in "longest", "shortest":
         assert run(Instance.of(Program(places), 1), "lrr", Choices(path=rule)).paths == (path,)
+
+
+def test_a_path_is_longest_at_the_largest_latencies_and_shortest_at_the_smallest() -> None:
+    units = UnitClass("C", 1, 1, Latency(5, 5)), UnitClass("L", 1, 1, Latency(1, 9))
+    instance = Instance.of(Program((Place("C", (2,)), Place("L", (2,))), (0, 1)), 1, Machine("m", units))
+    for rule in "longest", "shortest":
+        assert run(instance, "lrr", Choices(path=rule)).paths == ((1,),)
 
 
 def test_every_warp_has_random_numbers_of_its_own() -> None:
