@@ -63,14 +63,13 @@ class Judge:
     def __init__(self, machine: Machine, floor: Floor, named: Callable[[int], str] = str) -> None:
         self._machine, self._floor, self._named = machine, floor, named
         self._latencies: dict[int, Iterator[int]] = {}
-        self._uses: dict[int, Iterator[Uses]] = {}
+        self._uses: dict[int, Iterator[Uses] | None] = {}
         self._turns = _Turns(floor, named) if machine.scheduler is Scheduler.FAIR else None
 
     def put(self, warp: int, latencies: Iterable[int], uses: Iterable[Uses] | None) -> None:
         """A warp is new on the floor; what its instructions take, in order."""
         self._latencies[warp] = iter(latencies)
-        if uses is not None:
-            self._uses[warp] = iter(uses)
+        self._uses[warp] = None if uses is None else iter(uses)
         if self._turns is not None:
             self._turns.issued[warp] = _NEVER
 
@@ -102,7 +101,8 @@ class Judge:
                 since = floor.ready[kind][warp]
             except (IndexError, KeyError):
                 raise InvalidScheduleError(f"cycle {cycle}: {self._unready(warp)}") from None
-            held = floor.kinds[kind].held(next(self._uses[warp])) if self._uses else floor.kinds[kind].fixed
+            uses = self._uses[warp]
+            held = floor.kinds[kind].fixed if uses is None else floor.kinds[kind].held(next(uses))
             missing = floor.issue(cycle, warp, next(self._latencies[warp]), held)
             if missing is not None:
                 raise InvalidScheduleError(

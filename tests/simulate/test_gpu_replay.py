@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from makespan.errors import InvalidScheduleError, UnsupportedError
 from makespan.gpu import Begin, Course, GpuInstance, GpuSchedule, Grid, History, Stretch
 from makespan.instance import Instance
-from makespan.machine import PAPER, Assignment, Machine, Scheduler, UnitClass
+from makespan.machine import PAPER, Assignment, Machine, Resource, Scheduler, UnitClass, Use
 from makespan.program import Program
 from makespan.simulate import gpu_replay
 from makespan.simulate.courses import conduct
@@ -486,6 +486,15 @@ def test_warps_of_several_grids_are_in_any_partition_that_there_is() -> None:
     for rows, message in wrong:
         with pytest.raises(InvalidScheduleError, match=re.escape(message)):
             placed(*rows)
+
+
+def test_a_course_may_say_what_is_no_choice_and_the_next_one_in_its_slot_not() -> None:
+    unit = UnitClass("C", 1, uses=(Use(("a",), 2, 2),))
+    sole = Machine("sole", (unit,), resources=(Resource("a", 1),))
+    told, silent = Course(0, ((0,),), uses=((((0, 2),),),)), Course(0, ((0,),))
+    turns = history((A,), (), (A,), begins=(Begin(0, 0, 0), Begin(1, 0, 1)))
+    for courses in ((told, silent), (silent, told), (told, told), (silent, silent)):
+        assert replay(gpu_of("C", 2, 1, 1, machine=sole), GpuSchedule(courses, (turns,))) == 3
 
 
 def test_a_slot_has_the_warps_of_the_block_that_is_there() -> None:
