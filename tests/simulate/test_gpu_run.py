@@ -118,6 +118,13 @@ def test_the_last_slot_starves_beside_all_others() -> None:
     assert executed == [others * 2 + last * 2, [one for one in others + last for _ in range(2)]]
 
 
+def test_of_fewer_blocks_than_there_is_room_for_the_last_one_starves() -> None:
+    """Two on each SM, where three would fit."""
+    (both,) = run(gpu_of("CC", 1, 4, 2, 3), "starve-together").histories
+    assert both.sms == 2
+    assert both.stretches[0].cycles == (((0, 0),), ((0, 0),), ((1, 0),), ((1, 0),))
+
+
 def test_warps_of_several_grids_are_spread_by_the_number_of_their_slot() -> None:
     parts = Machine("parts", (UnitClass("C", 1),), partitions=3, assignment=Assignment.MODULO)
     pair = Grid(((Program.chain("C"), 2),), 1)
