@@ -176,6 +176,12 @@ def test_whichever_comes_first_the_answer_is_the_same(quick: int, lead: int, mon
             assert replay(instance, found.witness) == 27
 
 
+def test_where_the_table_is_quick_the_loops_of_the_search_are_not_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(by_states, "load", lambda: pytest.fail("compiles for seconds what nobody asks"))
+    instance = Instance.of("LLLCCCCLC", 5, Machine.of({"C": 2, "L": 1}))
+    assert choose.solve(instance, Limits(), certificate=None, incumbent=0).upper == 27
+
+
 def test_where_there_is_no_table_the_search_over_states_has_all_the_time() -> None:
     instance = Instance.merged([(FORK, 4), (Program.chain("LC"), 2)], Machine.of({"C": 2, "L": 1}))
     plain = search.solve(instance, Limits())

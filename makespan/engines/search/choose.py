@@ -122,10 +122,11 @@ def _expanded(instance: Instance) -> Expansion:
 def _shares(instance: Instance, limits: Limits) -> tuple[Limits | None, bool]:
     """The budget of the search over states, if that begins, and whether the table follows."""
     with limits.preparing():
-        states.load()
         table.load()
     if _is_quick(instance, limits):
         return None, True
+    with limits.preparing():
+        states.load()
     seconds, remaining = _seconds(instance, limits), limits.remaining
     spare = remaining - _SLOWER * seconds
     if spare <= 0:
