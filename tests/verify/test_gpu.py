@@ -262,6 +262,8 @@ CHANGES: dict[str, tuple[int, Callable[[Document], None]]] = {
     "there is no such slot or warp": (
         1, lambda d: _first(d, "cycles")[0].__setitem__(1, [[0, 5]]),
     ),
+    "grid is not a whole number in 0..0": (0, lambda d: d["witness"]["courses"][0].update(grid=1)),
+    "leaves no choice of a latency": (0, lambda d: d["witness"]["courses"][0].update(latencies=[[1, [1]]])),
     "delay is not a whole number": (0, lambda d: _first(d, "begins")[0].__setitem__(3, 1)),
     "is of another makespan": (0, lambda d: d.update(schema="makespan.gpu-bundle/2")),
 }  # fmt: skip

@@ -221,6 +221,7 @@ def test_prices_for_which_there_is_no_time_are_left_out() -> None:
         (asked(ALONE, ("L()|C", 5)), 4 + 4),  # three loads on one port, 2 cycles each, the last for 4
         (asked(SHARED, ("L()", 4)), 3 + 3),  # one port for all
         (asked(ALONE, ("CCC", 3)), 6),
+        (asked(LONG, ("L()L()C(2)", 1)), 5 + 1 + 1),  # the port that it holds itself, and what it waits for then
     ],
 )
 def test_the_shortest_schedule_by_hand(instance: Instance, value: int) -> None:

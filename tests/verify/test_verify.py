@@ -82,8 +82,9 @@ def test_the_verdict_says_what_was_proven_and_how() -> None:
     )
 
 
-def test_the_smallest_question_is_accepted() -> None:
-    assert verify(bundle(solve(Instance.of("C", 1), best_case=True))).outcome is Outcome.ACCEPTED
+@pytest.mark.parametrize("string", ["C", "C|L"])
+def test_the_smallest_questions_are_accepted(string: str) -> None:
+    assert verify(bundle(solve(Instance.of(string, 1), best_case=True))).outcome is Outcome.ACCEPTED
 
 
 @given(instances(), st.booleans())
@@ -440,6 +441,8 @@ def test_a_potential_of_a_class_that_the_machine_lacks_is_rejected() -> None:
 
 
 def test_a_path_for_every_warp_is_needed() -> None:
+    nobody = verify(forged(bundles()[6], lambda copied: copied["witness"]["paths"].append([0, [0]])))
+    assert nobody.reason.startswith("not a bundle: count is not a whole number in 1..")
     checked = verify(forged(bundles()[6], lambda copied: copied["witness"]["paths"].pop()))
     assert checked.reason == "not a bundle: 2 paths for 3 warps"
 

@@ -95,6 +95,21 @@ def test_phases_are_questions_where_no_port_is_held_over_a_barrier(instance: Ins
         assert brute_force(instance).upper <= sum(brute_force(question).upper for question in questions)
 
 
+@pytest.mark.parametrize(
+    "instance",
+    [
+        Instance.merged([(Program.chain("C|L"), 4)], blocks=2),  # each block opens its own
+        Instance.merged([(Program.chain("LC|L"), 2), (Program.chain("C|CL"), 2)], blocks=2),
+        Instance.merged([(Program.chain("CL|CL"), 2), (Program.chain("CLL"), 1)]),  # one takes part in the first only
+    ],
+)
+def test_barriers_of_blocks_and_of_programs_that_end_before(instance: Instance) -> None:
+    truth = brute_force(instance)
+    assert states.shortest_and_longest(instance, 10**6) == (truth.lower, truth.upper)
+    assert truth.upper <= bounds.pessimistic(instance) == pessimistic(instance)
+    assert bounds.two_warps(replace(instance, groups=instance.groups[:1], blocks=1)) is None
+
+
 def test_a_port_that_is_held_over_a_barrier_joins_the_phases() -> None:
     instance = Instance.of("L|L", 1, Machine("m", (UnitClass("L", 1, 3),)))
     assert brute_force(instance).upper == 4
