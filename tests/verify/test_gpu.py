@@ -304,6 +304,24 @@ def test_no_schedule_is_refused_by_its_reason(reason: str) -> None:
         replay(gpu, GpuSchedule((course,), tuple(histories)))
 
 
+def test_a_stretch_is_not_as_before_while_a_warp_that_waits_has_gone_on() -> None:
+    """Its warp issues, and waits for the port in the cycle behind; so again, from a later place."""
+    gpu = of("LLL", 1, 1, 1, machine=Machine("held", (UnitClass("L", 1, 2),)))
+
+    def again(times: int) -> GpuSchedule:
+        issue, wait = ((0, 0),), ()
+        stretches = (
+            Stretch((issue, wait), (Begin(0, 0, 0),)),
+            Stretch((issue, wait), (), times),
+            Stretch((issue,), ()),
+        )
+        return GpuSchedule((Course(0, ((0, 1, 2),)),), (History(1, stretches),))
+
+    assert replay(gpu, again(1)) == 5
+    with pytest.raises(Refused, match="finished already"):
+        replay(gpu, again(100))
+
+
 def test_a_machine_that_leaves_no_choice_of_a_partition_is_given_none() -> None:
     stretch = Stretch((((0, 0),),), (Begin(0, 0, 0),))
     with pytest.raises(Refused, match="leaves no choice of a partition"):

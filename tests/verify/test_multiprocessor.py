@@ -21,7 +21,18 @@ from makespan.report.result.bundle import bundle
 from makespan.result import Bounds, Result, Upper
 from makespan.schedule import Schedule
 from makespan.strings import parse_string
-from makespan.verify import Outcome, Refused, interference, multiprocessor, parse, partitions, quickest, reading, verify
+from makespan.verify import (
+    Outcome,
+    Refused,
+    interference,
+    multiprocessor,
+    parse,
+    partitions,
+    phases,
+    quickest,
+    reading,
+    verify,
+)
 from makespan.verify.refusal import TooMuchWork, Work
 from makespan.verify.witness import replay
 from tests.forgery import Document, forged, set_bounds
@@ -226,6 +237,28 @@ def test_prices_for_which_there_is_no_time_are_left_out() -> None:
 )
 def test_the_shortest_schedule_by_hand(instance: Instance, value: int) -> None:
     assert brute_force(instance).lower >= quickest.floor(instance) == value
+
+
+SHARING = Machine("sharing", (PLAIN, UnitClass("L", 1, 5, shared=True)), 1, partitions=2)
+
+
+@pytest.mark.parametrize(
+    ("instance", "late"),
+    [
+        (asked(LONG, ("L()|L()", 1)), 4),  # all wait for the port that the last L holds
+        (asked(LONG, ("C()|C()", 2)), None),  # one of two ports may be free
+        (asked(SHARING, ("L()|L()", 2)), None),  # and then another partition begins later
+        (asked(SHARING, ("L()|C", 2)), 0),
+    ],
+)
+def test_a_port_that_is_held_over_a_barrier_delays_all_or_joins_the_phases(
+    instance: Instance, late: int | None
+) -> None:
+    cut = phases.cut(instance)
+    assert late == (None if cut is None else sum(cycles for _, cycles in cut))
+    if cut is not None:
+        alone = sum(brute_force(question).upper + cycles for question, cycles in cut)
+        assert brute_force(instance).upper <= alone
 
 
 def test_a_pool_that_is_shared_joins_the_partitions() -> None:
