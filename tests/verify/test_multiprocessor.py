@@ -249,6 +249,7 @@ SHARING = Machine("sharing", (PLAIN, UnitClass("L", 1, 5, shared=True)), 1, part
         (asked(LONG, ("C()|C()", 2)), None),  # one of two ports may be free
         (asked(SHARING, ("L()|L()", 2)), None),  # and then another partition begins later
         (asked(SHARING, ("L()|C", 2)), 0),
+        (asked(replace(LONG, partitions=2), ("L()|L()", 2)), 4),  # each has its own
     ],
 )
 def test_a_port_that_is_held_over_a_barrier_delays_all_or_joins_the_phases(
