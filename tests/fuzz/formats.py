@@ -181,6 +181,16 @@ FORMATS: dict[str, Format] = {
     "classes-strings": Format(
         Command("strings {root}/ptx/vecadd.ptx --block 64 --classes {path}"), ".toml", (CLASSES,)
     ),
+    "loop-bounds-strings": Format(
+        Command("strings {root}/ptx/nearest_point.ptx --block 64 --unknown C --loop-bound {path}"),
+        ".csv",
+        (b"# kernel nearest_point: 1 loop\n$L__BB0_2,32\n",),
+    ),
+    "trace-strings": Format(
+        Command("strings {root}/ptx/divergent.ptx --block 32 --paths single --trace {path}"),
+        ".txt",
+        (b"# either side\n:19 taken\n",),
+    ),
     "trace": Format(by("flow.branches:read_trace"), ".txt", (TRACE,)),
     "cost-table": Format(by("estimators.opencl_cost_table.table:read"), ".json", ("makespan/data/cost_tables/*.json",)),
     "cost-table-estimate": Format(
@@ -198,9 +208,15 @@ FORMATS: dict[str, Format] = {
     "memory-times": Format(
         Command("microbench memory --fit {path} --gpu quadro-fx5600"), ".csv", (honest.MEMORY_TIMES,)
     ),
+    "sm-times": Format(Command("microbench sm --fit {path} --machine turing"), ".csv", (honest.SM_TIMES,)),
     "ptxas": Format(by("estimators.profile.resources:read_resources", "k"), ".txt", (honest.PTXAS,)),
     "dual-issue-listing": Format(Command("dual-issue check {path}"), ".sass", (honest.ASM,)),
     "dual-issue-table": Format(readers.measured, ".csv", (honest.MEASURED,)),
+    "dual-issue-import": Format(
+        Command("estimate --method dual-issue --ffma 1e9 --sms 13 --clock-ghz 0.7 --import {path}"),
+        ".csv",
+        (honest.MEASURED,),
+    ),
     "form": Format(readers.form, ".json", (honest.FORM,)),
     "http": Format(answer, ".http", honest.REQUESTS, parts=honest.STRANGE),
     "solve-words": Format(Options(f"solve {SHORT}"), ".txt", WORDS),

@@ -89,6 +89,11 @@ MEMORY_TIMES = b"pattern,requests,cycles\n" + b"".join(
     b"latency,%d,%d\ncoalesced,%d,%d\nuncoalesced,%d,%d\n" % (n, 420 * n, n, 420 + 4 * n, n, 420 + 320 * n)
     for n in (32, 64, 128, 256)
 )
+SM_TIMES = b"# gpu: T4\n# driver: 5\n# clocks: locked\nmeasure,name,with,warps,count,cycles\n" + b"".join(
+    b"chain,%s,1,%d,%d\n" % (both, count, 90 + count * each)
+    for both, each in ((b"fp32,fp32", 4), (b"int,int", 5), (b"fp32,int", 6))
+    for count in (64, 192)
+)
 QUESTION = b'{"string":"CLC","warps":2,"capacity":"C=1,L=1","deadline":"9cycles","clock":"1GHz","best-case":true}'
 KERNEL_QUESTION = (
     b'{"source":"ptx/vecadd.ptx","block":"64","latency":["global=..90"],"param":["3=32"],"machine":"turing"}'
