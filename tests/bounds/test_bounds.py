@@ -5,9 +5,9 @@ from itertools import product
 import pytest
 from hypothesis import given
 
-from makespan.bounds import least_possible, pairs, pessimistic
+from makespan.bounds import any_units, least_possible, pairs, pessimistic
 from makespan.instance import Instance
-from makespan.machine import PAPER, Machine
+from makespan.machine import PAPER, Latency, Machine, UnitClass
 from makespan.program import Program
 from tests.oracle import brute_force
 from tests.strategies import instances, letters
@@ -39,6 +39,17 @@ def test_least_possible_is_never_above_the_best_case(instance: Instance) -> None
 )
 def test_pessimistic_by_hand(string: str, warps: int, capacity: dict[str, int], cycles: int) -> None:
     assert pessimistic(Instance.of(string, warps, Machine.of(capacity))) == cycles
+
+
+def test_the_least_possible_counts_no_class_that_nobody_uses() -> None:
+    machine = Machine("m", (UnitClass("C", 1), UnitClass("L", 1, 1, Latency(30, 30))))
+    assert least_possible(Instance.of("CC", 2, machine)) == brute_force(Instance.of("CC", 2, machine)).lower == 4
+
+
+def test_any_units_by_hand() -> None:
+    """Alone CLC takes 4 + 1 + 4 cycles; six C hold two ports for 3 cycles, three L hold one; nine take two slots."""
+    machine = Machine("m", (UnitClass("C", 2, 3, Latency(4, 4)), UnitClass("L", 1)), issue_width=2)
+    assert any_units(Instance.of("CLC", 3, machine)) == 9 + 6 * 3 // 2 + 3 + 9 // 2
 
 
 def test_pessimistic_takes_the_worst_last_warp_of_different_ones() -> None:

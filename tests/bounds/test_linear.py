@@ -38,14 +38,16 @@ def test_variables_are_free_and_rows_hold_for_every_index() -> None:
     assert solution[t[0]] == pytest.approx(1.0)
 
 
-def test_column_minus_one_is_the_constant_zero() -> None:
+@pytest.mark.parametrize(("most", "least"), [(1, 4), (-2, 6)])
+def test_column_minus_one_is_the_constant_zero(most: int, least: int) -> None:
+    """t + x >= 4 and t >= 4, where x is `most` at most."""
     programme = Programme()
     x, t = programme.new(1), programme.new(1)
     programme.at_least([(t, 1.0), (np.array([x[0], -1]), 1.0)], 4.0)
-    programme.at_least([(x, -1.0)], -1.0)
+    programme.at_least([(x, -1.0)], -most)
     solution = programme.minimise(int(t[0]), 10)
     assert solution is not None
-    assert solution[t[0]] == pytest.approx(4.0)
+    assert solution[t[0]] == pytest.approx(least)
 
 
 def test_a_variable_that_occurs_twice_in_a_row_counts_twice() -> None:

@@ -124,6 +124,7 @@ PENDING = question("C()@5|C(1)", 1, machine())
 HELD = question("C|C", 1, machine(interval=3))
 BESIDE = question("C", 3, machine())
 DIFFERENT = Instance.merged([(Program.chain("CCCC"), 2), (Program.chain("C"), 1)], machine())
+NUMBERED = replace(DIFFERENT, machine=replace(machine(), assignment=Assignment.MODULO))
 JOINED = Instance.of(
     Program(
         (Place("C", (2,)), Place("C", (2,)), Place("C", (3,))),
@@ -157,6 +158,7 @@ BLOCKS = question("C()|C()", 4, Machine("one port", (UnitClass("C", 1),)), block
         (HELD, 4, 4),  # the port is free again in 3
         (BESIDE, 2, 2),
         (DIFFERENT, 8, 8),  # the longer ones in one partition
+        (NUMBERED, 5, 5),  # one of them, with the short one
         (JOINED, 10, 10),  # by the path with the later result
         (PARTED, 11, 13),  # 3 to the barrier on the long path, and on the short one 10 - 1 more until the result
         (SEVERAL, 4, 8),  # 2 + 2 * 2/2 for its own ports; then ports are held for 2 more, and 3 + 2/2

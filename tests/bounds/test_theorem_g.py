@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given, settings
 
 from makespan.bounds import gpu_best_case, theorem_g
+from makespan.bounds.pairing import Pairing
 from makespan.bounds.theorem_1s import bound
 from makespan.gpu import GpuInstance, Grid, LastDispatch
 from makespan.machine import PAPER, Assignment, Latency, Machine, UnitClass
-from makespan.program import Program
+from makespan.program import Place, Program
 from makespan.simulate import gpu_run
 from makespan.strings import parse_string
 from makespan.verify import quickest
@@ -81,6 +82,7 @@ MEET = gpu("C|L", 2, 3)  # a block takes 4 cycles: the second C opens the barrie
 SPREAD = gpu("C", 4, 4, QUARTERS, resident=2)  # 4 partitions, with one warp of each block
 ANYWHERE = gpu("C", 2, 4, FREELY, resident=2)
 TOGETHER = gpu("C", 2, 4, resident=2)
+NEVER_FULL = gpu("LC", 2, 3, Machine.of({"C": 1, "L": 9}))
 WAITING = gpu("C", 1, 3, resident=2, dispatch=2)
 
 
@@ -94,6 +96,7 @@ WAITING = gpu("C", 1, 3, resident=2, dispatch=2)
         (SPREAD, 4, 6),  # (B-1) A / R = 3 (1 + 1 + 1) / 2 = 4, and 2
         (ANYWHERE, 4, 6),  # the same: one warp is there, and the block meets the other chain once
         (TOGETHER, 8, 10),  # (B-1) A / R = 3 * 4 / 2 = 6, and 4
+        (NEVER_FULL, 9, 9),  # L, of which pairs take nothing, and a C after the other
         (WAITING, 6, 8),  # 2 (2 + 2) / 2 = 4, and 2 + 2
     ],
 )
@@ -141,6 +144,15 @@ def test_pairs_are_of_classes_for_which_a_warp_can_wait() -> None:
     block = ((Program.chain("CC"), 2), (Program.chain("L"), 1))
     weights = [proof.weights for proof in proofs(GpuInstance.of(block, 9, PAPER, sms=1, resident=1)) if proof.weights]
     assert {one.classes for found in weights for one in found} == {("C",)}
+
+
+def test_most_is_open_on_the_path_that_has_given_least_back() -> None:
+    """A path begins with C, which takes half of L, or with L, all of which may then be open toward S."""
+    program = Program((Place("C", (1,)), Place("L", (2,)), Place("S", (3,))), (0, 1))
+    masses = {"C": 1, "L": 2, "S": 2}
+    pairing = Pairing.scan(program, masses, masses)
+    assert pairing.reserves[1] == (0, 1)
+    assert theorem_g._most_open(pairing) == 2
 
 
 def test_pairs_count_half_where_every_letter_has_a_neighbour() -> None:

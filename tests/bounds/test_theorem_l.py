@@ -71,6 +71,12 @@ def test_by_hand(string: str, warps: int, latencies: tuple[int, ...], cycles: in
     assert (brute_force(instance).upper == cycles) is exact
 
 
+def test_a_warp_that_delays_two_runs_one_after_another_counts_one_less() -> None:
+    """CCSSS takes five cycles alone; CC before its CC, and SS before its SSS, delay it by 2 + 2 - 1."""
+    two = Instance.merged([(Program.chain("CCSSS"), 1), (Program.chain("CCSS"), 1)], machine(1, 40, 1))
+    assert upper(two) == brute_force(two).upper == 5 + 3
+
+
 @given(letters("CLS", most=60), st.integers(1, 9), st.tuples(*[st.integers(1, 90)] * 3), st.booleans())
 def test_the_checker_has_the_same_bound(string: str, warps: int, times: tuple[int, int, int], fast: bool) -> None:
     upper(Instance.of(string, warps, machine(1 if fast else times[0], *times[1:])))

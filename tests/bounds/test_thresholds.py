@@ -153,6 +153,8 @@ LOADS = UnitClass("L", 1, 2)
         (Instance.of("C|L", 3, SUBCORE), False),
         (Instance.of(parse_string("C()L(1)", SUBCORE), 3, replace(SUBCORE, issue_width=None)), True),
         (Instance.of(parse_string("C()|(1)L()", SUBCORE), 3, replace(SUBCORE, issue_width=None)), False),
+        (Instance.of(parse_string("C()L(1)", SUBCORE), 3, Machine("m", (UnitClass("C", 2), LOADS))), True),
+        (Instance.of(parse_string("C()L(1)", SUBCORE), 3, Machine("m", (UnitClass("C", 2, 2), LOADS))), False),
     ],
 )
 def test_where_it_applies(one: Instance, applies: bool) -> None:

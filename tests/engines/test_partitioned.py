@@ -81,6 +81,13 @@ def test_a_partition_is_a_machine_of_its_own_with_what_is_used() -> None:
     assert cut.questions == {(2,): Instance.of("CC", 2, alone), (1,): Instance.of("CC", 1, alone)}
 
 
+def test_partitions_with_more_warps_or_with_those_of_earlier_groups_come_first() -> None:
+    machine = Machine("m", (UnitClass("C", 1),), partitions=2)
+    cut = partitions(Instance.merged([(Program.chain("C"), 2), (Program.chain("CC"), 2)], machine))
+    assert cut is not None
+    assert list(cut.questions) == [(2, 0), (1, 1), (0, 2)]
+
+
 def test_every_different_partition_is_asked_once_and_the_slowest_is_the_answer() -> None:
     machine = Machine("m", (UnitClass("C", 1, interval=2), UnitClass("L", 1)), issue_width=1, partitions=4)
     instance = Instance.of("CLCCLLCLCLCC", 9, machine)

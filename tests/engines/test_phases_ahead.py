@@ -1,16 +1,17 @@
 """Phases of real multiprocessors: where barriers cut them, against the definition of the whole."""
 
 from dataclasses import replace
+from importlib import import_module
 
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from makespan.bounds import crossing, phases
+from makespan.bounds import crossing, pessimistic, phases
 from makespan.engines import Limits, joining, phased, solve
 from makespan.engines.search import whole
 from makespan.instance import Instance
-from makespan.machine import Assignment, Latency, Machine, Resource, Scheduler, UnitClass, Use
+from makespan.machine import PAPER, Assignment, Latency, Machine, Resource, Scheduler, UnitClass, Use
 from makespan.program import BARRIER, Place, Program, Timing
 from makespan.report.result.bundle import bundle
 from makespan.result import Bounds, Status, Upper
@@ -22,6 +23,8 @@ from makespan.verify import phases as checked
 from tests.forgery import Document, forged
 from tests.oracle import brute_force
 from tests.strategies import multiprocessors, running_ahead
+
+phases_module = import_module("makespan.bounds.phases")  # its function has its name
 
 ONE = Machine("one", (UnitClass("C", 1), UnitClass("L", 1)), issue_width=1)
 HELD = Machine("held", (UnitClass("C", 1, 2), UnitClass("L", 1)), issue_width=1)
@@ -92,6 +95,7 @@ def test_the_phases_bound_the_whole_and_their_schedules_follow_each_other(instan
         (asked(PIPED, ("C()|C()", 2)), [1, 1], [0, 3]),  # one port for 1 cycle more, another one for 3
         (asked(LONG, ("C()|L()|C()|C()+4", 2)), [1, 1, 1, 1], [0, 0, 2, 3]),  # over several barriers
         (asked(HELD, ("C()|C()", 1), ("C()|L()", 1)), None, None),  # for one of two only
+        (asked(LONG, ("C()|L()+3C()", 2)), [1, 2], [0, 0]),  # for nobody: C comes when the port is free again
         (asked(HELD, ("C()L()|C()", 2)), [2, 1], [0, 0]),
         (asked(HELD, ("C()+2|C()", 2)), [1, 1], [0, 0]),
         (asked(PAIR, ("C()|C()", 3)), [1, 1], [0, 1]),
@@ -122,6 +126,17 @@ def test_what_reaches_over_a_barrier_decides(
     assert brute_force(instance).upper <= sum(brute_force(phase.instance).upper + phase.lag for phase in cut)
 
 
+def test_a_port_is_held_over_the_barrier_from_the_path_that_comes_to_it_first() -> None:
+    """C holds its port for four cycles, and comes to the barrier behind it or behind an L."""
+    places = Place("C", (1, 2)), Place("L", (2,)), Place(BARRIER, (3,)), Place("C", (4,))
+    instance = Instance.of(Program(places, timings=(Timing(),) * 2 + (Timing(0, (0, 0)), Timing())), 1, LONG)
+    cut = phases(instance)
+    assert cut is not None
+    assert [phase.lag for phase in cut] == [0, 3]
+    assert checked.cut(instance) == [(phase.instance, phase.lag) for phase in cut]
+    assert brute_force(instance).upper == 1 + 3 + 1
+
+
 def test_a_result_that_is_left_behind_on_one_path_and_awaited_on_another_joins_the_phases() -> None:
     """As the end of its phase would wait for it on the path on which nobody does."""
     places = Place("L", (1, 2)), Place("C", (2,)), Place(BARRIER, (3,)), *(Place("C", (n,)) for n in range(4, 10))
@@ -140,6 +155,19 @@ def test_phases_with_other_tokens_are_one_question() -> None:
     assert cut is not None
     assert len({phase.instance for phase in cut}) == 1
     assert len(solve(instance).phases) == 1
+
+
+@pytest.mark.parametrize("machine", [PAPER, ONE], ids=["base case", "runs ahead"])
+def test_of_too_many_places_of_phases_no_phases_are_told_apart(
+    monkeypatch: pytest.MonkeyPatch, machine: Machine
+) -> None:
+    """Two phases, each of an instruction and a barrier or the end: six. Without them one cycle for each instruction."""
+    instance = asked(machine, ("C|C" if machine is PAPER else "C()|C()", 2))
+    monkeypatch.setattr(phases_module, "MOST_PLACES", 6)
+    assert phases(instance) is not None
+    monkeypatch.setattr(phases_module, "MOST_PLACES", 5)
+    assert phases(instance) is None
+    assert pessimistic(instance) == brute_force(instance).upper == 4
 
 
 def test_too_long_a_look_ahead_joins_the_phases(monkeypatch: pytest.MonkeyPatch) -> None:
