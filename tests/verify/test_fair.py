@@ -9,16 +9,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from makespan.bounds import theorem_f
 from makespan.engines import Limits, solve
 from makespan.errors import InvalidScheduleError
 from makespan.instance import Instance
 from makespan.machine import Latency, Machine, Scheduler, UnitClass
-from makespan.program import Program
+from makespan.program import Place, Program
 from makespan.report.result.bundle import bundle
 from makespan.result import Bounds, Result, Upper
 from makespan.schedule import Schedule
 from makespan.simulate import replay
 from makespan.verify import Outcome, floor, verify, witness
+from makespan.verify.fair import theorem_f as checked_theorem_f
 from makespan.verify.refusal import Refused
 from tests.forgery import Document, forged, set_bounds
 from tests.oracle import brute_force, obeys
@@ -209,3 +211,12 @@ def test_too_many_warps_that_wait_are_refused(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(floor, "MOST_COMPARISONS", 0)
     with pytest.raises(Refused, match="too many warps wait"):
         witness.replay(MIXED, LEAST_RECENT_FIRST)
+
+
+def test_where_paths_end_in_different_classes_the_least_is_spared() -> None:
+    machine = replace(PARTITION, units=(UnitClass("C", 1), UnitClass("L", 1, latency=Latency(3, 3))))
+    loads = Place("L", (1,)), Place("L", (2,)), Place("L", (3, 4))
+    instance = Instance.merged([(Program((*loads, Place("C", (5,)), Place("L", (5,))), (0,)), 5)], machine)
+    found = theorem_f(instance)
+    assert found is not None
+    assert checked_theorem_f(instance) == found.upper == 26

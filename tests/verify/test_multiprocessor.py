@@ -26,6 +26,7 @@ from makespan.verify import (
     Refused,
     interference,
     multiprocessor,
+    pairs,
     parse,
     partitions,
     phases,
@@ -237,6 +238,12 @@ def test_prices_for_which_there_is_no_time_are_left_out() -> None:
 )
 def test_the_shortest_schedule_by_hand(instance: Instance, value: int) -> None:
     assert brute_force(instance).lower >= quickest.floor(instance) == value
+
+
+def test_pairs_without_thresholds_prove_nothing_of_resources() -> None:
+    instance = asked(replace(SPREAD, issue_width=None), ("CL", 3))
+    with pytest.raises(Refused, match="theorem E needs thresholds"):
+        pairs.bound(instance, [pairs.disjoint(instance)])
 
 
 SHARING = Machine("sharing", (PLAIN, UnitClass("L", 1, 5, shared=True)), 1, partitions=2)

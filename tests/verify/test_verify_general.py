@@ -83,6 +83,13 @@ def test_its_enumeration_finds_both_extremes(instance: Instance) -> None:
         assert bounds.two_warps(instance, min) == truth.lower
 
 
+def test_two_warps_where_ports_are_held_for_different_times() -> None:
+    machine = Machine("two slow", (UnitClass("C", 1, 1, Latency(3, 3)), UnitClass("L", 1, 3), UnitClass("S", 1, 5)))
+    instance = Instance.merged([(Program.chain("SCCS"), 1), (Program.chain("LCSL"), 1)], machine)
+    assert brute_force(instance) == Bounds(11, 11)
+    assert (bounds.two_warps(instance), bounds.two_warps(instance, min)) == (11, 11)
+
+
 @given(general_barrier_instances())
 @settings(deadline=None)
 def test_phases_are_questions_where_no_port_is_held_over_a_barrier(instance: Instance) -> None:
