@@ -13,6 +13,7 @@ from makespan.engines.search import states as by_states
 from makespan.engines.two_warps import events as two_warps_events
 from makespan.instance import Instance
 from makespan.machine import Machine, UnitClass
+from makespan.program import Place, Program
 
 
 @dataclass
@@ -57,7 +58,8 @@ def test_what_depends_on_the_installation_alone_does_not_count() -> None:
 
 
 def by_search(limits: Limits) -> Finding:
-    return choose.solve(Instance.of("CLC", 3), limits, certificate=None, incumbent=0)
+    fork = Program((Place("C", (1, 2)), Place("L", (2,))))  # which no table takes
+    return choose.solve(Instance.of(fork, 3), limits, certificate=None, incumbent=0)
 
 
 def by_events(limits: Limits) -> Finding:
