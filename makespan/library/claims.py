@@ -88,7 +88,7 @@ def _claim(line: bytes, where: str) -> Claim:
         if isinstance(fields, dict) and "where" in fields:
             raise msgspec.ValidationError("Object contains unknown field `where`")
         claim = msgspec.structs.replace(msgspec.convert(fields, Claim), where=where)
-    except (Refused, msgspec.ValidationError) as error:
+    except (Refused, ValueError) as error:  # also a name that no encoding has
         raise InputError(f"{where}: not a result: {str(error).removeprefix('not a bundle: ')}") from None
     if (wrong := next(_wrong(claim), None)) is not None:
         raise InputError(f"{where}: not a result: {wrong}")

@@ -46,6 +46,7 @@ def test_what_is_known_is_as_published() -> None:
         (json.dumps(GOOD | {"lower": None, "upper": None}), "not a result: neither lower nor upper is given"),
         (json.dumps(GOOD | {"lower": None, "schedule": {}}), "not a result: a schedule without the lower bound"),
         (json.dumps(GOOD | {"where": "x"}), "not a result: Object contains unknown field `where`"),
+        (json.dumps(GOOD | {"\ud800": "x"}), "not a result: 'utf-8' codec can't encode character '\\ud800'"),
         (json.dumps(GOOD | {"more": "x"}), "not a result: Object contains unknown field `more`"),
         (json.dumps(GOOD | {"bundle": "../../etc/passwd"}), "not a result: bundle is no SHA-256 in 64"),
         (json.dumps(GOOD | {"solver": "a\nb"}), "not a result: solver is no printable text of 1..200 letters"),
