@@ -125,6 +125,7 @@ HELD = question("C|C", 1, machine(interval=3))
 BESIDE = question("C", 3, machine())
 DIFFERENT = Instance.merged([(Program.chain("CCCC"), 2), (Program.chain("C"), 1)], machine())
 NUMBERED = replace(DIFFERENT, machine=replace(machine(), assignment=Assignment.MODULO))
+APART = question("C", 2, replace(machine(shared=True), assignment=Assignment.MODULO))
 JOINED = Instance.of(
     Program(
         (Place("C", (2,)), Place("C", (2,)), Place("C", (3,))),
@@ -159,6 +160,7 @@ BLOCKS = question("C()|C()", 4, Machine("one port", (UnitClass("C", 1),)), block
         (BESIDE, 2, 2),
         (DIFFERENT, 8, 8),  # the longer ones in one partition
         (NUMBERED, 5, 5),  # one of them, with the short one
+        (APART, 2, 2),  # by the warp of the other partition
         (JOINED, 10, 10),  # by the path with the later result
         (PARTED, 11, 13),  # 3 to the barrier on the long path, and on the short one 10 - 1 more until the result
         (SEVERAL, 4, 8),  # 2 + 2 * 2/2 for its own ports; then ports are held for 2 more, and 3 + 2/2
@@ -183,9 +185,9 @@ def test_of_too_many_tokens_all_that_are_left_are_waited_for_together(monkeypatc
 
 
 def test_the_least_possible_counts_what_all_partitions_share_and_the_fullest_one() -> None:
-    for ports in (1, 2):
-        both = question("C", 5, machine(ports, shared=True))
-        assert least_possible(both) == brute_force(both).lower == -(-5 // ports)
+    for ports, interval, cycles in ((1, 1, 5), (2, 1, 3), (1, 2, 4 * 2 + 1)):
+        both = question("C", 5, machine(ports, interval, shared=True))
+        assert least_possible(both) == brute_force(both).lower == cycles
     by_number = replace(machine(), assignment=Assignment.MODULO)
     uneven = Instance.merged([(Program.chain("C" * length), 1) for length in (2, 1, 3)], by_number)
     assert least_possible(uneven) == brute_force(uneven).lower == 2 + 3

@@ -25,6 +25,7 @@ SLOW = Machine("slow", (UnitClass("C", 2, 1, Latency(3, 3)),))
 HELD = Machine("held", (UnitClass("L", 1, 3),))
 QUARTERS = Machine("quarters", (UnitClass("C", 1),), partitions=4, assignment=Assignment.MODULO)
 FREELY = replace(QUARTERS, partitions=2, assignment=Assignment.ANY)
+HALVES = replace(QUARTERS, units=(UnitClass("C", 1), UnitClass("L", 1, shared=True)), partitions=2)
 MIXED = Machine("mixed", (UnitClass("C", 1), UnitClass("L", 1, 3)))
 
 
@@ -166,7 +167,9 @@ def test_pairs_count_half_where_every_letter_has_a_neighbour() -> None:
     assert proven.weights
 
 
-@pytest.mark.parametrize(("resident", "warps", "partitions"), [(2, 2, 2), (3, 2, 2), (2, 4, 2), (4, 2, 2), (3, 3, 3)])
+@pytest.mark.parametrize(
+    ("resident", "warps", "partitions"), [(2, 1, 2), (2, 2, 2), (3, 2, 2), (2, 4, 2), (4, 2, 2), (3, 3, 3)]
+)
 def test_a_block_meets_as_many_chains_of_its_partition_as_is_counted(
     resident: int, warps: int, partitions: int
 ) -> None:
@@ -175,7 +178,7 @@ def test_a_block_meets_as_many_chains_of_its_partition_as_is_counted(
     free, fixed = (gpu("C", warps, 99, machine, resident=resident) for machine in (any_way, modulo))
     most = -(-resident * warps // partitions)
     met = [meetings(free, parts) for parts in free.sm(resident).assignments()]
-    assert max(met) <= theorem_g._meetings(free, most)
+    assert max(met) == theorem_g._meetings(free, most)
     (parts,) = fixed.sm(resident).assignments()
     crowding = theorem_g._crowding_as_numbered(fixed, [(1, warps)])
     assert crowding == max(parts.count(part) for part in parts) - 1 + meetings(fixed, parts)
@@ -189,6 +192,12 @@ def meetings(gpu: GpuInstance, parts: tuple[int, ...]) -> int:
         sum(max(map(coming.count, there)) for other, there in enumerate(found) if other != slot)
         for slot, coming in enumerate(found)
     )
+
+
+def test_of_shared_ports_a_partition_counts_nothing_more() -> None:
+    """A warp alone takes 2 cycles, and counts L of the three others; C of one that is there, and of one that comes."""
+    shared = gpu("CL", 2, 9, HALVES, resident=2)
+    assert [proof.block for proof in proofs(shared) if proof.counting == "partitions"] == [2 + 3 + 1 + 1]
 
 
 def test_another_block_costs_the_same_however_many_there_are() -> None:
@@ -241,6 +250,7 @@ def test_the_least_is_attained_where_ports_or_slots_are_never_idle(resident: int
         ((8, 8), 50, ("1/6", "1/6")),  # as of one grid of which 6 blocks fit
         ((4, 2), 6, ("1", "1/2")),  # where 4 do not fit more than 2 are taken, so 4 or more
         ((3, 2), 7, ("3/5", "2/5")),  # 5 = 3 + 2, and 3 do not fit
+        ((0, 0), 7, ("1/8", "1/8")),  # nobody takes anything of it
         ((3, 0), 7, ("1/2", "1/8")),  # of the other resource an SM has 8, and a block takes 1
     ],
 )

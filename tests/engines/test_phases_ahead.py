@@ -7,7 +7,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from makespan.bounds import crossing, pessimistic, phases
+from makespan.bounds import crossing, least_possible, pessimistic, phases
 from makespan.engines import Limits, joining, phased, solve
 from makespan.engines.search import whole
 from makespan.instance import Instance
@@ -91,6 +91,7 @@ def test_the_phases_bound_the_whole_and_their_schedules_follow_each_other(instan
         (asked(ONE, ("L()@6C()|C()C()C()", 2)), None, None),
         (asked(ONE, ("L()@9C()|(1)C()|C()", 2)), [2, 1, 1], [0, 0, 0]),
         (asked(HELD, ("C()|C()", 2)), [1, 1], [0, 1]),  # the port is held for a cycle more
+        (asked(replace(HELD, units=(UnitClass("C", 2, 2),)), ("C()|C()", 2)), None, None),  # the other port is free
         (asked(HELD, ("C()|L()C()", 2)), [1, 2], [0, 0]),  # for nobody
         (asked(PIPED, ("C()|C()", 2)), [1, 1], [0, 3]),  # one port for 1 cycle more, another one for 3
         (asked(LONG, ("C()|L()|C()|C()+4", 2)), [1, 1, 1, 1], [0, 0, 2, 3]),  # over several barriers
@@ -168,6 +169,7 @@ def test_of_too_many_places_of_phases_no_phases_are_told_apart(
     monkeypatch.setattr(phases_module, "MOST_PLACES", 5)
     assert phases(instance) is None
     assert pessimistic(instance) == brute_force(instance).upper == 4
+    assert least_possible(instance) <= brute_force(instance).lower
 
 
 def test_too_long_a_look_ahead_joins_the_phases(monkeypatch: pytest.MonkeyPatch) -> None:
