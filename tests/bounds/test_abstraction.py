@@ -365,6 +365,13 @@ def test_the_cycles_of_two_warps_of_cl_by_hand() -> None:
     }
 
 
+def test_a_stop_is_where_some_other_class_is_short() -> None:
+    crossings = frozenset({(0, 1), (1, 2), (2, END)})
+    shape = Abstraction((1, 1, 1), (1, 1, 1), crossings, crossings, others=3)
+    assert shape.stops(Situation(0, (0, 0, 1)))
+    assert not shape.stops(Situation(0, (0, 1, 1)))
+
+
 def test_a_label_survives_where_the_situation_is_no_stop() -> None:
     """Three C and three L at (1,1): many are ready for both, until one class runs out."""
     strings = [(Program.chain("CL"), 3), (Program.chain("LC"), 3)]
