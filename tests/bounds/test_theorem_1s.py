@@ -126,6 +126,8 @@ BESIDE = question("C", 3, machine())
 DIFFERENT = Instance.merged([(Program.chain("CCCC"), 2), (Program.chain("C"), 1)], machine())
 NUMBERED = replace(DIFFERENT, machine=replace(machine(), assignment=Assignment.MODULO))
 APART = question("C", 2, replace(machine(shared=True), assignment=Assignment.MODULO))
+EMPTY = question("|C", 1, machine())
+TOKENS = question("C()@2C()@2C()@20C(1,2)C(3)", 1, machine())
 JOINED = Instance.of(
     Program(
         (Place("C", (2,)), Place("C", (2,)), Place("C", (3,))),
@@ -161,6 +163,8 @@ BLOCKS = question("C()|C()", 4, Machine("one port", (UnitClass("C", 1),)), block
         (DIFFERENT, 8, 8),  # the longer ones in one partition
         (NUMBERED, 5, 5),  # one of them, with the short one
         (APART, 2, 2),  # by the warp of the other partition
+        (EMPTY, 1, 1),  # nothing before the barrier
+        (TOKENS, 23, 23),  # the fourth is issued in 3, the fifth when the third one's result is there
         (JOINED, 10, 10),  # by the path with the later result
         (PARTED, 11, 13),  # 3 to the barrier on the long path, and on the short one 10 - 1 more until the result
         (SEVERAL, 4, 8),  # 2 + 2 * 2/2 for its own ports; then ports are held for 2 more, and 3 + 2/2
