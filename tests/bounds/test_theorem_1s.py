@@ -181,11 +181,11 @@ def test_by_hand(instance: Instance, longest: int, upper: int) -> None:
 
 
 def test_of_too_many_tokens_all_that_are_left_are_waited_for_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The third instruction awaits both results, of which the later one is there in 1 + 9."""
-    two = question("C()@2C()@9C(1,2)", 1, machine())
-    assert brute_force(two).upper == pessimistic(two) == 11
+    """The last instruction awaits two results, of which the later one is there in 2 + 9, and not the first one's."""
+    two = question("C()@30C()@2C()@9C(2,3)@25", 1, machine())
+    assert brute_force(two).upper == pessimistic(two) == 11 + 25
     monkeypatch.setattr(alone, "MOST_WORK", 1)
-    assert pessimistic(two) == 11
+    assert pessimistic(two) == 11 + 25
 
 
 def test_the_least_possible_counts_what_all_partitions_share_and_the_fullest_one() -> None:
