@@ -17,7 +17,7 @@ from makespan.simulate.choices import Draws
 from makespan.simulate.gpu_replay import replay
 from makespan.simulate.gpu_run import DISPATCH, FAIRLY, STARVING, Found, longest, run, shortest
 from tests.oracle import brute_force_gpu, obeys_gpu
-from tests.strategies import gpus
+from tests.strategies import gpus, shared_gpus
 
 ALL = (*POLICIES, *STARVING)
 SPREAD = (Choices(), Choices("least", "shortest", interval="least"), Choices("random", "random", 7, interval="random"))
@@ -40,6 +40,13 @@ def some(found: Found | None) -> Found:
 def test_every_run_obeys_the_definition(gpu: GpuInstance, policy: str, dispatch: str, choices: Choices) -> None:
     schedule = run(gpu, policy, dispatch, choices)
     assert obeys_gpu(gpu, schedule)
+    assert replay(gpu, schedule) == schedule.makespan
+
+
+@given(shared_gpus(), st.sampled_from(sorted(set(ALL) - {"random"})), st.sampled_from(DISPATCH))
+@settings(max_examples=20)
+def test_every_run_of_two_grids_replays(gpu: GpuInstance, policy: str, dispatch: str) -> None:
+    schedule = run(gpu, policy, dispatch, order=(1, 0))
     assert replay(gpu, schedule) == schedule.makespan
 
 
