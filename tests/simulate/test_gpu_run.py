@@ -107,8 +107,8 @@ def test_blocks_go_where_the_dispatcher_says() -> None:
 def test_a_dispatcher_that_draws_takes_the_places_of_the_smallest_numbers() -> None:
     """A number for each of the places, SM by SM, from stream 100."""
     draws = Draws(7, 100)
-    first = sorted((draws.below(2**62), sm) for sm in range(4) for _ in range(3))[:10]
-    schedule = run(gpu_of("C", 1, 10, 4, 3), "lrr", "random", Choices(seed=7))
+    first = sorted((draws.below(2**62), sm) for sm in range(99) for _ in range(3))[:150]
+    schedule = run(gpu_of("C", 1, 150, 99, 3), "lrr", "random", Choices(seed=7))
     shares = Counter(sm for _, sm in first).values()
     assert sorted(history.blocks for history in schedule.histories for _ in range(history.sms)) == sorted(shares)
 
