@@ -421,6 +421,16 @@ def test_room_that_is_there_all_the_time_counts_however_often_a_stretch_comes() 
         replay(*small_and_large(("CC", 2 * n), ("CCCC", n)))
 
 
+def test_room_ends_with_the_last_repeat() -> None:
+    """From cycle 8 on no large block is left, and two small ones fill SM 0, up to cycle 11, when the last one comes."""
+    gpu, schedule = small_and_large(("CC", 7), ("CCCC", 3))
+    alone, large = schedule.histories
+    (one,) = alone.stretches
+    both = Stretch(((A,), (B,), (A,), (B,), (A,), (A,)), (Begin(0, 0, 0), Begin(0, 1, 0), Begin(3, 0, 0)))
+    parts = replace(one, repeat=4), both
+    assert replay(gpu, replace(schedule, histories=(History(1, parts), large))) == 14
+
+
 def test_room_counts_from_the_first_cycle_of_a_stretch_in_which_nothing_begins() -> None:
     """A small block is left up to cycle 4, a large one up to cycle 2 or 4; in 1..3 nothing happens on SM 0."""
     parts = Stretch(((A,),), (Begin(0, 0, 0),)), Stretch(((A,),) * 7, (Begin(3, 0, 0),))
@@ -459,7 +469,7 @@ def test_room_is_room_of_every_resource() -> None:
     """Of the first resource there is plenty; of the second one block leaves nothing to the other."""
     grids = tuple(Grid(((Program.chain("C"), 1),), 1, takes) for takes in ((1, 2), (1, 1)))
     gpu, courses = GpuInstance(grids, Machine.of({"C": 2}), 1, (4, 2)), tuple(Course(grid, ((0,),)) for grid in (0, 1))
-    in_turn = history((A,), (A,), begins=(Begin(0, 0, 0), Begin(1, 0, 1)))
+    in_turn = history((A,), (B,), begins=(Begin(0, 0, 0), Begin(1, 1, 1)))
     assert replay(gpu, GpuSchedule(courses, (in_turn,))) == 2
     together = history((A, B), begins=(Begin(0, 0, 0), Begin(0, 1, 1)))
     with pytest.raises(InvalidScheduleError, match="cycle 0: there is no room for the block that comes to slot 1"):
