@@ -140,6 +140,14 @@ def test_warps_of_several_grids_are_spread_by_the_number_of_their_slot() -> None
     assert schedule.makespan == 2
 
 
+def test_the_rest_comes_to_the_sm_that_has_room_first() -> None:
+    """Each block takes an SM: two long ones and a short one begin, and the second short one follows the first."""
+    long, short = (Grid(((Program.chain(string), 1),), 2) for string in ("CCCCCC", "CC"))
+    schedule = run(GpuInstance((long, short), PAPER, 3, (1,)), "lrr")
+    assert schedule.makespan == 6
+    assert sorted(history.cycles for history in schedule.histories for _ in range(history.sms)) == [4, 6, 6]
+
+
 def test_random_numbers_make_every_sm_another_one() -> None:
     machine = Machine("range", (UnitClass("C", 1), UnitClass("L", 1, 1, Latency(1, 40))))
     gpu = gpu_of("CLC", 2, 40, 4, 2, machine)
