@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from makespan.errors import InputError
+from makespan.text_file import is_file
 
 if TYPE_CHECKING:
     from makespan import ptx, sass
@@ -84,7 +85,7 @@ def read(path: Path, *, arch: str | None = None, keep_ptx: Path | None = None, n
 
 def _kind(path: Path) -> Kind | None:
     """The kind of a file; a program or library in the format of Linux may have any suffix of its own, or none."""
-    if path.suffix in KINDS or not path.is_file():
+    if path.suffix in KINDS or not is_file(path):
         return KINDS.get(path.suffix)
     try:
         with path.open("rb") as stream:

@@ -116,6 +116,14 @@ def read_bytes(
         raise InputError(f"{place}: cannot read the {what}: {error.strerror or error}") from None
 
 
+def is_file(path: Path) -> bool:
+    """Whether it is one, as far as one may know; `Path.is_file` raises for a name too long, or in a closed folder."""
+    try:
+        return path.is_file()
+    except (OSError, ValueError):
+        return False
+
+
 def read_stream(stream: IO[bytes], what: str, most_bytes: int, where: str) -> bytes:
     """What is left of an open file, such as the standard input.
 

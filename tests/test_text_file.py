@@ -157,3 +157,12 @@ def test_the_standard_input_is_read_as_a_file(
     assert "it is UTF-16 text; save it as UTF-8" in said
     monkeypatch.setattr("makespan.cli.source.MAX_STDIN_BYTES", 10)
     assert given(text)[1].startswith("makespan: <stdin>: larger than 10 bytes, too large for a ")
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["solve {}", "sweep export {} -o t.csv", "benchmark show {}", "validate {} --gpu t4", "gate {}", "verify {}"],
+)
+def test_a_name_that_is_too_long_for_a_file_is_one_line(words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run(words.format("CL" * 1500).split()) == 2
+    assert capsys.readouterr().err.count("\n") == 1

@@ -10,7 +10,7 @@ from makespan.cli.asking import Question, checked
 from makespan.errors import InputError
 from makespan.machine import Machine
 from makespan.report.result.bundle import canonical, of_named_machine
-from makespan.text_file import decoded, named_file, parse_toml, read_bytes
+from makespan.text_file import decoded, is_file, named_file, parse_toml, read_bytes
 from makespan.version import THEORY
 
 MAX_INPUT_BYTES = 256 * 2**20
@@ -86,7 +86,7 @@ def _contents(path: Path, arch: str | None) -> Iterator[str]:
         return
     document = parse_toml(decoded(content, "file", str(path)), "file", str(path))
     for name in sorted(set(_texts(document))):  # one that is the name of a file may well be meant as such
-        if _is_file(found := path.parent / name):
+        if is_file(found := path.parent / name):
             if _compiles(found):
                 raise InputError(f"{path}: {name}: compile it first (--keep-ptx), and name the PTX")
             yield from (name, _sha256(read_bytes(found, "input", MAX_INPUT_BYTES)))
@@ -108,10 +108,3 @@ def _texts(value: object) -> Iterator[str]:
     elif isinstance(value, dict | list):
         for item in value.values() if isinstance(value, dict) else value:
             yield from _texts(item)
-
-
-def _is_file(path: Path) -> bool:
-    try:
-        return path.is_file()
-    except (OSError, ValueError):  # no name of a file at all
-        return False

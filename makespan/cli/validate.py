@@ -17,7 +17,7 @@ from makespan.cli.running import DONE, NO, attended
 from makespan.cli.source import given_machine, kernel_options, kernel_question, machine_option
 from makespan.errors import InputError, MakespanError
 from makespan.instance import MAX_WARPS
-from makespan.text_file import claim_output
+from makespan.text_file import claim_output, is_file
 
 if TYPE_CHECKING:
     from makespan.gpu import GpuInstance
@@ -225,7 +225,7 @@ def command(
 
 def _unless_read(path: Path, kept: Path | None) -> Path | None:
     """A file that nobody has named, but not where its own runs are judged again: it stays as it is."""
-    is_read = kept is not None and path.exists() and kept.exists() and path.samefile(kept)
+    is_read = kept is not None and is_file(path) and is_file(kept) and path.samefile(kept)
     return None if is_read else path
 
 

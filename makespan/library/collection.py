@@ -6,6 +6,7 @@ ask = { capacity = "C=2,L=1" }    options of all of its instances
 instance = [{ name = "...", ask = { string = "CLLC", warps = 8 } }]
 """
 
+import os
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -93,7 +94,7 @@ def read(folder: Path) -> Library:
     Raises:
         InputError: no folder, no family in it, a file that is none, two instances of one name, or too many of them.
     """
-    if not folder.is_dir():
+    if not os.path.isdir(folder):  # noqa: PTH112 - that of a path raises where a name is too long
         raise InputError(f"{folder}: no folder; a library is a folder with a TOML file for each family")
     paths = sorted(folder.glob("*.toml"), key=lambda path: path.stem)
     if not 1 <= len(paths) <= MAX_FAMILIES:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from makespan.library.claims import Claim
-from makespan.text_file import read_bytes
+from makespan.text_file import is_file, read_bytes
 from makespan.verify import Outcome, Refused, digest, execute, parse, verify
 from makespan.verify.reading import MOST_BYTES
 from makespan.verify.refusal import TooMuchWork
@@ -51,7 +51,7 @@ def proofs(claim: Claim, question: Mapping[str, Any], bundles: Path | None) -> P
             raise Refused("the schedule is too large for this checker") from None
         found = Proofs(lower=Proof.SCHEDULE)
     path = None if bundles is None or claim.bundle is None else bundles / f"{claim.bundle}.json"
-    return found if path is None or not path.exists() else _of_bundle(path, claim, found)
+    return found if path is None or not is_file(path) else _of_bundle(path, claim, found)
 
 
 def _of_bundle(path: Path, claim: Claim, found: Proofs) -> Proofs:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from makespan.errors import InputError
-from makespan.text_file import parse_toml, read_text
+from makespan.text_file import is_file, parse_toml, read_text
 
 MAX_BYTES = 1 << 20
 MAX_JOBS = 100_000
@@ -89,9 +89,9 @@ def _expanded(name: str, item: object, folder: Path) -> Iterator[Any]:
         if first > last:
             raise InputError(f"{_EACH}.{name}: {item} is no rising range")
         yield from range(first, last + 1)
-    elif name == _SOURCE and isinstance(item, str) and _PATTERN.search(item) and not (folder / item).exists():
+    elif name == _SOURCE and isinstance(item, str) and _PATTERN.search(item) and not is_file(folder / item):
         matching = islice(glob.iglob(item, root_dir=folder, recursive=True), MAX_JOBS + 1)  # noqa: PTH207 - as named
-        files = sorted(each for each in matching if (folder / each).is_file())
+        files = sorted(each for each in matching if is_file(folder / each))
         if not files:
             raise InputError(f"{_EACH}.{name}: no file matches {item!r:.80}")
         yield from files

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from makespan.errors import InputError
 from makespan.sweep.job import Cause, Failure, Found, Job, Outcome
+from makespan.text_file import is_file
 from makespan.version import THEORY
 
 APPLICATION, VERSION = 0x4D4B5350, 1
@@ -202,7 +203,7 @@ def opened(path: Path, *, create: bool = False) -> Iterator[Store]:
     Raises:
         InputError: no file, one that cannot be opened, or one of another kind, which is left as it is.
     """
-    if not create and not path.is_file():
+    if not create and not is_file(path):
         raise InputError(f"{path}: there is no such table: 'makespan sweep SPEC.toml -o {path}' makes one")
     try:
         connection = sqlite3.connect(path, timeout=SECONDS_FOR_OTHERS, isolation_level=None)
