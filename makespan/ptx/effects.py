@@ -51,7 +51,7 @@ def _target(instruction: Instruction) -> str:
     """The label that a branch names, the function that a call calls, or `exit`."""
     if instruction.name == "call":
         return call_name(instruction)
-    return instruction.operands[-1] if instruction.name in ("bra", "brx") else END
+    return (instruction.operands or ("",))[-1] if instruction.name in ("bra", "brx") else END
 
 
 def _barrier(instruction: Instruction) -> Barrier | None:

@@ -66,6 +66,8 @@ def test_loops_that_begin_at_one_instruction_are_told_apart_by_their_labels() ->
         ("bra L;", InputError, "k.ptx:5: `bra L;` goes to a label that is not declared here"),
         ("{ L: }\nbra L;", InputError, "k.ptx:6: `bra L;` goes to a label"),
         ("L: ret;\nL: ret;", InputError, "k.ptx:6: label L is already declared in line 5"),
+        ("bra;\nL:", InputError, "must name one label"),
+        ("brx.idx;\nL:", InputError, "must name an index and a list of targets"),
         ("bra L, M;\nL: M:", InputError, "must name one label"),
         ("brx.idx a, t;", InputError, "k.ptx:5: `brx.idx a, t;` goes to a label that is not declared here"),
         ("brx.idx t;\nt: .branchtargets L;\nL:", InputError, "must name an index and a list of targets"),
