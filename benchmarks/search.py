@@ -86,11 +86,15 @@ def looped(program: Path, problem: packing.Problem) -> Loop:
 def _numbers(problem: packing.Problem) -> Iterator[int]:
     """The problem as the loop in C++ reads it."""
     one, starts = problem.automaton, list(problem.starts())
-    for values in (one.sigma, one.unit, one.first, one.successors, one.height, one.counter):
+    fields = {base: number for number, (_, _, _, base, end) in enumerate(one.fields.tolist()) if not end}
+    counter = [fields.get(code, -1) for code in range(len(one.unit))]
+    for values in (one.sigma, one.unit, one.first, one.successors, one.height):
         yield from (len(values), *values.tolist())
+    yield from (len(counter), *counter)
     yield from (len(one.fields), *chain.from_iterable(one.fields.tolist()), problem.words, len(starts))
     for state in starts:
-        yield from (*problem.key(state).tolist(), problem.layer(state))
+        first, *others = problem.words_of(state, 0).tolist()
+        yield from (first % (1 << int(one.high)), *others, problem.layer(state))
 
 
 def measure(

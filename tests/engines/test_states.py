@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import islice, pairwise, product
+from itertools import islice, pairwise
 from pathlib import Path
 
 import numpy as np
@@ -149,7 +149,7 @@ def shortest(instance: Instance) -> Iterator[tuple[dict[int, int], int]]:
 def prospect(problem: packing.Problem, rest: loops.Rest, state: dict[int, int], sense: int) -> int:
     """What the kernel says of a state."""
     choice = by_states._choice(problem, rest)
-    for row, (code, warps) in enumerate(sorted(state.items())):
+    for row, (code, warps) in enumerate(sorted(state.items(), reverse=True)):
         choice.pairs[row, :2] = code, warps
         choice.units[loops.READY, problem.automaton.unit[code]] += warps
     return loops.prospect(0, len(state), loops.UNBOUNDED, sense, problem.automaton, rest, choice)
@@ -165,35 +165,46 @@ def test_no_state_takes_longer_than_its_bound_says_nor_less(instance: Instance) 
     assert all(cycles >= -prospect(problem, rest, state, -1) for state, cycles in shortest(instance))
 
 
-def leaves(number: int, choice: loops.Choice) -> Iterator[tuple[list[int], int]]:
-    """Key and fall of every leaf of an open state, one after another."""
+def leaves(number: int, choice: loops.Choice) -> Iterator[list[int]]:
+    """Every leaf of an open state, one after another."""
     loops.first_leaf(number, choice)
     more = True
     while more:
-        yield choice.part[number].tolist(), int(choice.options[number, loops.FALLEN])
+        yield choice.part[number].tolist()
         more = loops.next_leaf(number, choice.pairs, choice.units, choice.options, choice.delta, choice.part)
 
 
-def listed(number: int, choice: loops.Choice) -> Iterator[tuple[list[int], int]]:
+def listed(words: loops.Words, at: int, size: int, problem: packing.Problem, choice: loops.Choice) -> list[list[int]]:
     """The same, of all leaves at once."""
-    own, others = loops.list_choices(number, choice)
-    for other, at in product(range(others), range(own)):
-        key = (choice.sums[1, other] + choice.sums[0, at]).tolist()
-        yield key, int(choice.tally[1, other, loops.SUM_FALL] + choice.tally[0, at, loops.SUM_FALL])
+    others = loops.list_choices(words, at, 1, size, problem.automaton, choice)
+    last, apart = choice.tally[loops.SCALARS, [loops.LAST, loops.APART]].tolist()
+    begin = (last * choice.tally.shape[1] + int(choice.units[loops.QUOTA, last])) * apart
+    own = choice.sums[:, begin : begin + loops.sums_of(last, size, choice)]
+    return [list(leaf) for other in range(others) for leaf in (own.T + choice.others[:, other]).tolist()]
 
 
 @pytest.mark.filterwarnings("ignore:overflow")
 @given(instances(most_warps=5, most=4))
-def test_all_leaves_at_once_are_the_leaves_one_after_another(instance: Instance) -> None:
+def test_all_leaves_at_once_are_the_leaves_one_after_another_whatever_was_kept_of_the_state_before(
+    instance: Instance,
+) -> None:
     problem = packing.Problem.of(instance)
     task = by_states.Task(problem, 1, remaining.worst_case(instance, None), Limits())
     run = by_states.Run(task, 0)
     run.search()
-    for state in range(run.cursor[loops.USED]):
-        size = loops.decode(run.store.keys, state, problem.automaton, run.choice)
-        if size:
-            number = loops.open_state(run.store.keys, state, size, problem.automaton, run.choice)
-            assert list(listed(number, run.choice)) == list(leaves(number, run.choice))
+    states, one, choice, width = run.store.closed, problem.automaton, run.choice, problem.words
+    before, size = 0, 0
+    for at in range(0, int(run.cursor[loops.CLOSED]) * width, width):
+        kept = loops.common(states, at, before, size, one, choice)
+        size = loops.decode(states, at, kept, one, choice)
+        every = listed(states, at, size, problem, choice)
+        number = loops.open_state(states, at, 1, size, one, choice)
+        assert sorted(every) == sorted(leaves(number, choice))
+        assert len(every) == len(set(map(tuple, every))) > 0
+        pairs = choice.pairs[:size].tolist()
+        assert size == loops.decode(states, at, 0, one, choice)
+        assert pairs == choice.pairs[:size].tolist()
+        before = at
 
 
 def test_where_choices_are_too_many_to_list_leaves_are_made_one_after_another(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -249,7 +260,7 @@ def test_the_longer_it_runs_the_better_is_what_it_proves(monkeypatch: pytest.Mon
 
 @pytest.mark.parametrize("string", ["CLLCLC", "LLLCCCCLC"])
 def test_at_any_memory_limit_what_it_says_is_true(string: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(by_states, "_FEWEST_STATES", 8)
+    monkeypatch.setattr(by_states, "_FEWEST_WORDS", 8)
     instance = Instance.of(string, 4)
     truth = search.solve(instance, Limits()).upper
     again = []
@@ -261,7 +272,7 @@ def test_at_any_memory_limit_what_it_says_is_true(string: str, monkeypatch: pyte
 
     monkeypatch.setattr(by_states, "_remembered", remembered)
     outcomes = set()
-    for memory in range(1 << 10, 1 << 17, 1 << 11):
+    for memory in range(1 << 10, 1 << 15, 1 << 8):
         found = by_states.solve(instance, Limits(memory_bytes=memory), certificate=None, incumbent=0)
         assert found.upper is None or found.upper >= (truth or 0)
         outcomes.add((found.upper == truth, found.witness is not None))
@@ -301,7 +312,8 @@ def fork(branch: int) -> Program:
 @pytest.mark.parametrize(
     ("instance", "words"),
     [
-        (Instance.of("CL" * 11, 12), 1),
+        (Instance.of("CL" * 11, 10), 1),
+        (Instance.of("CL" * 11, 12), 2),
         (Instance.of("CL" * 16, 12), 2),
         (Instance.of("CCL", 40), 1),
         (Instance.of("C" * 200, 3), 1),
@@ -429,7 +441,7 @@ def test_scratch_space_is_zero_where_nothing_is_taken() -> None:
 
 
 def test_the_store_grows_while_the_starts_are_put_in(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(by_states, "_FEWEST_STATES", 2)
+    monkeypatch.setattr(by_states, "_FEWEST_WORDS", 2)
     program = Program((Place("C", (1, 2)), Place("L", (3,)), Place("C", (3, 4)), Place("L", (4,))), (0, 1, 2))
     instance = Instance.of(program, 6)
     check(instance, exhaust(instance), search.solve(instance, Limits()).upper or 0)

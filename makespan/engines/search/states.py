@@ -53,8 +53,7 @@ from makespan.result import Bounds, Upper
 from makespan.schedule import Schedule
 from makespan.simulate import shortest
 
-_MOST_STATES = (1 << 31) - 2
-_FEWEST_STATES = 1 << 10
+_FEWEST_WORDS = 1 << 10
 _FIRST_BUDGET = 64
 """States and leaves of the first call of an inner loop; later calls are to take between a quarter and all of
 `_CALL_SECONDS`."""
@@ -116,8 +115,6 @@ def load() -> None:
     run = Run(Task(Problem.of(instance), 1, remaining.worst_case(instance, None), Limits(inf)), 0)
     run.search()
     run.witness()
-    run.grow_store()
-    run.grow()
     run.frontier()
 
 
@@ -179,88 +176,110 @@ class Run:
     def __init__(self, task: Task, floor: int) -> None:
         self.task, self.floor = task, floor
         self.problem, self.limits = task.problem, task.limits
-        top = sum(group.warps * group.program.most() for group in self.problem.instance.groups)
-        self.head = np.full(top + 1, -1, dtype=np.int32)
+        top = packing.layers(self.problem.instance)
+        self.start = 1 if task.sense > 0 else top + 1
         self.cursor = np.zeros(loops.CURSOR_SIZE, dtype=np.int64)
-        self.cursor[loops.LAYER], self.cursor[loops.STATE], self.cursor[loops.OPTIONS] = top + 1, -1, -1
+        self.cursor[loops.LAYER], self.cursor[loops.STATE], self.cursor[loops.OPTIONS] = top, -1, -1
         self.choice = _choice(self.problem, task.rest)
-        self.store = _store(_FEWEST_STATES, self.problem.words)
-        self.table = np.zeros(4 * _FEWEST_STATES, dtype=np.uint64)
-        self.remembers = True
+        self.store = loops.Store(
+            open=np.zeros(_FEWEST_WORDS, dtype=np.uint64),
+            segments=np.zeros((1 << (64 - int(self.problem.automaton.high)), loops.SEGMENT_SIZE), dtype=np.uint64),
+            free=np.full(loops.SEGMENT_SIZES, -1, dtype=np.int64),
+            closed=np.zeros(_FEWEST_WORDS, dtype=np.uint64),
+        )
         self.begun = False
         self._budget = _FIRST_BUDGET
+
+    @property
+    def remembers(self) -> bool:
+        """Whether all states that were expanded are there, for a witness."""
+        return bool(self.cursor[loops.CLOSED] >= 0)
 
     @_wrapping
     def search(self) -> int | None:
         """The largest value if it is above the floor, else the floor; None when a limit comes first."""
         if not self._begin():
             return None
-        self.cursor[loops.LAYER] = len(self.head) - 1
-        self.cursor[loops.STATE] = self.head[-1]
         status = loops.PAUSED
         while status != loops.DONE:
-            if self.limits.expired or (status == loops.FULL and not self.grow()):
+            if self.limits.expired or not self._has_room(status):
                 return None
             began = time.monotonic()
             status = loops.advance(
-                self.floor, self.task.sense, self._budget, self.store, self.table, self.head, self.cursor,
+                self.floor, self.task.sense, self.start, self._budget, self.store, self.cursor,
                 self.problem.automaton, self.task.rest, self.choice,
             )  # fmt: skip
             self._pace(time.monotonic() - began, status)
             states, layer = int(self.cursor[loops.EXPANDED]), int(self.cursor[loops.LAYER])
             self.limits.progress(f"search: {states} states, {max(0, layer)} instructions of all warps to go")
-        end = int(self.head[0])
-        return self.floor if end < 0 else max(self.floor, int(self.store.value[end]))
+        end = self._end()
+        return self.floor if end is None else max(self.floor, self._value(end))
+
+    def _end(self) -> loops.Words | None:
+        """The state in which all have finished, if it was reached."""
+        begin, beyond = self.store.segments[0, [loops.BEGIN, loops.BEYOND]].tolist()
+        states = self.store.open[begin:beyond].reshape(-1, self.problem.words)
+        return next(iter(states[states[:, 0] != 0]), None)
+
+    def _value(self, state: loops.Words) -> int:
+        return (int(state[0]) & ((1 << int(self.problem.automaton.low)) - 1)) - self.start
 
     def frontier(self) -> int | None:
         """What a stopped search proves: no value is larger; None when it was stopped too early to say."""
         if not self.begun:
             return None
         most, began = self.floor, time.monotonic()
-        cursor = self.cursor.copy()
-        while cursor[loops.LAYER] >= 0:
-            if time.monotonic() - began > 0.5 + self.limits.elapsed / 10:
-                return None
-            most = max(most, self._highest(cursor, self._budget))
+        for store, cursor in (self._waiting(), (self.store, self.cursor.copy())):
+            while cursor[loops.LAYER] >= 0:
+                if time.monotonic() - began > 0.5 + self.limits.elapsed / 10:
+                    return None
+                most = max(most, self._highest(store, cursor))
         return most
 
-    def _highest(self, cursor: loops.Ints, budget: int) -> int:
+    def _waiting(self) -> tuple[loops.Store, loops.Ints]:
+        """The leaves that are not inserted yet, as the only states of a store."""
+        cursor = np.zeros_like(self.cursor)
+        states = self.choice.waiting.T[: self.cursor[loops.WAITING]].ravel()
+        segments = np.zeros((1, loops.SEGMENT_SIZE), dtype=np.uint64)
+        segments[0, loops.BEYOND] = len(states)
+        return self.store._replace(open=states, segments=segments), cursor
+
+    def _highest(self, store: loops.Store, cursor: loops.Ints) -> int:
         return loops.highest(
-            self.task.sense, budget, self.store, self.head, cursor,
+            self.task.sense, self.start, self._budget, store, cursor,
             self.problem.automaton, self.task.rest, self.choice,
         )  # fmt: skip
 
     @_wrapping
     def witness(self) -> Schedule | None:
         """A schedule of the largest value, step by step from its end; None when a limit comes first."""
-        problem, sense = self.problem, self.task.sense
-        state, layer, cycles = int(self.head[0]), 0, []
-        while (value := int(self.store.value[state])) != 0:
-            target = self.store.keys[state].copy()
-            while True:
-                layer += 1
-                if layer == len(self.head):
-                    raise BrokenPromiseError("the packed search cannot find the way to a state that it has reached")
-                found = self._find(target, value - sense, layer)
-                if found is None:
-                    return None
-                if found:
-                    break
-            state = int(self.cursor[loops.STATE])
+        problem, words, target, cycles = self.problem, self.problem.words, self._end(), []
+        self.cursor[loops.STATE] = self.cursor[loops.CLOSED]
+        while target is not None and self._value(target) != 0:
+            found = self._find(target)
+            if found is None:
+                return None
+            if not found:
+                raise BrokenPromiseError("the packed search cannot find the way to a state that it has reached")
             cycles.append(problem.moves(self.choice, int(self.cursor[loops.OPTIONS])))
-        size = loops.decode(self.store.keys, state, problem.automaton, self.choice)
+            begin = int(self.cursor[loops.STATE]) * words
+            target = self.store.closed[begin : begin + words]
+        if target is None:
+            return None
+        size = loops.decode(target, 0, 0, problem.automaton, self.choice)
         return Schedule.from_moves(problem.instance, problem.begun(size, self.choice), cycles[::-1])
 
-    def _find(self, target: loops.Words, wanted: int, layer: int) -> bool | None:
-        """Whether `layer` holds a state before `target`, then the current one; None when a limit comes first."""
-        self.cursor[loops.STATE], self.cursor[loops.OPTIONS] = self.head[layer], -1
+    def _find(self, target: loops.Words) -> bool | None:
+        """Whether a state before `target` was expanded, then the current one; None when a limit comes first."""
+        self.cursor[loops.STATE] -= 1
+        self.cursor[loops.OPTIONS] = -1
         status = loops.PAUSED
         while status == loops.PAUSED:
             if self.limits.expired:
                 return None
             began = time.monotonic()
             status = loops.find_step(
-                target, wanted, self._budget, self.store, self.cursor,
+                target, self.task.sense, self._budget, self.store.closed, self.cursor,
                 self.problem.automaton, self.choice,
             )  # fmt: skip
             self._pace(time.monotonic() - began, status)
@@ -271,11 +290,10 @@ class Run:
         for number, state in enumerate(self.problem.starts()):
             if number % _STARTS_PER_LOOK == 0 and self.limits.expired:
                 return False
-            used, filled = self.cursor[loops.USED], self.cursor[loops.FILLED]
-            if (used == len(self.store.value) or 2 * filled >= len(self.table)) and not self.grow():
-                return False
-            key, layer = self.problem.key(state)[np.newaxis], self.problem.layer(state)
-            loops.insert(key, 0, 0, layer, *self.store, self.table, self.head, self.cursor)
+            words = self.problem.words_of(state, self.start)[np.newaxis]
+            while not loops.put(words, 0, self.problem.automaton, self.store, self.cursor, self.choice):
+                if not self._has_room(loops.FULL):
+                    return False
         self.begun = True
         return True
 
@@ -286,63 +304,56 @@ class Run:
         elif seconds < _CALL_SECONDS / 4 and status == loops.PAUSED:
             self._budget *= 2
 
-    def grow(self) -> bool:
-        """Make room: forget dead states, take more memory or, at its limit, forget the expanded states too."""
-        has_room = self._grow()
-        if not has_room:
+    def _has_room(self, status: int) -> bool:
+        """Take more memory if that is what the inner loop lacks, and at its limit forget the expanded states."""
+        if status not in (loops.FULL, loops.LONG):
+            return True
+        need = int(self.cursor[loops.NEED])
+        old = self.store.open if status == loops.FULL else self.store.closed
+        if 8 * need > self._free() and self.remembers:
+            self.cursor[loops.CLOSED] = -1
+            self.store = self.store._replace(closed=np.zeros(0, dtype=np.uint64))
+            if status == loops.LONG:
+                return True
+        room = min(max(need, 2 * len(old)), self._free() // 8)
+        if need > room:
             self.limits.need_memory()
-        return has_room
-
-    def _grow(self) -> bool:
-        if self.cursor[loops.USED] == len(self.store.value) and not self.grow_store():
             return False
-        waiting = loops.count_open(self.store, self.head, self.cursor)
-        slots = 1 << max(12, (4 * waiting).bit_length())
-        if self.head.nbytes + self._bytes(len(self.store.value)) + 8 * slots > self.limits.memory_bytes:
-            return False
-        self.table = np.zeros(0, dtype=np.uint64)
-        self.table = np.zeros(slots, dtype=np.uint64)
-        loops.fill_table(self.store, self.head, self.cursor, self.table)
+        fresh = np.zeros(room, dtype=np.uint64)  # not resized: the system gives large arrays large pages
+        fresh[: len(old)] = old
+        store = self.store
+        self.store = store._replace(open=fresh) if status == loops.FULL else store._replace(closed=fresh)
         return True
 
-    def grow_store(self) -> bool:
-        """Make room for more states; False when there is no memory for that."""
-        room, alive = len(self.store.value), int(self.cursor[loops.USED] - self.cursor[loops.BURIED])
-        free = self.limits.memory_bytes - self.head.nbytes - self._bytes(room) - self.table.nbytes
-        most = min(free // self._bytes(1), _MOST_STATES)
-        if most < alive + alive // 4:
-            self.remembers = False
-            alive = loops.count_open(self.store, self.head, self.cursor)
-        if most < alive + alive // 4:
-            return False
-        fresh = _store(min(most, max(2 * alive, _FEWEST_STATES)), self.problem.words)
-        loops.move(self.store, self.head, self.cursor, self.remembers, fresh)
-        self.store = fresh
-        return True
-
-    def _bytes(self, states: int) -> int:
-        return states * (8 * self.problem.words + 8)
-
-
-def _store(room: int, words: int) -> loops.Store:
-    return loops.Store(
-        keys=np.empty((room, words), dtype=np.uint64),
-        value=np.empty(room, dtype=np.int32),
-        after=np.empty(room, dtype=np.int32),
-    )
+    def _free(self) -> int:
+        """Bytes that are left."""
+        return self.limits.memory_bytes - sum(array.nbytes for array in self.store)
 
 
 def _choice(problem: Problem, rest: loops.Rest) -> loops.Choice:
     pairs, options, most = sizes(problem.instance)
     nodes, classes = int(np.diff(rest.node_first).max(initial=0)), len(problem.automaton.sigma)
-    return loops.Choice(
-        pairs=np.zeros((pairs + 1, 3), dtype=np.int64),
+    width = max(most + 1, loops.LAST + 1)
+    apart = max(1, min(_MOST_SUMS, packing.MOST_CELLS // (classes * width * problem.words)))
+    choice = loops.Choice(
+        pairs=np.zeros((pairs + 1, loops.PAIR_SIZE), dtype=np.int64),
         units=np.zeros((5, classes), dtype=np.int64),
         totals=np.zeros((classes, nodes), dtype=np.int64),
         options=np.zeros((options + 1, loops.OPTION_SIZE), dtype=np.int64),
         delta=np.zeros((options + 1, most + 1, problem.words), dtype=np.uint64),
         part=np.zeros((options + 1, problem.words), dtype=np.uint64),
-        sums=np.zeros((3, _MOST_SUMS, problem.words), dtype=np.uint64),
-        tally=np.zeros((3, _MOST_SUMS, 3), dtype=np.int64),
-        leaf=np.zeros((1, problem.words), dtype=np.uint64),
+        ready=np.zeros((pairs + 1, classes), dtype=np.int64),
+        row=np.zeros((pairs + 1, classes), dtype=np.int64),
+        size=np.zeros((pairs + 1, width), dtype=np.int64),
+        ways=np.zeros((problem.words, width * apart), dtype=np.uint64),
+        sums=np.zeros((problem.words, classes * width * apart), dtype=np.uint64),
+        tally=np.zeros((2, width), dtype=np.int64),
+        others=np.zeros((problem.words, _MOST_SUMS), dtype=np.uint64),
+        waiting=np.zeros((problem.words, loops.BATCH), dtype=np.uint64),
+        slot=np.zeros(loops.BATCH + 1, dtype=np.uint64),
+        spare=np.zeros((problem.words, 1), dtype=np.uint64),
+        counts=np.zeros(1 << loops.DIGIT_BITS, dtype=np.int64),
     )
+    choice.size[0, 0] = 1  # the sum of no warps
+    choice.tally[loops.SCALARS, loops.APART] = apart
+    return choice

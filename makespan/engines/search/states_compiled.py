@@ -4,15 +4,20 @@ Words used here:
 
 code       number of a place among those of all groups; -1 is "finished"
 height     of a code: the most instructions on a path from it; a state's *layer* is the sum over its warps
-key        a state in a few 64-bit words, made of *fields*: the number of warps at a place, or the place of a warp
-value      cycles from the start, `sense` (1 or -1) times: the search keeps the largest
+state      a few 64-bit words, made of *fields*: its value, and the number of warps at a place or the place of a warp
+value      cycles from the start, `sense` (1 or -1) times, and something that makes it positive: the search keeps the
+           largest. It is the lowest field of word 0, so of two states that differ in nothing else the larger one counts
+segment    an open addressing table for the states of a layer that is still to come; its number, the layer's with the
+           sign changed and modulo the number of segments, is the highest field of word 0, where carries get lost
 pair       a code and how many warps stand there
 option     one way in which warps of a pair may move: to one of the successors of their place
 leaf       one complete choice of how many warps use which option
+vector     the words that moves add to a state, modulo 2^64
 floor      values that are not above it are of no interest
 
-The caller owns and grows all arrays. An inner loop that runs out of room or of its budget returns, and goes on where it
-was when it is called again: the cursor and the choice remember.
+All segments are parts of one array of words; states that are expanded stand one after another in another. The caller
+owns and grows both. An inner loop that runs out of room or of its budget returns, and goes on when it is called again:
+the cursor and the choice remember.
 
 The module is long because it is one unit of machine code: Numba compiles the functions into each other, and notices a
 change only in the file of the function that is called. What `advance` does for every state is copied into it, because a
@@ -27,58 +32,74 @@ from numpy.typing import NDArray
 from makespan.compiled import NIL, ONE, inlined, uncounted
 
 Ints = NDArray[np.int64]
-Short = NDArray[np.int32]
 Words = NDArray[np.uint64]
-
-DEAD = -(1 << 31)
-"""Value of a state that cannot lead above the floor."""
 
 UNBOUNDED = cast(int, np.int64(1 << 62))
 
-DONE, PAUSED, FULL = 0, 1, 2
-"""Why an inner loop returned: nothing is left to do, its budget is spent, or an array has no room."""
+DONE, PAUSED, FULL, LONG = 0, 1, 2, 3
+"""Why an inner loop returned: nothing is left to do, its budget is spent, or there is no room in `open` or `closed`."""
 
-LAYER, STATE, OPTIONS, USED, FILLED, BURIED, LEAVES, EXPANDED = range(8)
-"""The cursor: layer, state and number of its options (-1: not opened); then how many states are stored, slots taken,
-states dead, leaves made and states expanded."""
+LAYER, STATE, OPTIONS, PAIRS, WAITING, TOP, CLOSED, NEED, BURIED, LEAVES, EXPANDED = range(11)
+"""The cursor: layer, number of the state in it (-1: not begun) and of its options (-1: not opened); then how many pairs
+the state before has (0: unknown), how many leaves wait to be inserted, how many words of `open` have ever been used,
+how many states are in `closed` (-1: they are forgotten) and how many words would do where there is no room; and how
+many states are dead, leaves made and states expanded."""
 
-CURSOR_SIZE = 8
+CURSOR_SIZE = 11
+
+DIGIT_BITS = 11
+"""States are sorted by digits of at most so many bits."""
+
+FEWEST_SORTED = 128
+"""As many states are worth counting their digits."""
+
+BATCH = 64
+"""Leaves that are inserted together, so that the memory fetches what it takes for all of them at the same time."""
+
+SEGMENT_SIZES = 64
 
 _ZERO, _ONE, _HALF = np.uint64(0), np.uint64(1), np.uint64(32)
-_LOW = np.uint64(0xFFFFFFFF)
-_MIX, _STIR = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9)
+_MIX = np.uint64(0x9E3779B97F4A7C15)
 
 
-PAIR_CODE, PAIR_WARPS, PAIR_FIELD = range(3)
-"""Columns of a pair: its code, how many warps stand there, and the last field that says so."""
+PAIR_CODE, PAIR_WARPS, PAIR_FIELD, PAIR_FIRST = range(4)
+"""Columns of a pair: its code, how many warps stand there, and the last and the first of the fields that say so."""
+
+PAIR_SIZE = 4
 
 READY, LOAD, USERS, QUOTA, RANK = range(5)
 """Rows over the classes: warps that are ready, what all warps have left to execute, how many have, how many warps must
 move, and where the last finisher is one of the ready: the rank of its class and of the kind of the others, or -1."""
 
-PAIR, UNIT, TARGET, FALL, LATER, MORE, TAKE, LEFT, ROOM, FALLEN = range(10)
-"""Columns of an option: its pair, class and target; by how much a warp lowers the layer; how many warps of the class
-stand at pairs behind; 1 where the next option belongs to the same pair; and of the leaf that is being made, how many
-warps take this option, how many of the class and of the pair could, and by how much the layer has fallen before."""
+PAIR, UNIT, TARGET, LATER, MORE, TAKE, LEFT, ROOM = range(8)
+"""Columns of an option: its pair, class and target; how many warps of the class stand at pairs behind; 1 where the next
+option belongs to the same pair; and of the leaf that is being made, how many warps take this option, and how many of
+the class and of the pair could."""
 
-OPTION_SIZE = 10
-
-SUM_FALL, SUM_USED, SUM_HELD = range(3)
-"""Columns of the tally of a sum."""
+OPTION_SIZE = 8
 
 WORD, SHIFT, MASK, BASE, END = range(5)
-"""Columns of a field: where it is in a key, and what it says.
+"""Columns of a field: where it is in a state, and what it says.
 
 A field whose `END` is 0 holds how many warps stand at code `BASE`. Any other is the field of a warp, and holds how
 many instructions this warp has executed: it stands at `BASE` plus that, and has finished at `END`; the fields of one
 group are in increasing order.
 """
 
+BEGIN, BEYOND, DROP, COUNT, FILLED = range(5)
+"""Columns of a segment: its first word and one past its last, by how much a hash is shifted to the number of its slot,
+how many states it holds, and with how many a batch more could fill half of it. All are 0 where there is none."""
+
+SEGMENT_SIZE = 5
+
 
 class Automaton(NamedTuple):
     """The instance: class, successors (`-1` is "finished") and height of every code, and the capacities.
 
-    `fields` are those of a key, and `counter` is the field that counts the warps at a code, or -1.
+    `fields` are those of a state but its value, in the `low` lowest bits, and its segment, above the `high` lowest.
+    `steps` are the vectors of one warp, a row for every word: along each edge where warps are counted, then for every
+    field of a warp. `digits` are word, shift and mask of those by which states of a layer are sorted, the least
+    significant first.
     """
 
     unit: Ints
@@ -87,7 +108,11 @@ class Automaton(NamedTuple):
     successors: Ints
     height: Ints
     fields: Ints
-    counter: Ints
+    steps: Words
+    digits: Ints
+    low: np.uint64
+    high: np.uint64
+    warps: int
 
 
 class Rest(NamedTuple):
@@ -113,20 +138,29 @@ class Rest(NamedTuple):
 
 
 class Store(NamedTuple):
-    """All states; those of a layer form a list that starts at `head[layer]` and ends with -1."""
+    """All states: in their segments, or in `closed` once they are expanded.
 
-    keys: Words
-    value: Short
-    after: Short
+    `free[b]` is the first of the segments of 2^b slots that are free, which form a list, or -1; they are zero but for
+    their first word, which is one more than where the next one begins.
+    """
+
+    open: Words
+    segments: Words
+    free: Ints
+    closed: Words
 
 
 class Choice(NamedTuple):
     """Scratch space: the pairs, classes and options of a state; `totals` per class of the last finisher and table.
 
-    `part[o]` is the key before option o of the leaf that is being made, and `delta[o, n]` what n warps add to it.
-    Where all leaves are made at once, each is the sum of a choice in row 0 of `sums`, of the last class, and one in row
-    1, of all other classes with the key itself; row 2 is for their making. `tally` says of each choice by how much the
-    layer falls, and how many warps of the class and of the pair are in it. The leaf itself is put together in `leaf`.
+    `part[o]` is the state before option o of the leaf that is being made, and `delta[o, n]` what n warps add to it.
+
+    Where all leaves are made at once, sums of the first pairs are kept, for the next state often has these pairs, too.
+    After p pairs `ready[p, u]` warps of class u stand at them, and the last pair of that class, if any, is number
+    `row[p, u]`, from 1 on. The sums of n of these warps stand in `sums` from (u * m + n) * `APART` on, where m is the
+    width of `tally`; up to pair r there are `size[r, n]`. `ways` has those of the warps of one pair in the same way,
+    and `others` all choices in all classes but the last, with the state itself. All of these have a row for every word.
+    `waiting` are leaves that are not yet inserted, `slot` is where they belong, and `spare` a state that is moved.
     """
 
     pairs: Ints
@@ -135,38 +169,82 @@ class Choice(NamedTuple):
     options: Ints
     delta: Words
     part: Words
+    ready: Ints
+    row: Ints
+    size: Ints
+    ways: Words
     sums: Words
     tally: Ints
-    leaf: Words
+    others: Words
+    waiting: Words
+    slot: Words
+    spare: Words
+    counts: Ints
+
+
+WAYS, SCALARS = range(2)
+"""Rows of the tally: how many ways there are for so many warps; and other numbers, which are"""
+
+BUILT, APART, LAST = range(3)
+"""for how many pairs the sums are there, how many of as many warps there may be, and the number of the last class."""
 
 
 @inlined
-def decode(keys: Words, state: int, automaton: Automaton, choice: Choice) -> int:
-    """Fill in the pairs of a state, and per class how many warps are ready and must move; return how many pairs."""
-    unit, sigma, fields, pairs, units = automaton.unit, automaton.sigma, automaton.fields, choice.pairs, choice.units
-    for number in range(len(sigma)):
-        units[READY, number] = 0
-    size = 0
-    last = -1
-    for field in range(len(fields)):
-        word = keys[state, fields[field, WORD]]
-        held = np.int64((word >> np.uint64(fields[field, SHIFT])) & np.uint64(fields[field, MASK]))
+def common(words: Words, at: int, before: int, size: int, automaton: Automaton, choice: Choice) -> int:
+    """How many of the `size` pairs of the state that begins at one word are those of the state at another."""
+    pairs, fields, word = choice.pairs, automaton.fields, choice.part.shape[1] - 1
+    while word > 0 and words[at + word] == words[before + word]:
+        word -= 1
+    differ = words[at + word] ^ words[before + word]
+    if word == 0:
+        differ = (differ >> automaton.low) << automaton.low
+    while size > 0:
+        field = pairs[size - 1, PAIR_FIRST]
+        if fields[field, WORD] > word:
+            break
+        if fields[field, WORD] == word and differ >> np.uint64(fields[field, SHIFT]) == _ZERO:
+            break
+        size -= 1
+    return size
+
+
+@inlined
+def decode(words: Words, at: int, size: int, automaton: Automaton, choice: Choice) -> int:
+    """Fill in the pairs of the state that begins at a word, from the last field on; the first `size` of them are there.
+
+    And per class how many warps are ready and must move. Return how many pairs there are.
+    """
+    unit, sigma, fields = automaton.unit, automaton.sigma, automaton.fields
+    pairs, units, ready = choice.pairs, choice.units, choice.ready
+    last, field = -ONE, np.int64(len(fields))
+    if size > 0:
+        last, field = pairs[size - 1, PAIR_CODE], pairs[size - 1, PAIR_FIRST]
+    choice.tally[SCALARS, BUILT] = min(choice.tally[SCALARS, BUILT], size)
+    while field > 0:
+        field -= 1
+        held = np.int64(
+            (words[at + fields[field, WORD]] >> np.uint64(fields[field, SHIFT])) & np.uint64(fields[field, MASK])
+        )
         code, warps = fields[field, BASE], held
         if fields[field, END] > 0:  # the field of one warp: finished ones stand nowhere
             code, warps = code + held, np.int64(held < fields[field, END])
         if warps == 0:
             continue
-        units[READY, unit[code]] += warps
         if code == last:  # fields of warps are sorted, so those that stand together are neighbours
             pairs[size - 1, PAIR_WARPS] += warps
+            choice.tally[SCALARS, BUILT] = min(choice.tally[SCALARS, BUILT], size - 1)
         else:
-            pairs[size, PAIR_CODE], pairs[size, PAIR_WARPS] = code, warps
+            pairs[size, PAIR_CODE], pairs[size, PAIR_WARPS], pairs[size, PAIR_FIELD] = code, warps, field
+            for number in range(len(sigma)):
+                ready[size + 1, number] = ready[size, number]
             size += 1
             last = code
-        pairs[size - 1, PAIR_FIELD] = field
+        pairs[size - 1, PAIR_FIRST] = field
+        ready[size, unit[code]] += warps
     for number in range(len(sigma)):
+        units[READY, number] = ready[size, number]
         units[QUOTA, number] = min(units[READY, number], sigma[number])
-    return size
+    return int(size)
 
 
 @inlined
@@ -183,10 +261,10 @@ def most_left(size: int, enough: int, automaton: Automaton, rest: Rest, choice: 
             units[LOAD, unit] += pairs[pair, PAIR_WARPS] * own
             units[USERS, unit] += pairs[pair, PAIR_WARPS] * np.int64(own > 0)
     most = 0
-    pair = 0
+    pair = size - 1
     for group in range(len(rest.step)):
         units[RANK, :] = -1
-        while pair < size and pairs[pair, PAIR_CODE] < begin[group + 1] and most <= enough:
+        while pair >= 0 and pairs[pair, PAIR_CODE] < begin[group + 1] and most <= enough:
             code = pairs[pair, PAIR_CODE]
             # `waits` is cheap and often small enough; the potential is asked only where it could matter
             cycles = waits(code, automaton.sigma, work, rest.length, units)
@@ -196,7 +274,7 @@ def most_left(size: int, enough: int, automaton: Automaton, rest: Rest, choice: 
                     units[RANK, unit] = add_up(size, group, unit, rest, choice)
                 cycles = min(cycles, falls(code, group, units[RANK, unit], rest, choice.totals[unit]))
             most = max(most, cycles)
-            pair += 1
+            pair -= 1
     return most
 
 
@@ -269,7 +347,7 @@ def prospect(value: int, size: int, floor: int, sense: int, automaton: Automaton
 @inlined
 def open_options(size: int, automaton: Automaton, choice: Choice) -> int:
     """Fill in the options of all pairs, class by class; return their number."""
-    pairs, units, options, height = choice.pairs, choice.units, choice.options, automaton.height
+    pairs, units, options = choice.pairs, choice.units, choice.options
     number = NIL
     for unit in range(len(automaton.sigma)):
         behind = units[READY, unit]
@@ -282,31 +360,32 @@ def open_options(size: int, automaton: Automaton, choice: Choice) -> int:
             for edge in range(automaton.first[code], automaton.first[code + 1]):
                 target = automaton.successors[edge]
                 options[number, PAIR], options[number, UNIT], options[number, TARGET] = pair, unit, target
-                options[number, FALL] = height[code] - (height[target] if target >= 0 else 0)
                 options[number, LATER] = behind
                 options[number, MORE] = np.int64(edge + 1 < automaton.first[code + 1])
-                fill_delta(number, pairs[pair, PAIR_FIELD], most, target, automaton, choice.delta)
+                fill_delta(number, pairs[pair, PAIR_FIELD], most, edge, automaton, choice.delta)
                 number += 1
     return number
 
 
 @inlined
-def fill_delta(option: int, field: int, most: int, target: int, automaton: Automaton, delta: Words) -> None:
-    """What 1 to `most` warps of an option add to the key; modulo 2^64, so that subtracting is adding."""
-    fields = automaton.fields
-    counts = fields[field, END] == 0
+def step_of(field: int, warp: int, edge: int, automaton: Automaton) -> int:
+    """The vector of one warp of a pair that moves along an edge after `warp` others; the last one moves first.
+
+    That keeps the fields of warps sorted. A counter never falls below 0 and never exceeds its mask, and a warp never
+    goes beyond its end, so no borrow or carry leaves its field.
+    """
+    if automaton.fields[field, END] == 0:
+        return edge
+    return int(len(automaton.successors) + field - warp)
+
+
+@inlined
+def fill_delta(option: int, field: int, most: int, edge: int, automaton: Automaton, delta: Words) -> None:
+    """What 1 to `most` warps of an option add to the state."""
     for number in range(1, most + 1):
+        step = step_of(field, number - 1, edge, automaton)
         for word in range(delta.shape[2]):
-            delta[option, number, word] = delta[option, number - 1, word]
-        if counts:
-            # a counter never falls below 0 and never exceeds its mask, so no borrow or carry leaves its field
-            delta[option, number, fields[field, WORD]] -= _ONE << np.uint64(fields[field, SHIFT])
-            if target >= 0:
-                to = automaton.counter[target]
-                delta[option, number, fields[to, WORD]] += _ONE << np.uint64(fields[to, SHIFT])
-        else:  # the last of the warps that stand together moves first, which keeps their fields sorted
-            warp = field - number + 1
-            delta[option, number, fields[warp, WORD]] += _ONE << np.uint64(fields[warp, SHIFT])
+            delta[option, number, word] = delta[option, number - 1, word] + automaton.steps[word, step]
 
 
 @uncounted
@@ -325,7 +404,6 @@ def descend(option: int, number: int, pairs: Ints, units: Ints, options: Ints, d
         options[at, LEFT], options[at, ROOM], options[at, TAKE] = left, room, take
         for word in range(part.shape[1]):
             part[at + 1, word] = part[at, word] + delta[at, take, word]
-        options[at + 1, FALLEN] = options[at, FALLEN] + take * options[at, FALL]
 
 
 @uncounted
@@ -339,19 +417,24 @@ def next_leaf(number: int, pairs: Ints, units: Ints, options: Ints, delta: Words
             options[option, TAKE] = take
             for word in range(part.shape[1]):
                 part[option + 1, word] = part[option, word] + delta[option, take, word]
-            options[option + 1, FALLEN] = options[option, FALLEN] + take * options[option, FALL]
             descend(option + 1, number, pairs, units, options, delta, part)
             return True
     return False
 
 
-@inlined
-def open_state(keys: Words, state: int, size: int, automaton: Automaton, choice: Choice) -> int:
-    """Fill in the options of a state whose pairs are, and the key before the first one; return their number."""
-    for word in range(keys.shape[1]):
-        choice.part[0, word] = keys[state, word]
-    choice.options[0, FALLEN] = 0
+@uncounted
+def open_state(words: Words, at: int, sense: int, size: int, automaton: Automaton, choice: Choice) -> int:
+    """Fill in the options of a state whose pairs are, and the state after a cycle of no moves; return their number."""
+    for word in range(choice.part.shape[1]):
+        choice.part[0, word] = words[at + word]
+    choice.part[0, 0] = later(words[at], sense)
     return int(open_options(size, automaton, choice))
+
+
+@inlined
+def later(word: np.uint64, sense: int) -> np.uint64:
+    """The first word of a state one cycle later."""
+    return word + _ONE if sense > 0 else word - _ONE
 
 
 @uncounted
@@ -361,189 +444,379 @@ def first_leaf(number: int, choice: Choice) -> None:
 
 
 @inlined
-def fingerprint(keys: Words, row: int) -> np.uint64:
-    """A hash of a key."""
-    mixed = _STIR
-    for word in range(keys.shape[1]):
-        mixed = (mixed ^ keys[row, word]) * _MIX
-        mixed ^= mixed >> _HALF
-    mixed *= _STIR
-    return mixed ^ (mixed >> np.uint64(29))
+def home(states: Words, row: int, segment: np.uint64, low: np.uint64, segments: Words) -> np.uint64:
+    """The word at which a state belongs, if the slot is free: a hash without its value, whose high bits are good."""
+    mixed = states[0, row] >> low
+    mixed = (mixed ^ (mixed >> _HALF)) * _MIX
+    for word in range(1, len(states)):
+        mixed = (mixed ^ (mixed >> _HALF) ^ states[word, row]) * _MIX
+    slot: np.uint64 = segments[segment, BEGIN] + (mixed >> segments[segment, DROP]) * np.uint64(len(states))
+    return slot
 
 
 @inlined
 def insert(
-    part: Words,
-    row: int,
-    value: int,
-    layer: int,
-    keys: Words,
-    values: Short,
-    after: Short,
-    table: Words,
-    head: Short,
-    cursor: Ints,
+    states: Words, row: int, slot: np.uint64, segment: np.uint64, low: np.uint64, table: Words, segments: Words
 ) -> None:
-    """Add the state whose key is in a row of `part`, or raise its value; there must be room for one more."""
-    hashed = fingerprint(part, row)
-    mask = np.uint64(len(table) - 1)
-    slot = hashed & mask
-    tag = hashed >> _HALF  # stored beside the number of the state, so that most strangers need no look at their keys
-    while table[slot] != _ZERO:
-        if table[slot] >> _HALF == tag:
-            state = np.int64(table[slot] & _LOW) - 1
+    """Add a state to a segment that has room, or raise its value; its place is at a slot or behind."""
+    new = states[0, row]
+    while True:
+        old = table[slot]
+        if old == _ZERO:
+            table[slot] = new
+            for word in range(1, len(states)):
+                table[slot + np.uint64(word)] = states[word, row]
+            segments[segment, COUNT] += _ONE
+            break
+        if (old ^ new) >> low == _ZERO:
             same = True
-            for word in range(part.shape[1]):
-                if keys[state, word] != part[row, word]:
+            for word in range(1, len(states)):
+                if table[slot + np.uint64(word)] != states[word, row]:
                     same = False
+                    break
             if same:
-                if values[state] < value:  # its layer is below the current one, so it is not expanded yet
-                    values[state] = value
-                return
-        slot = (slot + _ONE) & mask
-    state = cursor[USED]
-    table[slot] = (tag << _HALF) | np.uint64(state + 1)
-    for word in range(part.shape[1]):
-        keys[state, word] = part[row, word]
-    values[state] = value
-    after[state] = head[layer]
-    head[layer] = state
-    cursor[USED] += 1
-    cursor[FILLED] += 1
+                table[slot] = max(old, new)
+                break
+        slot += np.uint64(len(states))
+        if slot == segments[segment, BEYOND]:
+            slot = segments[segment, BEGIN]
 
 
 @uncounted
-def make_leaves(
-    value: int, budget: int, store: Store, table: Words, head: Short, cursor: Ints, choice: Choice
-) -> tuple[int, int]:
-    """Insert what follows the current state, from its current leaf on; return the status and how many leaves."""
-    keys, values, after = store.keys, store.value, store.after
+def widen(segment: np.uint64, automaton: Automaton, store: Store, cursor: Ints, spare: Words) -> bool:
+    """Make room for a batch in a segment; False if there is none."""
+    table, segments, free = store.open, store.segments, store.free
+    width, size = len(spare), NIL
+    while 1 << size < 2 * (np.int64(segments[segment, COUNT]) + BATCH):
+        size += 1
+    begin = free[size]
+    if begin >= 0:
+        free[size] = np.int64(table[begin]) - 1
+        table[begin] = _ZERO
+    else:
+        begin = cursor[TOP]
+        if begin + (width << size) > len(table):
+            cursor[NEED] = begin + (width << size)
+            return False
+        cursor[TOP] += width << size
+    old, beyond = int(np.int64(segments[segment, BEGIN])), int(np.int64(segments[segment, BEYOND]))
+    segments[segment, BEGIN], segments[segment, BEYOND] = begin, begin + (width << size)
+    segments[segment, DROP], segments[segment, COUNT] = 64 - size, 0
+    segments[segment, FILLED] = (1 << size) // 2 - BATCH + 1
+    for at in range(old, beyond, width):
+        if table[at] != _ZERO:
+            for word in range(width):
+                spare[word, 0], table[at + word] = table[at + word], _ZERO
+            slot = home(spare, NIL, segment, automaton.low, segments)
+            insert(spare, NIL, slot, segment, automaton.low, table, segments)
+    release(old, beyond, width, table, free)
+    return True
+
+
+@inlined
+def release(begin: int, beyond: int, width: int, table: Words, free: Ints) -> None:
+    """Keep a segment, whose words are zero, for another one."""
+    if begin < beyond:
+        size = NIL
+        while begin + (width << size) < beyond:
+            size += 1
+        table[begin] = np.uint64(free[size] + 1)
+        free[size] = begin
+
+
+@uncounted
+def flush(automaton: Automaton, store: Store, cursor: Ints, choice: Choice) -> bool:
+    """Insert the leaves that wait; False if there is no room."""
+    table, segments, waiting, slot = store.open, store.segments, choice.waiting, choice.slot
+    low, high, number = automaton.low, automaton.high, np.uint64(cursor[WAITING])
+    seen = _ZERO
+    for row in range(number):
+        segment = waiting[0, row] >> high
+        filled = segments[segment, COUNT] >= segments[segment, FILLED]
+        if filled and not widen(segment, automaton, store, cursor, choice.spare):
+            return False
+        slot[row] = home(waiting, row, segment, low, segments)
+        seen ^= table[slot[row]]
+    slot[number] = seen  # so that the words are really fetched
+    for row in range(number):
+        insert(waiting, row, slot[row], waiting[0, row] >> high, low, table, segments)
+    cursor[WAITING] = 0
+    return True
+
+
+@uncounted
+def put(states: Words, row: int, automaton: Automaton, store: Store, cursor: Ints, choice: Choice) -> bool:
+    """Let a state wait to be inserted; False if there is no room."""
+    if cursor[WAITING] == BATCH and not flush(automaton, store, cursor, choice):
+        return False
+    for word in range(states.shape[1]):
+        choice.waiting[word, cursor[WAITING]] = states[row, word]
+    cursor[WAITING] += 1
+    return True
+
+
+@uncounted
+def make_leaves(budget: int, automaton: Automaton, store: Store, cursor: Ints, choice: Choice) -> tuple[int, int]:
+    """Make what follows the current state, from its current leaf on; return the status and how many leaves."""
     pairs, units, options, delta, part = choice.pairs, choice.units, choice.options, choice.delta, choice.part
-    number, layer, room, slots = cursor[OPTIONS], cursor[LAYER], len(values), len(table)
+    number = cursor[OPTIONS]
     for made in range(budget):
-        if cursor[USED] >= room or 2 * cursor[FILLED] >= slots:  # half full: probes stay short
+        if not put(part, number, automaton, store, cursor, choice):
             return FULL, made
-        insert(part, number, value, layer - options[number, FALLEN], keys, values, after, table, head, cursor)
         if not next_leaf(number, pairs, units, options, delta, part):
             return DONE, made + 1
     return PAUSED, budget
 
 
 @inlined
-def list_choices(number: int, choice: Choice) -> tuple[int, int]:
-    """Fill in `sums`; return how many are in rows 0 and 1, or zeros if there is no room."""
-    options, sums, tally = choice.options, choice.sums, choice.tally
-    begin_sum(NIL, sums, tally)
-    begin_sum(ONE, sums, tally)
-    for word in range(sums.shape[2]):
-        sums[1, 0, word] = choice.part[0, word]
-    own, others, first = ONE, ONE, NIL
-    while first < number:
-        beyond = first
-        while beyond < number and options[beyond, UNIT] == options[first, UNIT]:
-            beyond += 1
-        count = list_class(int(beyond < number), others, first, beyond, choice)
-        if count == 0:
-            return 0, 0
-        if beyond < number:
-            others = count
-        else:
-            own = count
-        first = beyond
-    return own, others
+def copy(number: int, source: Words, first: int, more: Words, which: int, target: Words, to: int) -> None:
+    """Write so many sums, each with something added; numbers without a sign need no look whether they are negative."""
+    for word in range(len(target)):
+        added = more[word, which]
+        for at in range(np.uint64(number)):
+            target[word, np.uint64(to) + at] = source[word, np.uint64(first) + at] + added
 
 
 @inlined
-def begin_sum(row: int, sums: Words, tally: Ints) -> None:
-    """Nothing is chosen yet."""
-    tally[row, 0, SUM_FALL] = 0
-    for word in range(sums.shape[2]):
-        sums[row, 0, word] = _ZERO
+def list_ways(code: int, field: int, most: int, automaton: Automaton, choice: Choice) -> bool:
+    """Fill in the ways in which up to `most` warps of a pair may move; False if there is no room for them."""
+    ways, many, apart = choice.ways, choice.tally, choice.tally[SCALARS, APART]
+    for take in range(1, most + 1):
+        many[WAYS, take] = 0
+    many[WAYS, 0] = 1
+    for edge in range(automaton.first[code], automaton.first[code + 1]):
+        for take in range(1, most + 1):  # one more along this edge, besides any that are there
+            step = step_of(field, take - 1, edge, automaton)
+            made, before = many[WAYS, take], many[WAYS, take - 1]
+            if made + before > apart:
+                return False
+            copy(before, ways, (take - 1) * apart, automaton.steps, step, ways, take * apart + made)
+            many[WAYS, take] = made + before
+    return True
 
 
 @inlined
-def list_one(row: int, count: int, first: int, beyond: int, choice: Choice) -> int:
-    """The same where one warp moves; the first option is added last and in place, when nothing else needs the sums."""
-    options, sums, tally, delta = choice.options, choice.sums, choice.tally, choice.delta
-    if row == 0:
-        count = 1
-    every = count * (beyond - first)
-    if every > sums.shape[1]:
-        return 0
-    for option in range(beyond - 1, first - 1, -1):
-        to = count * (option - first)
-        for at in range(count):
-            tally[row, to + at, SUM_FALL] = tally[row, at, SUM_FALL] + options[option, FALL]
-            for word in range(sums.shape[2]):
-                sums[row, to + at, word] = sums[row, at, word] + delta[option, 1, word]
-    return every
+def extend(pair: int, automaton: Automaton, choice: Choice) -> bool:
+    """Make the sums with one more pair; False if there are too many.
 
-
-@inlined
-def list_class(row: int, count: int, first: int, beyond: int, choice: Choice) -> int:
-    """Extend the sums of a row by every choice in the options of one class; return how many there are, 0: too many.
-
-    Every partial choice can be completed, so there are never more of them than of complete ones.
+    A sum is complete if all ready warps are in it, or `sigma`. Those that warps of later pairs cannot complete are left
+    out, so there are never more sums than complete choices in some state.
     """
-    pairs, options, sums, tally = choice.pairs, choice.options, choice.sums, choice.tally
-    quota, room = choice.units[QUOTA, options[first, UNIT]], sums.shape[1]
-    if quota == 1:
-        return list_one(row, count, first, beyond, choice)
-    old, new = row, 2
-    if row == 0:
-        count = 1
-    for at in range(count):
-        tally[row, at, SUM_USED] = 0
-    for option in range(first, beyond):
-        warps, later, more = pairs[options[option, PAIR], PAIR_WARPS], options[option, LATER], options[option, MORE]
-        again = option > first and options[option, PAIR] == options[option - 1, PAIR]
-        made = 0
-        for at in range(count):
-            held = tally[old, at, SUM_HELD] if again else 0
-            left = quota - tally[old, at, SUM_USED]
-            least = 0 if more else max(0, left - later)  # what the pairs behind cannot take is taken here
-            for take in range(min(left, warps - held), least - 1, -1):
-                if made == room:
-                    return 0
-                for word in range(sums.shape[2]):
-                    sums[new, made, word] = sums[old, at, word] + choice.delta[option, take, word]
-                tally[new, made, SUM_FALL] = tally[old, at, SUM_FALL] + take * options[option, FALL]
-                tally[new, made, SUM_USED] = tally[old, at, SUM_USED] + take
-                tally[new, made, SUM_HELD] = held + take
-                made += 1
-        count = made
-        old, new = new, old
-    if old != row:
-        for at in range(count):
-            tally[row, at, SUM_FALL] = tally[old, at, SUM_FALL]
-            for word in range(sums.shape[2]):
-                sums[row, at, word] = sums[old, at, word]
-    return count
+    ways, sums, many, apart = choice.ways, choice.sums, choice.tally, choice.tally[SCALARS, APART]
+    row, size, ready = choice.row, choice.size, choice.ready
+    code, warps = choice.pairs[pair - 1, PAIR_CODE], choice.pairs[pair - 1, PAIR_WARPS]
+    unit, later = automaton.unit[code], automaton.warps
+    for number in range(row.shape[1]):
+        row[pair, number] = row[pair - 1, number]
+        later -= ready[pair, number]
+    old, sigma, now = row[pair, unit], automaton.sigma[unit], ready[pair, unit]
+    row[pair, unit] = pair
+    size[pair, 0] = 1
+    if not list_ways(code, choice.pairs[pair - 1, PAIR_FIELD], min(sigma, warps), automaton, choice):
+        return False
+    for used in range(max(ONE, min(now, sigma - later)), min(now, sigma) + 1):
+        begin = (unit * many.shape[1] + used) * apart
+        made = size[old, used] if used <= now - warps else NIL
+        for take in range(max(ONE, used - now + warps), min(used, warps) + 1):
+            before = size[old, used - take]
+            if made + before * many[WAYS, take] > apart:
+                return False
+            for way in range(take * apart, take * apart + many[WAYS, take]):
+                copy(before, sums, begin - take * apart, ways, way, sums, begin + made)
+                made += before
+        size[pair, used] = made
+    return True
 
 
 @inlined
-def make_all_leaves(
-    value: int, own: int, others: int, store: Store, table: Words, head: Short, cursor: Ints, choice: Choice
-) -> None:
-    """Insert every sum of a choice in row 1 and one in row 0; there must be room for all of them."""
-    keys, values, after = store.keys, store.value, store.after
-    sums, tally, leaf, layer = choice.sums, choice.tally, choice.leaf, cursor[LAYER]
-    for other in range(others):
-        below = layer - tally[1, other, SUM_FALL]
-        for at in range(own):
-            for word in range(leaf.shape[1]):
-                leaf[0, word] = sums[1, other, word] + sums[0, at, word]
-            insert(leaf, NIL, value, below - tally[0, at, SUM_FALL], keys, values, after, table, head, cursor)
+def list_choices(words: Words, at: int, sense: int, size: int, automaton: Automaton, choice: Choice) -> int:
+    """Fill in sums, the number of the last class, and `others`; return how many others there are, or 0: too many."""
+    others, many, apart = choice.others, choice.tally, choice.tally[SCALARS, APART]
+    for pair in range(many[SCALARS, BUILT] + 1, size + 1):
+        if not extend(pair, automaton, choice):
+            return 0
+        many[SCALARS, BUILT] = pair
+    for word in range(len(others)):
+        others[word, 0] = words[at + word]
+    others[0, 0] = later(words[at], sense)
+    last, count = -ONE, ONE
+    for unit in range(len(automaton.sigma)):
+        if choice.units[QUOTA, unit] == 0:
+            continue
+        if last >= 0:
+            begin, every = (last * many.shape[1] + choice.units[QUOTA, last]) * apart, sums_of(last, size, choice)
+            if count * every > others.shape[1]:
+                return 0
+            for other in range(count - 1, -1, -1):
+                copy(every, choice.sums, begin, others, other, others, other * every)
+            count *= every
+        last = unit
+    many[SCALARS, LAST] = last
+    return int(count)
+
+
+@inlined
+def sums_of(unit: int, size: int, choice: Choice) -> int:
+    """How many choices there are in a class."""
+    return int(choice.size[choice.row[size, unit], choice.units[QUOTA, unit]])
+
+
+@inlined
+def make_all_leaves(number: int, every: int, automaton: Automaton, store: Store, cursor: Ints, choice: Choice) -> bool:
+    """Make every sum of a choice in the last class and one of the others; False if there is no room for all.
+
+    To make a leaf again changes nothing.
+    """
+    last = choice.tally[SCALARS, LAST]
+    begin = (last * choice.tally.shape[1] + choice.units[QUOTA, last]) * choice.tally[SCALARS, APART]
+    for other in range(number):
+        own = NIL
+        while own < every:
+            if cursor[WAITING] == BATCH and not flush(automaton, store, cursor, choice):
+                return False
+            some = min(every - own, BATCH - cursor[WAITING])
+            copy(some, choice.sums, begin + own, choice.others, other, choice.waiting, cursor[WAITING])
+            own += some
+            cursor[WAITING] += some
+    return True
+
+
+@inlined
+def gather(segment: np.uint64, store: Store, width: int) -> None:
+    """Put the states of a segment at its begin, one after another."""
+    table = store.open
+    to = np.int64(store.segments[segment, BEGIN])
+    for at in range(to, np.int64(store.segments[segment, BEYOND]), width):
+        if table[at] != _ZERO:
+            for word in range(width):
+                moved, table[at + word] = table[at + word], _ZERO
+                table[to + word] = moved
+            to += width
+
+
+@uncounted
+def arrange(begin: int, count: int, spare: int, width: int, digits: Ints, table: Words, counts: Ints) -> None:
+    """Sort so many states by an even number of digits, with as much spare room at another word.
+
+    Only so that neighbours have pairs in common: any order will do.
+    """
+    for digit in range(len(digits)):
+        word, shift, mask = digits[digit, 0], np.uint64(digits[digit, 1]), np.uint64(digits[digit, 2])
+        for number in range(len(counts)):
+            counts[number] = 0
+        for at in range(begin + word, begin + word + count * width, width):
+            counts[(table[at] >> shift) & mask] += width
+        before = spare
+        for number in range(len(counts)):
+            before, counts[number] = before + counts[number], before
+        for at in range(begin, begin + count * width, width):
+            number = (table[at + word] >> shift) & mask
+            to = counts[number]
+            counts[number] += width
+            for column in range(width):
+                table[to + column] = table[at + column]
+        begin, spare = spare, begin
+    for at in range(spare, spare + count * width):
+        table[at] = _ZERO
+
+
+@inlined
+def leave(segment: np.uint64, store: Store, width: int) -> None:
+    """Free the segment of a layer that is done."""
+    segments = store.segments
+    begin, beyond = int(np.int64(segments[segment, BEGIN])), int(np.int64(segments[segment, BEYOND]))
+    for at in range(begin, begin + np.int64(segments[segment, COUNT]) * width):
+        store.open[at] = _ZERO
+    release(begin, beyond, width, store.open, store.free)
+    for column in range(SEGMENT_SIZE):
+        segments[segment, column] = _ZERO
+
+
+@inlined
+def segment_of(layer: int, segments: Words) -> np.uint64:
+    """The segment of the states in a layer."""
+    return np.uint64(-layer) & np.uint64(len(segments) - 1)
+
+
+@inlined
+def begin_layer(segment: np.uint64, store: Store, cursor: Ints, automaton: Automaton, choice: Choice) -> bool:
+    """Put the states of a layer in order; False if `closed` has no room for them."""
+    begin, beyond = int(np.int64(store.segments[segment, BEGIN])), int(np.int64(store.segments[segment, BEYOND]))
+    count, width = int(np.int64(store.segments[segment, COUNT])), choice.part.shape[1]
+    if cursor[CLOSED] >= 0 and (cursor[CLOSED] + count) * width > len(store.closed):
+        cursor[NEED] = (cursor[CLOSED] + count) * width
+        return False
+    gather(segment, store, width)
+    if count >= FEWEST_SORTED:
+        arrange(begin, count, begin + (beyond - begin) // 2, width, automaton.digits, store.open, choice.counts)
+    cursor[STATE] = cursor[PAIRS] = 0
+    return True
+
+
+@inlined
+def close(at: int, store: Store, cursor: Ints, choice: Choice) -> None:
+    """Keep a state that is expanded."""
+    cursor[EXPANDED] += 1
+    if cursor[CLOSED] >= 0:
+        width = choice.part.shape[1]
+        for word in range(width):
+            store.closed[cursor[CLOSED] * width + word] = store.open[at + word]
+        cursor[CLOSED] += 1
+
+
+@inlined
+def visit(
+    at: int,
+    floor: int,
+    sense: int,
+    start: int,
+    budget: int,
+    store: Store,
+    cursor: Ints,
+    automaton: Automaton,
+    rest: Rest,
+    choice: Choice,
+) -> tuple[int, int]:
+    """Expand the current state, or go on to; return the status and how much of the budget is spent."""
+    spent = NIL
+    if cursor[OPTIONS] < 0:
+        spent, size = ONE, NIL
+        if cursor[PAIRS] > 0:
+            size = common(store.open, at, at - choice.part.shape[1], cursor[PAIRS], automaton, choice)
+        size = decode(store.open, at, size, automaton, choice)
+        cursor[PAIRS] = size
+        value = int(np.int64(store.open[at] & ((_ONE << automaton.low) - _ONE))) - start
+        if prospect(value, size, floor, sense, automaton, rest, choice) <= floor:
+            # dead for this floor alone: a search with a lower floor begins anew
+            cursor[BURIED] += 1
+            return DONE, spent
+        others = list_choices(store.open, at, sense, size, automaton, choice)
+        every = sums_of(choice.tally[SCALARS, LAST], size, choice) if others > 0 else NIL
+        # all leaves at once is quicker; else one by one, and the cursor says how far
+        if 0 < others * every <= budget:
+            if not make_all_leaves(others, every, automaton, store, cursor, choice):
+                cursor[PAIRS] = 0
+                return FULL, spent
+            cursor[LEAVES] += others * every
+            close(at, store, cursor, choice)
+            return DONE, spent + others * every
+        cursor[OPTIONS] = open_state(store.open, at, sense, size, automaton, choice)
+        first_leaf(cursor[OPTIONS], choice)
+    status, made = make_leaves(budget, automaton, store, cursor, choice)
+    cursor[LEAVES] += made
+    if status == DONE:
+        cursor[OPTIONS] = -1
+        close(at, store, cursor, choice)
+    return status, spent + made
 
 
 @uncounted
 def advance(
     floor: int,
     sense: int,
+    start: int,
     budget: int,
     store: Store,
-    table: Words,
-    head: Short,
     cursor: Ints,
     automaton: Automaton,
     rest: Rest,
@@ -551,52 +824,29 @@ def advance(
 ) -> int:
     """Expand states, layer by layer from the highest, until all is done or `budget` states and leaves are."""
     while cursor[LAYER] > 0:
-        while cursor[STATE] >= 0:
+        if cursor[STATE] < 0 and not flush(automaton, store, cursor, choice):
+            return FULL
+        segment = segment_of(cursor[LAYER], store.segments)
+        if cursor[STATE] < 0 and not begin_layer(segment, store, cursor, automaton, choice):
+            return LONG
+        while cursor[STATE] < np.int64(store.segments[segment, COUNT]):
             if budget <= 0:
                 return PAUSED
-            state = cursor[STATE]
-            value = int(store.value[state])
-            if cursor[OPTIONS] < 0:
-                budget -= 1
-                size = decode(store.keys, state, automaton, choice)
-                if prospect(value, size, floor, sense, automaton, rest, choice) <= floor:
-                    # dead for this floor alone: a search with a lower floor begins anew
-                    store.value[state] = DEAD
-                    cursor[BURIED] += 1
-                    cursor[STATE] = store.after[state]
-                    continue
-                cursor[OPTIONS] = open_state(store.keys, state, size, automaton, choice)
-                cursor[EXPANDED] += 1
-                own, others = list_choices(cursor[OPTIONS], choice)
-                number = own * others
-                # all leaves at once is quicker; else one by one, and the cursor says how far
-                if (
-                    0 < number <= budget
-                    and cursor[USED] + number <= len(store.value)
-                    and 2 * (cursor[FILLED] + number) <= len(table)
-                ):
-                    make_all_leaves(value + sense, own, others, store, table, head, cursor, choice)
-                    cursor[LEAVES] += number
-                    budget -= number
-                    cursor[OPTIONS] = -1
-                    cursor[STATE] = store.after[state]
-                    continue
-                first_leaf(cursor[OPTIONS], choice)
-            status, made = make_leaves(value + sense, budget, store, table, head, cursor, choice)
-            cursor[LEAVES] += made
-            budget -= made
+            at = np.int64(store.segments[segment, BEGIN]) + cursor[STATE] * choice.part.shape[1]
+            status, spent = visit(at, floor, sense, start, budget, store, cursor, automaton, rest, choice)
+            budget -= spent
             if status != DONE:
                 return status
-            cursor[OPTIONS] = -1
-            cursor[STATE] = store.after[state]
+            cursor[STATE] += 1
+        leave(segment, store, choice.part.shape[1])
         cursor[LAYER] -= 1
-        cursor[STATE] = head[cursor[LAYER]]
-    return DONE
+        cursor[STATE] = -1
+    return DONE if flush(automaton, store, cursor, choice) else FULL
 
 
 @uncounted
 def find_leaf(target: Words, budget: int, number: int, choice: Choice) -> tuple[int, int]:
-    """Go on to the leaf whose key is `target`: `FULL`; return the status and how many leaves were looked at."""
+    """Go on to the leaf that is `target`: `FULL`; return the status and how many leaves were looked at."""
     pairs, units, options, delta, part = choice.pairs, choice.units, choice.options, choice.delta, choice.part
     for seen in range(budget):
         same = True
@@ -612,21 +862,22 @@ def find_leaf(target: Words, budget: int, number: int, choice: Choice) -> tuple[
 
 @uncounted
 def find_step(
-    target: Words, wanted: int, budget: int, store: Store, cursor: Ints, automaton: Automaton, choice: Choice
+    target: Words, sense: int, budget: int, closed: Words, cursor: Ints, automaton: Automaton, choice: Choice
 ) -> int:
-    """Look in the list from `cursor[STATE]` on for a state of value `wanted` that one cycle leads to `target`.
+    """Look from `cursor[STATE]` back for a state that one cycle leads to `target`.
 
-    `DONE`: there it is, and its leaf is in `choice`; or the list has ended and `cursor[STATE]` is -1.
+    `DONE`: there it is, and its leaf is in `choice`; or there is none and `cursor[STATE]` is -1.
     """
+    mask = (_ONE << automaton.low) - _ONE
     while cursor[STATE] >= 0:
         if budget <= 0:
             return PAUSED
         budget -= 1
-        state = cursor[STATE]
-        if store.value[state] == wanted:
+        at = cursor[STATE] * len(target)
+        if later(closed[at], sense) & mask == target[0] & mask:
             if cursor[OPTIONS] < 0:
-                size = decode(store.keys, state, automaton, choice)
-                cursor[OPTIONS] = open_state(store.keys, state, size, automaton, choice)
+                size = decode(closed, at, NIL, automaton, choice)
+                cursor[OPTIONS] = open_state(closed, at, sense, size, automaton, choice)
                 first_leaf(cursor[OPTIONS], choice)
             status, seen = find_leaf(target, budget + 1, cursor[OPTIONS], choice)
             if status == FULL:
@@ -635,95 +886,33 @@ def find_step(
                 return PAUSED
             budget -= seen
             cursor[OPTIONS] = -1
-        cursor[STATE] = store.after[state]
+        cursor[STATE] -= 1
     return DONE
 
 
 @uncounted
 def highest(
-    sense: int,
-    budget: int,
-    store: Store,
-    head: Short,
-    cursor: Ints,
-    automaton: Automaton,
-    rest: Rest,
-    choice: Choice,
+    sense: int, start: int, budget: int, store: Store, cursor: Ints, automaton: Automaton, rest: Rest, choice: Choice
 ) -> int:
-    """No schedule through the next `budget` open states ends above this; moves the cursor on, to layer -1 at the end.
+    """No schedule through the states in the next `budget` slots ends above this; the cursor goes on, to layer -1.
 
     It destroys the choice, so that the search cannot go on.
     """
-    most = DEAD
-    spent = 0
+    most, mask = -UNBOUNDED, (_ONE << automaton.low) - _ONE
     while cursor[LAYER] >= 0:
-        while cursor[STATE] >= 0:
-            if spent >= budget:
-                return most
-            spent += 1
-            state = cursor[STATE]
-            size = decode(store.keys, state, automaton, choice)
-            most = max(most, prospect(int(store.value[state]), size, UNBOUNDED, sense, automaton, rest, choice))
-            cursor[STATE] = store.after[state]
+        segment = segment_of(cursor[LAYER], store.segments)
+        begin, beyond = np.int64(store.segments[segment, BEGIN]), np.int64(store.segments[segment, BEYOND])
+        cursor[STATE] = max(NIL, cursor[STATE])
+        while begin + cursor[STATE] * choice.part.shape[1] < beyond:
+            if budget <= 0:
+                return int(most)
+            budget -= 1
+            at = begin + cursor[STATE] * choice.part.shape[1]
+            if store.open[at] != _ZERO:
+                size = decode(store.open, at, NIL, automaton, choice)
+                value = int(np.int64(store.open[at] & mask)) - start
+                most = max(most, prospect(value, size, UNBOUNDED, sense, automaton, rest, choice))
+            cursor[STATE] += 1
         cursor[LAYER] -= 1
-        cursor[STATE] = head[cursor[LAYER]] if cursor[LAYER] >= 0 else -1
-    return most
-
-
-@uncounted
-def move(store: Store, head: Short, cursor: Ints, closed: bool, fresh: Store) -> None:
-    """Copy the states, layer by layer, without the dead ones and, unless `closed`, without those that are expanded."""
-    used = 0
-    now = cursor[STATE]
-    for layer in range(len(head) - 1, -1, -1):
-        state = np.int64(head[layer])
-        head[layer] = -1
-        if not closed and layer >= cursor[LAYER]:
-            state = now if layer == cursor[LAYER] else np.int64(-1)
-        last = -1
-        while state >= 0:
-            if store.value[state] != DEAD:
-                for word in range(store.keys.shape[1]):
-                    fresh.keys[used, word] = store.keys[state, word]
-                fresh.value[used], fresh.after[used] = store.value[state], -1
-                if last < 0:
-                    head[layer] = used
-                else:
-                    fresh.after[last] = used
-                last = used
-                if state == now:
-                    cursor[STATE] = used
-                used += 1
-            state = np.int64(store.after[state])
-    cursor[USED] = used
-    cursor[BURIED] = 0
-
-
-@uncounted
-def count_open(store: Store, head: Short, cursor: Ints) -> int:
-    """How many states are not expanded yet, the current one among them."""
-    number = 0
-    for layer in range(cursor[LAYER], -1, -1):
-        state = cursor[STATE] if layer == cursor[LAYER] else np.int64(head[layer])
-        while state >= 0:
-            number += 1
-            state = np.int64(store.after[state])
-    return number
-
-
-@uncounted
-def fill_table(store: Store, head: Short, cursor: Ints, table: Words) -> None:
-    """Enter the states below the current layer, the only ones that may be reached again, into an empty table."""
-    mask = np.uint64(len(table) - 1)
-    filled = 0
-    for layer in range(min(int(cursor[LAYER]), len(head)) - 1, -1, -1):
-        state = int(head[layer])
-        while state >= 0:
-            hashed = fingerprint(store.keys, state)
-            slot = hashed & mask
-            while table[slot] != _ZERO:
-                slot = (slot + _ONE) & mask
-            table[slot] = ((hashed >> _HALF) << _HALF) | np.uint64(state + 1)
-            filled += 1
-            state = int(store.after[state])
-    cursor[FILLED] = filled
+        cursor[STATE] = -1
+    return int(most)
