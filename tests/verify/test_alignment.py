@@ -13,6 +13,8 @@ from makespan.machine import Latency, Machine, UnitClass
 from makespan.report.result.bundle import bundle
 from makespan.result import Bounds, Result, Upper
 from makespan.verify import Outcome, alignment, verify
+from makespan.verify.refusal import Effort
+from tests.oracle import brute_force
 
 LOADS = Machine("loads", (UnitClass("C", 1), UnitClass("L", 1, 1, Latency(60, 60))))
 STRING = "CCLCCCLLCCLCCL"
@@ -37,6 +39,13 @@ def test_a_bundle_that_rests_on_it_is_accepted() -> None:
     verdict = verify(json.loads(json.dumps(bundle(result))))
     assert verdict.outcome is Outcome.ACCEPTED, verdict
     assert verdict.reason.endswith("the upper bound proven by theorem L")
+
+
+def test_equals_wait_for_each_other_from_their_first_block_on() -> None:
+    """c + (W-1)(1 + S) = 16 + 1 + 3 is attained; a path that came back to the first block would be worth its letter."""
+    loads = replace(LOADS, units=(LOADS.units[0], UnitClass("L", 1, 1, Latency(5, 5))))
+    instance = Instance.of("CLCLCCCC", 2, loads)
+    assert brute_force(instance).upper == alignment.bound(instance, Effort(1)) == 20
 
 
 def test_phases_may_rest_on_it() -> None:

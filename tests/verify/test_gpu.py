@@ -17,6 +17,7 @@ from referencing import Registry
 from referencing.jsonschema import DRAFT202012
 
 from makespan.bounds.theorem_g import theorem_g
+from makespan.certificate import Weights
 from makespan.engines import solve
 from makespan.gpu import Begin, Course, GpuInstance, GpuResult, GpuSchedule, History, Stretch
 from makespan.machine import Latency, Machine, Resource, Scheduler, UnitClass, Use
@@ -342,6 +343,18 @@ def test_weights_of_pairs_prove_nothing_of_other_gpus(gpu: GpuInstance) -> None:
     assert theorem_g_again.bound(of("CLL", 3, 1, 1), [pairs.disjoint(of("CLL", 3, 1, 1).sm(1))])
     with pytest.raises(Refused, match="theorem E does not apply to this GPU"):
         theorem_g_again.bound(gpu, [proof])
+
+
+def test_what_a_pair_takes_is_open_and_not_what_it_leaves() -> None:
+    """C gives a third of a cycle to L, of which nobody takes the rest.
+
+    A block begins when 1 cycle for its chain, 4 for what 4 warps have left, and half of 4/3 that are open have passed,
+    and ends after 1 + 4 + 4/3 - 1/3; two later blocks follow each other in two slots: 17/3 + 6.
+    """
+    gpu = GpuInstance.of([(Program.chain("CL"), 2)], 3, Machine.of({"C": 3, "L": 1}), sms=1, resident=2)
+    weights = [Weights(("C", "L"), (1, 3), (((0,), (reserve,)),)) for reserve in (1, 2)]
+    assert [theorem_g_again.bound(gpu, [one]) for one in weights] == [17 // 3 + 6] * 2
+    assert brute_force_gpu(gpu).upper < 11 < theorem_g_again.bound(gpu, [])
 
 
 def test_partitions_of_later_blocks_are_those_of_their_slots_and_even() -> None:

@@ -53,6 +53,8 @@ SPREAD = Machine(
     partitions=2,
     resources=(Resource("alu", 1), Resource("fma", 1)),
 )
+ONCE = UnitClass("C", 2, 1, Latency(2, 2), uses=(Use(("alu", "fma"), 1, 1),))
+ONE_OF_BOTH = Machine("one of both", (ONCE, UnitClass("L", 2, uses=(Use(("alu",), 2, 2),))), resources=SPREAD.resources)
 ALONE = Machine("alone", (PLAIN, UnitClass("L", 1, 2, Latency(4, 4))), 1, partitions=2)
 
 
@@ -196,6 +198,7 @@ def test_its_theorem_and_its_enumeration_bound_the_truth(instance: Instance) -> 
         (asked(LONG, ("C()C()C()", 1)), 3 + 3),  # it fills both ports itself: each instruction for two cycles more
         (asked(LONG, ("L()|L()", 1)), 1 + 5),  # the port is held over the barrier
         (asked(replace(ALONE, partitions=1), ("C()", 1), ("L()@1", 1)), 2),  # one slot for two ports
+        (asked(ONE_OF_BOTH, ("C", 1), ("L", 1)), 2),  # nobody else takes the fma: C is not left out
     ],
 )
 def test_theorem_1s_by_hand(instance: Instance, value: int) -> None:
@@ -312,6 +315,12 @@ def test_bundles_of_multiprocessors_are_read_as_they_were_written_and_accepted()
         assert checked.outcome is Outcome.ACCEPTED, checked
         assert (checked.lower, checked.claim and checked.claim.upper) == (result.bounds.lower, result.bounds.upper)
     assert results()[2].upper_evidence == Upper.PARTITIONS
+
+
+def test_what_is_held_for_a_single_cycle_is_read() -> None:
+    result = solve(asked(ONE_OF_BOTH, ("C", 3)))
+    assert {cycles for row in result.witness.uses for held in row for _, cycles in held} == {1}
+    assert verify(json.loads(json.dumps(bundle(result)))).outcome is Outcome.ACCEPTED
 
 
 def test_pairs_with_thresholds_are_proven_again_where_warps_run_ahead() -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from benchmarks import closed_form
 from makespan.bounds import theorem_e
+from makespan.certificate import Weights
 from makespan.engines import solve
 from makespan.engines.limits import Limits
 from makespan.engines.search import plain
@@ -21,6 +22,7 @@ from makespan.report.result.bundle import bundle
 from makespan.result import Bounds, Result, Upper
 from makespan.verify import Outcome, digest, pairs, verify
 from tests.forgery import Document, forged
+from tests.oracle import brute_force
 
 BEFORE = Path(__file__).parent.parent / "data" / "bundles_of_theorem_a.json"
 UNITS = UnitClass("C", 1, 2, Latency(1, 3)), UnitClass("L", 2, 1, Latency(2, 2)), UnitClass("S", 2, 2)
@@ -121,6 +123,14 @@ def test_an_issue_width_that_cannot_bind_is_as_good_as_none(warps: int, width: i
     wide, free = (solve(Instance.of("CLLCL", warps, Machine("m", units, slots))) for slots in (width, None))
     assert (wide.bounds, wide.upper_evidence) == (free.bounds, free.upper_evidence)
     assert verify(json.loads(json.dumps(bundle(wide)))).outcome is Outcome.ACCEPTED
+
+
+def test_a_class_that_is_not_counted_is_paid_for_two_cycles_where_a_slot_binds() -> None:
+    """Without a pair: z takes 2 + 2 + 2 cycles, and two others 2 + 1 + 2 each; that much can happen."""
+    units = UnitClass("C", 1, 1, Latency(2, 2)), UnitClass("L", 1, 2, Latency(2, 2))
+    instance = Instance.of("LCL", 3, Machine("slot", units, 1))
+    no_pairs = Weights(("L",), (1,), (((0,),) * 3,), (2,))
+    assert brute_force(instance).upper == pairs.bound(instance, [no_pairs]) == 16
 
 
 def test_more_paths_than_can_be_followed_prove_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -85,6 +85,16 @@ def test_lists_are_counted_before_they_are_read(monkeypatch: pytest.MonkeyPatch)
         parse(b"[[[[[{}]]]]]")
 
 
+def test_more_coefficients_than_may_be_kept_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Weights of six places count as twelve."""
+    made = bundle(solve(Instance.of("CLLCLL", 4)))
+    monkeypatch.setattr(reading, "MOST_COEFFICIENTS", 12 * len(made["weights"]))
+    assert reading.bundle(made).weights
+    monkeypatch.setattr(reading, "MOST_COEFFICIENTS", 12 * len(made["weights"]) - 1)
+    with pytest.raises(Refused, match="evidence is too large for this checker"):
+        reading.bundle(made)
+
+
 def test_an_effort_is_shared_by_all_proofs() -> None:
     effort = Effort(2)
     for left in (100, 100, 40):
