@@ -83,6 +83,11 @@ def test_its_enumeration_finds_both_extremes(instance: Instance) -> None:
         assert bounds.two_warps(instance, min) == truth.lower
 
 
+def test_nobody_waits_for_a_class_that_only_others_use() -> None:
+    instance = Instance.merged([(Program.chain("LL"), 1), (Program.chain("C"), 1)], AWAY)
+    assert brute_force(instance).upper == bounds.pessimistic(instance) == pessimistic(instance) == 3 + 3
+
+
 def test_two_warps_where_ports_are_held_for_different_times() -> None:
     machine = Machine("two slow", (UnitClass("C", 1, 1, Latency(3, 3)), UnitClass("L", 1, 3), UnitClass("S", 1, 5)))
     instance = Instance.merged([(Program.chain("SCCS"), 1), (Program.chain("LCSL"), 1)], machine)
