@@ -253,6 +253,7 @@ CHANGES: dict[str, tuple[int, Callable[[Document], None]]] = {
     "all blocks that are left would fit, and none of them comes": (0, lambda d: d["instance"].update(sms=3)),
     "there must be a result for each": (5, lambda d: d["sms"][0].update(blocks=1)),
     "an SM may take up to": (5, lambda d: d["sms"][0].update(upper=d["sms"][0]["upper"] + 1)),
+    "upper is not a whole number": (5, lambda d: d["sms"][0].update(upper=0)),
     "one-wave proves nothing where blocks of an SM may begin": (5, lambda d: d["instance"].update(dispatch=1)),
     "results of SMs are the evidence of one-wave": (0, lambda d: d["result"].update(evidence="one-wave")),
     "groups is not a list of": (0, lambda d: d["weights"].append({"classes": ["C"], "caps": [1], "groups": []})),
