@@ -30,7 +30,9 @@ OUTCOMES = "killed", "limit", "survived", "unreached"
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.mutants", description="Run tests on mutants of a package.")
     parser.add_argument("package", help="a folder, relative to this one, such as makespan/verify")
-    parser.add_argument("--file", action="append", help="only of this file of it; repeatable")
+    parser.add_argument(
+        "--file", action="append", help="only of this file of it, such as makespan/verify/fair.py; repeatable"
+    )
     parser.add_argument("--tests", action="append", help="a folder or file of tests; repeatable")
     parser.add_argument("--sample", type=int, help="so many mutants, instead of all")
     parser.add_argument("--seed", type=int, default=1, help="of the sample")
