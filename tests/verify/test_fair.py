@@ -213,6 +213,25 @@ def test_too_many_warps_that_wait_are_refused(monkeypatch: pytest.MonkeyPatch) -
         witness.replay(MIXED, LEAST_RECENT_FIRST)
 
 
+@given(
+    st.lists(st.tuples(st.text("ABC", min_size=1, max_size=6), st.integers(1, 4)), min_size=1, max_size=2),
+    st.lists(st.tuples(st.integers(1, 4), st.integers(0, 4)), min_size=3, max_size=3),
+)
+@settings(max_examples=200, deadline=None)
+def test_the_bound_of_the_checker_is_that_of_the_engines(
+    groups: list[tuple[str, int]], spans: list[tuple[int, int]]
+) -> None:
+    """Whatever class is last, and also where no class is cheap."""
+    units = (
+        UnitClass(name, 1, latency=Latency(least, least + more))
+        for name, (least, more) in zip("ABC", spans, strict=True)
+    )
+    machine = replace(PARTITION, units=tuple(units))
+    instance = Instance.merged([(Program.chain(string), warps) for string, warps in groups], machine)
+    found = theorem_f(instance)
+    assert checked_theorem_f(instance) == (found and found.upper)
+
+
 def test_where_paths_end_in_different_classes_the_least_is_spared() -> None:
     machine = replace(PARTITION, units=(UnitClass("C", 1), UnitClass("L", 1, latency=Latency(3, 3))))
     loads = Place("L", (1,)), Place("L", (2,)), Place("L", (3, 4))
