@@ -1,11 +1,11 @@
 """The shortest and the longest schedule of small instances, by explorer.cpp, which has nothing of makespan."""
 
-import shutil
 import subprocess
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from benchmarks import cpp
 from makespan import Instance, Program
 from makespan.machine import Assignment, Scheduler
 from makespan.program import BARRIER
@@ -26,12 +26,7 @@ def built(folder: Path) -> Path:
     Raises:
         FileNotFoundError: there is no compiler.
     """
-    compiler = shutil.which("g++") or shutil.which("c++")
-    if compiler is None:
-        raise FileNotFoundError("there is no g++ and no c++ on this machine, which explorer.cpp needs")
-    made, source = folder / "explorer", Path(__file__).with_name("explorer.cpp")
-    subprocess.run([compiler, "-std=c++17", "-O2", "-o", made, source], check=True)
-    return made
+    return cpp.built("explorer.cpp", folder, "-O2")
 
 
 def _lines(instance: Instance) -> Iterator[str]:

@@ -10,7 +10,6 @@ in C++ over the states that can be reached, with the same keys, run in turn; `ra
 
 import argparse
 import json
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -20,6 +19,7 @@ from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
+from benchmarks import cpp
 from makespan.engines import Limits
 from makespan.engines.certificate import improve
 from makespan.engines.search import choose, packing, remaining, states, table
@@ -65,14 +65,11 @@ class Loop(NamedTuple):
 
 def built(folder: str) -> Path | None:
     """The loop in C++, compiled; None where there is no compiler."""
-    compiler = shutil.which("c++")
-    if compiler is None:
-        print(json.dumps({"what": "nothing beside: there is no c++ on this machine"}), flush=True)
+    try:
+        return cpp.built("flat_hash.cpp", Path(folder), "-O3", "-march=native")
+    except FileNotFoundError as error:
+        print(json.dumps({"what": f"nothing beside: {error}"}), flush=True)
         return None
-    made = Path(folder) / "flat_hash"
-    source = Path(__file__).with_name("flat_hash.cpp")
-    subprocess.run([compiler, "-std=c++17", "-O3", "-march=native", "-o", made, source], check=True)
-    return made
 
 
 def looped(program: Path, problem: packing.Problem) -> Loop:
