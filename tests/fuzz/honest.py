@@ -12,14 +12,6 @@ Maker = Callable[[Path], bytes]
 """Makes an input with a folder to work in."""
 
 SPEC = b'capacity = "C=1,L=1"\n[[sweep]]\nstring = "CLC"\n[sweep.each]\nwarps = ["1..2"]\n'
-ASM = b"""-:-:D:-:05 FFMA R31, R150, R147, R31
--:-:D:-:04 FFMA R27, R150, R146, R27
--:-:D:-:05 FFMA R6,  R149, R146, R6
--:-:D:-:04 FFMA R7,  R148, R147, R7
--:-:D:-:05 FFMA R2,  R149, R147, R2
--:-:D:-:04 FFMA R3,  R148, R146, R3
-T:-:D:S:00 LDS.64 R168, [R222+0x400]
-"""
 PTXAS = b"""ptxas info    : Compiling entry function 'k' for 'sm_75'
 ptxas info    : Function properties for k
     8 bytes stack frame, 4 bytes spill stores, 4 bytes spill loads
