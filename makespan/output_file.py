@@ -51,16 +51,21 @@ def write_whole(path: Path, content: bytes, what: str) -> None:
         InputError: the file cannot be written, or is an input of the command; nothing is left behind.
     """
     claim_output(path)
-    target = path.resolve()
-    temporary = target.with_name(f".makespan-{secrets.token_hex(8)}.tmp")
     try:
-        if target.exists() and not target.is_file():
-            target.write_bytes(content)
-            return
-        try:
-            temporary.write_bytes(content)
-            temporary.replace(target)
-        finally:
-            temporary.unlink(missing_ok=True)
+        replace_whole(path, content)
     except OSError as error:
         raise InputError(f"{path}: cannot write {what}: {error.strerror or error}") from None
+
+
+def replace_whole(path: Path, content: bytes) -> None:
+    """The same for a caller who has claimed the path, and tells of an `OSError` in words of its own."""
+    target = path.resolve()
+    temporary = target.with_name(f".makespan-{secrets.token_hex(8)}.tmp")
+    if target.exists() and not target.is_file():
+        target.write_bytes(content)
+        return
+    try:
+        temporary.write_bytes(content)
+        temporary.replace(target)
+    finally:
+        temporary.unlink(missing_ok=True)

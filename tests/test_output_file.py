@@ -8,7 +8,7 @@ import pytest
 
 from makespan import cli
 from makespan.errors import InputError
-from makespan.report.files import check_writable, write_whole
+from makespan.output_file import check_writable, write_whole
 
 
 def test_a_name_that_no_file_can_have_is_bad_input(tmp_path: Path) -> None:

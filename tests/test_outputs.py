@@ -9,7 +9,7 @@ import pytest
 
 from makespan import cli
 from makespan.errors import InputError
-from makespan.report.files import check_writable, write_whole
+from makespan.output_file import check_writable, write_whole
 from makespan.text_file import inputs_kept, read_text
 from tests.command import Runner
 

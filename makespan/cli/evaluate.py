@@ -68,8 +68,8 @@ def cost_table(
     Every result is checked against numpy. q above 1 is a prediction that is too high.
     """
     from makespan.estimators.opencl_cost_table.table import find
+    from makespan.output_file import check_writable, write_whole
     from makespan.report.estimates.prediction_quality import csv, document, draw_quality, text
-    from makespan.report.files import check_writable, write_whole
     from makespan.report.pictures import check_picture_path
 
     if target is not None:

@@ -15,7 +15,7 @@ from makespan.engines.ilp.solver import MOST_TERMS
 from makespan.engines.portfolio import CPSAT, ILP
 from makespan.errors import InputError, UnsupportedError
 from makespan.instance import Instance
-from makespan.report.files import check_writable, write_whole
+from makespan.output_file import check_writable, write_whole
 from makespan.tool import temporary_folder
 
 

@@ -13,7 +13,7 @@ from makespan.cli.output import quiet_option
 from makespan.cli.progress import progress
 from makespan.cli.running import BAD_INPUT, GATE, worst
 from makespan.errors import BrokenPromiseError, InputError, MakespanError
-from makespan.report.files import check_writable, write_whole
+from makespan.output_file import check_writable, write_whole
 from makespan.report.junit import Check, junit
 from makespan.report.result.text import deadline as verdict
 from makespan.result import Bounds

@@ -28,7 +28,7 @@ from makespan.errors import BrokenPromiseError, InputError
 from makespan.instance import Instance
 from makespan.kernel_file import is_kernel
 from makespan.machine import MachineFile, find
-from makespan.report.files import check_writable, write_whole
+from makespan.output_file import check_writable, write_whole
 from makespan.report.gpu.bundle import bundle as gpu_bundle
 from makespan.report.html import Command, Context, Input, gpu_page, page_data, render
 from makespan.report.result import text

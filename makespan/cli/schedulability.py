@@ -16,12 +16,12 @@ from makespan.cli.running import DONE, INTERRUPTED, NO, UNDECIDED
 from makespan.engines import Limits as SolverLimits
 from makespan.errors import InputError, did_you_mean
 from makespan.machine.values import shown
+from makespan.output_file import check_writable, make_folder, write_whole
 from makespan.report.cache import BundleCache, default_folder
 from makespan.report.deadlines.amounts import listed
 from makespan.report.deadlines.chart import View, ticks_of
 from makespan.report.deadlines.document import document
 from makespan.report.deadlines.text import execution_times, report, verdict
-from makespan.report.files import check_writable, make_folder, write_whole
 from makespan.report.lines import terminal_width
 from makespan.report.pictures import PICTURES
 from makespan.schedulability.analysis import DEFAULT_LIMITS

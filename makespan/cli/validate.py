@@ -154,8 +154,8 @@ def command(
     blocks shared an SM. Without a GPU the exit code is 4.
     """
     from makespan.machine import given_intervals, gpus, narrowed
+    from makespan.output_file import write_whole
     from makespan.report import validation as report
-    from makespan.report.files import write_whole
     from makespan.report.lines import terminal_width
     from makespan.validation import campaign, judgement
     from makespan.validation import subject as subjects
@@ -231,7 +231,7 @@ def _unless_read(path: Path, kept: Path | None) -> Path | None:
 
 def _check_outputs(plot: Path | None, target: Path | None, counterexample: Path | None, kept: Path | None) -> None:
     """Refuse before the work what would fail after it."""
-    from makespan.report.files import check_writable
+    from makespan.output_file import check_writable
     from makespan.report.pictures import check_picture_path
 
     if kept is not None and target is not None:

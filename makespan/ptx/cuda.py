@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from makespan import tool
 from makespan.errors import InputError, ParseError
+from makespan.output_file import replace_whole
 from makespan.ptx import nvrtc
 from makespan.ptx.module import KEEP_HINT, Compilation, Kernel, Module
 from makespan.ptx.parser import MAX_BYTES, decode, parse
@@ -214,10 +215,8 @@ def _source(path: Path) -> bytes:
 
 def _write(keep: Path, text: str) -> None:
     try:
-        keep.write_text(text, encoding="utf-8")
+        replace_whole(keep, text.encode())
     except OSError as error:
-        if keep.is_file():  # a part of a kernel would be another one
-            keep.unlink()
         raise InputError(f"{keep}: cannot keep the PTX there: {error.strerror or error}") from None
 
 

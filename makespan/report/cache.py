@@ -9,7 +9,7 @@ from typing import Any
 from makespan.errors import InputError
 from makespan.gpu import GpuInstance, GpuResult
 from makespan.instance import Instance
-from makespan.report.files import write_whole
+from makespan.output_file import write_whole
 from makespan.report.gpu.bundle import bundle as gpu_bundle
 from makespan.report.gpu.bundle import of_gpu
 from makespan.report.result.bundle import bundle, canonical, of_instance

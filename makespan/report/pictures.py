@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from xml.sax.saxutils import escape
 
 from makespan.errors import InputError
-from makespan.report.files import check_writable, write_whole
+from makespan.output_file import check_writable, write_whole
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -178,16 +178,40 @@ def test_ptx_is_kept_only_where_it_can_and_may_be(name: str, fake: Fake, tmp_pat
         cuda.read(fake(printing(PTX, tmp_path)), keep=tmp_path / name)
 
 
-def test_a_full_disk_leaves_no_part_of_the_ptx(fake: Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(path: Path, text: str, encoding: str) -> int:
-        path.write_bytes(text.encode(encoding)[:100])
-        raise OSError(errno.ENOSPC, "No space left on device")
+@pytest.fixture
+def full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder with room for a part of a file only."""
+    write = Path.write_bytes
 
+    def part(path: Path, data: bytes) -> int:
+        write(path, data[:100] if path.parent == tmp_path else data)
+        if path.parent == tmp_path:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return len(data)
+
+    monkeypatch.setattr(Path, "write_bytes", part)
+
+
+def test_a_full_disk_leaves_no_part_of_the_ptx(fake: Fake, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    source = fake(printing(PTX, tmp_path))
+    before = set(tmp_path.iterdir())
+    request.getfixturevalue("full")
+    with pytest.raises(InputError, match="cannot keep the PTX there: No space left on device"):
+        cuda.read(source, keep=tmp_path / "kept.ptx")
+    assert set(tmp_path.iterdir()) == before
+
+
+def test_ptx_that_cannot_be_kept_takes_the_place_of_nothing(
+    fake: Fake, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
     source, kept = fake(printing(PTX, tmp_path)), tmp_path / "kept.ptx"
-    monkeypatch.setattr(Path, "write_text", full)
+    kept.write_text("of before")
+    request.getfixturevalue("full")
     with pytest.raises(InputError, match="cannot keep the PTX there: No space left on device"):
         cuda.read(source, keep=kept)
-    assert not kept.exists()
+    assert kept.read_text() == "of before"
+    with pytest.raises(InputError, match="cannot keep the PTX there: File name too long"):
+        cuda.read(source, keep=tmp_path / f"{'a' * 5_000}.ptx")
 
 
 @pytest.mark.parametrize("arch", ["sm_75", "compute_", "compute_75;x", "compute_7500", "-o", ""])

@@ -15,7 +15,7 @@ from makespan.library import claims, collection
 from makespan.library.claims import Claim
 from makespan.library.collection import Entry, Library
 from makespan.library.judgement import Contradiction, Judgement, best, judge
-from makespan.report.files import make_folder, write_whole
+from makespan.output_file import make_folder, write_whole
 from makespan.report.result.bundle import encoded
 from makespan.verify import digest
 

@@ -17,7 +17,7 @@ from makespan.cli.source import engine_options
 from makespan.errors import InputError
 from makespan.library import claims
 from makespan.library.claims import Claim
-from makespan.report.files import check_writable, make_folder, write_whole
+from makespan.output_file import check_writable, make_folder, write_whole
 from makespan.report.result.bundle import encoded
 from makespan.sweep.job import Cause, Failure, Found, Job
 from makespan.sweep.running import local, outcomes

@@ -111,7 +111,7 @@ def benchmark(
 def _fit(asked: Asked, path: Path, table: "Table", fit: Any) -> None:
     from makespan.estimators.microbench import samples
     from makespan.machine.gpus import Gpu, find, render
-    from makespan.report.files import check_writable, write_whole
+    from makespan.output_file import check_writable, write_whole
 
     if asked.gpu_out is not None:
         check_writable(asked.gpu_out, "the GPU file")
@@ -142,7 +142,7 @@ def _lines(parameters: "Sequence[Parameter]") -> Iterator[str]:
 def _run(asked: Asked, table: "Table", measured: Any) -> None:
     from makespan.estimators.microbench import samples
     from makespan.estimators.opencl import Opened
-    from makespan.report.files import write_whole
+    from makespan.output_file import write_whole
 
     device = Opened(asked.device)
     text = samples.text(measured(device), table)
@@ -159,7 +159,7 @@ def written(folder: Path | None, name: str, text: str) -> Path:
     Raises:
         InputError: no folder, or one that cannot be written to.
     """
-    from makespan.report.files import make_folder, write_whole
+    from makespan.output_file import make_folder, write_whole
 
     if folder is None:
         raise InputError("-o is missing: the folder for the programs")

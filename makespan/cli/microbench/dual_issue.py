@@ -42,8 +42,8 @@ def command(
     from makespan.estimators.dual_issue import method
     from makespan.estimators.dual_issue.arbiter import parse_pattern
     from makespan.estimators.microbench.programs import ffma_source
+    from makespan.output_file import check_writable, write_whole
     from makespan.report.estimates import dual_issue as report
-    from makespan.report.files import check_writable, write_whole
 
     if emit is not None:
         paths = [written(folder, name, content) for name, content in ffma_source().items()]

@@ -62,8 +62,8 @@ def command(
     from makespan.estimators.opencl_cost_table import points_file
     from makespan.estimators.opencl_cost_table.suite import Plan, measure, points, tabulate
     from makespan.estimators.opencl_cost_table.table import written
+    from makespan.output_file import check_writable, write_whole
     from makespan.report.estimates.cost_prediction import measured as shown
-    from makespan.report.files import check_writable, write_whole
 
     if output.suffix != ".json":
         raise InputError(f"{output}: the name of a cost table must end in .json")
@@ -122,7 +122,7 @@ class _Keeper:
         if not self.points:
             return
         from makespan.estimators.opencl_cost_table import points_file
-        from makespan.report.files import write_whole
+        from makespan.output_file import write_whole
 
         content = points_file.text(self.device, self.plan, self.points, is_complete=is_complete)
         write_whole(self.path, content.encode(), "the measured points")

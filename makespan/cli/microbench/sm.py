@@ -68,7 +68,7 @@ def _fit(csv: Path, machine: str, target: Path | None, output: str) -> int:
     from makespan.estimators.microbench import samples, sm_file, sm_fit
     from makespan.estimators.microbench.sm_programs import TABLE
     from makespan.machine.files import MAX_FILE_BYTES, find
-    from makespan.report.files import check_writable, write_whole
+    from makespan.output_file import check_writable, write_whole
     from makespan.text_file import named_file, parse_toml, read_text
 
     if target is not None:

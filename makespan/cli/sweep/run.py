@@ -17,7 +17,7 @@ from makespan.cli.progress import progress
 from makespan.cli.question_key import key
 from makespan.cli.running import DONE, INTERRUPTED, UNDECIDED
 from makespan.errors import BrokenPromiseError, InputError
-from makespan.report.files import check_writable, make_folder, write_whole
+from makespan.output_file import check_writable, make_folder, write_whole
 from makespan.sweep import spec
 from makespan.sweep.job import Job, Outcome
 from makespan.sweep.running import Crew, Tally, local, sweep

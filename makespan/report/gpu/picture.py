@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from makespan.errors import InputError, UnsupportedError
 from makespan.gpu import GpuInstance, GpuResult, GpuSchedule, History
-from makespan.report.files import write_whole
+from makespan.output_file import write_whole
 from makespan.report.gpu.axis import Axis
 from makespan.report.gpu.stays import begun, last_dispatch, most_in_a_slot, slots, stays
 from makespan.report.gpu.text import pictured

@@ -15,8 +15,8 @@ from makespan.certificate import Certificate, Potential, Weights
 from makespan.errors import InputError
 from makespan.instance import Instance
 from makespan.machine import Machine
+from makespan.output_file import check_writable, write_whole
 from makespan.program import Program
-from makespan.report.files import check_writable, write_whole
 from makespan.report.result.document import claim, of_machine
 from makespan.result import Result, UpperBound
 from makespan.schedule import Schedule

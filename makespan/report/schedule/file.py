@@ -7,7 +7,7 @@ from typing import Any
 
 from makespan.errors import InputError
 from makespan.instance import Instance
-from makespan.report.files import check_writable, write_whole
+from makespan.output_file import check_writable, write_whole
 from makespan.report.pictures import PICTURES
 from makespan.report.schedule.document import chart_document
 from makespan.report.schedule.picture import View, draw_gantt

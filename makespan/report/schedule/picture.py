@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from makespan.instance import Instance
 from makespan.machine import Machine
-from makespan.report.files import write_whole
+from makespan.output_file import write_whole
 from makespan.report.pictures import CAPTION_INK, LINE, MARGIN, Page, check_picture_path, head_lines, rendered
 from makespan.report.schedule.activity import Gap, Wait, Why, bars, full, gaps, waits
 from makespan.report.schedule.looks import legend

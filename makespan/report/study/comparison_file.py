@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from makespan.errors import InputError
-from makespan.report.files import check_writable, write_whole
+from makespan.output_file import check_writable, write_whole
 from makespan.report.pictures import PICTURES
 from makespan.report.study.comparison import as_csv, as_json
 from makespan.report.study.comparison_picture import draw_comparison

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from makespan.errors import InputError
-from makespan.report.files import check_writable, write_whole
+from makespan.output_file import check_writable, write_whole
 from makespan.sweep.rows import Row, columns
 
 _CYCLES = ("lower", "upper", "best_lower", "best_upper")
