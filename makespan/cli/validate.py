@@ -1,11 +1,12 @@
 """`makespan validate`: many runs of a kernel on a GPU, held against the bound of its machine."""
 
+import fcntl
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from itertools import cycle, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
@@ -268,7 +269,7 @@ def _measured(about: "Campaign", each: Any, target: Path | None, count: int, *, 
             kept = None
             if target is not None:
                 claim_output(target)
-                kept = stack.enter_context(target.open("wb"))
+                kept = stack.enter_context(_alone(target))
                 kept.write(line(about))
             one_more = stack.enter_context(counting(count, label, quiet=quiet))
             for run in each:
@@ -283,6 +284,21 @@ def _measured(about: "Campaign", each: Any, target: Path | None, count: int, *, 
             click.echo(f"{len(runs)} runs before that are in {target}", err=True)
         raise
     return tuple(runs)
+
+
+def _alone(target: Path) -> BinaryIO:
+    """The file, empty, which no other command writes while it is open."""
+    file = target.open("ab")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if target.is_file():
+            file.truncate(0)
+    except OSError as error:
+        file.close()
+        if isinstance(error, BlockingIOError):
+            raise InputError(f"{target}: another command writes its runs there; give -o another file") from None
+        raise
+    return file
 
 
 def _solved(question: Any, seconds: float, *, best_case: bool, quiet: bool) -> Any:

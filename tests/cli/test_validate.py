@@ -1,5 +1,6 @@
 """`makespan validate`: what it says of a virtual device, what it keeps, and what happens without a GPU."""
 
+import fcntl
 import json
 import sys
 from functools import cache
@@ -171,6 +172,20 @@ def test_runs_that_cannot_be_kept_are_an_error_of_one_line(validate: Runner) -> 
     told = validate(*ASKED, "--device", "virtual:1", "--runs", 1, "-o", "/dev/full")
     assert (told.code, told.out) == (2, "")
     assert told.err.endswith("makespan: /dev/full: cannot write the runs: No space left on device\n")
+
+
+def test_runs_of_two_commands_do_not_mix(validate: Runner, tmp_path: Path) -> None:
+    kept = tmp_path / "runs.jsonl"
+    with kept.open("wb") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        other.write(b"of another command")
+        other.flush()
+        told = validate(*ASKED, "--device", "virtual:1", "--runs", 1, "-o", kept)
+    assert (told.code, told.out) == (2, "")
+    assert told.err.endswith(f"makespan: {kept}: another command writes its runs there; give -o another file\n")
+    assert kept.read_text() == "of another command"
+    assert validate(*ASKED, "--device", "virtual:1", "--runs", 1, "-o", kept).code == 0
+    assert kept.read_text().startswith("{")
 
 
 def test_some_gpu_has_to_be_named(validate: Runner) -> None:
