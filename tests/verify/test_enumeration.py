@@ -1,0 +1,123 @@
+"""Random multiprocessors, too large for brute force: the checker's enumeration finds the extremes of the engines'."""
+
+import random
+
+import pytest
+
+from makespan.engines import Limits
+from makespan.engines.search import whole
+from makespan.errors import InputError
+from makespan.instance import Instance
+from makespan.machine import Assignment, Latency, Machine, Resource, UnitClass, Use
+from makespan.program import BARRIER, Place, Program, Timing
+from makespan.verify import interference, multiprocessor, partitions, quickest
+from makespan.verify.refusal import TooMuchWork, Work
+
+MOST_STATES = 400
+
+
+def machine(draw: random.Random) -> Machine:
+    """Up to three classes and partitions, and two resources."""
+    names = ("bus", "pipe")[: draw.randint(0, 2)]
+    resources = tuple(Resource(name, draw.randint(1, 2), draw.random() < 0.4) for name in names)
+    units = []
+    for name in "CLS"[: draw.randint(1, 3)]:
+        least, held = draw.randint(1, 3), draw.randint(1, 2)
+        use = Use(draw.choice((names, names[:1])), held, held + draw.randint(0, 1)) if names else None
+        latency = Latency(least, least + draw.choice((0, 0, 2)))
+        uses = (use,) if use and draw.random() < 0.6 else ()
+        interval = draw.choice((1, 1, 2, 4))
+        units.append(UnitClass(name, draw.randint(1, 2), interval, latency, draw.random() < 0.3, uses))
+    return Machine(
+        "random",
+        tuple(units),
+        draw.choice((None, 1, 1, 2)),
+        partitions=draw.choice((1, 2, 2, 3)),
+        assignment=draw.choice(tuple(Assignment)),
+        resources=resources,
+    )
+
+
+def program(draw: random.Random, units: str, *, has_barriers: bool) -> Program:
+    """A few places, most of them in a row, of warps most of which run ahead."""
+    end = draw.randint(1, 5)
+    places, timings = [], []
+
+    def tokens(share: float) -> tuple[int, ...]:
+        return tuple(token for token in range(3) if draw.random() < share)
+
+    for at in range(end):
+        unit = BARRIER if has_barriers and draw.random() < 0.25 else draw.choice(units)
+        parts = at + 2 <= end and draw.random() < 0.15
+        places.append(Place(unit, (at + 1, at + 2) if parts else (at + 1,)))
+        least = draw.randint(1, 4)
+        timing = Timing(draw.randint(1, 3), (least, least + draw.choice((0, 0, 2))), tokens(0.4), tokens(0.3))
+        timings.append(Timing(0, (0, 0), (), tokens(0.3)) if unit == BARRIER else timing)
+    starts = (0, 1) if end > 1 and draw.random() < 0.2 else (0,)
+    return Program(tuple(places), starts, timings=tuple(timings) if draw.random() < 0.7 else ())
+
+
+def instance(draw: random.Random) -> Instance:
+    machine_ = machine(draw)
+    blocks, has_barriers = draw.choice((1, 1, 2)), draw.random() < 0.4
+    groups = [
+        (
+            program(draw, "".join(machine_.capacities), has_barriers=has_barriers),
+            blocks if blocks > 1 else draw.randint(1, 3),
+        )
+        for _ in range(draw.choice((1, 1, 2)))
+    ]
+    return Instance.merged(groups, machine_, blocks=blocks)
+
+
+def test_it_finds_the_extremes_that_the_engines_find() -> None:
+    draw, wide = random.Random(1), 0
+    for _ in range(200):
+        try:
+            asked = instance(draw)
+        except InputError:
+            continue  # a path of barriers only
+        found = multiprocessor.shortest_and_longest(asked, MOST_STATES)
+        if found is None:
+            continue
+        truth = whole.solve(asked, Limits())
+        assert truth.best_case is not None
+        assert found == (truth.best_case.lower, truth.upper)
+        assert quickest.floor(asked) <= found[0]
+        assert found[1] <= interference.bound(asked)
+        if (questions := partitions.questions(asked)) is not None:
+            alone = [multiprocessor.shortest_and_longest(one, MOST_STATES) for one in questions]
+            assert found[1] == max(one[1] for one in alone if one is not None)
+        wide += found[0] < found[1]
+    assert wide > 60
+
+
+ONE_UNIT = Machine("one unit", (UnitClass("C", 1),), 1)
+
+
+def walk(string: str, warps: int, most_states: int) -> tuple[int, int] | None:
+    walker = multiprocessor._Walker(Instance.of(string, warps, ONE_UNIT), Work(10**6))
+    try:
+        return walker.extremes(most_states)
+    except TooMuchWork:
+        return None
+
+
+def test_states_are_counted() -> None:
+    """Two equal warps of CC on one unit have done 0 0, 1 0, 2 0, 1 1, 2 1 and 2 2 instructions."""
+    assert [walk("CC", 2, most) for most in (0, 1, 5, 6, 7)] == [None, None, None, (4, 4), (4, 4)]
+
+
+def test_states_have_room_until_they_are_handled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a warp alone there is one at a time, however long its way; of three of CC there are several."""
+    warp = multiprocessor._Warp(0, 0, 0, 0)
+    state = multiprocessor._State((warp,), ((),))
+    monkeypatch.setattr(multiprocessor, "MOST_BYTES", state.bytes())
+    assert walk("CC", 1, 100) == (2, 2)
+    assert walk("C" * 20, 1, 100) == (20, 20)
+    assert walk("CC", 3, 100) is None
+    monkeypatch.setattr(multiprocessor, "MOST_BYTES", state.bytes() - 1)
+    assert walk("CC", 1, 100) is None
+    more = (warp, warp), (warp._replace(pending=((0, 1),)),)
+    assert all(multiprocessor._State(warps, ((),)).bytes() > state.bytes() for warps in more)
+    assert state._replace(held=((1,),)).bytes() > state.bytes()

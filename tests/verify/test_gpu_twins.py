@@ -1,0 +1,137 @@
+"""Schedules of whole GPUs, whole and damaged: the checker refuses what the engines' replay refuses, nothing else."""
+
+import copy
+import random
+from collections import Counter
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from makespan.errors import InputError, InvalidScheduleError, UnsupportedError
+from makespan.gpu import GpuInstance, GpuSchedule, Grid
+from makespan.machine import Assignment, Latency, Machine, Resource, UnitClass, Use
+from makespan.program import Place, Program
+from makespan.report.gpu.bundle import _schedule as written
+from makespan.report.gpu.bundle import of_gpu
+from makespan.simulate import gpu_replay
+from makespan.simulate.choices import Choices
+from makespan.simulate.gpu_run import DISPATCH, run
+from makespan.strings import parse_string
+from makespan.verify import gpu_reading
+from makespan.verify.gpu_witness import replay
+from makespan.verify.refusal import Refused
+
+PARTS = Machine("parts", (UnitClass("C", 1, 1, Latency(1, 2)), UnitClass("L", 1, shared=True)), 1, partitions=2)
+HELD = Machine(
+    "held", (UnitClass("C", 1, uses=(Use(("a", "b"), 1, 2),)), UnitClass("L", 2, 3)), 1,
+    resources=(Resource("a", 1), Resource("b", 1)),
+)  # fmt: skip
+MACHINES = (
+    Machine.of({"C": 1, "L": 1}),
+    Machine.of({"C": 2, "L": 1}),
+    Machine("slow", (UnitClass("C", 1, 2, Latency(3, 3)), UnitClass("L", 1, 5)), 1),
+    PARTS,
+    replace(PARTS, assignment=Assignment.MODULO),
+    HELD,
+)
+STRINGS = "C", "CL", "LLC", "C|L", "L()@2C(1)", "CCL"
+FORK = Program((Place("C", (1, 2)), Place("L", (3,)), Place("C", (3,))), (0,))
+
+
+def question(draw: random.Random) -> GpuInstance:
+    machine = draw.choice(MACHINES)
+
+    def block() -> tuple[tuple[Program, int], ...]:
+        programs = [
+            FORK if draw.random() < 0.2 else parse_string(draw.choice(STRINGS), machine)
+            for _ in range(draw.randint(1, 2))
+        ]
+        return tuple(Counter(programs).items())
+
+    if draw.random() < 0.5:
+        resident, sms = draw.randint(1, 3), draw.randint(1, 2)
+        return GpuInstance.of(
+            block(), draw.randint(1, 9), machine, sms=sms, resident=resident, dispatch=draw.choice((0, 0, 1, 2))
+        )
+    room = draw.randint(1, 3), draw.randint(2, 5)
+    grids = tuple(
+        Grid(block(), draw.randint(1, 7), (draw.randint(1, room[0]), draw.randint(0, room[1])))
+        for _ in range(draw.choice((2, 2, 3)))
+    )
+    return GpuInstance(grids, machine, draw.randint(1, 3), room, draw.choice((0, 0, 1)))
+
+
+def schedule(draw: random.Random, gpu: GpuInstance) -> GpuSchedule:
+    some = "random" if len(gpu.grids) == 1 and draw.random() < 0.4 else "least"
+    choices = Choices(
+        path=some if some == "random" else "shortest", latency=some, interval=some, assignment="random",
+        seed=draw.randrange(99),
+    )  # fmt: skip
+    policy = draw.choice(("lrr", "gto", "youngest", "starve-in-turn"))
+    return run(gpu, policy, draw.choice(DISPATCH), choices, delay=draw.randint(0, gpu.dispatch))
+
+
+def lists(part: Any) -> list[Any]:
+    """All lists and objects in it."""
+    entries = part.values() if isinstance(part, dict) else part if isinstance(part, list) else ()
+    return ([part] if entries else []) + [inner for entry in entries for inner in lists(entry)]
+
+
+def damaged(draw: random.Random, document: Any) -> Any:
+    """A copy with one number one off, or one item of a list gone, twice, or in the place of another."""
+    copied = copy.deepcopy(document)
+    some = lists(copied)
+    part = draw.choice(some)
+    key = draw.choice(list(part) if isinstance(part, dict) else range(len(part)))
+    match part[key], draw.randrange(4):
+        case int(value), _:
+            part[key] = max(0, value + draw.choice((-1, 1)))
+        case _, 0 if isinstance(part, list):
+            part.insert(key, copy.deepcopy(part[key]))
+        case _, 1 if isinstance(part, list):
+            del part[key]
+        case _, _ if isinstance(part, list):
+            other = draw.randrange(len(part))
+            part[key], part[other] = part[other], part[key]
+    return copied
+
+
+def test_damaged_schedules_are_accepted_by_both_or_by_none() -> None:
+    draw, outcomes = random.Random(4), Counter[str]()
+    for _ in range(60):
+        gpu = question(draw)
+        try:
+            honest = schedule(draw, gpu)
+        except UnsupportedError:
+            continue
+        asked, document = of_gpu(gpu), written(gpu, honest)
+        read = gpu_reading.instance(asked)
+        assert of_gpu(read) == asked
+        assert gpu_reading.schedule(document, "witness", read) == honest
+        assert replay(read, honest) == gpu_replay.replay(gpu, honest) == honest.makespan
+        for _ in range(12):
+            other, changed = asked, damaged(draw, document)
+            if draw.random() < 0.2:
+                other, changed = damaged(draw, asked), draw.choice((changed, document))
+            outcomes[judged(other, changed)] += 1
+    assert min(outcomes["accepted"], outcomes["refused"]) > 100
+
+
+def judged(asked: dict[str, Any], document: Any) -> str:
+    try:
+        gpu = gpu_reading.instance(asked)
+        changed = gpu_reading.schedule(document, "witness", gpu)
+    except Refused:
+        return "unread"
+    assert changed is not None
+    try:
+        expected = gpu_replay.replay(gpu, changed)
+    except (InputError, InvalidScheduleError):
+        with pytest.raises(Refused):
+            replay(gpu, changed)
+        return "refused"
+    if any(sorted(warps) != [*warps] for part in changed.histories for one in part.stretches for warps in one.cycles):
+        return "unread"  # the checker is strict about the order in which they are written
+    assert replay(gpu, changed) == expected
+    return "accepted"
