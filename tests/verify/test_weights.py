@@ -1,0 +1,219 @@
+"""What weights of theorem E prove, path by path from its text, against the checker, which goes from place to place."""
+
+import random
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from itertools import pairwise
+from math import lcm
+
+import pytest
+
+from benchmarks import closed_form
+from makespan.bounds.pairing import Pairing
+from makespan.bounds.pessimistic import Chain, Rivals, rivals_by_group, waiting
+from makespan.bounds.thresholds import _is_divided, _Proof, _Question
+from makespan.certificate import Weights
+from makespan.errors import InputError
+from makespan.instance import Instance
+from makespan.machine import Machine
+from makespan.program import BARRIER, Program
+from makespan.verify import pairs
+from makespan.verify.refusal import Refused
+from tests.bounds import test_thresholds as thresholds
+
+KIND = closed_form.Kind(ports=3, interval=4, latency=4, ranges=True, letters=6, automata=True)
+WITH_BARRIERS = KIND._replace(barriers=True, letters=8)
+
+
+def several(draw: random.Random, kind: closed_form.Kind, machine: Machine) -> Instance:
+    """One to three groups of one to three warps, or of twice as many in two blocks."""
+    units = "".join(machine.capacities)
+    blocks = draw.choice((1, 1, 2)) if kind.barriers else 1
+    while True:
+        with suppress(InputError):  # a path of barriers alone
+            groups = [(closed_form.program(draw, kind, units), draw.randint(1, 3)) for _ in range(draw.randint(1, 3))]
+            return Instance.merged([(program, blocks * warps) for program, warps in groups], machine, blocks=blocks)
+
+
+class Step:
+    """An instruction on a path: its class, the phase it is in, what the pair takes that begins with it."""
+
+    def __init__(self, unit: str, phase: int, taken: int, *, turned: bool) -> None:
+        self.unit, self.phase, self.taken, self.turned = unit, phase, taken, turned
+
+
+class Overdrawn(Exception):
+    """A pair takes more than there is."""
+
+
+def steps(
+    program: Program, path: Sequence[int], row: Sequence[Sequence[int]], mass: dict[str, int], caps: dict[str, int]
+) -> list[Step]:
+    """The instructions of a path, by the rule of `Weights`; `turned` where a run begins that is not the first."""
+    found, reserve, phase = list[Step](), row[path[0]][0], 0
+    before = ""
+    for at, after in pairwise([*path, program.end]):
+        unit = program.places[at].unit
+        other, reserves = (program.places[after].unit, row[after]) if after < program.end else ("", (0,))
+        left = mass.get(unit, 0) - reserve
+        if other == unit:
+            wanted = max(0, -left)
+            if wanted > reserves[-1]:
+                raise Overdrawn
+        elif left < 0:
+            raise Overdrawn
+        else:
+            wanted = min(left, caps.get(other, 0))
+        reserve = next((one for one in reserves if one >= wanted), reserves[-1])
+        if unit == BARRIER:
+            phase += 1
+        else:
+            found.append(
+                Step(unit, phase, 0 if other == unit else min(wanted, reserve), turned=before not in ("", unit))
+            )
+        before = unit
+    return found
+
+
+def paths(program: Program, at: int | None = None) -> Iterator[list[int]]:
+    for after in program.starts if at is None else program.places[at].successors:
+        if after == program.end:
+            yield []
+        else:
+            yield from ([after, *rest] for rest in paths(program, after))
+
+
+def by_the_text(instance: Instance, proofs: Sequence[Weights]) -> int | None:
+    """The sharpest of what these weights prove for z of each group, or along a chain; None if they are none."""
+    try:
+        uppers = [_by_the_text(instance, proof) for proof in proofs]
+    except Overdrawn:
+        return None
+    return min(map(max, uppers)) if instance.has_barriers else max(map(min, zip(*uppers, strict=True)))
+
+
+def _by_the_text(instance: Instance, proof: Weights) -> list[int]:
+    units = {unit.name: unit for unit in instance.machine.units}
+    counted = [units[name] for name in proof.classes]
+    scale = lcm(*(unit.capacity for unit in counted))
+    mass = {unit.name: unit.interval * scale // unit.capacity for unit in counted}
+    caps = dict(zip(proof.classes, proof.caps, strict=True))
+    cost = {
+        name: scale * (max(unit.latency.most, unit.interval) if name in mass else unit.latency.most)
+        for name, unit in units.items()
+    }
+    late = {  # who may have issued last while the port was free
+        unit.name: min(instance.warps - 1, unit.capacity * -(-unit.latency.most // unit.interval) - 1)
+        for unit in counted
+    }
+    price = {name: (caps[name] - mass[name]) * late[name] for name in mass}
+    walked = [
+        [steps(group.program, path, row, mass, caps) for path in paths(group.program)]
+        for group, row in zip(instance.groups, proof.reserves, strict=True)
+    ]
+    left = [max(sum(mass.get(step.unit, 0) - step.taken for step in path) for path in own) for own in walked]
+    everybody = sum(group.warps * own for group, own in zip(instance.groups, left, strict=True))
+
+    def at_the_end(step: Step) -> int:
+        return units[step.unit].latency.most * scale - cost[step.unit]
+
+    def paid(step: Step) -> int:
+        return price.get(step.unit, 0) if step.turned else 0
+
+    def outside(rivals: dict[str, Rivals]) -> int:
+        rest = {name: one._replace(matters=one.matters and name not in mass) for name, one in rivals.items()}
+        return waiting(replace(instance.machine, issue_width=None), rest, instance.warps - 1)
+
+    if not instance.has_barriers:
+        alone = [
+            max(sum(cost[s.unit] + paid(s) for s in path) + at_the_end(path[-1]) for path in own) for own in walked
+        ]
+        return [
+            (own + everybody - spared) // scale + outside(rivals)
+            for own, spared, rivals in zip(alone, left, rivals_by_group(instance), strict=True)
+        ]
+    chain = Chain.of(instance)
+    assert chain is not None
+    longest = before = 0
+    for phase in range(max(step.phase for own in walked for path in own for step in path) + 1):
+        passing = ending = 0
+        for path in (path for own in walked for path in own):
+            here = [step for step in path if step.phase == phase]
+            total = sum(cost[s.unit] - mass.get(s.unit, 0) + s.taken + paid(s) for s in here)
+            if here:
+                passing, ending = max(passing, total), max(ending, total + at_the_end(here[-1]))
+        longest, before = max(longest, before + ending), before + passing
+    return [(everybody + longest) // scale + outside(chain.rivals(instance))]
+
+
+def drawn(draw: random.Random, instance: Instance) -> Weights:
+    """Weights of some classes, as a scan finds them for some caps, or with a reserve or two that it does not."""
+    simple = [unit for unit in instance.machine.units if unit.capacity == 1 or unit.interval == 1]
+    counted = [unit for unit in simple if draw.random() < 0.8]
+    scale = lcm(*(unit.capacity for unit in counted))
+    mass = {unit.name: unit.interval * scale // unit.capacity for unit in counted}
+    caps = {
+        name: draw.choice((own, draw.randint(own, max(mass.values())), max(mass.values())))
+        for name, own in mass.items()
+    }
+    rows = [list(Pairing.scan(group.program, mass, caps).reserves) for group in instance.groups]
+    for program, row in zip((group.program for group in instance.groups), rows, strict=True):
+        for at in range(program.end) if draw.random() < 0.7 else ():
+            most = caps.get(program.places[at].unit, 0)
+            if draw.random() < 0.6:
+                row[at] = tuple(sorted(draw.sample(range(most + 1), draw.randint(1, min(3, most + 1)))))
+    return Weights(tuple(mass), tuple(caps.values()), tuple(map(tuple, rows)))
+
+
+@pytest.mark.parametrize("kind", [KIND, WITH_BARRIERS], ids=["plain", "barriers"])
+def test_random_weights_prove_what_the_text_says(kind: closed_form.Kind) -> None:
+    draw, found = random.Random(1), Counter[str]()
+    for _ in range(400):
+        instance = several(draw, kind, closed_form.machine(draw, kind))
+        proofs = [drawn(draw, instance) for _ in range(draw.choice((1, 1, 2, 3)))]
+        upper = by_the_text(instance, proofs)
+        if upper is None:
+            found["refused"] += 1
+            with pytest.raises(Refused, match="a pair takes more than the instructions behind it have"):
+                pairs.bound(instance, proofs)
+        else:
+            found["proven"] += 1
+            assert pairs.bound(instance, proofs) == upper
+    assert min(found.values()) > 15
+
+
+def divided(draw: random.Random) -> Instance:
+    """More warps, partitions and groups than brute force could take."""
+    small = thresholds.divided(draw)
+    machine = replace(small.machine, partitions=draw.choice((1, 1, 2, 3)))
+    return Instance.merged([(group.program, group.warps * draw.randint(1, 5)) for group in small.groups], machine)
+
+
+def blended(draw: random.Random) -> Instance:
+    """Strings and automata that block or run ahead, with one issue slot or without."""
+    machine = thresholds.machine(draw, slot=draw.random() < 0.7)
+    units = "".join(machine.capacities)
+    groups = [
+        (thresholds.program(draw, units, draw.randint(1, 7)), draw.randint(1, 4)) for _ in range(draw.randint(1, 3))
+    ]
+    return Instance.merged(groups, machine)
+
+
+@pytest.mark.parametrize("drawn", [blended, divided])
+def test_random_thresholds_prove_what_the_engines_say(drawn: Callable[[random.Random], Instance]) -> None:
+    draw, found = random.Random(2), Counter[str]()
+    while found["equal"] < 300:
+        instance = drawn(draw)
+        question = _Question.of(instance)
+        if question is None or not question.counted:
+            continue
+        if not (_is_divided(instance) or instance.issue_width or instance.runs_ahead):
+            continue  # no thresholds
+        proofs = [
+            _Proof(question, {**question.free, **{name: draw.randint(1, 9) for name in question.counted}})
+            for _ in range(2)
+        ]
+        assert [pairs.bound(instance, [proof.weights]) for proof in proofs] == [proof.upper for proof in proofs]
+        found["equal"] += 1
