@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 from itertools import pairwise
 from math import lcm
+from typing import Any
 
 import pytest
 
@@ -17,8 +18,8 @@ from makespan.bounds.thresholds import _is_divided, _Proof, _Question
 from makespan.certificate import Weights
 from makespan.errors import InputError
 from makespan.instance import Instance
-from makespan.machine import Machine
-from makespan.program import BARRIER, Program
+from makespan.machine import DELAY, Machine, UnitClass
+from makespan.program import BARRIER, Program, Timing
 from makespan.verify import pairs
 from makespan.verify.refusal import Refused
 from tests.bounds import test_thresholds as thresholds
@@ -215,5 +216,107 @@ def test_random_thresholds_prove_what_the_engines_say(drawn: Callable[[random.Ra
             _Proof(question, {**question.free, **{name: draw.randint(1, 9) for name in question.counted}})
             for _ in range(2)
         ]
-        assert [pairs.bound(instance, [proof.weights]) for proof in proofs] == [proof.upper for proof in proofs]
+        uppers = [proof.upper for proof in proofs]
+        assert [pairs.bound(instance, [proof.weights]) for proof in proofs] == uppers
+        assert pairs.bound(instance, [proof.weights for proof in proofs]) == min(uppers)
         found["equal"] += 1
+
+
+# What thresholds need
+
+
+FREE = UnitClass("S", 2, 2)
+SLOT = Machine("slot", (UnitClass("C", 1, 2), UnitClass("L", 1, 3), FREE), 1)
+PARTS = replace(SLOT, partitions=2)
+PLAIN = Instance.of("CLSC", 6, SLOT)
+FIT = Weights(("C", "L"), (1, 2), (((0,),) * 4,), (2, 3))
+DOES_NOT_APPLY = "theorem E does not apply"
+NOT_THESE = "with thresholds they are of all classes that bind, in the order of the machine"
+OUT_OF_RANGE = "a cap is not the mass that pairs may take, or a threshold is out of range"
+
+
+@pytest.mark.parametrize("machine", [SLOT, PARTS], ids=["slot", "partitions"])
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"classes": ("L", "C")}, NOT_THESE),
+        ({"classes": ("C", "S")}, NOT_THESE),
+        ({"thresholds": (2,)}, NOT_THESE),
+        ({"caps": (1, 1)}, OUT_OF_RANGE),
+        ({"caps": (2, 3)}, OUT_OF_RANGE),
+        ({"thresholds": (2, 0)}, OUT_OF_RANGE),
+        ({"thresholds": (pairs.MOST_THRESHOLD + 1, 2)}, OUT_OF_RANGE),
+        ({"thresholds": ()}, "theorem E needs thresholds for an issue width that could bind"),
+        ({"thresholds": (1, pairs.MOST_THRESHOLD)}, None),
+        ({}, None),
+    ],
+)
+def test_weights_with_thresholds_are_as_the_machine_says(
+    machine: Machine, change: dict[str, tuple[int | str, ...]], why: str | None
+) -> None:
+    instance, proof = replace(PLAIN, machine=machine), replace(FIT, **change)  # type: ignore[arg-type]
+    if why is None:
+        assert pairs.bound(instance, [FIT, proof]) is not None
+    else:
+        with pytest.raises(Refused, match=why):
+            pairs.bound(instance, [FIT, proof])
+
+
+@pytest.mark.parametrize("partitions", [1, 2])
+@pytest.mark.parametrize(
+    ("string", "change"),
+    [
+        ("CLSC", {"issue_width": 2}),
+        ("CL|C", {}),
+        (f"CL{DELAY}C", {"units": (*SLOT.units, UnitClass.of_delays(6))}),
+    ],
+)
+def test_what_thresholds_do_not_know(string: str, change: dict[str, Any], partitions: int) -> None:
+    instance = Instance.of(string, 6, replace(SLOT, partitions=partitions, **change))
+    with pytest.raises(Refused, match=DOES_NOT_APPLY):
+        pairs.bound(instance, [FIT])
+
+
+def test_any_other_class_has_a_port_whenever_the_slot_is_free() -> None:
+    """Two warps hold both ports of S when the third one comes: in three cycles, or in one where no slot is needed."""
+    held = replace(SLOT, units=(*SLOT.units[:2], UnitClass("S", 2, 3)))
+    with pytest.raises(Refused, match=DOES_NOT_APPLY):
+        pairs.bound(replace(PLAIN, machine=held), [FIT])
+    ahead = replace(Program.chain("CLSC"), timings=(Timing(),) * 4)
+    with pytest.raises(Refused, match=DOES_NOT_APPLY):
+        pairs.bound(Instance.of(ahead, 6, replace(SLOT, issue_width=None)), [replace(FIT, caps=(2, 3))])
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"classes": ("C", "X")}, "the classes are not different ones of the machine"),
+        ({"classes": ("C", "C")}, "the classes are not different ones of the machine"),
+        ({"classes": ("C", "S")}, "several ports that are held for several cycles"),
+        ({"caps": (1, 3)}, "a cap is less than the mass of its class, or more than any mass"),
+        ({"caps": (2, 4)}, "a cap is less than the mass of its class, or more than any mass"),
+        ({"reserves": (((0,),) * 3,)}, "3 places of 4"),
+        ({"reserves": (((0,), (0,), (1,), (0,)),)}, "increasing numbers from 0 to its cap 0"),
+        ({"reserves": (((0,), (1, 0), (0,), (0,)),)}, "increasing numbers from 0 to its cap 3"),
+        ({"reserves": (((0,), (1, 1), (0,), (0,)),)}, "increasing numbers from 0 to its cap 3"),
+        ({"reserves": (((0,), (), (0,), (0,)),)}, "increasing numbers from 0 to its cap 3"),
+        ({"reserves": (((0,), (0, 4), (0,), (0,)),)}, "increasing numbers from 0 to its cap 3"),
+        ({"reserves": (((0,), (-1, 0), (0,), (0,)),)}, "increasing numbers from 0 to its cap 3"),
+        ({"reserves": (((0,), (3,), (0,), (0,)),)}, None),
+        ({"caps": (3, 3)}, None),
+        ({"thresholds": (2, 3)}, "else none"),
+    ],
+)
+def test_weights_are_as_the_machine_says(change: dict[str, Any], why: str | None) -> None:
+    instance = replace(PLAIN, machine=replace(SLOT, issue_width=None))
+    fit = Weights(("C", "L"), (2, 3), (((0,),) * 4,))
+    if why is None:
+        assert pairs.bound(instance, [fit, replace(fit, **change)]) is not None
+    else:
+        with pytest.raises(Refused, match=why):
+            pairs.bound(instance, [fit, replace(fit, **change)])
+
+
+def test_no_weights_prove_nothing() -> None:
+    with pytest.raises(Refused, match="theorem E needs weights"):
+        pairs.bound(PLAIN, [])
