@@ -19,7 +19,7 @@ from makespan.machine import Latency, Machine, UnitClass
 from makespan.program import Program
 from makespan.verify import Refused, potential
 from makespan.verify.potential import Beginning, Cycle, Passing, _Check
-from makespan.verify.refusal import TooMuchWork, Work
+from makespan.verify.refusal import Effort, TooMuchWork, Work
 from makespan.verify.states import Walker
 from makespan.verify.terms import DELAYED, FINISH, STAY, Move
 from tests import adversary
@@ -250,6 +250,31 @@ def test_a_certificate_by_hand_holds_on_every_machine(instance: Instance, extra:
     assert brute_force(instance).upper <= potential.bound(instance, made) <= made.upper
 
 
+def test_the_bound_is_that_of_the_group_that_may_take_longest() -> None:
+    """Both warps issue in both cycles. R is 4, falls by 2, and may begin higher if it falls more at the end."""
+    instance = Instance.merged([(Program.chain("CL"), 1), (Program.chain("LC"), 1)])
+    made = by_hand(instance)
+    assert potential.bound(instance, made) == 2
+    for number, one in enumerate(made.potentials):
+        later = replace(one, tables=tuple(replace(table, constant=7) for table in one.tables))
+        potentials = (*made.potentials[:number], later, *made.potentials[number + 1 :])
+        assert potential.bound(instance, replace(made, potentials=potentials)) == (4 + 7) // 2
+
+
+def test_the_last_warp_may_stand_wherever_one_of_its_group_does() -> None:
+    """After a cycle one warp is at either C: R is 3 + 1 or 1 + 2, by which of them is the last."""
+    instance = Instance.of("CC", 2, Machine.of({"C": 1}))
+    shape = Shape(instance)
+    tables = dict.fromkeys(shape.situations(), Table(((2, 1),), (3, 1), 0))
+    assert potential.bound(instance, Certificate(9, (shape.potential(0, tables, 1),))) == 1 + 4
+
+
+def test_a_port_that_is_held_at_the_end_does_not_count() -> None:
+    """R is 2, for the interval, and falls to 0 in the only cycle."""
+    instance = Instance.of("C", 1, Machine("m", (UnitClass("C", 1, 2),)))
+    assert potential.bound(instance, by_hand(instance)) == 1
+
+
 PORTS = [(1, 1), (2, 1), (1, 2), (2, 2), (3, 1), (3, 2), (4, 2)]
 
 
@@ -427,6 +452,11 @@ def test_absurd_certificates_are_refused_quickly() -> None:
     made = Certificate(9, (Potential(0, ("C", "L"), (10**9, 10**9), 0, (), ()),))
     with pytest.raises(Refused, match="too large for this checker"):
         potential.bound(instance, made)
+
+
+def test_all_certificates_share_an_effort() -> None:
+    with pytest.raises(Refused, match="too large for this checker"):
+        potential.bound(SMALL, small(), Effort(0))
 
 
 def test_absurd_machines_are_refused_quickly(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -122,6 +122,16 @@ def test_barriers_of_blocks_and_of_programs_that_end_before(instance: Instance) 
     assert bounds.two_warps(replace(instance, groups=instance.groups[:1], blocks=1)) is None
 
 
+@pytest.mark.parametrize("warps", [{"CL": 1, "LL": 3}, {"LC": 3, "CL": 1}, {"CLL": 2, "LC": 2}])
+@pytest.mark.parametrize("ports", [{"C": 1, "L": 3}, {"L": 2, "C": 1}, {"C": 2, "L": 2, "S": 1}])
+def test_classes_share_issue_slots(warps: dict[str, int], ports: dict[str, int]) -> None:
+    units = tuple(UnitClass(name, count) for name, count in ports.items())
+    groups = [(Program.chain(string), count) for string, count in warps.items()]
+    instance = Instance.merged(groups, Machine("slots", units, issue_width=2))
+    truth = brute_force(instance)
+    assert states.shortest_and_longest(instance, 10**6) == (truth.lower, truth.upper)
+
+
 def test_a_port_that_is_held_over_a_barrier_joins_the_phases() -> None:
     instance = Instance.of("L|L", 1, Machine("m", (UnitClass("L", 1, 3),)))
     assert brute_force(instance).upper == 4
