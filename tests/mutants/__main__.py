@@ -67,7 +67,7 @@ def main() -> None:
 
     attempt([mutant for mutant in waiting if not mutant.in_function], child.imported)
     if inside := [mutant for mutant in waiting if mutant.in_function]:
-        child.collected(reach.seconds, partial(attempt, inside))
+        child.collected(reach.seconds, sorted({mutant.file for mutant in inside}), partial(attempt, inside))
     _report({mutant: done[str(mutant)][0] for mutant in drawn})
 
 

@@ -130,7 +130,7 @@ def imported(file: str, tree: ast.Module, chosen: Mapping[str, float]) -> dict[s
         tree: what it is now.
         chosen: tests in their order, with their seconds.
     """
-    name = ".".join(Path(file).with_suffix("").parts).removesuffix(".__init__")
+    name = _module(file)
     changed = _Changed(name, str(Path(file).resolve()), tree)
     changed.get_code(name)
     sys.meta_path.insert(0, changed)
@@ -154,12 +154,14 @@ def imported(file: str, tree: ast.Module, chosen: Mapping[str, float]) -> dict[s
 class _Collected(_Tests):
     """Hands over how to try a mutant once the tests are there, instead of running them."""
 
-    def __init__(self, chosen: Mapping[str, float], use: Callable[[Noticed], None]) -> None:
+    def __init__(self, chosen: Mapping[str, float], files: Iterable[str], use: Callable[[Noticed], None]) -> None:
         super().__init__(chosen)
-        self.use = use
+        self.files, self.use = files, use
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         items = {item.nodeid: item for item in session.items}
+        for file in self.files:
+            import_module(_module(file))  # some are imported by functions only, which nobody has called yet
         gc.unfreeze()  # what is frozen is not among the objects
         functions: dict[str, list[FunctionType]] = {}
         for function in (each for each in gc.get_objects() if isinstance(each, FunctionType)):
@@ -181,9 +183,9 @@ class _Collected(_Tests):
         return True
 
 
-def collected(tests: Mapping[str, float], use: Callable[[Noticed], None]) -> None:
-    """Load these tests, and call `use` with a function like `imported` for mutants of functions."""
-    code = pytest.main([*_files(tests), *OPTIONS], plugins=[_Collected(tests, use)])
+def collected(tests: Mapping[str, float], files: Iterable[str], use: Callable[[Noticed], None]) -> None:
+    """Load these tests, and call `use` with a function like `imported` for mutants of functions of these files."""
+    code = pytest.main([*_files(tests), *OPTIONS], plugins=[_Collected(tests, files, use)])
     if code != pytest.ExitCode.OK:
         raise RuntimeError(f"{code!r}")
 
@@ -204,6 +206,10 @@ def _exchange(functions: Iterable[FunctionType], tree: ast.Module) -> None:
         if key in twice:
             raise LookupError(f"{key[0]} of line {key[1]} is not the only one")
         function.__code__ = codes[key].replace(co_filename=function.__code__.co_filename)
+
+
+def _module(file: str) -> str:
+    return ".".join(Path(file).with_suffix("").parts).removesuffix(".__init__")
 
 
 def _compiled(tree: ast.Module, path: str) -> CodeType:

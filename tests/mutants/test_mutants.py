@@ -18,9 +18,8 @@ def spare(have: int, need: int = 0) -> int:
     return have - need
 """
 TEST = """
-from small.module import spare
-
 def test_spare():
+    from small.module import spare  # which nobody has loaded before
     assert spare(5, 2) == 3
 """
 RUN = (
