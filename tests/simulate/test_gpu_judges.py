@@ -1,0 +1,124 @@
+"""Two judges of schedules of whole GPUs say the same: several grids, partitions, circles, and what was changed."""
+
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from hypothesis import event, given, settings
+from hypothesis import strategies as st
+
+from makespan.errors import InvalidScheduleError
+from makespan.gpu import Course, GpuInstance, GpuSchedule, History, Stretch
+from makespan.simulate import gpu_replay
+from makespan.simulate.choices import Choices
+from makespan.simulate.gpu_run import DISPATCH, run
+from makespan.simulate.policies import POLICIES
+from makespan.verify import gpu_witness
+from makespan.verify.refusal import Refused
+from tests.strategies import gpus, shared_gpus
+
+SETTLED = sorted({*POLICIES} - {"random"})
+WHAT = ("cycle", "issue", "swap", "idle", "begin", "block", "repeat", "split", "sms", "course", "partition")
+CHOSEN = (Choices(), Choices("least", "shortest", interval="least"))
+
+
+def other(draw: random.Random, rows: Any) -> Any:
+    """The same with one whole number changed by one, if there is one to be found."""
+    if isinstance(rows, int):
+        return max(0, rows + draw.choice((-1, 1)))
+    if not rows:
+        return rows
+    at = draw.randrange(len(rows))
+    return (*rows[:at], other(draw, rows[at]), *rows[at + 1 :])
+
+
+def changed(draw: random.Random, gpu: GpuInstance, schedule: GpuSchedule) -> GpuSchedule:
+    """A rule may be broken, but all numbers are such as stand in a file that can be read."""
+    what, number = draw.choice(WHAT), draw.randrange(len(schedule.histories))
+    history = schedule.histories[number]
+    if what == "course":
+        return replace(schedule, courses=_other_course(draw, schedule.courses))
+    if what == "partition" and history.partitions:
+        parts = gpu.machine.partitions
+        slot, warp, by = draw.randrange(len(history.partitions)), draw.randrange(gpu.width), draw.randrange(1, parts)
+        rows = [[*row] for row in history.partitions]
+        rows[slot][warp] = (rows[slot][warp] + by) % parts
+        history = replace(history, partitions=tuple(map(tuple, rows)))
+    elif what == "sms":
+        history = replace(history, sms=max(1, history.sms + draw.choice((-1, 1))))
+    else:
+        history = _other_stretch(draw, gpu, history, what)
+    return replace(schedule, histories=(*schedule.histories[:number], history, *schedule.histories[number + 1 :]))
+
+
+def _other_course(draw: random.Random, courses: Sequence[Course]) -> tuple[Course, ...]:
+    number = draw.randrange(len(courses))
+    course, field = courses[number], draw.choice(("paths", "latencies", "uses"))
+    return (*courses[:number], course._replace(**{field: other(draw, getattr(course, field))}), *courses[number + 1 :])
+
+
+def _other_stretch(draw: random.Random, gpu: GpuInstance, history: History, what: str) -> History:
+    number = draw.randrange(len(history.stretches))
+    before, stretch, after = (history.stretches[:number], history.stretches[number], history.stretches[number + 1 :])
+    cycles, begins, repeat = [[*one] for one in stretch.cycles], [*stretch.begins], stretch.repeat
+    a, b = draw.randrange(len(cycles)), draw.randrange(len(cycles))
+    match what:
+        case "cycle" if len(cycles) > 1:
+            del cycles[a]
+        case "idle":
+            cycles.insert(a, [])
+        case "issue" if cycles[a]:
+            cycles[b].append(cycles[a].pop(draw.randrange(len(cycles[a]))))
+        case "swap":
+            cycles[a], cycles[b] = cycles[b], cycles[a]
+        case "begin" if begins:
+            at = draw.randrange(len(begins))
+            begin = begins[at]
+            field = draw.choice(("cycle", "slot", "delay"))
+            most = {"cycle": len(cycles) - 1, "slot": max(one.slot for one in begins), "delay": gpu.dispatch}[field]
+            begins[at] = begin._replace(**{field: min(most, max(0, getattr(begin, field) + draw.choice((-1, 1))))})
+            begins.sort(key=lambda one: one.cycle)
+        case "block" if begins:
+            del begins[draw.randrange(len(begins))]
+        case "repeat":
+            repeat = max(1, repeat + draw.choice((-1, 1)))
+        case "split" if repeat > 1:  # the same schedule, told in another way
+            return replace(
+                history, stretches=(*before, replace(stretch, repeat=1), replace(stretch, repeat=repeat - 1), *after)
+            )
+    made = Stretch(tuple(tuple(sorted(one)) for one in cycles), tuple(begins), repeat)
+    return replace(history, stretches=(*before, made, *after))
+
+
+def verdicts(gpu: GpuInstance, schedule: GpuSchedule) -> tuple[int | None, int | None]:
+    """The makespan by each of both judges; None if it is no schedule."""
+    try:
+        first = gpu_replay.replay(gpu, schedule)
+    except InvalidScheduleError:
+        first = None
+    try:
+        return first, gpu_witness.replay(gpu, schedule)
+    except Refused:
+        return first, None
+
+
+@settings(max_examples=120)
+@given(
+    st.one_of(gpus(most_slots=4, most_blocks=12), shared_gpus(most_blocks=9)),
+    st.sampled_from(SETTLED),
+    st.sampled_from(DISPATCH),
+    st.sampled_from(CHOSEN),
+    st.randoms(use_true_random=False),
+)
+def test_changed_runs_are_accepted_by_both_judges_or_by_none(
+    gpu: GpuInstance, policy: str, dispatch: str, choices: Choices, draw: random.Random
+) -> None:
+    schedule = run(gpu, policy, dispatch, choices, delay=draw.randint(0, gpu.dispatch))
+    assert verdicts(gpu, schedule) == (schedule.makespan, schedule.makespan)
+    for _ in range(12):
+        one = changed(draw, gpu, schedule)
+        mine, checked = verdicts(gpu, one)
+        assert mine == checked, one
+        if one != schedule:
+            event("accepted" if mine else "refused")
