@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -21,6 +22,7 @@ from makespan.simulate import POLICIES, Choices, replay, run, runner
 from makespan.simulate.choices import ASSIGNMENTS, LATENCIES, PATHS, Draws, Routes, routes
 from makespan.simulate.policies import Adversarial, Policy, Ranked, arbiters, simulated
 from makespan.simulate.runner import Runner
+from makespan.simulate.runner_compiled import NONE, lowest, next_after, next_in, nth, population
 from makespan.simulate.semantics import Issue, State, finished, moved, ready, released
 from makespan.simulate.statistics import statistics
 from makespan.strings import parse_string
@@ -42,6 +44,7 @@ sys.modules["numba"] = None
 from makespan import Instance, Latency, Machine, UnitClass
 from makespan.simulate import POLICIES
 from makespan.simulate.runner import Runner
+from makespan.simulate.runner_compiled import NONE, lowest, next_after, next_in, nth, population
 machine = Machine("m", (UnitClass("C", 2), UnitClass("L", 1, 2, Latency(3, 9))), 2)
 ready = Runner(Instance.of("CCL|LCC", 70, machine, blocks=2))
 print(*(ready.makespan(policy) for policy in POLICIES))
@@ -123,13 +126,41 @@ def test_compiled_runs_are_the_plain_ones(instance: Instance, choices: Choices, 
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-def test_a_hundred_warps_in_several_words_of_bits(policy: str) -> None:
+@pytest.mark.parametrize(("warps", "group_size"), [(136, 12), (64, 16)])
+def test_a_hundred_warps_in_several_words_of_bits(policy: str, warps: int, group_size: int) -> None:
     machine = Machine("m", (UnitClass("C", 3), UnitClass("L", 2, 5, Latency(2, 40))), 3)
-    instance, choices = Instance.of("CLLC|LC", 136, machine, blocks=2), Choices("random", seed=5, group_size=12)
+    instance, choices = (
+        Instance.of("CLLC|LC", warps, machine, blocks=2),
+        Choices("random", seed=5, group_size=group_size),
+    )
     chosen = routes(instance, choices)
     plain = plain_run(instance, arbiters(instance, policy, choices, chosen), chosen)
     assert Runner(instance, chosen).schedule(policy, choices) == plain
     assert run(instance, policy, choices) == plain
+
+
+def test_sets_of_slots_in_words_of_bits_are_searched_like_sets() -> None:
+    """Who is ready for a class with a free port: the first from a slot on, the first in a circle, the n-th."""
+    chance = random.Random(1)
+    for size in (0, 1, 5, 60, 63, 64) * 3:
+        number = sum(1 << bit for bit in chance.sample(range(64), size))
+        with np.errstate(over="ignore"):
+            assert population(np.uint64(number)) == size
+            assert size == 0 or lowest(np.uint64(number)) == (number & -number).bit_length() - 1
+    for _ in range(200):
+        words, classes = chance.randint(1, 3), chance.randint(1, 3)
+        free = [chance.randint(0, 2) for _ in range(classes)]
+        ready = [{n for n in range(64 * words) if chance.random() < 1 / 40} for _ in range(classes)]
+        able = sorted(set().union(*(slots for slots, ports in zip(ready, free, strict=True) if ports)))
+        bits = [[sum(1 << n % 64 for n in slots if n // 64 == word) for word in range(words)] for slots in ready]
+        given = np.array(bits, dtype=np.uint64), np.array(free)
+        low, last, high = sorted(chance.choices([*range(64 * words + 1), 0, 64, 64 * words], k=3))
+        inside = [n for n in able if low <= n < high]
+        after = [n for n in inside if n > last] + inside
+        with np.errstate(over="ignore"):
+            assert next_in(*given, low, high) == next(iter(inside), NONE)
+            assert next_after(*given, last, low, high) == next(iter(after), NONE)
+            assert [nth(*given, number) for number in range(len(able))] == able
 
 
 def test_without_a_compiler_the_same_code_runs_as_it_is() -> None:
