@@ -1,6 +1,8 @@
 """Theorem L in the checker: bundles that name it, and what a forger or a large string does to them."""
 
 import json
+import random
+from collections import Counter
 from dataclasses import replace
 
 import pytest
@@ -10,6 +12,7 @@ from makespan.engines import solve
 from makespan.engines.limits import Limits
 from makespan.instance import Instance
 from makespan.machine import Latency, Machine, UnitClass
+from makespan.program import Place, Program
 from makespan.report.result.bundle import bundle
 from makespan.result import Bounds, Result, Upper
 from makespan.verify import Outcome, alignment, verify
@@ -46,6 +49,28 @@ def test_equals_wait_for_each_other_from_their_first_block_on() -> None:
     loads = replace(LOADS, units=(LOADS.units[0], UnitClass("L", 1, 1, Latency(5, 5))))
     instance = Instance.of("CLCLCCCC", 2, loads)
     assert brute_force(instance).upper == alignment.bound(instance, Effort(1)) == 20
+
+
+def test_it_is_the_bound_of_the_engines_and_applies_where_theirs_does() -> None:
+    draw, found = random.Random(27), Counter[bool]()
+    for _ in range(1500):
+        latencies = draw.choice((1, 1, 3)), draw.randint(1, 40), draw.choice((1, 2, 9, 30))
+        units = (UnitClass(name, 1, 1, Latency(one, one)) for name, one in zip("CLS", latencies, strict=True))
+        strings = (
+            "".join(draw.choices("CLS", (5, 3, 1), k=draw.randint(1, 14))) for _ in range(draw.choice((1, 2, 3)))
+        )
+        warps = [(Program.chain(string), draw.randint(1, 5)) for string in strings]
+        instance = Instance.merged(warps, Machine("m", tuple(units)))
+        bound = theorem_l(instance)
+        assert alignment.bound(instance, Effort(1)) == (bound and bound.upper), instance
+        found[bound is None] += 1
+    assert min(found.values()) > 300
+
+
+def test_one_string_does_not_make_strings_of_all_programs() -> None:
+    branch = Program((Place("C", (1, 2)), Place("C", (2,))))
+    for groups in ([(Program.chain("C"), 1), (branch, 1)], [(branch, 1), (Program.chain("C"), 1)]):
+        assert alignment.bound(Instance.merged(groups, LOADS), Effort(1)) is None
 
 
 def test_phases_may_rest_on_it() -> None:

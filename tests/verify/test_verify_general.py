@@ -44,7 +44,7 @@ HELD = Machine("held", (UnitClass("C", 1), UnitClass("L", 2, 4, Latency(2, 2))))
 # What it computes
 
 
-@given(general_instances())
+@given(st.one_of(general_instances(), general_barrier_instances()))
 @settings(deadline=None)
 def test_latencies_become_the_places_that_certificates_speak_of(instance: Instance) -> None:
     found = delays.expanded(instance)
@@ -60,6 +60,11 @@ def test_latencies_of_more_places_than_an_instance_may_have_are_refused() -> Non
         with pytest.raises(TooMuchWork):
             delays.expanded(Instance.of(string, warps, slow))
         assert states.shortest_and_longest(Instance.of(string, warps, slow), 10) is None
+    one_is_long = Instance.merged([(Program.chain("C" * 101), 1), (Program.chain("C"), 1)], slow)
+    held = Instance.of("C", 500, Machine("held", (UnitClass("C", 1, 1024, Latency(100, 100)),)))
+    for instance in (one_is_long, held):  # on one port all places of `held` would take more cycles than can be written
+        with pytest.raises(TooMuchWork):
+            delays.expanded(instance)
 
 
 @given(ANY)

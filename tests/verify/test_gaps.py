@@ -1,0 +1,47 @@
+"""Gaps of a warp and its time alone, in the checker: against the engines and, where nothing is free, against truth."""
+
+import random
+
+from benchmarks.multiprocessors import machine, program
+from makespan.bounds import alone, gaps
+from makespan.bounds.gates import Ports
+from makespan.bounds.phases import segments_of
+from makespan.instance import Instance
+from makespan.machine import Machine
+from makespan.program import Program
+from makespan.verify import gaps as checked
+from makespan.verify.refusal import Work
+from tests.oracle import brute_force
+
+
+def questions(count: int, most: int) -> list[tuple[Machine, Program]]:
+    draw, found = random.Random(most), list[tuple[Machine, Program]]()
+    for _ in range(count):
+        chosen, ahead = machine(draw), draw.random() < 0.7
+        found.append((chosen, program(draw, "".join(chosen.capacities), most, barriers=False, runs_ahead=ahead)))
+    return found
+
+
+def test_they_are_those_of_the_engines() -> None:
+    for chosen, own in questions(1500, 8):
+        units, work = {unit.name: unit for unit in chosen.units}, Work(10_000)
+        theirs = gaps.gaps(own, {name: unit.latency for name, unit in units.items()})
+        assert theirs is not None
+        assert checked.most(own, units, work) == [gap.most for gap in theirs]
+        for place, gap, least in zip(own.places, theirs, checked.least(own, units), strict=True):
+            assert place.successors == (own.end,) or least == gap.least  # behind the last one there is none
+        (whole,) = segments_of(own) or ()
+        todo = alone.steps(own, Ports.of(chosen), units, longest=True)
+        assert checked.alone(own, chosen, work) == alone.alone(own, todo, whole, lambda _: {})
+
+
+def test_a_warp_alone_that_has_one_port_of_everything_takes_as_long_as_the_definition_says() -> None:
+    single = [
+        (chosen, own)
+        for chosen, own in questions(1200, 5)
+        if all(ports.capacity == 1 for ports in chosen.ports)
+        and all(len(use.resources) == 1 for unit in chosen.units for use in unit.uses)
+    ]
+    assert len(single) > 200
+    for chosen, own in single:
+        assert checked.alone(own, chosen, Work(1000)) == brute_force(Instance.of(own, 1, chosen)).upper
