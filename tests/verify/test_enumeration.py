@@ -70,9 +70,10 @@ def instance(draw: random.Random) -> Instance:
     return Instance.merged(groups, machine_, blocks=blocks)
 
 
-def test_it_finds_the_extremes_that_the_engines_find() -> None:
-    draw, wide = random.Random(1), 0
-    for _ in range(200):
+@pytest.mark.parametrize("seed", range(8))
+def test_it_finds_the_extremes_that_the_engines_find(seed: int) -> None:
+    draw, wide = random.Random(seed), 0
+    for _ in range(25):
         try:
             asked = instance(draw)
         except InputError:
@@ -89,7 +90,7 @@ def test_it_finds_the_extremes_that_the_engines_find() -> None:
             alone = [multiprocessor.shortest_and_longest(one, MOST_STATES) for one in questions]
             assert found[1] == max(one[1] for one in alone if one is not None)
         wide += found[0] < found[1]
-    assert wide > 60
+    assert wide > 5
 
 
 ONE_UNIT = Machine("one unit", (UnitClass("C", 1),), 1)
@@ -121,3 +122,16 @@ def test_states_have_room_until_they_are_handled(monkeypatch: pytest.MonkeyPatch
     more = (warp, warp), (warp._replace(pending=((0, 1),)),)
     assert all(multiprocessor._State(warps, ((),)).bytes() > state.bytes() for warps in more)
     assert state._replace(held=((1,),)).bytes() > state.bytes()
+
+
+def test_what_may_follow_one_state_has_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Either of two warps takes the only slot."""
+    asked = Instance.merged([(Program.chain("CC"), 1), (Program.chain("CCC"), 1)], ONE_UNIT)
+    walker = multiprocessor._Walker(asked, Work(10**6))
+    (begin,) = walker._starts()
+    monkeypatch.setattr(multiprocessor, "MOST_BYTES", 2 * begin.bytes())
+    cycles, after = walker._after(begin)
+    assert (cycles, len(after)) == (1, 2)
+    monkeypatch.setattr(multiprocessor, "MOST_BYTES", 2 * begin.bytes() - 1)
+    with pytest.raises(TooMuchWork):
+        walker._after(begin)

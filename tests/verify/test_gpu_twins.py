@@ -97,9 +97,10 @@ def damaged(draw: random.Random, document: Any) -> Any:
     return copied
 
 
-def test_damaged_schedules_are_accepted_by_both_or_by_none() -> None:
-    draw, outcomes = random.Random(4), Counter[str]()
-    for _ in range(60):
+@pytest.mark.parametrize("seed", range(6))
+def test_damaged_schedules_are_accepted_by_both_or_by_none(seed: int) -> None:
+    draw, outcomes = random.Random(seed), Counter[str]()
+    for _ in range(10):
         gpu = question(draw)
         try:
             honest = schedule(draw, gpu)
@@ -115,7 +116,7 @@ def test_damaged_schedules_are_accepted_by_both_or_by_none() -> None:
             if draw.random() < 0.2:
                 other, changed = damaged(draw, asked), draw.choice((changed, document))
             outcomes[judged(other, changed)] += 1
-    assert min(outcomes["accepted"], outcomes["refused"]) > 100
+    assert min(outcomes["accepted"], outcomes["refused"]) > 10
 
 
 def judged(asked: dict[str, Any], document: Any) -> str:
