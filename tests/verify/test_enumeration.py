@@ -135,3 +135,13 @@ def test_what_may_follow_one_state_has_room(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(multiprocessor, "MOST_BYTES", 2 * begin.bytes() - 1)
     with pytest.raises(TooMuchWork):
         walker._after(begin)
+
+
+def test_a_result_is_pending_for_whichever_way_needs_it() -> None:
+    """The load of cycle 0 is there in cycle 5; after the C of cycle 1 only the second of two ways waits for it."""
+    places = Place("L", (1,)), Place("C", (2, 3)), Place("C", (4,)), Place("C", (4,))
+    plain = Timing(1, (1, 1))
+    load, waiting = Timing(1, (5, 5), sets=(0,)), Timing(1, (1, 1), awaits=(0,))
+    fork = Program(places, (0,), timings=(load, plain, plain, waiting))
+    asked = Instance.merged([(fork, 1)], Machine("two", (UnitClass("C", 1), UnitClass("L", 1)), 1))
+    assert multiprocessor.shortest_and_longest(asked, 100) == (5, 6)
