@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from makespan.errors import InputError, InvalidScheduleError, UnsupportedError
-from makespan.gpu import GpuInstance, GpuSchedule, Grid
+from makespan.gpu import Begin, Course, GpuInstance, GpuSchedule, Grid, History, Stretch
 from makespan.machine import Assignment, Latency, Machine, Resource, UnitClass, Use
 from makespan.program import Place, Program
 from makespan.report.gpu.bundle import _schedule as written
@@ -18,9 +18,10 @@ from makespan.simulate import gpu_replay
 from makespan.simulate.choices import Choices
 from makespan.simulate.gpu_run import DISPATCH, run
 from makespan.strings import parse_string
-from makespan.verify import gpu_reading
+from makespan.verify import gpu_reading, gpu_witness
 from makespan.verify.gpu_witness import replay
 from makespan.verify.refusal import Refused
+from tests.verify.test_gpu import of
 
 PARTS = Machine("parts", (UnitClass("C", 1, 1, Latency(1, 2)), UnitClass("L", 1, shared=True)), 1, partitions=2)
 HELD = Machine(
@@ -136,3 +137,55 @@ def judged(asked: dict[str, Any], document: Any) -> str:
         return "unread"  # the checker is strict about the order in which they are written
     assert replay(gpu, changed) == expected
     return "accepted"
+
+
+A, B, C = (0, 0), (1, 0), (2, 0)
+CHAIN = Course(0, ((0, 1),))
+TWO_GRIDS = GpuInstance(
+    (Grid(((Program.chain("CL"), 1),), 1), Grid(((Program.chain("C"), 1),), 1)), MACHINES[0], 1, (2,)
+)
+
+
+@pytest.mark.parametrize(
+    ("gpu", "courses", "begins", "cycles", "why"),
+    [
+        (of("CL", 1, 1, 1), (CHAIN,), (), ((A,), (A,)), "0 slots for 0 blocks"),
+        (
+            TWO_GRIDS,
+            (CHAIN, Course(1, ((0,),))),
+            (Begin(0, 0, 0), Begin(1, 2, 1)),
+            ((A,), (A, C)),
+            "3 slots for 2 blocks",
+        ),
+        (
+            of("CL", 3, 1, 2),
+            (CHAIN,),
+            (Begin(0, 0, 0), Begin(0, 1, 0), Begin(2, 2, 0)),
+            ((A,), (A, B), (B, C), (C,)),
+            "2 of 3 slots are taken in cycle 0, and others later",
+        ),
+        (of("CL", 2, 1, 2), (CHAIN,), (Begin(0, 0, 0), Begin(1, 1, 0)), ((A,), (A, B), (B,)), "1 of 2 slots are taken"),
+    ],
+)
+def test_slots_are_those_of_blocks(
+    gpu: GpuInstance,
+    courses: tuple[Course, ...],
+    begins: tuple[Begin, ...],
+    cycles: tuple[tuple[tuple[int, int], ...], ...],
+    why: str,
+) -> None:
+    """Of one grid those that are taken at once, as the partitions of later blocks are those of their slots."""
+    with pytest.raises(Refused, match=f"^witness: history 0: {why}"):
+        replay(gpu, GpuSchedule(courses, (History(1, (Stretch(cycles, begins),)),)))
+
+
+def test_what_does_not_repeat_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A port is held for longer than its block is there: the second time begins otherwise, the third as the second."""
+    held = Machine("held", (UnitClass("C", 2, 3), UnitClass("L", 1)))
+    often = GpuSchedule((CHAIN,), (History(1, (Stretch(((A,), (A,)), (Begin(0, 0, 0),), 99),)),))
+    monkeypatch.setattr(gpu_witness, "MAX_CYCLES", 4)
+    assert replay(of("CL", 99, 1, 1, machine=held), often) == 2 * 99
+    monkeypatch.setattr(gpu_witness, "MAX_CYCLES", 3)
+    why = r"^the witness is too large for this checker: over \d+ warp-instructions, or \d+ cycles, that do not repeat$"
+    with pytest.raises(Refused, match=why):
+        replay(of("CL", 99, 1, 1, machine=held), often)
