@@ -174,7 +174,8 @@ class _Replay:
         begins, most = self._history.stretches[0].begins, self._gpu.most_together
         first = sorted(begin.slot for begin in begins if begin.cycle == 0)
         if len(self._gpu.grids) > 1:
-            first = list(range(1 + max(begin.slot for part in self._history.stretches for begin in part.begins)))
+            slots = (begin.slot for part in self._history.stretches for begin in part.begins)
+            first = list(range(1 + max(slots, default=-1)))
         if first != list(range(len(first))) or not 1 <= len(first) <= most:
             raise InvalidScheduleError(f"blocks get the slots {first[:most]}, and not the first ones of 0..{most - 1}")
         return len(first)

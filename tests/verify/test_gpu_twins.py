@@ -189,3 +189,65 @@ def test_what_does_not_repeat_is_limited(monkeypatch: pytest.MonkeyPatch) -> Non
     why = r"^the witness is too large for this checker: over \d+ warp-instructions, or \d+ cycles, that do not repeat$"
     with pytest.raises(Refused, match=why):
         replay(of("CL", 99, 1, 1, machine=held), often)
+
+
+# Stretches that come again
+
+
+def stretch(draw: random.Random, kinds: list[tuple[int, int]], room: int) -> Stretch:
+    """A few cycles in which blocks C..C of so many cycles, which take so much of the room, follow one another."""
+    length = draw.randint(1, 5)
+    ends: dict[int, tuple[int, int]] = {}  # of the blocks that are there by slot: their kind, and when they have ended
+    begins: list[Begin] = []
+    cycles: list[list[tuple[int, int]]] = [[] for _ in range(length)]
+    for cycle in range(length):
+        ends = {slot: there for slot, there in ends.items() if there[1] > cycle}
+        for kind, (takes_cycles, takes) in draw.sample(list(enumerate(kinds)), len(kinds)):
+            end = cycle + takes_cycles
+            while end <= length and sum(kinds[k][1] for k, _ in ends.values()) + takes <= room and draw.random() < 0.9:
+                slot = min(set(range(room)) - set(ends))
+                ends[slot] = kind, end
+                begins.append(Begin(cycle, slot, kind))
+                for at in range(cycle, end):
+                    cycles[at].append((slot, 0))
+        if not ends:
+            return stretch(draw, kinds, room)
+    return Stretch(tuple(tuple(sorted(issuing)) for issuing in cycles), tuple(begins), draw.choice((1, 2, 3, 5, 7)))
+
+
+def unfolded(history: History) -> History:
+    parts = (replace(part, repeat=1) for part in history.stretches for _ in range(part.repeat))
+    return replace(history, stretches=tuple(parts))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_dispatcher_is_judged_alike_where_stretches_come_again(seed: int) -> None:
+    """Every SM keeps the rules, so all depends on where blocks of each grid would have fitted, and for how long."""
+    draw, outcomes = random.Random(seed), Counter[bool]()
+    for _ in range(100):
+        room = draw.randint(2, 4)
+        kinds = [(draw.randint(1, 3), draw.randint(1, room)) for _ in range(draw.choice((2, 2, 3)))]
+        histories = tuple(
+            History(draw.choice((1, 1, 2)), tuple(stretch(draw, kinds, room) for _ in range(draw.randint(1, 3))))
+            for _ in range(draw.randint(1, 2))
+        )
+        blocks = Counter(b.course for h in histories for _ in range(h.sms) for _, b in h.begins())
+        if len(blocks) < len(kinds):
+            continue
+        programs = [Program.chain("C" * cycles) for cycles, _ in kinds]
+        grids = tuple(Grid(((programs[n], 1),), blocks[n], (takes,)) for n, (_, takes) in enumerate(kinds))
+        gpu = GpuInstance(grids, Machine.of({"C": room}), sum(each.sms for each in histories), (room,))
+        courses = tuple(Course(n, (tuple(range(cycles)),)) for n, (cycles, _) in enumerate(kinds))
+        written = GpuSchedule(courses, histories)
+        slowly = replace(written, histories=tuple(map(unfolded, histories)))
+        try:
+            makespan = gpu_replay.replay(gpu, slowly)
+        except InvalidScheduleError:
+            for each in (written, slowly):
+                with pytest.raises(Refused, match="all blocks that are left would fit, and none of them comes"):
+                    replay(gpu, each)
+            outcomes[False] += 1
+            continue
+        assert replay(gpu, written) == replay(gpu, slowly) == makespan
+        outcomes[True] += 1
+    assert min(outcomes.values()) > 15
