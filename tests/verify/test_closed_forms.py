@@ -2,29 +2,35 @@
 
 import random
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
+from itertools import product
 
 import pytest
 
 from benchmarks import closed_form, multiprocessors
 from makespan.bounds import issue_slots, pessimistic, theorem_1s
+from makespan.bounds.gates import Ports
 from makespan.bounds.pessimistic import Rivals
 from makespan.bounds.pessimistic import waiting as theirs_of
 from makespan.bounds.phases import phases
+from makespan.bounds.theorem_1s import one_after_another, paths_of, scale_of, ways_to_price
 from makespan.instance import Instance
-from makespan.machine import Latency, Machine, Scheduler, UnitClass
-from makespan.program import Program
+from makespan.machine import Latency, Machine, Resource, Scheduler, UnitClass, Use
+from makespan.program import BARRIER, Place, Program, Timing
 from makespan.verify import bounds, interference, waiting
 from makespan.verify import issue_slots as slots
 from makespan.verify import phases as checked
-from tests.verify.test_weights import KIND, WITH_BARRIERS, several
+from makespan.verify.refusal import TooMuchWork, Work
+from tests.verify.test_weights import KIND, WITH_BARRIERS, paths, several
 
 
 def multiprocessor(draw: random.Random) -> Instance:
     """Several groups of several warps each, on up to four partitions, and with up to four ports of a name."""
     machine = multiprocessors.machine(draw)
-    units = tuple(replace(unit, capacity=draw.randint(1, 4)) for unit in machine.units)
-    resources = tuple(replace(one, capacity=draw.randint(1, 4)) for one in machine.resources)
+    ports = (1, 1, 1, 2, 3, 4)
+    units = tuple(replace(unit, capacity=draw.choice(ports)) for unit in machine.units)
+    resources = tuple(replace(one, capacity=draw.choice(ports)) for one in machine.resources)
     scheduler = draw.choice((*[Scheduler.ANY] * 4, Scheduler.FAIR))
     partitions = draw.choice((1, 2, 3, 4))
     machine = replace(machine, units=units, resources=resources, partitions=partitions, scheduler=scheduler)
@@ -50,6 +56,96 @@ def test_theorem_1s() -> None:
             assert own <= theirs.upper, one
         else:
             assert own == theirs.upper, one
+
+
+def test_what_theorem_1s_is_made_of() -> None:
+    """What a warp takes alone, holds at one time, and pays, also where the bound would not tell."""
+    draw = random.Random(10)
+    for _ in range(300):
+        one = multiprocessor(draw)
+        question, ports = interference.Question(one, Work(10**7)), Ports.of(one.machine)
+        gates = {gate: frozenset(gate) for gate in ports.gates(set().union(*question.classes))}
+        assert set(gates.values()) == set(question.gates)
+        chosen = [gate for gate in gates if draw.random() < 0.7]
+        scale = scale_of(ports, gates)
+        ways = list(ways_to_price(ports, gates, scale))
+        prices = draw.choice(ways)
+        assert question.scale % scale == 0
+        given = {
+            gates[gate]: {name: price * question.scale // scale for name, price in some.items()}
+            for gate, some in prices.items()
+        }
+        assert given in list(question.prices())
+        priced = [{gate: prices[gate] for gate in chosen}]
+        priced.append({gate: {r: p for r, p in some.items() if r in ports.shared} for gate, some in priced[0].items()})
+        for among, some in zip((None, question.shared), priced, strict=True):
+            paid = question.price([gates[gate] for gate in chosen], given, among)
+            assert paid == {unit: ports.charge(unit, some) * question.scale // scale for unit in paid}
+        for classes in question.classes:
+            for gate, since in product(gates, (0, 1)):
+                assert question._most_held(classes, gates[gate], since) == ports.most_held(classes, gate, since=since)
+        found = paths_of(one, ports, 1)
+        assert found is not None
+        for number, path in enumerate(found[0]):
+            if path.program.is_chain or not path.program.timings:
+                assert question.alone(number) == [phase.alone for phase in path.phases], one
+
+
+def test_an_automaton_takes_as_long_alone_as_the_longest_of_its_paths() -> None:
+    draw = random.Random(11)
+    for _ in range(150):
+        machine = multiprocessors.machine(draw)
+        classes = "".join(machine.capacities)
+        program = multiprocessors.program(draw, classes, 9, barriers=False, runs_ahead=draw.random() < 0.9)
+        further = (
+            place._replace(successors=tuple(sorted({*place.successors, draw.randint(at + 1, program.end)})))
+            for at, place in enumerate(program.places)
+        )
+        program = replace(program, places=tuple(further))
+        of_paths = []
+        for path in paths(program):
+            places = tuple(Place(program.places[at].unit, (number,)) for number, at in enumerate(path, start=1))
+            timings = tuple(program.timings[at] for at in path) if program.timings else ()
+            of_paths.append(alone(Program(places, timings=timings), machine))
+        assert alone(program, machine) == max(of_paths)
+
+
+def alone(program: Program, machine: Machine) -> int:
+    (cycles,) = interference.Question(Instance.of(program, 1, machine), Work(10**6)).alone(0)
+    return cycles
+
+
+def test_what_is_pending_behind_a_barrier_is_not_where_a_warp_begins_there() -> None:
+    """It begins with the load, or behind the barrier with what awaits the load if there was one."""
+    load, use = Timing(1, (9, 9), (0,)), Timing(1, (1, 1), (), (0,))
+    places = Place("L", (1,)), Place(BARRIER, (2,)), Place("C", (3,))
+    program = Program(places, (0, 2), timings=(load, Timing(0, (0, 0)), use))
+    question = interference.Question(Instance.of(program, 2), Work(1000))
+    assert question.alone(0) == [1, 8 + 1]
+
+
+def test_prices_are_tried_as_long_as_there_is_time() -> None:
+    """M holds one of two buses, X the second one for 9 cycles; an M that comes last waits only if both are held."""
+    buses = Resource("one", 1), Resource("two", 1)
+    loads = UnitClass("M", 2, 1, Latency(50, 50), uses=(Use(("one", "two"), 1, 1),))
+    machine = Machine("m", (loads, UnitClass("X", 1, uses=(Use(("two",), 9, 9),))), resources=buses)
+    one = Instance.merged([(Program.chain("MM"), 2), (Program.chain("XXX"), 1)], machine)
+    found = []
+    for steps in range(0, 1000, 20):
+        with suppress(TooMuchWork):
+            found.append(interference.Question(one, Work(steps)).bound())
+    evenly, by_the_first_alone = 100 + (2 + 27) // 2, 100 + 2
+    assert found == sorted(found, reverse=True)
+    assert {*found} == {evenly, by_the_first_alone}
+    assert len(found) < 50
+
+
+def test_without_the_time_for_theorem_1s_all_instructions_are_summed_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(interference, "MOST_STEPS", 0)
+    draw = random.Random(9)
+    for _ in range(100):
+        one = multiprocessor(draw)
+        assert interference.bound(one) == one_after_another(one, Ports.of(one.machine)), one
 
 
 @pytest.mark.parametrize("kind", [KIND, WITH_BARRIERS], ids=["plain", "barriers"])
@@ -101,8 +197,8 @@ def test_issue_slots() -> None:
 
 def cuts(draw: random.Random) -> Iterator[Instance]:
     for _ in range(200):
-        yield several(draw, WITH_BARRIERS, closed_form.machine(draw, WITH_BARRIERS._replace(interval=2)))
-    for _ in range(200):
+        kind = WITH_BARRIERS._replace(interval=draw.choice((1, 2)), automata=draw.random() < 0.5)
+        yield several(draw, kind, closed_form.machine(draw, kind))
         yield multiprocessor(draw)
 
 

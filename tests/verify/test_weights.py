@@ -18,11 +18,12 @@ from makespan.bounds.thresholds import _is_divided, _Proof, _Question
 from makespan.certificate import Weights
 from makespan.errors import InputError
 from makespan.instance import Instance
-from makespan.machine import DELAY, Machine, UnitClass
-from makespan.program import BARRIER, Program, Timing
+from makespan.machine import DELAY, Latency, Machine, UnitClass
+from makespan.program import BARRIER, Place, Program, Timing
 from makespan.verify import pairs
 from makespan.verify.refusal import Refused
 from tests.bounds import test_thresholds as thresholds
+from tests.oracle import brute_force
 
 KIND = closed_form.Kind(ports=3, interval=4, latency=4, ranges=True, letters=6, automata=True)
 WITH_BARRIERS = KIND._replace(barriers=True, letters=8)
@@ -139,12 +140,12 @@ def _by_the_text(instance: Instance, proof: Weights) -> list[int]:
     assert chain is not None
     longest = before = 0
     for phase in range(max(step.phase for own in walked for path in own for step in path) + 1):
-        passing = ending = 0
+        sums = []
         for path in (path for own in walked for path in own):
             here = [step for step in path if step.phase == phase]
             total = sum(cost[s.unit] - mass.get(s.unit, 0) + s.taken + paid(s) for s in here)
-            if here:
-                passing, ending = max(passing, total), max(ending, total + at_the_end(here[-1]))
+            sums.append((total, total + at_the_end(here[-1]) if here else 0))
+        passing, ending = map(max, zip(*sums, strict=True))
         longest, before = max(longest, before + ending), before + passing
     return [(everybody + longest) // scale + outside(chain.rivals(instance))]
 
@@ -185,11 +186,31 @@ def test_random_weights_prove_what_the_text_says(kind: closed_form.Kind) -> None
     assert min(found.values()) > 15
 
 
+@pytest.mark.parametrize(
+    ("behind", "cycles"),
+    [
+        ((3,), (1 + 3 + 3) + (4 - 2)),  # nobody needs the port at the end
+        ((3, 4), (1 + 3 + 3) + 4),  # some warp has ended at the barrier, where others were to begin
+    ],
+)
+def test_of_the_last_instruction_of_a_chain_the_latency_is_enough(behind: tuple[int, ...], cycles: int) -> None:
+    """L takes 5 cycles, a C its port for 3 and its warp 1; behind the barrier comes C, or C or nothing."""
+    machine = Machine("m", (UnitClass("C", 1, 3), UnitClass("L", 1, 1, Latency(5, 5))))
+    places = Place("L", (1,)), Place("C", (2,)), Place(BARRIER, behind), Place("C", (4,))
+    one = Instance.of(Program(places), 1, machine)
+    no_pairs = Weights(("C", "L"), (3, 3), (((0,),) * 4,))
+    assert pairs.bound(one, [no_pairs]) == by_the_text(one, [no_pairs]) == cycles >= brute_force(one).upper == 9
+
+
 def divided(draw: random.Random) -> Instance:
     """More warps, partitions and groups than brute force could take."""
     small = thresholds.divided(draw)
     machine = replace(small.machine, partitions=draw.choice((1, 1, 2, 3)))
-    return Instance.merged([(group.program, group.warps * draw.randint(1, 5)) for group in small.groups], machine)
+    groups = []
+    for program, warps in ((group.program, group.warps) for group in small.groups):
+        starts = tuple(at for at in range(program.end) if at == 0 or draw.random() < 0.2)
+        groups.append((replace(program, starts=starts), warps * draw.randint(1, 5)))
+    return Instance.merged(groups, machine)
 
 
 def blended(draw: random.Random) -> Instance:
