@@ -4,16 +4,16 @@ import random
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
+from importlib import import_module
 from itertools import product
 
 import pytest
 
 from benchmarks import closed_form, multiprocessors
-from makespan.bounds import issue_slots, pessimistic, theorem_1s
+from makespan.bounds import issue_slots, pessimistic, phases, theorem_1s
 from makespan.bounds.gates import Ports
 from makespan.bounds.pessimistic import Rivals
 from makespan.bounds.pessimistic import waiting as theirs_of
-from makespan.bounds.phases import phases
 from makespan.bounds.theorem_1s import one_after_another, paths_of, scale_of, ways_to_price
 from makespan.instance import Instance
 from makespan.machine import Latency, Machine, Resource, Scheduler, UnitClass, Use
@@ -198,7 +198,8 @@ def test_issue_slots() -> None:
 def cuts(draw: random.Random) -> Iterator[Instance]:
     for _ in range(200):
         kind = WITH_BARRIERS._replace(interval=draw.choice((1, 2)), automata=draw.random() < 0.5)
-        yield several(draw, kind, closed_form.machine(draw, kind))
+        scheduler = draw.choice((Scheduler.ANY, Scheduler.FAIR))
+        yield several(draw, kind, replace(closed_form.machine(draw, kind), scheduler=scheduler))
         yield multiprocessor(draw)
 
 
@@ -208,7 +209,32 @@ def test_the_questions_of_phases() -> None:
         theirs, own = phases(one), checked.cut(one)
         if theirs is None:
             assert own is None
+            assert checked.questions(one) is None
+            assert checked.lag(one) == 0
         else:
             assert own == [(phase.instance, phase.lag) for phase in theirs]
+            assert checked.questions(one) == [phase.instance for phase in theirs]
+            assert checked.lag(one) == sum(phase.lag for phase in theirs)
             found += len(theirs) > 1
     assert found > 20
+
+
+def test_phases_that_are_too_many_to_tell_apart_are_added_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checked, "MOST_VISITS", 0)
+    monkeypatch.setattr(import_module("makespan.bounds.phases"), "MOST_PLACES", 0)
+    draw = random.Random(12)
+    for _ in range(50):
+        one = several(draw, WITH_BARRIERS, closed_form.machine(draw, WITH_BARRIERS))
+        assert checked.cut(one) is None
+        assert bounds.pessimistic(one) == pessimistic(one), one
+
+
+def test_paths_that_meet_again_are_followed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of forty choices in a row, between two barriers."""
+    monkeypatch.setattr(checked, "MOST_VISITS", 1000)
+    places = [Place("C", (1,)), Place(BARRIER, (2,))]
+    for at in range(2, 122, 3):
+        places += [Place("C", (at + 1, at + 2)), Place("C", (at + 3,)), Place("C", (at + 3,))]
+    one = Instance.of(Program((*places, Place(BARRIER, (123,)), Place("C", (124,)))), 3)
+    assert [len(inside) for _, inside in checked.phases(one)[0]] == [1, 120, 1]
+    assert [len(phase.inside) for phase in interference.Question(one, Work(1000)).cut[0]] == [1, 120, 1]
