@@ -16,7 +16,7 @@ from makespan.bounds.pessimistic import Rivals
 from makespan.bounds.pessimistic import waiting as theirs_of
 from makespan.bounds.theorem_1s import one_after_another, paths_of, scale_of, ways_to_price
 from makespan.instance import Instance
-from makespan.machine import Latency, Machine, Resource, Scheduler, UnitClass, Use
+from makespan.machine import DELAY, Latency, Machine, Resource, Scheduler, UnitClass, Use
 from makespan.program import BARRIER, Place, Program, Timing
 from makespan.verify import bounds, interference, waiting
 from makespan.verify import issue_slots as slots
@@ -171,28 +171,40 @@ def test_waiting_by_any_shares() -> None:
         assert own == theirs_of(machine, {name: Rivals(*of) for name, of in shares.items()}, others)
 
 
+def slotted(draw: random.Random, kind: closed_form.Kind) -> Instance:
+    """Short gaps and long ones, and mostly as many ports as there are slots while they are held, or one more or less."""
+    units, width = list[UnitClass](), draw.choice((None, 1, 1, 2, 3))
+    for name in "CLS"[: draw.choice((1, 2, 3))]:
+        interval, least = draw.choice((1, 1, 2, 3)), draw.choice((1, 2, 4, 9, 20))
+        ports = interval * (width or 1) + draw.choice((-1, 0, 0, 0, 1))
+        units.append(UnitClass(name, max(ports, 1), interval, Latency(least, least + draw.choice((0, 0, 1, 3)))))
+    return several(draw, kind, Machine("m", tuple(units), width))
+
+
 def test_issue_slots() -> None:
     draw, found = random.Random(6), 0
-    for _ in range(600):
-        units = []
-        width = draw.choice((None, 1, 1, 2, 3))
-        for name in "CLS"[: draw.choice((1, 2, 3))]:
-            interval = draw.choice((1, 1, 2, 3))
-            least = draw.choice((1, 2, 4, 9, 20))
-            latency = Latency(least, least + draw.choice((0, 0, 1, 3)))
-            ports = interval * (width or 1) + draw.choice((-1, 0, 0, 0, 1))
-            units.append(UnitClass(name, max(ports, 1), interval, latency))
-        machine = Machine("m", tuple(units), width)
-        names = "".join(machine.capacities)
-        groups = [
-            (Program.chain("".join(draw.choices(names, k=draw.randint(1, 12)))), draw.randint(1, 5))
-            for _ in range(draw.choice((1, 1, 2, 3)))
-        ]
-        one = Instance.merged(groups, machine)
+    for number in range(800):
+        barriers, automata = number % 4 == 1, number % 4 == 2
+        one = slotted(draw, closed_form.Kind(letters=12, barriers=barriers, automata=automata))
         theirs = issue_slots(one)
         assert slots.bound(one) == (theirs and theirs.upper), one
         found += theirs is not None
     assert found > 200
+
+
+def test_issue_slots_of_places_that_need_none() -> None:
+    machine = Machine("m", (UnitClass("C", 1), UnitClass.of_delays(2)), 1)
+    assert (
+        issue_slots(Instance.of(f"C{DELAY}C", 2, machine)) is slots.bound(Instance.of(f"C{DELAY}C", 2, machine)) is None
+    )
+
+
+def test_issue_slots_as_far_as_there_is_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two strings of three letters in all, each seen by both."""
+    one = Instance.merged([(Program.chain("C"), 2), (Program.chain("CC"), 2)])
+    for most, upper in ((6, 2 + 3 + 2), (5, None)):
+        monkeypatch.setattr(slots, "MOST_GAPS", most)
+        assert slots.bound(one) == upper
 
 
 def cuts(draw: random.Random) -> Iterator[Instance]:
