@@ -137,6 +137,18 @@ def test_classes_share_issue_slots(warps: dict[str, int], ports: dict[str, int])
     assert states.shortest_and_longest(instance, 10**6) == (truth.lower, truth.upper)
 
 
+@pytest.mark.parametrize("strings", [("CLC", "LLC"), ("LCL", "CCL"), ("CCLL", "LCC")])
+@pytest.mark.parametrize(
+    "ports", [((1, 2), (2, 3)), ((2, 3), (1, 2)), ((1, 2), (1, 2)), ((1, 3), (3, 4)), ((2, 2), (1, 4))]
+)
+def test_ports_of_two_classes_are_held(strings: tuple[str, str], ports: tuple[tuple[int, int], ...]) -> None:
+    units = tuple(UnitClass(name, count, cycles) for name, (count, cycles) in zip("CL", ports, strict=True))
+    groups = [(Program.chain(string), 2) for string in strings]
+    instance = Instance.merged(groups, Machine("held", units))
+    truth = brute_force(instance)
+    assert states.shortest_and_longest(instance, 10**6) == (truth.lower, truth.upper)
+
+
 def test_a_port_that_is_held_over_a_barrier_joins_the_phases() -> None:
     instance = Instance.of("L|L", 1, Machine("m", (UnitClass("L", 1, 3),)))
     assert brute_force(instance).upper == 4
