@@ -1,0 +1,97 @@
+"""Closed forms, weights and questions against those of the checker, on more warps than brute force can take.
+
+The two are written from one text and share no code. Where both leave a choice to the program, as weights of pairs do,
+the checker is given those of the engines.
+"""
+
+import random
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from benchmarks import closed_form, multiprocessors
+from makespan.bounds import best_case, issue_slots, pessimistic, theorem_1s, theorem_e, theorem_f, theorem_l
+from makespan.bounds.gaps import gaps
+from makespan.bounds.partitions import partitions
+from makespan.bounds.phases import phases
+from makespan.instance import Instance
+from makespan.machine import Scheduler
+from makespan.result import UpperBound
+from makespan.verify import alignment, bounds, fair, interference, pairs, quickest
+from makespan.verify import gaps as checked_gaps
+from makespan.verify import issue_slots as checked_slots
+from makespan.verify import partitions as checked_partitions
+from makespan.verify import phases as checked_phases
+from makespan.verify.refusal import Effort, Work
+from tests.bounds import test_thresholds
+
+REAL: dict[str, Callable[[random.Random], Instance]] = {
+    "multiprocessor": multiprocessors.instance,
+    "divided": test_thresholds.divided,
+    "ahead": lambda draw: test_thresholds.instance(draw, draw.randint(1, 3), draw.randint(2, 12)),
+}
+"""Machines of theorem 1S."""
+
+
+def crowded(draw: random.Random, one: Instance) -> Instance:
+    """The same with more warps of some groups."""
+    groups = tuple(replace(group, warps=group.warps * draw.choice((1, 1, 2, 3))) for group in one.groups)
+    return replace(one, groups=groups)
+
+
+def value(bound: UpperBound | None) -> int | None:
+    return None if bound is None else bound.upper
+
+
+@pytest.mark.parametrize("kind", [kind for kind in closed_form.KINDS if kind not in REAL])
+def test_simple_machines(kind: str) -> None:
+    draw, chosen = random.Random(kind), closed_form.KINDS[kind]
+    longer = chosen._replace(letters=chosen.letters + 5)
+    for _ in range(70):
+        one = crowded(draw, closed_form.instance(draw, longer))
+        assert pessimistic(one) == bounds.pessimistic(one)
+        found = theorem_e(one)
+        assert found is None or pairs.bound(one, found.weights) == found.upper
+        fairly = replace(one, machine=replace(one.machine, scheduler=Scheduler.FAIR))
+        assert value(theorem_f(fairly)) == fair.theorem_f(fairly)
+        assert value(theorem_l(one)) == alignment.bound(one, Effort(1))
+        assert value(issue_slots(one)) == checked_slots.bound(one)
+        assert best_case.least_possible(one) == bounds.best_case_floor(one)
+        same_questions(one)
+
+
+@pytest.mark.parametrize("kind", REAL)
+def test_multiprocessors(kind: str) -> None:
+    draw = random.Random(kind)
+    for _ in range(100):
+        one = crowded(draw, REAL[kind](draw))
+        assert pessimistic(one) == bounds.pessimistic(one)
+        first, found = theorem_1s(one), theorem_e(one)
+        assert first is None or first.upper == interference.bound(one)
+        assert found is None or pairs.bound(one, found.weights) == found.upper
+        if all(not group.program.timings or group.program.is_chain for group in one.groups):
+            assert best_case.least_possible(one) == (quickest.floor(one) if first else bounds.best_case_floor(one))
+        same_questions(one)
+        same_gaps(one)
+
+
+def same_questions(one: Instance) -> None:
+    own, theirs = checked_phases.cut(one), phases(one)
+    if one.has_barriers and theirs is not None:
+        assert own == [(phase.instance, phase.lag) for phase in theirs]
+    assert (own is None) == (theirs is None)
+    alone, cut = checked_partitions.questions(one), partitions(one)
+    assert (alone is None) == (cut is None)
+    assert alone is None or cut is None or {*alone} == {*cut.questions.values()}
+
+
+def same_gaps(one: Instance) -> None:
+    units = {unit.name: unit for unit in one.machine.units}
+    for program in (group.program for group in one.groups if not group.program.has_barriers):
+        found = gaps(program, {name: unit.latency for name, unit in units.items()})
+        assert found is not None
+        assert [gap.most for gap in found] == checked_gaps.most(program, units, Work(10**6))
+        waits = [min(place.successors) < program.end for place in program.places]  # at the end nobody waits
+        least = zip(found, checked_gaps.least(program, units), waits, strict=True)
+        assert all(gap.least == other for gap, other, matters in least if matters)
