@@ -2,6 +2,7 @@
 
 import random
 from collections import Counter
+from collections.abc import Mapping
 from itertools import pairwise
 
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from benchmarks import closed_form
 from makespan.bounds import pairs, pessimistic, theorem_e
 from makespan.bounds.pairing import MOST_RESERVES, Pairing
-from makespan.bounds.theorem_e import MOST_SETS
+from makespan.bounds.theorem_e import MOST_SETS, tried
 from makespan.certificate import Weights
 from makespan.engines.limits import Limits
 from makespan.engines.search import plain
@@ -137,12 +138,29 @@ def test_z_waits_only_for_what_it_uses() -> None:
 
 def test_of_many_sets_of_classes_only_their_union_is_tried() -> None:
     names = "ABCDEFGHIJ"
-    machine = Machine.of(dict.fromkeys(names, 1))
-    strings = [Program.chain(a + b) for a, b in pairwise(names)]
+    units = *(UnitClass(name, 1) for name in names), UnitClass("Y", 2, 2), UnitClass("Z", 1)
+    machine = Machine("neither Y nor Z", units)
+    strings = [Program.chain(a + "Y" + b) for a, b in pairwise(names)]
     found = theorem_e(Instance.merged([(program, 2) for program in strings], machine))
     assert len(strings) > MOST_SETS
     assert found is not None
     assert [item.classes for item in found.weights] == [tuple(names)]
+
+
+def test_caps_are_tried_one_class_after_another_beginning_with_the_best_so_far() -> None:
+    """C has a mass of 1 and S of 3, where L has 21: of 20 caps every third one is tried, and of 18, the largest always.
+
+    6 and 9 are worth the same for C, so it keeps the first of them.
+    """
+    units = UnitClass("C", 1, 1, Latency(2, 2)), UnitClass("S", 1, 3, Latency(4, 4)), UnitClass("L", 1, 21)
+    one = Instance.of("CSL", 2, Machine("m", units))
+
+    def worth(caps: Mapping[str, int]) -> int:
+        return abs(2 * caps["C"] - 15) + abs(caps["S"] - 9)
+
+    found = list(tried(one, ("C", "S", "L"), lambda pairs: pairs.caps, worth))
+    first = [{"C": cap, "S": 3, "L": 21} for cap in (1, 3, 6, 9, 12, 15, 18, 21)]
+    assert found == [*first, *({"C": 6, "S": cap, "L": 21} for cap in (6, 9, 12, 15, 18, 21))]
 
 
 def test_an_issue_width_that_binds_leaves_no_pairs_of_one_cycle() -> None:

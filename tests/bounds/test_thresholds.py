@@ -4,6 +4,7 @@ import json
 import random
 from collections import Counter
 from dataclasses import replace
+from itertools import count
 
 import pytest
 from hypothesis import given, settings
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from makespan.bounds import pessimistic, theorem_e
 from makespan.bounds.gaps import gaps
 from makespan.bounds.theorem_1s import theorem_1s
+from makespan.bounds.thresholds import _Question
 from makespan.engines import solve
 from makespan.engines.limits import Limits
 from makespan.instance import Instance
@@ -134,10 +136,32 @@ def test_the_smallest_instance_that_a_slot_makes_longer() -> None:
     assert without.upper < brute_force(one).upper <= found.upper
 
 
+def test_thresholds_are_tried_one_class_after_another_beginning_with_the_best_so_far() -> None:
+    """Behind C gaps are 4 (its interval, which costs nothing) to 13 cycles, of which every other one is tried.
+
+    Then the only one behind L, with 11 for C: four of the gaps are that long.
+    """
+    machine = replace(SUBCORE, units=(UnitClass("C", 1, 4), UnitClass("L", 1, 2)))
+    numbers = count(1)
+    rest = (f"L({next(numbers)})@20C({next(numbers)})@{gap}" for gap in (*range(5, 14), 11, 11, 11))
+    one = Instance.of(parse_string(f"C()@4{''.join(rest)}L({next(numbers)})", machine), 9, machine)
+    question = _Question.of(one)
+    assert question is not None
+    proofs = list(question.proofs())
+    tried = [(4, 2), *((gap, 2) for gap in (5, 7, 9, 11, 13)), (11, 20)]
+    assert [tuple(proof.thresholds.values()) for proof in proofs] == tried
+    assert min(proofs[:-1], key=lambda proof: proof.upper) is proofs[4]
+    found = theorem_e(one)
+    assert found is not None
+    assert found.upper == proofs[-1].upper < proofs[4].upper
+
+
 # What it needs
 
 
 LOADS = UnitClass("L", 1, 2)
+PIPE = Use(("pipe",))
+HALVES = Machine("halves", (UnitClass("C", 1, 2), LOADS), 1, partitions=2, resources=(Resource("pipe", 1),))
 
 
 @pytest.mark.parametrize(
@@ -155,6 +179,14 @@ LOADS = UnitClass("L", 1, 2)
         (Instance.of(parse_string("C()|(1)L()", SUBCORE), 3, replace(SUBCORE, issue_width=None)), False),
         (Instance.of(parse_string("C()L(1)", SUBCORE), 3, Machine("m", (UnitClass("C", 2), LOADS))), True),
         (Instance.of(parse_string("C()L(1)", SUBCORE), 3, Machine("m", (UnitClass("C", 2, 2), LOADS))), False),
+        (Instance.of("CLS", 9, replace(SUBCORE, units=(*SUBCORE.units, UnitClass("S", 3)), issue_width=2)), False),
+        (Instance.of("CL", 4, HALVES), True),
+        (Instance.of("CL", 4, replace(HALVES, issue_width=None)), False),
+        (Instance.of("CL", 4, replace(HALVES, issue_width=2)), False),
+        (Instance.of("C|L", 4, HALVES), False),
+        (Instance.of("CL", 4, replace(HALVES, units=(HALVES.units[0], replace(LOADS, shared=True)))), False),
+        (Instance.of("CL", 4, replace(HALVES, units=(HALVES.units[0], replace(LOADS, uses=(PIPE,))))), False),
+        (Instance.of("CL", 4, replace(HALVES, units=(UnitClass("C", 2, 2), LOADS))), False),
     ],
 )
 def test_where_it_applies(one: Instance, applies: bool) -> None:

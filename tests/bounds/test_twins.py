@@ -61,10 +61,11 @@ def test_simple_machines(kind: str) -> None:
         same_questions(one)
 
 
+@pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("kind", REAL)
-def test_multiprocessors(kind: str) -> None:
-    draw = random.Random(kind)
-    for _ in range(100):
+def test_multiprocessors(kind: str, seed: int) -> None:
+    draw = random.Random(f"{kind} {seed}")
+    for _ in range(25):
         one = crowded(draw, REAL[kind](draw))
         assert pessimistic(one) == bounds.pessimistic(one)
         first, found = theorem_1s(one), theorem_e(one)
