@@ -154,7 +154,8 @@ def test_sets_of_slots_in_words_of_bits_are_searched_like_sets() -> None:
         able = sorted(set().union(*(slots for slots, ports in zip(ready, free, strict=True) if ports)))
         bits = [[sum(1 << n % 64 for n in slots if n // 64 == word) for word in range(words)] for slots in ready]
         given = np.array(bits, dtype=np.uint64), np.array(free)
-        low, last, high = sorted(chance.choices([*range(64 * words + 1), 0, 64, 64 * words], k=3))
+        low, high = sorted(chance.choices([*range(64 * words + 1), 0, 64, 64 * words], k=2))
+        last = chance.choice([low - 1, chance.randint(low - 1, high - 1), high - 1])
         inside = [n for n in able if low <= n < high]
         after = [n for n in inside if n > last] + inside
         with np.errstate(over="ignore"):
