@@ -9,7 +9,9 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from makespan.errors import InvalidScheduleError
-from makespan.gpu import Course, GpuInstance, GpuSchedule, History, Stretch
+from makespan.gpu import Begin, Course, GpuInstance, GpuSchedule, Grid, History, Stretch
+from makespan.machine import PAPER
+from makespan.program import Program
 from makespan.simulate import gpu_replay
 from makespan.simulate.choices import Choices
 from makespan.simulate.gpu_run import DISPATCH, run
@@ -122,3 +124,13 @@ def test_changed_runs_are_accepted_by_both_judges_or_by_none(
         assert mine == checked, one
         if one != schedule:
             event("accepted" if mine else "refused")
+
+
+def test_a_block_comes_where_another_has_left_while_one_of_the_other_grid_waits() -> None:
+    """In cycle 0 only a block of the second grid would fit, and in cycle 1, as soon as it has come, of the first."""
+    grids = [Grid(((Program.chain(letter), 1),), 2, takes) for letter, takes in (("C", (1, 0)), ("L", (0, 1)))]
+    first, second = (Course(number, ((0,),)) for number in (0, 1))
+    begins = Begin(0, 0, 0), Begin(1, 0, 1), Begin(2, 0, 0), Begin(2, 1, 1)
+    stretch = Stretch((((0, 0),), ((0, 0),), ((0, 0), (1, 0))), begins)
+    schedule = GpuSchedule((first, second), (History(1, (stretch,)),))
+    assert verdicts(GpuInstance(tuple(grids), PAPER, 1, (1, 1)), schedule) == (3, 3)

@@ -180,6 +180,11 @@ ONCE = history((A,), (A,), begins=(Begin(0, 0, 0),))
             (history((A,), (A, B), (B,), (B,), (B,), begins=(*FIRST, Begin(3, 1, 0))),),
             "cycle 2: there is room for a block of every grid",
         ),
+        (  # the same in two stretches
+            gpu_of("CL", 3, 1, 2),
+            (History(1, (Stretch(((A,), (A, B)), FIRST), Stretch(((B,),) * 3, (Begin(1, 1, 0),)))),),
+            "cycle 2: there is room for a block of every grid",
+        ),
         (
             gpu_of("CL", 3, 1, 2),
             (history((A,), (A, B), (A, B), (A,), begins=(*FIRST, Begin(1, 0, 0))),),
@@ -216,6 +221,7 @@ ONCE = history((A,), (A,), begins=(Begin(0, 0, 0),))
         ),
         (gpu_of("CL", 2, 1, 2), (history((A, B), (A, B)),), "cycle 0: warp 0 of slot 1 executes, but no port of C"),
         (gpu_of("CL", 2, 1, 2), (replace(GOOD, stretches=()),), "has a stretch"),
+        (gpu_of("CL", 1, 2, 1), (ONCE, replace(ONCE, stretches=())), "has a stretch"),
         (gpu_of("CL", 2, 1, 2), (history(),), "a stretch has at least one cycle"),
         (
             gpu_of("CL", 2, 1, 2),

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from makespan.errors import InputError
+from makespan.errors import InputError, UnsupportedError
 from makespan.instance import Instance
-from makespan.machine import Assignment, Latency, Machine, Resource, UnitClass, Use
+from makespan.machine import DELAY, Assignment, Latency, Machine, Resource, Scheduler, UnitClass, Use
 from makespan.program import Place, Program, Timing
 from makespan.schedule import Schedule
 from makespan.simulate import POLICIES, Choices, replay, run, runner
@@ -401,6 +401,21 @@ def test_random_latencies_do_not_depend_on_the_policy() -> None:
 def test_a_choice_that_does_not_exist_is_refused(wrong: dict[str, object], message: str) -> None:
     with pytest.raises(InputError, match=re.escape(message)):
         Choices(**wrong)  # type: ignore[arg-type]
+
+
+def test_what_simulators_and_replays_do_not_know_is_refused_by_name() -> None:
+    units = UnitClass("C", 1), UnitClass("L", 1)
+    delayed = Instance.of(f"CL{DELAY}", 2, Machine("delays", (*units, UnitClass.of_delays(2)), 1))
+    fair = Instance.of("C", 1, Machine("fair", units, scheduler=Scheduler.FAIR))
+    parts = Instance.of("C", 2, Machine("parts", units, partitions=2))
+    for instance, ask, message in (
+        (delayed, lambda one: replay(one, Schedule((), ())), "replay does not know cycles of delay"),
+        (delayed, lambda one: run(one, "lrr"), "the simulator does not know cycles of delay"),
+        (fair, lambda one: run(one, "lrr"), "the simulator does not know a fair scheduler; leave the promise out"),
+        (parts, Runner, "the compiled simulator does not know 2 partitions"),
+    ):
+        with pytest.raises(UnsupportedError, match=message):
+            ask(instance)
 
 
 def test_a_policy_that_nobody_knows_is_a_key_error() -> None:

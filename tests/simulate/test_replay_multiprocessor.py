@@ -219,6 +219,8 @@ def test_warps_are_spread_evenly_over_the_partitions() -> None:
     assert replay(Instance.of("C", 3, machine), Schedule(((0, 1), (2,)), paths, partitions=(1, 0, 1))) == 2
     with pytest.raises(InvalidScheduleError, match=r"not spread evenly over the partitions: \[3, 0\]"):
         replay(Instance.of("C", 3, machine), Schedule(((0,), (1,), (2,)), paths, partitions=(0, 0, 0)))
-    for wrong in ((), (0, 1), (0, 1, 2)):
+    with pytest.raises(InvalidScheduleError, match=r"not spread evenly over the partitions: \[3, 1\]"):
+        replay(Instance.of("C", 4, machine), Schedule(((0, 1), (2,), (3,)), ((0,),) * 4, partitions=(0, 1, 0, 0)))
+    for wrong in ((), (0, 1), (0, 1, 2), (0, 1, -1)):
         with pytest.raises(InvalidScheduleError, match=r"partitions 0\.\.1 are given, for 3 warps"):
             replay(Instance.of("C", 3, machine), Schedule(((0, 1), (2,)), paths, partitions=wrong))
