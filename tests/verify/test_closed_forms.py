@@ -172,7 +172,7 @@ def test_waiting_by_any_shares() -> None:
 
 
 def slotted(draw: random.Random, kind: closed_form.Kind) -> Instance:
-    """Short gaps and long ones, and mostly as many ports as there are slots while they are held, or one more or less."""
+    """Short gaps and long ones; of most classes as many ports as there are slots while they are held."""
     units, width = list[UnitClass](), draw.choice((None, 1, 1, 2, 3))
     for name in "CLS"[: draw.choice((1, 2, 3))]:
         interval, least = draw.choice((1, 1, 2, 3)), draw.choice((1, 2, 4, 9, 20))
@@ -193,16 +193,15 @@ def test_issue_slots() -> None:
 
 
 def test_issue_slots_of_places_that_need_none() -> None:
-    machine = Machine("m", (UnitClass("C", 1), UnitClass.of_delays(2)), 1)
-    assert (
-        issue_slots(Instance.of(f"C{DELAY}C", 2, machine)) is slots.bound(Instance.of(f"C{DELAY}C", 2, machine)) is None
-    )
+    one = Instance.of(f"C{DELAY}C", 2, Machine("m", (UnitClass("C", 1), UnitClass.of_delays(2)), 1))
+    assert slots.bound(one) is None
+    assert issue_slots(one) is None
 
 
 def test_issue_slots_as_far_as_there_is_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two strings of three letters in all, each seen by both."""
     one = Instance.merged([(Program.chain("C"), 2), (Program.chain("CC"), 2)])
-    for most, upper in ((6, 2 + 3 + 2), (5, None)):
+    for most, upper in ((6, 2 * 1 + 2 * 2), (5, None)):
         monkeypatch.setattr(slots, "MOST_GAPS", most)
         assert slots.bound(one) == upper
 
