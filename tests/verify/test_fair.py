@@ -103,6 +103,17 @@ def test_it_may_where_the_port_of_the_other_class_is_held() -> None:
     assert accepts(both, Schedule.of_chains(both, [[0], [], [0], [1], [], [], []]))
 
 
+@pytest.mark.parametrize("latency", [2, 3])
+def test_of_two_that_go_only_the_one_that_was_ready_later_has_to_have_issued_earlier(latency: int) -> None:
+    """Warp 2 is ready since cycle 5, and issued in 1; warp 0 since 6, in 0; warp 4 since 4 or 5, in 2."""
+    spans = {"L": 6, "M": 4, "N": 4, "S": 1, "T": latency}
+    held = UnitClass("C", 2, interval=2)
+    units = (held, *(UnitClass(name, 1, latency=Latency(cycles, cycles)) for name, cycles in spans.items()))
+    warps = [(Program.chain(string), count) for string, count in (("LC", 1), ("MC", 2), ("NC", 1), ("SSTC", 1))]
+    five = Instance.merged(warps, Machine("two ports", units, scheduler=Scheduler.FAIR))
+    assert accepts(five, Schedule.of_chains(five, [[0, 1, 3, 4], [2, 4], [4], [], [1, 3], [], [0, 4], [], [2]]))
+
+
 # Results
 
 

@@ -1,6 +1,7 @@
 """Gaps of a warp and its time alone, in the checker: against the engines and, where nothing is free, against truth."""
 
 import random
+from dataclasses import replace
 
 from benchmarks.multiprocessors import machine, program
 from makespan.bounds import alone, gaps
@@ -15,10 +16,13 @@ from tests.oracle import brute_force
 
 
 def questions(count: int, most: int) -> list[tuple[Machine, Program]]:
+    """Machines, each with a program whose places name their successors in any order."""
     draw, found = random.Random(most), list[tuple[Machine, Program]]()
     for _ in range(count):
         chosen, ahead = machine(draw), draw.random() < 0.7
-        found.append((chosen, program(draw, "".join(chosen.capacities), most, barriers=False, runs_ahead=ahead)))
+        own = program(draw, "".join(chosen.capacities), most, barriers=False, runs_ahead=ahead)
+        places = (place._replace(successors=place.successors[:: draw.choice((1, -1))]) for place in own.places)
+        found.append((chosen, replace(own, places=tuple(places))))
     return found
 
 
