@@ -17,6 +17,7 @@ from typing import NamedTuple, TypeVar
 from makespan.instance import Instance
 from makespan.machine import Assignment, Machine
 from makespan.program import BARRIER, Program
+from makespan.verify.paths import along
 from makespan.verify.refusal import TooMuchWork, Work
 
 MOST_STEPS = 20_000_000
@@ -45,8 +46,7 @@ def one_after_another(instance: Instance) -> int:
         cycles = [held.get(place.unit, 0) for place in program.places]
         for at, timing in enumerate(program.timings):
             cycles[at] = max(cycles[at], timing.stall, timing.latency[1])
-        every = _Phase(tuple(program.starts), tuple(range(program.end)))
-        total += warps * _heaviest(program, every, cycles)
+        total += warps * along(program, cycles)
     return total
 
 
@@ -154,7 +154,7 @@ class Question:
     @property
     def _in_blocks(self) -> bool:
         """Whether there are warps whom no barrier of z's block holds."""
-        return self._instance.has_barriers and self._instance.blocks > 1
+        return self._instance.blocks > 1
 
     # What z waits for
 
@@ -178,7 +178,7 @@ class Question:
         Its last instruction was issued `first` cycles ago at least.
         """
         rows = [[hold.most for hold in self.holds[unit] if hold.gate & gate] for unit in classes]
-        ends = sorted({first, *(most for row in rows for most in row if most > first)})
+        ends = sorted({first, *(most for row in rows for most in row)})
         self._work.spend(1 + sum(map(len, rows)) * len(ends))
         return sum((b - a) * max(sum(most > a for most in row) for row in rows) for a, b in pairwise(ends))
 
@@ -266,7 +266,7 @@ class Question:
         """For every phase the largest sum on a path."""
         depth = max(map(len, self.cut))
         self._work.spend(len(weights))
-        found = [_heaviest(self.programs[group], phase, weights) for phase in self.cut[group]]
+        found = [along(self.programs[group], weights, phase=phase) for phase in self.cut[group]]
         return found + [0] * (depth - len(found))
 
     # z alone
@@ -331,8 +331,8 @@ class Question:
             self._work.spend(1 + len(holds))
             issue = max((arrival, *(pending.get(token, 0) for token in (timing.awaits if timing else ()))))
             issue = max((issue, *(self._free_again(hold.gate, held, still_held) for hold in holds)))
-            for name in (name for hold in holds for name in hold.gate if self._capacity[name] == 1):
-                held[name] = max(held.get(name, 0), issue + max(hold.most for hold in holds if name in hold.gate))
+            for name, most in ((name, hold.most) for hold in holds for name in hold.gate if self._capacity[name] == 1):
+                held[name] = max(held.get(name, 0), issue + most)
             arrival = issue + (timing.stall if timing else self._latency[place.unit])
             for token in timing.sets if timing else ():
                 pending[token] = max(pending.get(token, 0), issue + program.timings[at].latency[1])
@@ -360,8 +360,6 @@ class Question:
         if at == program.end:
             self._work.spend(len(pending))
             return max((arrival, *pending.values()))
-        if program.places[at].unit != BARRIER:
-            return 0
         awaits = program.timings[at].awaits if program.timings else ()
         return max((arrival, *(pending.get(token, 0) for token in awaits)))
 
@@ -421,11 +419,3 @@ def _phases(program: Program, work: Work) -> Iterator[_Phase]:
                 stack += program.places[at].successors
         yield _Phase(tuple(sorted(begins)), tuple(sorted(inside)))
         begins = {after for gate in gates for after in program.places[gate].successors}
-
-
-def _heaviest(program: Program, phase: _Phase, weights: Sequence[int]) -> int:
-    """The largest sum of weights of places in a phase."""
-    ahead = dict[int, int]()
-    for at in reversed(phase.inside):
-        ahead[at] = weights[at] + max(ahead.get(after, 0) for after in program.places[at].successors)
-    return max(ahead.get(begin, 0) for begin in phase.begins)

@@ -22,8 +22,7 @@ from makespan.instance import Instance
 from makespan.machine import DELAY, UnitClass
 from makespan.program import BARRIER, Program
 from makespan.verify import gaps, phases
-from makespan.verify.paths import total
-from makespan.verify.phases import Phase
+from makespan.verify.paths import Phase, along, total
 from makespan.verify.refusal import Effort, Refused, TooMuchWork, Work
 from makespan.verify.waiting import Share, binding_width, most_waiting, shares
 
@@ -84,8 +83,6 @@ class Judge:
         self.scale = lcm(*(unit.capacity for unit in counted))
         mass = {unit.name: self.scale // unit.capacity * unit.interval for unit in counted}
         self.mass = mass
-        if len(proof.caps) != len(counted):
-            raise Refused("weights: there is not one cap for each class")
         if any(not own <= cap <= max(mass.values()) for own, cap in zip(mass.values(), proof.caps, strict=True)):
             raise Refused("weights: a cap is less than the mass of its class, or more than any mass")
         caps = dict(zip(mass, proof.caps, strict=True))
@@ -139,7 +136,7 @@ def _unready(unit: UnitClass) -> int:
     """
     if unit.capacity > 1:
         return unit.capacity - 1 + unit.capacity * (unit.latency.most - 1)
-    return max(0, unit.latency.most - 1) // unit.interval
+    return (unit.latency.most - 1) // unit.interval
 
 
 def _with_thresholds(instance: Instance, proof: Weights, work: Work) -> int:
@@ -157,7 +154,7 @@ def _with_thresholds(instance: Instance, proof: Weights, work: Work) -> int:
     free = all(slot and unit.capacity >= unit.interval for name, unit in used.items() if name not in counted)
     if width not in (None, 1) or not free or instance.has_barriers or DELAY in used:
         raise Refused("theorem E does not apply: it knows no barriers here, one issue slot at most, and simple classes")
-    if list(counted) != list(proof.classes) or not len(counted) == len(proof.caps) == len(proof.thresholds):
+    if tuple(counted) != proof.classes or len(counted) != len(proof.thresholds):
         raise Refused("weights: with thresholds they are of all classes that bind, in the order of the machine")
     scale = 1 if slot else lcm(*(unit.capacity for unit in counted.values()))
     held = {name: unit.interval * scale // unit.capacity for name, unit in counted.items()}
@@ -166,8 +163,7 @@ def _with_thresholds(instance: Instance, proof: Weights, work: Work) -> int:
         raise Refused("weights: a cap is not the mass that pairs may take, or a threshold is out of range")
     threshold = dict(zip(counted, proof.thresholds, strict=True))
     short = {  # gaps that are shorter count as this where z turns to another class
-        name: max(threshold[name], unit.interval, 1 + slot) if name in counted else 1 + slot
-        for name, unit in used.items()
+        name: max(threshold[name], unit.interval) if name in counted else 1 + slot for name, unit in used.items()
     }
     theirs = {name: held.get(name, scale) for name in used}
     alone, unpaired = list[int](), list[int]()
@@ -206,9 +202,7 @@ def _divided(instance: Instance, proof: Weights, work: Work) -> int:
         raise Refused("theorem E does not apply: it needs one issue slot in each partition, and no barriers")
     counted = [unit for unit in used.values() if unit.capacity == 1 and unit.interval > 1]
     counted = [unit for unit in counted if not unit.shared and not unit.uses]
-    if tuple(unit.name for unit in counted) != proof.classes or not len(counted) == len(proof.caps) == len(
-        proof.thresholds
-    ):
+    if tuple(unit.name for unit in counted) != proof.classes or len(counted) != len(proof.thresholds):
         raise Refused("weights: with thresholds they are of all classes that bind, in the order of the machine")
     size = {pool.name: pool.capacity for pool in machine.pools} | {"": 1}
     shared = {ports.name for ports in machine.ports if ports.shared}
@@ -250,13 +244,13 @@ def _divided(instance: Instance, proof: Weights, work: Work) -> int:
         beside.append(walk.most(here, -1)[0])
         elsewhere.append(total(program, there))
         short = [
-            max(0, max(threshold.get(unit, 2), used[unit].interval if unit in mass else 2, 2) - gap)
+            max(0, (max(threshold[unit], used[unit].interval) if unit in mass else 2) - gap)
             for unit, gap in zip(units, fewest, strict=True)
         ]
         alone.append(gaps.alone(program, machine, work) + walk.most({}, 0, turns=short)[0])
         since = [timing.stall for timing in program.timings] or fewest
         later = [charge(unit, None, stall, 2) for unit, stall in zip(units, since, strict=True)]
-        own.append(_sum(program, later))
+        own.append(along(program, later))
     seats = (instance.warps - 1) // machine.partitions  # whoever shares the partition of z, at most
     found = []
     for z, cycles in enumerate(alone):
@@ -273,14 +267,6 @@ def _divided(instance: Instance, proof: Weights, work: Work) -> int:
         )
         found.append(cycles + (everywhere + sum(rest[:seats]) + own[z]) // scale)
     return max(found)
-
-
-def _sum(program: Program, weights: Sequence[int]) -> int:
-    """The largest sum of what places weigh on a path."""
-    ahead = [0] * (program.end + 1)
-    for at in range(program.end - 1, -1, -1):
-        ahead[at] = weights[at] + max(ahead[after] for after in program.places[at].successors)
-    return max(ahead[start] for start in program.starts)
 
 
 @dataclass(frozen=True, slots=True)

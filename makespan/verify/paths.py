@@ -1,21 +1,28 @@
 """What the paths of a program add up to."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from makespan.program import Program
 
 Choose = Callable[[Iterable[int]], int]
+Phase = tuple[tuple[int, ...], tuple[int, ...]]
+"""Where a warp may stand when a phase begins, and the instructions that it may execute in it, both increasing."""
+
+
+def along(program: Program, weights: Sequence[int], choose: Choose = max, phase: Phase | None = None) -> int:
+    """The largest (or smallest) sum of what places weigh on a path, or on its part in a phase."""
+    begins, inside = phase or (program.starts, range(program.end))
+    ahead = dict[int, int]()
+    for at in reversed(inside):
+        ahead[at] = weights[at] + choose(ahead.get(after, 0) for after in program.places[at].successors)
+    return choose(ahead.get(begin, 0) for begin in begins)
 
 
 def total(program: Program, weights: Mapping[str, int], choose: Choose = max) -> int:
-    """The largest (or smallest) sum of the weights of the classes of instructions on a path; 0 where none is given."""
-    ahead = [0] * (program.end + 1)
-    for number in range(program.end - 1, -1, -1):
-        place = program.places[number]
-        ahead[number] = weights.get(place.unit, 0) + choose(ahead[after] for after in place.successors)
-    return choose(ahead[start] for start in program.starts)
+    """The same for the weights of the classes of instructions; 0 where none is given."""
+    return along(program, [weights.get(place.unit, 0) for place in program.places], choose)
 
 
-def instructions(program: Program, choose: Choose = max) -> int:
+def instructions(program: Program, choose: Choose) -> int:
     """The largest (or smallest) number of instructions on a path."""
     return total(program, dict.fromkeys(program.units, 1), choose)

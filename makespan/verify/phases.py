@@ -8,14 +8,11 @@ from makespan.instance import Instance
 from makespan.machine import Assignment, Scheduler
 from makespan.program import BARRIER, Place, Program, Timing
 from makespan.verify import crossing
-from makespan.verify.paths import Choose, total
+from makespan.verify.paths import Choose, Phase, along, total
 from makespan.verify.refusal import TooMuchWork, Work
 from makespan.verify.waiting import Share, most_waiting
 
 MOST_VISITS = 8_000_000
-
-Phase = tuple[tuple[int, ...], tuple[int, ...]]
-"""Where a warp may stand when the phase begins, and the instructions that it may execute in it."""
 
 
 def questions(instance: Instance) -> list[Instance] | None:
@@ -111,10 +108,10 @@ def shares(instance: Instance, cut: Sequence[Sequence[Phase]]) -> dict[str, Shar
 
 def _along(instance: Instance, cut: Sequence[Sequence[Phase]], weights: Mapping[str, int], choose: Choose) -> int:
     """The sum over the phases of the largest or smallest share of a group."""
-    rows = [
-        [_share(group.program, phase, weights, choose) for phase in own]
-        for group, own in zip(instance.groups, cut, strict=True)
-    ]
+    rows = []
+    for program, own in zip((group.program for group in instance.groups), cut, strict=True):
+        weighed = [weights.get(place.unit, 0) for place in program.places]
+        rows.append([along(program, weighed, choose, phase) for phase in own])
     return sum(map(choose, zip_longest(*rows, fillvalue=0)))
 
 
@@ -149,7 +146,7 @@ def _phases(program: Program, work: Work) -> Iterator[Phase]:
             stack += [after for after in successors if after != program.end]
         yield tuple(sorted(begins)), tuple(sorted(inside))
         begins = {after for gate in gates for after in program.places[gate].successors}
-        if ended or not begins:
+        if ended:
             begins.add(program.end)
 
 
@@ -165,13 +162,3 @@ def _piece(program: Program, begins: Iterable[int], inside: Sequence[int], timin
     ]
     timed = crossing.of_phase(inside, timings) if timings else ()
     return Program(tuple(places), tuple(names[at] for at in begins), timings=timed)
-
-
-def _share(program: Program, phase: Phase, weights: Mapping[str, int], choose: Choose) -> int:
-    """The largest or smallest sum of the weights of what a warp executes in a phase."""
-    begins, inside = phase
-    ahead = dict[int, int]()
-    for at in reversed(inside):
-        own, successors = program.places[at]
-        ahead[at] = weights.get(own, 0) + choose(ahead.get(after, 0) for after in successors)
-    return choose(ahead.get(at, 0) for at in begins)
