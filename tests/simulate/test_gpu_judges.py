@@ -5,12 +5,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from makespan.errors import InvalidScheduleError
 from makespan.gpu import Begin, Course, GpuInstance, GpuSchedule, Grid, History, Stretch
-from makespan.machine import PAPER
+from makespan.machine import PAPER, Machine
 from makespan.program import Program
 from makespan.simulate import gpu_replay
 from makespan.simulate.choices import Choices
@@ -134,3 +135,61 @@ def test_a_block_comes_where_another_has_left_while_one_of_the_other_grid_waits(
     stretch = Stretch((((0, 0),), ((0, 0),), ((0, 0), (1, 0))), begins)
     schedule = GpuSchedule((first, second), (History(1, (stretch,)),))
     assert verdicts(GpuInstance(tuple(grids), PAPER, 1, (1, 1)), schedule) == (3, 3)
+
+
+@pytest.mark.parametrize("split", [1, 2, 3])
+def test_room_for_one_grid_here_and_for_the_other_there_is_noticed_however_stretches_are_cut(split: int) -> None:
+    """Here LL leaves its room in cycle 3, where CC may come all the time; there LL leaves in 2, and CC in 3.
+
+    So in cycle 2 there is room for both, and the last LL and CC come at once; or, if they may not, a cycle later.
+    """
+    grids = [Grid(((Program.chain(one), 1),), n, takes) for one, n, takes in (("CC", 2, (1, 0)), ("LL", 3, (0, 1)))]
+    gpu = GpuInstance(tuple(grids), PAPER, 2, (1, 1), 1)
+    one, other = (0, 0), (1, 0)
+    both = one, other
+
+    def judged(come: int, here: Sequence[Sequence[Any]], there: Sequence[Sequence[Any]]) -> tuple[int | None, ...]:
+        begins = Begin(0, 0, 1, 1), Begin(come, 1, 0)
+        before = tuple(begin for begin in begins if begin.cycle < split)
+        after = tuple(begin._replace(cycle=begin.cycle - split) for begin in begins[len(before) :])
+        parts = Stretch(tuple(map(tuple, here[:split])), before), Stretch(tuple(map(tuple, here[split:])), after)
+        alone = Stretch(tuple(map(tuple, there)), (Begin(0, 0, 0, 1), Begin(0, 1, 1), Begin(come, 1, 1)))
+        courses = tuple(Course(number, ((0, 1),)) for number in (0, 1))
+        return verdicts(gpu, GpuSchedule(courses, (History(1, parts), History(1, (alone,)))))
+
+    assert judged(2, [(), (one,), both, (other,)], [(other,), both, both, (other,)]) == (4, 4)
+    late = [(), (one,), (one,), (other,), (other,)], [(other,), both, (one,), (other,), (other,)]
+    assert judged(3, *late) == (None, None)
+
+
+@pytest.mark.parametrize("left", [("CL",), ("", "CL"), ("C", "CL"), ("CL", "L"), ("", "CL", "CL")])
+def test_room_in_any_repeat_is_noticed_if_there_is_room_for_the_other_grid_at_the_same_time(
+    left: tuple[str, ...],
+) -> None:
+    """A block of each of three grids a cycle there; here without these, cycle by cycle of what is repeated."""
+    repeats, slots = 3, {"C": 0, "L": 1, "S": 2}
+    cycles = 1 + repeats * len(left)
+
+    def stretch(missing: Sequence[str], repeat: int = 1) -> Stretch:
+        come = [[slots[one] for one in "CLS" if one not in letters] for letters in missing]
+        begins = tuple(Begin(at, slot, slot) for at, some in enumerate(come) for slot in some)
+        return Stretch(tuple(tuple((slot, 0) for slot in some) for some in come), begins, repeat)
+
+    def judged(hole: int | None) -> tuple[int | None, int | None]:
+        """In this cycle no block of S comes there."""
+        here = stretch([""]), stretch(left, repeats), stretch([""])
+        there = stretch(["S" * (cycle == hole) for cycle in range(cycles)])
+        schedule = GpuSchedule(
+            tuple(Course(number, ((0,),)) for number in range(3)), (History(1, here), History(1, (there,)))
+        )
+        missing = {one: repeats * "".join(left).count(one) + (one == "S" and hole is not None) for one in slots}
+        grids = (
+            Grid(((Program.chain(one), 1),), 2 * cycles + 1 - missing[one], tuple(int(one == other) for other in slots))
+            for one in slots
+        )
+        return verdicts(GpuInstance(tuple(grids), Machine.of(dict.fromkeys(slots, 1)), 2, (1, 1, 1)), schedule)
+
+    assert judged(None) == (cycles + 1, cycles + 1)
+    for hole in range(cycles):
+        is_room = hole > 0 and left[(hole - 1) % len(left)] == "CL"
+        assert judged(hole) == ((None, None) if is_room else (cycles + 1, cycles + 1))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from makespan.errors import InvalidScheduleError, UnsupportedError
 from makespan.gpu import Begin, Course, GpuInstance, GpuSchedule, Grid, History, Stretch
 from makespan.instance import Instance
-from makespan.machine import PAPER, Assignment, Machine, Resource, Scheduler, UnitClass, Use
+from makespan.machine import PAPER, Assignment, Latency, Machine, Resource, Scheduler, UnitClass, Use
 from makespan.program import Program
 from makespan.simulate import gpu_replay
 from makespan.simulate.courses import conduct
@@ -221,6 +221,11 @@ ONCE = history((A,), (A,), begins=(Begin(0, 0, 0),))
         ),
         (gpu_of("CL", 2, 1, 2), (history((A, B), (A, B)),), "cycle 0: warp 0 of slot 1 executes, but no port of C"),
         (gpu_of("CL", 2, 1, 2), (replace(GOOD, stretches=()),), "has a stretch"),
+        (  # a second issue in a cycle in which nothing happens
+            gpu_of("LC", 1, 1, 1, machine=Machine("late", (UnitClass("C", 1), UnitClass("L", 1, 1, Latency(3, 3))))),
+            (history((A,), (), (A,), (A,), begins=FIRST[:1]),),
+            "cycle 2: warp 0 of slot 0 executes, but waits for a latency to pass",
+        ),
         (gpu_of("CL", 1, 2, 1), (ONCE, replace(ONCE, stretches=())), "has a stretch"),
         (gpu_of("CL", 2, 1, 2), (history(),), "a stretch has at least one cycle"),
         (
@@ -320,6 +325,7 @@ def test_what_does_not_return_at_once_is_unfolded_within_a_limit(monkeypatch: py
     monkeypatch.setattr(gpu_replay, "MAX_UNFOLDED_CYCLES", 1)
     with pytest.raises(UnsupportedError, match="gives up after 1 cycles in which an SM does not return"):
         replay(held(3), schedule)
+    assert replay(FOUR, GpuSchedule((CL,), (GOOD,))) == 5, "what is written out is no repeat"
 
 
 # Several grids: blocks of grid 0 take 2 of 3 of an SM, those of grid 1 take 1
