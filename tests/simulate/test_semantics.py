@@ -11,6 +11,7 @@ from makespan.machine import Assignment, Latency, Machine, Scheduler, UnitClass
 from makespan.program import Place, Program, Timing
 from makespan.result import Bounds
 from makespan.simulate.semantics import finished, pools, ready, selections, starts, steps
+from makespan.strings import parse_string
 from tests.oracle import brute_force, kinds_of_warps, obeys, standing, unnamed
 from tests.strategies import general_barrier_instances, instances, multiprocessor_instances, runs
 
@@ -109,6 +110,15 @@ def test_a_result_is_there_once_the_latency_of_all_that_set_it_has_passed(
     assert brute_force(Instance.of(program, 1)) == Bounds(cycles, cycles)
     ends = replace(Program.chain("CC"), timings=(first, second))
     assert brute_force(Instance.of(ends, 1)) == Bounds(cycles - 1, cycles - 1)
+
+
+@pytest.mark.parametrize("load", ["L", "L()"])
+def test_a_barrier_waits_for_a_warp_of_its_block_that_is_at_its_end_but_has_not_finished(load: str) -> None:
+    """The load is done in cycle 3. Then the other warp, which has been there since cycle 1, passes and issues its C."""
+    machine = Machine("late", (UnitClass("C", 1), UnitClass("L", 1, latency=Latency(3, 3))))
+    for blocks, cycles in (1, 4), (2, 5):  # the load of another block is done in cycle 4
+        groups = [(parse_string(string, machine), blocks) for string in (load, "C|C")]
+        assert brute_force(Instance.merged(groups, machine, blocks=blocks)) == Bounds(cycles, cycles)
 
 
 def test_what_a_fair_scheduler_looks_at_by_hand() -> None:
