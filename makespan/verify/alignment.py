@@ -148,7 +148,7 @@ def _follow(crews: Sequence[_Crew], work: Work) -> None:
             near = step if own == other else None
             if near is not None:
                 jobs = [job for job in jobs if job == near or (job and near)]
-            reached = [job for job in jobs if job == near or _in_reach(crew, job, block.last, *reach)]
+            reached = [job for job in jobs if _in_reach(crew, job, block.last, *reach)]
             work.spend((len(known.row) + len(reached)) * len(crew.blocks).bit_length())
             known.turn(_extended(known, crew, reached, near))
             costs += (crew.warps - 1) * (1 + known.best) if own == other else crew.warps * known.best

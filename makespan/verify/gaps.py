@@ -50,30 +50,19 @@ def alone(program: Program, machine: Machine, work: Work) -> int:
     """The most cycles that a warp takes if nobody else is there, on any path and at any latencies.
 
     Each place is issued when the latest of some earlier times has come, a constant after an earlier issue; so the
-    latest that any path to it has seen of every token, and of every single port, says when at the latest.
+    latest that any path to it has seen of every token, and of every single port, says when at the latest. How its own
+    instructions meet at several ports, or at one of several resources, does not count here.
     """
     units = {unit.name: unit for unit in machine.units}
     single = {ports.name for ports in machine.ports if ports.capacity == 1}
     timings = program.timings or [Timing(units[place.unit].latency.most) for place in program.places]
-    before: list[list[int]] = [[] for _ in range(program.end + 1)]
-    for at, place in enumerate(program.places):
-        for after in place.successors:
-            before[after].append(at)
     comes = [0] * (program.end + 1)
-    seen: list[dict[str | int, int]] = [{} for _ in range(program.end + 1)]
+    seen: list[dict[str | int, int]] = [{} for _ in comes]
     over = 0
-    for at in range(program.end + 1):
-        latest = seen[at]
-        for source in before[at]:
-            work.spend(len(seen[source]) + 1)
-            for key, cycle in seen[source].items():
-                if cycle > latest.get(key, -1):
-                    latest[key] = cycle
-        if at == program.end:
-            break
-        unit, timing = units[program.places[at].unit], timings[at]
+    for at, place in enumerate(program.places):
+        unit, timing, latest = units[place.unit], timings[at], seen[at]
         held = [((unit.name,), unit.interval), *((use.resources, use.most) for use in unit.uses)]
-        needed: list[str | int] = [names[0] for names, _ in held if len(names) == 1 and names[0] in single]
+        needed: list[str | int] = [names[0] for names, _ in held if len(names) == 1]
         issue = max([comes[at], *(latest.get(key, 0) for key in [*needed, *timing.awaits])])
         ready = issue + timing.latency[1]
         over = max(over, ready if timing.sets else 0, issue + timing.stall)  # nobody waits for what sets no token
@@ -81,6 +70,9 @@ def alone(program: Program, machine: Machine, work: Work) -> int:
             latest[name] = max(latest.get(name, 0), issue + cycles)
         for token in timing.sets:
             latest[token] = max(latest.get(token, 0), ready)
-        for after in program.places[at].successors:
+        for after in place.successors:
+            work.spend(len(latest) + 1)
             comes[after] = max(comes[after], issue + timing.stall)
+            for key, cycle in latest.items():
+                seen[after][key] = max(seen[after].get(key, 0), cycle)
     return over

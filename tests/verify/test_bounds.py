@@ -1,10 +1,11 @@
 """Bounds of the checker on random questions of every kind: those of the engines, from programs of their own."""
 
 import random
+from collections import Counter
 
 import pytest
 
-from benchmarks.closed_form import KINDS, instance
+from benchmarks.closed_form import KINDS, Kind, instance
 from makespan.bounds import least_possible, pessimistic
 from makespan.instance import Instance
 from makespan.machine import Machine, UnitClass
@@ -28,3 +29,15 @@ def test_they_are_those_of_the_engines(kind: str) -> None:
 def test_warps_of_two_partitions_do_not_wait_for_each_other() -> None:
     halves = Instance.of("C", 2, Machine("halves", (UnitClass("C", 1),), partitions=2))
     assert bounds.best_case_floor(halves) == brute_force(halves).upper == bounds.pessimistic(halves) == 1
+
+
+def test_two_warps_that_choose_their_paths_take_exactly_as_long_as_the_definition_says() -> None:
+    draw, found = random.Random(27), Counter[int]()
+    while found.total() < 250:
+        one = instance(draw, Kind(ports=2, warps=2, letters=6, automata=True))
+        if one.warps == 2:
+            truth = brute_force(one)
+            assert bounds.two_warps(one) == truth.upper, one
+            assert bounds.two_warps(one, min) == truth.lower, one
+            found[truth.upper - truth.lower] += 1
+    assert len(found) > 4
