@@ -21,6 +21,7 @@ from makespan.strings import parse_string
 from makespan.verify import gpu_reading, gpu_witness
 from makespan.verify.gpu_witness import replay
 from makespan.verify.refusal import Refused
+from tests.simulate.test_gpu_replay import small_and_large
 from tests.verify.test_gpu import of
 
 PARTS = Machine("parts", (UnitClass("C", 1, 1, Latency(1, 2)), UnitClass("L", 1, shared=True)), 1, partitions=2)
@@ -194,25 +195,36 @@ def test_what_does_not_repeat_is_limited(monkeypatch: pytest.MonkeyPatch) -> Non
 # Stretches that come again
 
 
-def stretch(draw: random.Random, kinds: list[tuple[int, int]], room: int) -> Stretch:
-    """A few cycles in which blocks C..C of so many cycles, which take so much of the room, follow one another."""
+def stretch(draw: random.Random, kinds: list[tuple[int, int]], served: list[int], most: int, room: int) -> Stretch:
+    """A few cycles in which up to `most` blocks C..C of so many cycles, which take so much of the room, are there."""
     length = draw.randint(1, 5)
     ends: dict[int, tuple[int, int]] = {}  # of the blocks that are there by slot: their kind, and when they have ended
     begins: list[Begin] = []
     cycles: list[list[tuple[int, int]]] = [[] for _ in range(length)]
     for cycle in range(length):
         ends = {slot: there for slot, there in ends.items() if there[1] > cycle}
-        for kind, (takes_cycles, takes) in draw.sample(list(enumerate(kinds)), len(kinds)):
-            end = cycle + takes_cycles
-            while end <= length and sum(kinds[k][1] for k, _ in ends.values()) + takes <= room and draw.random() < 0.9:
+        for kind in draw.sample(served, len(served)):
+            end, takes = cycle + kinds[kind][0], kinds[kind][1]
+            while end <= length and len(ends) < most and draw.random() < 0.9:
+                if sum(kinds[k][1] for k, _ in ends.values()) + takes > room:
+                    break
                 slot = min(set(range(room)) - set(ends))
                 ends[slot] = kind, end
                 begins.append(Begin(cycle, slot, kind))
                 for at in range(cycle, end):
                     cycles[at].append((slot, 0))
         if not ends:
-            return stretch(draw, kinds, room)
+            return stretch(draw, kinds, served, most, room)
     return Stretch(tuple(tuple(sorted(issuing)) for issuing in cycles), tuple(begins), draw.choice((1, 2, 3, 5, 7)))
+
+
+def stretches(draw: random.Random, kinds: list[tuple[int, int]], room: int) -> History:
+    """Of SMs that serve all of the kinds as well as they can, or only some, and so many blocks at one time."""
+    served, most = draw.sample(range(len(kinds)), draw.randint(1, len(kinds))), draw.randint(1, room)
+    if draw.random() < 0.7:
+        served, most = list(range(len(kinds))), room
+    parts = (stretch(draw, kinds, served, most, room) for _ in range(draw.randint(1, 3)))
+    return History(draw.choice((1, 1, 2)), tuple(parts))
 
 
 def unfolded(history: History) -> History:
@@ -224,13 +236,10 @@ def unfolded(history: History) -> History:
 def test_the_dispatcher_is_judged_alike_where_stretches_come_again(seed: int) -> None:
     """Every SM keeps the rules, so all depends on where blocks of each grid would have fitted, and for how long."""
     draw, outcomes = random.Random(seed), Counter[bool]()
-    for _ in range(100):
+    for _ in range(120):
         room = draw.randint(2, 4)
         kinds = [(draw.randint(1, 3), draw.randint(1, room)) for _ in range(draw.choice((2, 2, 3)))]
-        histories = tuple(
-            History(draw.choice((1, 1, 2)), tuple(stretch(draw, kinds, room) for _ in range(draw.randint(1, 3))))
-            for _ in range(draw.randint(1, 2))
-        )
+        histories = tuple(stretches(draw, kinds, room) for _ in range(draw.randint(1, 3)))
         blocks = Counter(b.course for h in histories for _ in range(h.sms) for _, b in h.begins())
         if len(blocks) < len(kinds):
             continue
@@ -250,4 +259,57 @@ def test_the_dispatcher_is_judged_alike_where_stretches_come_again(seed: int) ->
             continue
         assert replay(gpu, written) == replay(gpu, slowly) == makespan
         outcomes[True] += 1
-    assert min(outcomes.values()) > 15
+    assert min(outcomes.values()) > 5
+
+
+def test_room_that_is_there_all_the_time_counts_however_often_a_stretch_comes() -> None:
+    """The last large block gets its room in cycle 4 (n - 1): from then on no small one may be left."""
+    n = 10**9
+    assert replay(*small_and_large(("CC", 2 * n - 1), ("CCCC", n))) == 4 * n
+    with pytest.raises(Refused, match=f"cycle {4 * (n - 1)}: all blocks that are left would fit"):
+        replay(*small_and_large(("CC", 2 * n), ("CCCC", n)))
+
+
+def test_an_sm_that_gets_no_block_has_room_from_the_first_cycle_on() -> None:
+    """The second block of two comes in cycle 1, and would have fitted beside."""
+    stretch_ = Stretch(((A,),), (Begin(0, 0, 0),), 2)
+    schedule_ = GpuSchedule((Course(0, ((0,),)),), (History(1, (stretch_,)),))
+    assert replay(of("C", 2, 1, 1), schedule_) == 2
+    with pytest.raises(Refused, match="cycle 0: all blocks that are left would fit"):
+        replay(of("C", 2, 2, 1), schedule_)
+
+
+def test_room_is_room_of_every_resource() -> None:
+    """Of the first resource there is plenty; of the second one block leaves nothing to the other."""
+    grids = tuple(Grid(((Program.chain("C"), 1),), 1, takes) for takes in ((1, 2), (1, 1)))
+    gpu, courses = GpuInstance(grids, Machine.of({"C": 2}), 1, (4, 2)), tuple(Course(grid, ((0,),)) for grid in (0, 1))
+    in_turn = Stretch(((A,), (B,)), (Begin(0, 0, 0), Begin(1, 1, 1)))
+    assert replay(gpu, GpuSchedule(courses, (History(1, (in_turn,)),))) == 2
+    together = Stretch(((A, B),), (Begin(0, 0, 0), Begin(0, 1, 1)))
+    with pytest.raises(Refused, match="cycle 0: there is no room for the block that comes to slot 1"):
+        replay(gpu, GpuSchedule(courses, (History(1, (together,)),)))
+
+
+@pytest.mark.parametrize(
+    ("partitions", "cycles", "why"),
+    [
+        (((0,), (1,)), ((A, B),), None),
+        (((1,), (0,)), ((A, B),), None),
+        (((1,), (1,)), ((A,), (B,)), None),  # of several grids they need not be even
+        (((1,), (1,)), ((A, B),), "finds no free port of C"),
+        *((rows, ((A, B),), "not partitions 0..1 for 1 warps of each of 2") for rows in ((), ((0,),), ((0,), (2,)))),
+        *((rows, ((A, B),), "not partitions 0..1") for rows in (((0,), (1, 0)), ((0,), (1,), (0,)), ((0, 1), (0, 1)))),
+    ],
+)
+def test_warps_of_several_grids_are_in_any_partition_that_there_is(
+    partitions: tuple[tuple[int, ...], ...], cycles: tuple[tuple[tuple[int, int], ...], ...], why: str | None
+) -> None:
+    halves = Machine("halves", (UnitClass("C", 1),), partitions=2, assignment=Assignment.MODULO)
+    gpu = GpuInstance((Grid(((Program.chain("C"), 1),), 1),) * 2, halves, 1, (2,))
+    courses = tuple(Course(grid, ((0,),)) for grid in (0, 1))
+    placed = GpuSchedule(courses, (History(1, (Stretch(cycles, (Begin(0, 0, 0), Begin(0, 1, 1))),), partitions),))
+    if why is None:
+        assert replay(gpu, placed) == len(cycles)
+        return
+    with pytest.raises(Refused, match=why):
+        replay(gpu, placed)
