@@ -17,7 +17,7 @@ from makespan.report.gpu.bundle import _schedule as written
 from makespan.report.gpu.bundle import bundle, of_gpu
 from makespan.simulate.choices import Choices
 from makespan.simulate.gpu_run import run
-from makespan.verify import Refused, digest, gpu_reading, instances, reading, shapes
+from makespan.verify import Outcome, Refused, digest, gpu_reading, instances, reading, shapes, verify
 from tests.verify.test_gpu import of, of_one_wave, of_theorem_g
 
 PARTS = Machine(
@@ -291,3 +291,15 @@ def test_evidence_of_all_sms_is_counted_together(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(reading, "MOST_COEFFICIENTS", 2 * 6 * len(own) - 1)
     with pytest.raises(Refused, match=r"^the evidence is too large for this checker: over \d+ coefficients$"):
         gpu_reading.bundle(document)
+
+
+def test_weights_of_pairs_are_of_one_grid() -> None:
+    grids = Grid(((Program.chain("CL"), 1),), 3, (1,)), Grid(((Program.chain("C"), 1),), 2, (1,))
+    gpu = GpuInstance(grids, Machine.of({"C": 1, "L": 1}), 1, (2,))
+    document = json.loads(json.dumps(bundle(of_theorem_g(gpu, run(gpu, "lrr")))))
+    assert document["weights"] == []
+    assert verify(document).outcome is Outcome.ACCEPTED
+    weights = {"classes": ["C"], "caps": [1], "groups": [[1, 1]]}
+    other = {**document, "weights": [weights]}
+    with pytest.raises(Refused, match=r"^weights of pairs are of one grid only$"):
+        gpu_reading.bundle({**other, "sha256": digest(other)})

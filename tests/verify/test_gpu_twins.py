@@ -3,6 +3,7 @@
 import copy
 import random
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -195,36 +196,67 @@ def test_what_does_not_repeat_is_limited(monkeypatch: pytest.MonkeyPatch) -> Non
 # Stretches that come again
 
 
-def stretch(draw: random.Random, kinds: list[tuple[int, int]], served: list[int], most: int, room: int) -> Stretch:
-    """A few cycles in which up to `most` blocks C..C of so many cycles, which take so much of the room, are there."""
+Kinds = list[tuple[int, int]]
+"""Of blocks: the cycles of their only instruction, and how much of the room they take."""
+
+
+def stretch(draw: random.Random, kinds: Kinds, served: list[int], most: int, room: int) -> Stretch:
+    """A few cycles in which up to `most` blocks of these kinds follow one another."""
     length = draw.randint(1, 5)
     ends: dict[int, tuple[int, int]] = {}  # of the blocks that are there by slot: their kind, and when they have ended
     begins: list[Begin] = []
-    cycles: list[list[tuple[int, int]]] = [[] for _ in range(length)]
+    cycles: list[tuple[tuple[int, int], ...]] = []
     for cycle in range(length):
         ends = {slot: there for slot, there in ends.items() if there[1] > cycle}
+        begun = []
         for kind in draw.sample(served, len(served)):
             end, takes = cycle + kinds[kind][0], kinds[kind][1]
             while end <= length and len(ends) < most and draw.random() < 0.9:
                 if sum(kinds[k][1] for k, _ in ends.values()) + takes > room:
                     break
-                slot = min(set(range(room)) - set(ends))
-                ends[slot] = kind, end
-                begins.append(Begin(cycle, slot, kind))
-                for at in range(cycle, end):
-                    cycles[at].append((slot, 0))
+                begun.append(min(set(range(room)) - set(ends)))
+                ends[begun[-1]] = kind, end
+                begins.append(Begin(cycle, begun[-1], kind))
+        cycles.append(tuple((slot, 0) for slot in sorted(begun)))
         if not ends:
             return stretch(draw, kinds, served, most, room)
-    return Stretch(tuple(tuple(sorted(issuing)) for issuing in cycles), tuple(begins), draw.choice((1, 2, 3, 5, 7)))
+    return Stretch(tuple(cycles), tuple(begins), draw.choice((1, 2, 3, 5, 7)))
 
 
-def stretches(draw: random.Random, kinds: list[tuple[int, int]], room: int) -> History:
+def stretches(draw: random.Random, kinds: Kinds, room: int) -> History:
     """Of SMs that serve all of the kinds as well as they can, or only some, and so many blocks at one time."""
     served, most = draw.sample(range(len(kinds)), draw.randint(1, len(kinds))), draw.randint(1, room)
-    if draw.random() < 0.7:
+    if draw.random() < 0.4:
         served, most = list(range(len(kinds))), room
     parts = (stretch(draw, kinds, served, most, room) for _ in range(draw.randint(1, 3)))
-    return History(draw.choice((1, 1, 2)), tuple(parts))
+    return History(draw.choice((1, 1, 2)), tuple(one for part in parts for one in in_two(draw, part)))
+
+
+def in_two(draw: random.Random, part: Stretch) -> list[Stretch]:
+    """Or as it is."""
+    if len(part.cycles) == 1 or part.repeat > 1 or draw.random() < 0.5:
+        return [part]
+    at = draw.randint(1, len(part.cycles) - 1)
+    later = tuple(begin._replace(cycle=begin.cycle - at) for begin in part.begins if begin.cycle >= at)
+    return [
+        Stretch(part.cycles[:at], tuple(begin for begin in part.begins if begin.cycle < at)),
+        Stretch(part.cycles[at:], later),
+    ]
+
+
+def all_at_once(draw: random.Random) -> tuple[GpuInstance, GpuSchedule] | None:
+    """Two or three grids, and SMs that keep the rules; whether the dispatcher does is another question."""
+    room = draw.randint(2, 4)
+    kinds = [(draw.randint(1, 4), draw.randint(1, room)) for _ in range(draw.choice((2, 2, 3)))]
+    histories = tuple(stretches(draw, kinds, room) for _ in range(draw.randint(1, 3)))
+    blocks = Counter(begin.course for each in histories for _ in range(each.sms) for _, begin in each.begins())
+    if len(blocks) < len(kinds):
+        return None
+    units = [UnitClass(name, room, 1, Latency(each[0], each[0])) for name, each in zip("CLS", kinds, strict=False)]
+    grids = [Grid(((Program.chain("CLS"[n]), 1),), blocks[n], (takes,)) for n, (_, takes) in enumerate(kinds)]
+    machine = Machine("latencies", tuple(units))
+    gpu = GpuInstance(tuple(grids), machine, sum(each.sms for each in histories), (room,))
+    return gpu, GpuSchedule(tuple(Course(n, ((0,),)) for n in range(len(kinds))), histories)
 
 
 def unfolded(history: History) -> History:
@@ -237,27 +269,20 @@ def test_the_dispatcher_is_judged_alike_where_stretches_come_again(seed: int) ->
     """Every SM keeps the rules, so all depends on where blocks of each grid would have fitted, and for how long."""
     draw, outcomes = random.Random(seed), Counter[bool]()
     for _ in range(120):
-        room = draw.randint(2, 4)
-        kinds = [(draw.randint(1, 3), draw.randint(1, room)) for _ in range(draw.choice((2, 2, 3)))]
-        histories = tuple(stretches(draw, kinds, room) for _ in range(draw.randint(1, 3)))
-        blocks = Counter(b.course for h in histories for _ in range(h.sms) for _, b in h.begins())
-        if len(blocks) < len(kinds):
+        made = all_at_once(draw)
+        if made is None:
             continue
-        programs = [Program.chain("C" * cycles) for cycles, _ in kinds]
-        grids = tuple(Grid(((programs[n], 1),), blocks[n], (takes,)) for n, (_, takes) in enumerate(kinds))
-        gpu = GpuInstance(grids, Machine.of({"C": room}), sum(each.sms for each in histories), (room,))
-        courses = tuple(Course(n, (tuple(range(cycles)),)) for n, (cycles, _) in enumerate(kinds))
-        written = GpuSchedule(courses, histories)
-        slowly = replace(written, histories=tuple(map(unfolded, histories)))
+        gpu, shown = made
+        slowly = replace(shown, histories=tuple(map(unfolded, shown.histories)))
         try:
             makespan = gpu_replay.replay(gpu, slowly)
         except InvalidScheduleError:
-            for each in (written, slowly):
+            for each in (shown, slowly):
                 with pytest.raises(Refused, match="all blocks that are left would fit, and none of them comes"):
                     replay(gpu, each)
             outcomes[False] += 1
             continue
-        assert replay(gpu, written) == replay(gpu, slowly) == makespan
+        assert replay(gpu, shown) == replay(gpu, slowly) == makespan
         outcomes[True] += 1
     assert min(outcomes.values()) > 5
 
@@ -313,3 +338,92 @@ def test_warps_of_several_grids_are_in_any_partition_that_there_is(
         return
     with pytest.raises(Refused, match=why):
         replay(gpu, placed)
+
+
+SLOWLY = Machine("slowly", tuple(UnitClass(name, 9, 1, Latency(n, n)) for name, n in (("C", 2), ("L", 4), ("S", 6))))
+Part = tuple[int, int, tuple[tuple[int, int, str], ...]]
+"""The cycles of a stretch, how often it comes, and for each block the cycle, its slot and the name of its grid."""
+
+
+def both_replayed(kinds: Mapping[str, tuple[str, tuple[int, ...]]], *sms: tuple[Part, ...]) -> int:
+    """On SMs with two of each resource; of each grid its only instruction and what it takes."""
+    names, found = list(kinds), Counter[str]()
+    histories = []
+    for parts in sms:
+        made = []
+        for length, repeat, begins in parts:
+            found.update({name: 0 for _, _, name in begins})
+            for _, _, name in begins:
+                found[name] += repeat
+            cycles = [tuple(sorted((slot, 0) for at, slot, _ in begins if at == cycle)) for cycle in range(length)]
+            made.append(Stretch(tuple(cycles), tuple(Begin(at, s, names.index(n)) for at, s, n in begins), repeat))
+        histories.append(History(1, tuple(made)))
+    grids = tuple(Grid(((Program.chain(c), 1),), found[name], takes) for name, (c, takes) in kinds.items())
+    gpu = GpuInstance(grids, SLOWLY, len(sms), (2,) * len(grids[0].takes))
+    shown = GpuSchedule(tuple(Course(n, ((0,),)) for n in range(len(names))), tuple(histories))
+    try:
+        makespan = gpu_replay.replay(gpu, shown)
+    except InvalidScheduleError:
+        with pytest.raises(Refused):
+            replay(gpu, shown)
+        raise
+    assert replay(gpu, shown) == makespan
+    return makespan
+
+
+def test_room_is_still_there_where_another_stretch_begins_and_nothing_happens() -> None:
+    """A small block is left up to cycle 4, and fits on SM 0 all the time; a large one is left up to cycle 2 or 4."""
+    kinds = {"small": ("L", (1,)), "large": ("C", (2,))}
+    whole: tuple[Part, ...] = ((8, 1, ((0, 0, "small"), (4, 0, "small"))),)
+    parts: tuple[Part, ...] = ((1, 1, ((0, 0, "small"),)), (7, 1, ((3, 0, "small"),)))
+    for first in whole, parts:
+        assert both_replayed(kinds, first, ((2, 3, ((0, 0, "large"),)),)) == 8
+        with pytest.raises(InvalidScheduleError, match="cycle 2: there is room"):
+            both_replayed(kinds, first, ((2, 2, ((0, 0, "large"),)),))
+
+
+def test_room_at_the_end_of_a_stretch_is_not_there_at_its_begin() -> None:
+    """Of four cycles SM 0 has room for another `b` in the last two, and SM 1 for another `a` in the first two."""
+    kinds = {"a": ("C", (2, 0)), "b": ("C", (1, 1)), "long": ("L", (0, 2)), "other": ("C", (2, 0))}
+    again = (4, 5, ((0, 0, "a"), (2, 0, "b"))), (4, 5, ((0, 0, "long"), (2, 1, "other")))
+    assert both_replayed(kinds, (again[0], (2, 1, ((0, 0, "a"),))), (again[1],)) == 22
+    more = (6, 1, ((0, 0, "a"), (2, 0, "a"), (4, 0, "b"))), (4, 1, ((0, 0, "long"),))
+    assert both_replayed(kinds, (again[0], more[0]), (again[1], more[1])) == 26  # nor once more after the last one
+
+
+def test_room_of_each_grid_counts_in_each_repeat() -> None:
+    """From cycle 10 on SM 1 has room for the `a` of cycle 12; SM 0 has it for the `b` of cycle 14, up to cycle 12.
+
+    The first two repeats are executed. For the `tiny` of cycle 14 there is always room.
+    """
+    kinds = {"a": ("C", (2, 0, 0)), "b": ("C", (1, 1, 0)), "all": ("S", (2, 2, 0)), "long": ("S", (0, 2, 0))}
+    kinds["more"], tiny = ("L", (2, 2, 0)), {"tiny": ("C", (0, 0, 1))}
+    full: Part = (10, 1, ((0, 0, "all"), (6, 0, "more")))
+    alone: tuple[Part, ...] = full, (6, 1, ((0, 0, "long"),))
+    beside: tuple[Part, ...] = full, (6, 1, ((0, 0, "long"), (4, 1, "tiny")))
+    again: tuple[Part, ...] = ((4, 4, ((0, 0, "a"), (2, 0, "b"))),)
+    for every, other in ((kinds, alone), (tiny | kinds, beside), (kinds | tiny, beside)):
+        with pytest.raises(InvalidScheduleError, match="cycle 10: there is room"):
+            both_replayed(every, again, other)
+
+
+SLOT = Machine("slot", (UnitClass("C", 2, 1, Latency(9, 9)),), 1)
+
+
+@pytest.mark.parametrize(
+    ("cycles", "why"),
+    [
+        (((A,), (B,), *[()] * 8), None),
+        (((A,), (), (B,), *[()] * 8), "cycle 1: an instruction of class C is left out"),
+        (((A,), (B,), (), (), (A,), *[()] * 5), "cycle 4: warp 0 of slot 0 waits for a latency"),
+    ],
+)
+def test_cycles_in_which_nothing_happens(cycles: tuple[tuple[tuple[int, int], ...], ...], why: str | None) -> None:
+    """In cycle 1 nothing has changed but that the slot is free again, in cycle 4 nothing at all."""
+    shown = GpuSchedule((Course(0, ((0,),)),), (History(1, (Stretch(cycles, (Begin(0, 0, 0), Begin(0, 1, 0))),)),))
+    gpu = of("C", 2, 1, 2, machine=SLOT)
+    if why is None:
+        assert replay(gpu, shown) == 10
+        return
+    with pytest.raises(Refused, match=why):
+        replay(gpu, shown)

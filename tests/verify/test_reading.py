@@ -210,3 +210,16 @@ def test_a_witness_is_counted_before_it_is_unfolded(monkeypatch: pytest.MonkeyPa
     assert reading.witness({**document, "cycles": [[5, []]]}, alone, 5).makespan == 5
     with pytest.raises(Refused, match=r"^the witness is too large for this checker: over 5 cycles$"):
         reading.witness({**document, "cycles": [[5, []], [1, []]]}, alone, 6)
+
+
+def test_partitions_and_their_assignment_go_together() -> None:
+    for key in ("partitions", "assignment"):
+        forged = plain(rich())
+        del forged["instance"]["machine"][key]
+        with pytest.raises(Refused, match=rf"^not a bundle: machine lacks '{key}'$"):
+            instances.instance(forged["instance"])
+
+
+def test_a_machine_has_up_to_64_resources() -> None:
+    many = changed(rich(), (*MACHINE, "resources"), {f"r{n}": 1 for n in range(62)} | {"a": 1, "b": 1})
+    assert len(instances.instance(many["instance"]).machine.resources) == 64

@@ -98,6 +98,11 @@ def test_a_file_is_read_up_to_its_limits(monkeypatch: pytest.MonkeyPatch) -> Non
     assert parse(b"[1, 2]") == [1, 2]
     with pytest.raises(Refused, match=r"^not a bundle: larger than 0 MiB$"):
         parse(b"[1, 23]")
+    monkeypatch.setattr(reading, "MOST_BYTES", 9)
+    monkeypatch.setattr(reading, "MOST_BRACKETS", 3)
+    assert parse(b"[[{}]]") == [[{}]]
+    with pytest.raises(Refused, match=r"^not a bundle: over 3 lists and objects$"):
+        parse(b"[[[{}]]]")
 
 
 @pytest.mark.parametrize(
