@@ -11,6 +11,7 @@ import pytest
 
 from benchmarks import closed_form, multiprocessors
 from makespan.bounds import issue_slots, pessimistic, phases, theorem_1s
+from makespan.bounds.best_case import least_possible
 from makespan.bounds.gates import Ports
 from makespan.bounds.pessimistic import Rivals
 from makespan.bounds.pessimistic import waiting as theirs_of
@@ -149,12 +150,13 @@ def test_without_the_time_for_theorem_1s_all_instructions_are_summed_up(monkeypa
 
 
 @pytest.mark.parametrize("kind", [KIND, WITH_BARRIERS], ids=["plain", "barriers"])
-def test_the_pessimistic_bound(kind: closed_form.Kind) -> None:
+def test_the_pessimistic_bound_and_the_least_possible(kind: closed_form.Kind) -> None:
     draw = random.Random(4)
     for _ in range(200):
         machine = replace(closed_form.machine(draw, kind), issue_width=draw.choice((None, 1, 2, 3)))
         one = several(draw, kind, machine)
         assert bounds.pessimistic(one) == pessimistic(one), one
+        assert bounds.best_case_floor(one) == least_possible(one), one
 
 
 def test_waiting_by_any_shares() -> None:

@@ -21,7 +21,7 @@ from makespan.instance import Instance
 from makespan.machine import DELAY, Latency, Machine, UnitClass
 from makespan.program import BARRIER, Place, Program, Timing
 from makespan.verify import pairs
-from makespan.verify.refusal import Refused
+from makespan.verify.refusal import Refused, Work
 from tests.bounds import test_thresholds as thresholds
 from tests.oracle import brute_force
 
@@ -37,6 +37,18 @@ def several(draw: random.Random, kind: closed_form.Kind, machine: Machine) -> In
         with suppress(InputError):  # a path of barriers alone
             groups = [(closed_form.program(draw, kind, units), draw.randint(1, 3)) for _ in range(draw.randint(1, 3))]
             return Instance.merged([(program, blocks * warps) for program, warps in groups], machine, blocks=blocks)
+
+
+def countable(draw: random.Random) -> Machine:
+    """Mostly of classes that pairs may count: one port, or held for a cycle."""
+    units = []
+    for name in "CLS"[: draw.choice((1, 2, 2, 3, 3))]:
+        ports, interval = draw.choice(
+            ((1, draw.randint(1, 4)), (draw.randint(1, 3), 1), (draw.randint(1, 3), 1), (2, 2))
+        )
+        least = draw.randint(1, 4)
+        units.append(UnitClass(name, ports, interval, Latency(least, draw.randint(least, 4))))
+    return Machine("m", tuple(units))
 
 
 class Step:
@@ -153,7 +165,7 @@ def _by_the_text(instance: Instance, proof: Weights) -> list[int]:
 def drawn(draw: random.Random, instance: Instance) -> Weights:
     """Weights of some classes, as a scan finds them for some caps, or with a reserve or two that it does not."""
     simple = [unit for unit in instance.machine.units if unit.capacity == 1 or unit.interval == 1]
-    counted = [unit for unit in simple if draw.random() < 0.8]
+    counted = [unit for unit in simple if draw.random() < 0.9]
     scale = lcm(*(unit.capacity for unit in counted))
     mass = {unit.name: unit.interval * scale // unit.capacity for unit in counted}
     caps = {
@@ -173,7 +185,7 @@ def drawn(draw: random.Random, instance: Instance) -> Weights:
 def test_random_weights_prove_what_the_text_says(kind: closed_form.Kind) -> None:
     draw, found = random.Random(1), Counter[str]()
     for _ in range(400):
-        instance = several(draw, kind, closed_form.machine(draw, kind))
+        instance = several(draw, kind, countable(draw))
         proofs = [drawn(draw, instance) for _ in range(draw.choice((1, 1, 2, 3)))]
         upper = by_the_text(instance, proofs)
         if upper is None:
@@ -184,6 +196,25 @@ def test_random_weights_prove_what_the_text_says(kind: closed_form.Kind) -> None
             found["proven"] += 1
             assert pairs.bound(instance, proofs) == upper
     assert min(found.values()) > 15
+
+
+def test_the_largest_weight_of_a_string() -> None:
+    draw, found = random.Random(13), Counter[int]()
+    for _ in range(200):
+        chosen = countable(draw)
+        program = Program.chain("".join(draw.choices("".join(chosen.capacities), k=draw.randint(1, 6))))
+        one = Instance.of(program, 2, chosen)
+        proof = drawn(draw, one)
+        with suppress(Refused):
+            judge = pairs.Judge(one, proof, Work(1000))
+            if any(len(row) > 1 for row in proof.reserves[0]):
+                continue
+            (path,) = paths(program)
+            caps = dict(zip(proof.classes, proof.caps, strict=True))
+            largest = max(step.taken for step in steps(program, path, proof.reserves[0], judge.mass, caps))
+            assert judge.walks[0].largest() == largest
+            found[largest] += 1
+    assert len(found) > 3
 
 
 @pytest.mark.parametrize(
