@@ -38,7 +38,7 @@ def bound(instance: Instance) -> int:
 def one_after_another(instance: Instance) -> int:
     """In every cycle some stall or latency passes, or a port is held: else somebody issues, or a barrier opens."""
     held = {
-        unit.name: max(unit.interval, unit.latency.most, *(use.most for use in unit.uses), 1)
+        unit.name: max(unit.interval, unit.latency.most, *(use.most for use in unit.uses))
         for unit in instance.machine.units
     }
     total = 0

@@ -335,12 +335,9 @@ class _Walk:
         """The most that a pair of places takes."""
         rows = zip(self.program.places, self.reserves, strict=True)
         return max(
-            (
-                self._step(unit, row[0], after, at in self.apart)[0]
-                for at, ((unit, successors), row) in enumerate(rows)
-                for after in successors
-            ),
-            default=0,
+            self._step(unit, row[0], after, at in self.apart)[0]
+            for at, ((unit, successors), row) in enumerate(rows)
+            for after in successors
         )
 
     def _step(self, unit: str, reserve: int, after: int, apart: bool) -> tuple[int, int]:

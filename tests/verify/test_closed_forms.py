@@ -19,10 +19,12 @@ from makespan.bounds.theorem_1s import one_after_another, paths_of, scale_of, wa
 from makespan.instance import Instance
 from makespan.machine import DELAY, Latency, Machine, Resource, Scheduler, UnitClass, Use
 from makespan.program import BARRIER, Place, Program, Timing
+from makespan.strings import parse_string
 from makespan.verify import bounds, interference, waiting
 from makespan.verify import issue_slots as slots
 from makespan.verify import phases as checked
 from makespan.verify.refusal import TooMuchWork, Work
+from tests.oracle import brute_force
 from tests.verify.test_weights import KIND, WITH_BARRIERS, paths, several
 
 
@@ -230,6 +232,14 @@ def test_the_questions_of_phases() -> None:
             assert checked.lag(one) == sum(phase.lag for phase in theirs)
             found += len(theirs) > 1
     assert found > 20
+
+
+def test_a_port_that_is_held_over_a_barrier_makes_the_next_phase_later() -> None:
+    """Issued in cycle 0, past the barrier in 1, and the port is free again in 3."""
+    held = Machine("held", (UnitClass("C", 1, 3),))
+    one = Instance.of(parse_string("C()|C()", held), 1, held)
+    assert checked.lag(one) == 2
+    assert brute_force(one).upper == 1 + 2 + 1
 
 
 def test_phases_that_are_too_many_to_tell_apart_are_added_up(monkeypatch: pytest.MonkeyPatch) -> None:
