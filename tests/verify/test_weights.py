@@ -21,7 +21,7 @@ from makespan.instance import Instance
 from makespan.machine import DELAY, Latency, Machine, UnitClass
 from makespan.program import BARRIER, Place, Program, Timing
 from makespan.verify import pairs
-from makespan.verify.refusal import Refused, Work
+from makespan.verify.refusal import Effort, Refused, Work
 from tests.bounds import test_thresholds as thresholds
 from tests.oracle import brute_force
 
@@ -372,6 +372,11 @@ def test_weights_are_as_the_machine_says(change: dict[str, Any], why: str | None
     else:
         with pytest.raises(Refused, match=why):
             pairs.bound(instance, [fit, replace(fit, **change)])
+
+
+def test_weights_prove_nothing_where_all_work_has_been_done() -> None:
+    assert pairs.bound(PLAIN, [FIT], Effort(1)) is not None
+    assert pairs.bound(PLAIN, [FIT], Effort(0)) is None
 
 
 def test_no_weights_prove_nothing() -> None:
