@@ -238,6 +238,17 @@ def test_of_the_last_instruction_of_a_chain_the_latency_is_enough(behind: tuple[
     assert pairs.bound(one, [no_pairs]) == by_the_text(one, [no_pairs]) == cycles >= brute_force(one).upper == 9
 
 
+def test_a_chain_takes_as_long_as_all_that_is_counted() -> None:
+    """Also where its only instruction is over before its port is free."""
+    machine = Machine("m", (UnitClass("C", 1, 3),))
+    assert pairs.bound(Instance.of("C|", 2, machine), [Weights(("C",), (3,), (((0,), (0,)),))]) == 2 * 3
+
+
+def test_disjoint_pairs_are_of_classes_that_are_used() -> None:
+    one = Instance.of("CL|L", 3, Machine.of({"C": 1, "S": 1, "L": 1}))
+    assert pairs.disjoint(one) == Weights(("C", "L"), (1, 1), (((0, 1), (0, 1), (0,), (0, 1)),))
+
+
 def divided(draw: random.Random) -> Instance:
     """More warps, partitions and groups than brute force could take."""
     small = thresholds.divided(draw)
