@@ -335,6 +335,8 @@ def test_a_machine_that_leaves_no_choice_of_a_partition_is_given_none() -> None:
     [
         of("C|L", 3, 1, 1),
         of("CLL", 3, 1, 1, machine=C_HELD),
+        of("CLL", 3, 1, 1, machine=Machine("held", (UnitClass("C", 1, 2), UnitClass("L", 1)))),
+        of("CLL", 3, 1, 1, machine=replace(PAPER, partitions=2)),
         of("CLL CLL", 3, 1, 2, machine=replace(PAPER, issue_width=1)),
         of("CLL CLL", 3, 1, 2, machine=PARTS),
     ],
@@ -344,6 +346,21 @@ def test_weights_of_pairs_prove_nothing_of_other_gpus(gpu: GpuInstance) -> None:
     assert theorem_g_again.bound(of("CLL", 3, 1, 1), [pairs.disjoint(of("CLL", 3, 1, 1).sm(1))])
     with pytest.raises(Refused, match="theorem E does not apply to this GPU"):
         theorem_g_again.bound(gpu, [proof])
+
+
+def test_weights_with_thresholds_prove_nothing_of_a_gpu() -> None:
+    gpu = of("CLL", 3, 1, 1)
+    with pytest.raises(Refused, match="theorem E does not apply to this GPU"):
+        theorem_g_again.bound(gpu, [replace(pairs.disjoint(gpu.sm(1)), thresholds=(1, 1))])
+
+
+def test_a_class_counts_where_it_can_be_full_or_has_weights() -> None:
+    """Three blocks CSS in two slots; and CS, which never wait for one of two ports and need 2 + 2 cycles."""
+    gpu = of("CSS", 3, 1, 2, machine=Machine.of({"C": 1, "S": 1}))
+    assert theorem_g_again.bound(gpu, [Weights((), (), (((0,),) * 3,))]) >= brute_force_gpu(gpu).upper == 7
+    free = of("CS", 3, 1, 2, machine=Machine.of({"C": 2, "S": 2}))
+    assert list(theorem_g_again._paired(free, free.sm(2), Weights((), (), (((0,),) * 2,)))) == [2 + 2]
+    assert list(theorem_g_again._paired(free, free.sm(2), pairs.disjoint(free.sm(2)))) == [3 + 3]
 
 
 def test_what_a_pair_takes_is_open_and_not_what_it_leaves() -> None:

@@ -17,6 +17,7 @@ from makespan.engines import solve
 from makespan.feature import MULTIPROCESSOR
 from makespan.instance import Instance
 from makespan.machine import Assignment, Latency, Machine, Resource, UnitClass, Use
+from makespan.program import Place, Program
 from makespan.report.result.bundle import bundle
 from makespan.result import Bounds, Result, Upper
 from makespan.schedule import Schedule
@@ -148,6 +149,11 @@ HELD = asked(SPREAD, ("C()", 3))
         (HELD, Schedule((), ((0,),) * 3, ((1,),) * 3, (0, 0, 1), ((((0, 2),),),) * 2 + ((),)), "of 0 instructions"),
         (HELD, Schedule((), ((0,),) * 3, ((1,),) * 3, (0, 0, 1), ((((0, 2),),),) * 2 + ((((2, 2),),),)), "uses .*C"),
         (HELD, Schedule((), ((0,),) * 3, ((1,),) * 3, (0, 0, 1), ((((0, 2),),),) * 2 + ((((0, 1),),),)), "uses .*C"),
+        (HELD, Schedule((), ((0,),) * 3, ((1,),) * 3, (0, 0, 1), (((),),) * 3), r"uses \(\) for class C"),
+        (HELD, Schedule((), ((0,),) * 3, ((1,),) * 3, (0, 0, 1), ((((0, 2), (0, 2)),),) * 3), "uses .* for class C"),
+        (FIXED, Schedule(((0, 1),), ((0,),) * 2, ((1,), (2,))), "a latency of 2 for class C of warp 1"),
+        (HELD, Schedule((), ((0,),) * 3, ((1,),) * 3, (0, 0, 1), ((((-1, 2),),),) * 3), "uses .* for class C"),
+        (FIXED, Schedule(((0, 1),), ((0,),) * 2, uses=((((0, 1),),), ((),))), "uses .* for class C of warp 0"),
         (
             HELD,
             Schedule(((0, 2), (1,)), ((0,),) * 3, ((1,),) * 3, (0, 0, 1), ((((0, 2),),),) * 3),
@@ -237,10 +243,23 @@ def test_prices_for_which_there_is_no_time_are_left_out() -> None:
         (asked(SHARED, ("L()", 4)), 3 + 3),  # one port for all
         (asked(ALONE, ("CCC", 3)), 6),
         (asked(LONG, ("L()L()C(2)", 1)), 5 + 1 + 1),  # the port that it holds itself, and what it waits for then
+        (asked(LONG, ("C()C()", 1)), 2),  # of two ports it holds one
+        (asked(LONG, ("C", 1)), 1),
+        (asked(LONG, ("L|", 1), ("C", 1)), 1),  # nothing is behind the barrier
+        (asked(ONE_OF_BOTH, ("C()C()", 1)), 1 + 2),  # it may take the other of both
+        (Instance.of(Program((Place("C", (1, 3)), Place("|", (2,)), Place("C", (3,))), (0,)), 1, LONG), 1),
+        (Instance.of(Program((Place("C", (2,)), Place("C", (2,)), Place("L", (3,))), (0, 1)), 1, LONG), 2),
     ],
 )
 def test_the_shortest_schedule_by_hand(instance: Instance, value: int) -> None:
     assert brute_force(instance).lower >= quickest.floor(instance) == value
+
+
+@given(multiprocessor_instances(most_warps=2, most=5))
+@settings(max_examples=120, deadline=None)
+def test_no_schedule_of_one_warp_is_shorter_than_its_floor(instance: Instance) -> None:
+    alone = Instance.of(instance.groups[0].program, 1, instance.machine)
+    assert quickest.floor(alone) <= brute_force(alone).lower
 
 
 def test_pairs_without_thresholds_prove_nothing_of_resources() -> None:

@@ -5,6 +5,8 @@ both need be as sharp as the other.
 """
 
 from dataclasses import replace
+from fractions import Fraction
+from itertools import pairwise
 
 import pytest
 from hypothesis import assume, given, settings
@@ -24,9 +26,11 @@ from makespan.verify import interference, quickest
 from makespan.verify import partitions as checked_partitions
 from makespan.verify import phases as checked_phases
 from makespan.verify import theorem_g as checked_theorem_g
+from makespan.verify.refusal import Work
 from tests.strategies import gpus, multiprocessor_instances, shared_gpus
 
 PARTS = Machine("parts", (UnitClass("C", 1, 1, Latency(1, 2)), UnitClass("L", 1, shared=True)), 1, partitions=2)
+HELD_PARTS = replace(PARTS, units=(UnitClass("C", 1, 2), UnitClass("L", 1, 3, Latency(1, 2), shared=True)))
 WAITING = Machine("waiting", (UnitClass("C", 1), UnitClass("L", 1, 1, Latency(2, 4))))
 
 many = settings(max_examples=120)
@@ -93,30 +97,70 @@ def test_theorem_g(gpu: GpuInstance) -> None:
     assert checked_theorem_g.bound(gpu, proof.weights) <= proof.upper
 
 
-@pytest.mark.parametrize("block", [("C", 3), ("LC", 1), ("CCL", 2), ("CL", 1, "CCC", 2), ("CLC", 3, "L", 1)])
-@pytest.mark.parametrize("resident", [2, 3, 5])
+@pytest.mark.parametrize("block", ["C 3", "LC", "CCL 2", "CL CCC 2", "CLC 3 L", "CCCCC CL LC", "C|CL 2", "L| C"])
+@pytest.mark.parametrize(("resident", "partitions"), [(1, 2), (2, 2), (3, 3), (3, 8), (5, 2), (8, 8)])
+@pytest.mark.parametrize("held", [PARTS, HELD_PARTS])
 @pytest.mark.parametrize("assignment", Assignment)
-def test_theorem_g_of_partitions(block: tuple[str | int, ...], resident: int, assignment: Assignment) -> None:
-    machine = replace(PARTS, assignment=assignment, partitions=3 if resident == 3 else 2)
-    programs = [(Program.chain(str(letters)), int(str(w))) for letters, w in zip(block[::2], block[1::2], strict=True)]
-    own, theirs = ways(GpuInstance.of(programs, 99, machine, sms=3, resident=resident))
+def test_theorem_g_of_partitions(
+    block: str, resident: int, partitions: int, held: Machine, assignment: Assignment
+) -> None:
+    machine = replace(held, assignment=assignment, partitions=partitions)
+    gpu = GpuInstance.of(programs(block), 99, machine, sms=3, resident=resident)
+    own, theirs = ways(gpu)
+    assert own == theirs
+    assert len(own) > 3 - ("|" in block)
+
+
+def programs(block: str) -> list[tuple[Program, int]]:
+    """Strings, each followed by how many warps execute it if they are several."""
+    words = [*block.split(), ""]
+    return [(Program.chain(w), int(n) if n.isdigit() else 1) for w, n in pairwise(words) if not w.isdigit()]
+
+
+THREE = {name: Machine.of({"C": 2, "L": 1, "S": ports}) for name, ports in (("one", 1), ("four", 4), ("nine", 9))}
+IDLE = Machine("idle", (UnitClass("C", 1), UnitClass("L", 1), UnitClass("S", 1, 5)))
+
+
+@pytest.mark.parametrize("block", ["CL", "CCLL 3", "CLLC", "LCCCL 3", "CLS CCL 2", "SCCL L", "CL LLC 2"])
+@pytest.mark.parametrize("machine", [Machine.of({"C": 1, "L": 1, "S": 1}), *THREE.values(), WAITING, IDLE])
+def test_theorem_g_by_pairs(block: str, machine: Machine) -> None:
+    if "S" in block and (machine is IDLE or machine is WAITING):
+        return
+    gpu = GpuInstance.of(programs(block), 10**6, machine, sms=3, resident=4, dispatch=1)
+    own, theirs = ways(gpu)
     assert own == theirs
     assert len(own) > 3
 
 
-@pytest.mark.parametrize("letters", ["CL", "CCLL", "CLLC", "LCCCL"])
-@pytest.mark.parametrize("warps", [1, 3])
-def test_theorem_g_by_pairs(letters: str, warps: int) -> None:
-    for machine in PAPER, Machine.of({"C": 2, "L": 1}), WAITING:
-        gpu = GpuInstance.of([(Program.chain(letters), warps)], 10**6, machine, sms=3, resident=4, dispatch=1)
-        own, theirs = ways(gpu)
-        assert own == theirs
-        assert len(own) > 3
-
-
 @pytest.mark.parametrize("room", [6, 7, 9])
 @pytest.mark.parametrize("takes", [(4, 2), (3, 2), (3, 3)])
-def test_theorem_g_of_several_grids(takes: tuple[int, int], room: int) -> None:
-    grids = tuple(Grid(((Program.chain("CLC"), one),), 50, (one, 1)) for one in takes)
+@pytest.mark.parametrize("blocks", [50, 1])
+def test_theorem_g_of_several_grids(takes: tuple[int, int], room: int, blocks: int) -> None:
+    grids = tuple(Grid(((Program.chain("CLC"), one),), blocks, (one, 1)) for one in takes)
     own, theirs = ways(GpuInstance(grids, PAPER, 3, (room, 5)))
     assert own == theirs
+
+
+def test_in_one_wave_fewer_blocks_put_other_warps_together() -> None:
+    """Of eleven partitions programs 0 and 5 share none if there are three blocks on an SM, and one if there are two."""
+    block = [Program.chain(letters) for letters in ("CC", "D", "E", "F", "G", "CCC")]
+    machine = Machine.of(dict.fromkeys("CDEFG", 1))
+    machine = replace(machine, partitions=11, assignment=Assignment.MODULO)
+    gpu = GpuInstance.of([(program, 1) for program in block], 2, machine, sms=1, resident=3)
+    assert gpu.sm(2).partition_of_warp == (*range(11), 0)
+    assert checked_theorem_g.bound(gpu, ()) == theorem_g.theorem_g(gpu).upper >= 2 + 3
+
+
+@pytest.mark.parametrize("machine", [PARTS, HELD_PARTS, replace(PARTS, partitions=1)])
+@pytest.mark.parametrize("block", ["CL", "C|L"])
+def test_partitions_are_counted_where_there_are_several_and_one_phase(machine: Machine, block: str) -> None:
+    gpu = GpuInstance.of(programs(block), 9, machine, sms=1, resident=4)
+    question = interference.Question(gpu.sm(4), Work(10**6))
+    each = 3 if machine.partitions > 1 and block == "CL" else 2
+    assert len(list(checked_theorem_g._priced(gpu, gpu.sm(4)))) == 1 + each * len(list(question.prices()))
+
+
+def test_what_is_rounded_apart_is_at_most_what_is_rounded_together() -> None:
+    """The last block begins by 2 * 5/4 and takes 3/2: by 2, and 1."""
+    gpu = GpuInstance.of(programs("C"), 3, PAPER, sms=1, resident=1)
+    assert checked_theorem_g._upper(gpu, Fraction(5, 4), Fraction(3, 2)) == 2 + 1
