@@ -15,9 +15,10 @@ from makespan.bounds import pessimistic
 from makespan.bounds.theorem_e import theorem_e
 from makespan.engines import solve
 from makespan.feature import MULTIPROCESSOR
+from makespan.gpu import GpuInstance, Grid
 from makespan.instance import Instance
 from makespan.machine import Assignment, Latency, Machine, Resource, UnitClass, Use
-from makespan.program import Place, Program
+from makespan.program import Place, Program, Timing
 from makespan.report.result.bundle import bundle
 from makespan.result import Bounds, Result, Upper
 from makespan.schedule import Schedule
@@ -38,7 +39,7 @@ from makespan.verify import (
 from makespan.verify.refusal import TooMuchWork, Work
 from makespan.verify.witness import replay
 from tests.forgery import Document, forged, set_bounds
-from tests.oracle import brute_force, obeys
+from tests.oracle import brute_force, brute_force_gpu, obeys
 from tests.strategies import multiprocessor_instances, runs
 
 PLAIN = UnitClass("C", 1)
@@ -235,6 +236,24 @@ def test_prices_for_which_there_is_no_time_are_left_out() -> None:
     assert proven[-1] == interference.bound(instance)
 
 
+BOTH = Machine(
+    "both",
+    (UnitClass("C", 1, uses=(Use(("port",)),)), UnitClass("L", 2, uses=(Use(("port",), 3, 3),))),
+    resources=(Resource("port", 1),),
+)
+ONE = replace(ALONE, partitions=1)
+EACH = UnitClass("X", 3, uses=(Use(("a",)), Use(("b",), 3, 3)))
+EITHER_OF = UnitClass("Y", 3, uses=(Use(("a", "b"), 3, 3),))
+TWICE = Machine("twice", (EACH, EITHER_OF), resources=(Resource("a", 1), Resource("b", 1)))
+
+
+def automaton(*places: str, starts: tuple[int, ...] = (0,)) -> Instance:
+    """One warp: of each place its class, and those that may follow."""
+    rows = [place.split() for place in places]
+    program = Program(tuple(Place(unit, tuple(map(int, after))) for unit, *after in rows), starts)
+    return Instance.of(program, 1, ONE)
+
+
 @pytest.mark.parametrize(
     ("instance", "value"),
     [
@@ -247,12 +266,49 @@ def test_prices_for_which_there_is_no_time_are_left_out() -> None:
         (asked(LONG, ("C", 1)), 1),
         (asked(LONG, ("L|", 1), ("C", 1)), 1),  # nothing is behind the barrier
         (asked(ONE_OF_BOTH, ("C()C()", 1)), 1 + 2),  # it may take the other of both
-        (Instance.of(Program((Place("C", (1, 3)), Place("|", (2,)), Place("C", (3,))), (0,)), 1, LONG), 1),
-        (Instance.of(Program((Place("C", (2,)), Place("C", (2,)), Place("L", (3,))), (0, 1)), 1, LONG), 2),
+        (asked(SPREAD, ("C()C()", 1)), 2),
+        (asked(BOTH, ("L()L()C(1)", 1)), 3 + 3 + 1),  # the other port of L is free, but not the resource
+        (asked(BOTH, ("C", 3), ("L", 1)), 4),  # L holds it for longer, and may be the last
+        (asked(TWICE, ("X", 1), ("Y", 3)), 2),  # four on two ports; of what X holds the shorter counts
+        (asked(ONE, ("L()@2..5", 3)), 2 * 2 + 2),
+        (asked(replace(BOTH, resources=(Resource("port", 9),)), ("C()@2", 5), ("C()@5", 1)), 5 + 2),
+        (asked(ALONE, ("CCC", 1), ("L", 1), ("CC", 1)), 4),  # the load is longer
+        (asked(replace(ALONE, assignment=Assignment.MODULO), ("CCC", 1), ("L", 1), ("CC", 1)), 3 + 2),
+        (automaton("C 1 3", "| 2", "C 3"), 1),  # or a barrier, and more
+        (automaton("C 2", "C 2", "L 3", starts=(0, 1)), 1 + 4),
+        (automaton("C 1 3", "| 2", "L 4", "C 4"), 2),  # the barrier is not on every path
+        (automaton("C 1 2", "| 4", "L 3", "| 4", "C 5"), 2),  # the load is on one of the paths to a barrier
     ],
 )
 def test_the_shortest_schedule_by_hand(instance: Instance, value: int) -> None:
     assert brute_force(instance).lower >= quickest.floor(instance) == value
+
+
+def test_a_token_is_pending_for_its_own_instructions() -> None:
+    """The third instruction waits for the second one, whose result is there at once, and not for the first one."""
+    timings = Timing(1, (5, 5), (0,)), Timing(1, (1, 1), (1,)), Timing(1, (5, 5), (1,), (1,))
+    program = Program((Place("C", (1,)), Place("C", (2,)), Place("C", (3,))), (0,), timings=timings)
+    alone = Instance.of(program, 1, ONE)
+    assert quickest.floor(alone) == brute_force(alone).lower == 2 + 5
+
+
+@pytest.mark.parametrize(
+    ("gpu", "value"),
+    [
+        (GpuInstance.of([(Program.chain("CCCC"), 1)], 3, Machine.of({"C": 4}), sms=1, resident=2), 4 + 4),
+        (GpuInstance.of([(Program.chain("CC"), 1)], 3, Machine.of({"C": 1}), sms=2, resident=2), 2 + 2),
+        (
+            GpuInstance(
+                tuple(Grid(((Program.chain(letters), 1),), 1, (1,)) for letters in ("CC", "CCC")),
+                Machine.of({"C": 1}), 2, (1,),
+            ),
+            3,
+        ),
+    ],
+)  # fmt: skip
+def test_the_shortest_schedule_of_a_gpu_by_hand(gpu: GpuInstance, value: int) -> None:
+    """A slot has two blocks, an SM has two blocks, and each grid has an SM of its own."""
+    assert brute_force_gpu(gpu).lower == quickest.floor_of_gpu(gpu) == value
 
 
 @given(multiprocessor_instances(most_warps=2, most=5))
