@@ -227,6 +227,7 @@ def _paired(gpu: GpuInstance, sm: Instance, proof: Weights) -> Iterator[int]:
     own = gpu.dispatch + chain + work
     # of its own block nobody has opened a pair when it begins
     block, tail = own + every * (gpu.resident - 1) / gpu.resident, own + every - min(opened)
+    yield _upper(gpu, block, Fraction(gpu.dispatch + interference.bound(sm)))
     yield _upper(gpu, block, tail, chain + work - alone)
 
 

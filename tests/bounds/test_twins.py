@@ -5,16 +5,29 @@ the checker is given those of the engines.
 """
 
 import random
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
 from benchmarks import closed_form, multiprocessors
-from makespan.bounds import best_case, issue_slots, pessimistic, theorem_1s, theorem_e, theorem_f, theorem_l
+from makespan.bounds import (
+    best_case,
+    gpu_best_case,
+    issue_slots,
+    pessimistic,
+    theorem_1s,
+    theorem_e,
+    theorem_f,
+    theorem_g,
+    theorem_l,
+)
 from makespan.bounds.gaps import gaps
 from makespan.bounds.partitions import partitions
 from makespan.bounds.phases import phases
+from makespan.gpu import GpuInstance, Grid
 from makespan.instance import Instance
 from makespan.machine import Scheduler
 from makespan.result import UpperBound
@@ -23,8 +36,10 @@ from makespan.verify import gaps as checked_gaps
 from makespan.verify import issue_slots as checked_slots
 from makespan.verify import partitions as checked_partitions
 from makespan.verify import phases as checked_phases
+from makespan.verify import theorem_g as checked_theorem_g
 from makespan.verify.refusal import Effort, Work
 from tests.bounds import test_thresholds
+from tests.verify.test_twins import ways
 
 REAL: dict[str, Callable[[random.Random], Instance]] = {
     "multiprocessor": multiprocessors.instance,
@@ -32,6 +47,10 @@ REAL: dict[str, Callable[[random.Random], Instance]] = {
     "ahead": lambda draw: test_thresholds.instance(draw, draw.randint(1, 3), draw.randint(2, 12)),
 }
 """Machines of theorem 1S."""
+BLOCKS: tuple[Callable[[random.Random], Instance], ...] = (
+    *REAL.values(),
+    *(partial(closed_form.instance, kind=closed_form.KINDS[name]) for name in ("all", "barriers", "capacities")),
+)
 
 
 def crowded(draw: random.Random, one: Instance) -> Instance:
@@ -75,6 +94,37 @@ def test_multiprocessors(kind: str, seed: int) -> None:
             assert best_case.least_possible(one) == (quickest.floor(one) if first else bounds.best_case_floor(one))
         same_questions(one)
         same_gaps(one)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_whole_gpus(seed: int) -> None:
+    """Sums that are rounded in one step by one and in two by the other differ by a cycle, now and then."""
+    draw, found = random.Random(seed), Counter[int]()
+    for _ in range(25):
+        gpu = whole_gpu(draw)
+        own, theirs = ways(gpu)
+        if all(program.is_chain for grid in gpu.grids for program, _ in grid.block):
+            found.update(other - one for one, other in zip(own, theirs, strict=True))
+            assert quickest.floor_of_gpu(gpu) >= gpu_best_case.least_possible(gpu)
+        proof = theorem_g.theorem_g(gpu)
+        assert checked_theorem_g.bound(gpu, proof.weights) <= proof.upper
+    assert found.keys() <= {0, 1}
+    assert found[0] > 9 * found[1]
+
+
+def whole_gpu(draw: random.Random) -> GpuInstance:
+    """One grid or several, of blocks whose warps are those of an instance."""
+    one = crowded(draw, draw.choice(BLOCKS)(draw))
+    block = [(group.program, group.warps // one.blocks) for group in one.groups]
+    sms, dispatch = draw.randint(1, 3), draw.choice((0, 0, 1, 3))
+    if draw.random() < 0.7:
+        blocks, resident = draw.choice((1, 3, 9, 40)), draw.randint(1, 4)
+        return GpuInstance.of(block, blocks, one.machine, sms=sms, resident=resident, dispatch=dispatch)
+    room, grids = (draw.randint(4, 9), draw.randint(3, 7)), []
+    for _ in range(draw.choice((2, 2, 3))):
+        some = tuple(draw.sample(block, draw.randint(1, len(block))))
+        grids.append(Grid(some, draw.choice((1, 3, 20)), (draw.randint(1, room[0]), draw.randint(0, room[1]))))
+    return GpuInstance(tuple(grids), one.machine, sms, room, dispatch)
 
 
 def same_questions(one: Instance) -> None:

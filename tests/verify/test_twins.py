@@ -79,10 +79,10 @@ def ways(gpu: GpuInstance) -> tuple[list[int], list[int]]:
         sm = replace(sm, machine=replace(sm.machine, assignment=Assignment.ANY))
     proofs = list(theorem_g._of_one_grid(gpu))
     priced = [proof.upper for proof in proofs if proof.counting != theorem_g.PAIRS]
-    paired = [proof for proof in proofs if proof.counting == theorem_g.PAIRS][1::2]  # with the end that is their own
+    paired = [proof for proof in proofs if proof.counting == theorem_g.PAIRS]  # two of each weights, for both ends
     own = list(checked_theorem_g._priced(gpu, sm))
     common = min(len(own), len(priced))  # the other prices are worth less than they cost
-    again = [bound for proof in paired for bound in checked_theorem_g._paired(gpu, sm, *proof.weights)]
+    again = [bound for proof in paired[::2] for bound in checked_theorem_g._paired(gpu, sm, *proof.weights)]
     return own[:common] + again, priced[:common] + [proof.upper for proof in paired]
 
 
@@ -130,6 +130,14 @@ def test_theorem_g_by_pairs(block: str, machine: Machine) -> None:
     own, theirs = ways(gpu)
     assert own == theirs
     assert len(own) > 3
+
+
+def test_theorem_g_by_pairs_may_end_as_theorem_1s_does() -> None:
+    """Of the four pairs that others may have open at the end it knows nothing, and needs nothing."""
+    gpu = GpuInstance.of([(Program.chain("LCCC"), 3)], 4, Machine.of({"C": 2, "L": 1}), sms=1, resident=2)
+    proof = theorem_g.theorem_g(gpu)
+    assert (proof.counting, proof.dispatched, proof.tail) == (theorem_g.PAIRS, 22, 4 + 5 * (2 + 3) // 2)
+    assert checked_theorem_g.bound(gpu, proof.weights) == proof.upper
 
 
 @pytest.mark.parametrize("room", [6, 7, 9])
