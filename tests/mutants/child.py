@@ -217,4 +217,6 @@ def _compiled(tree: ast.Module, path: str) -> CodeType:
 
 
 def _files(tests: Iterable[str]) -> list[str]:
-    return [*dict.fromkeys(test.partition("::")[0] for test in tests)]
+    """Doctests last: the first module that pytest itself loads takes the place of a function of its name."""
+    files = dict.fromkeys(test.partition("::")[0] for test in tests)
+    return sorted(files, key=lambda file: not Path(file).name.startswith("test_"))
