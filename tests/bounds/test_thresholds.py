@@ -288,6 +288,34 @@ def test_gaps_of_strings_against_looking_back() -> None:
             assert [gap.least for gap in found[:-1]] == checker.least(one, units)[:-1]
 
 
+def test_the_last_finisher_holds_ports_from_its_stall_on_though_it_waits_for_the_result() -> None:
+    """Alone 8; C and M turn behind gaps of 1. The other: M twice 10 halves, L and C 2 * 4 less a pair; z: M twice 8."""
+    units = UnitClass("C", 1, 2), UnitClass("L", 1, 2), UnitClass("M", 1, uses=(Use(("bus", "pipe"), 9, 9),))
+    machine = Machine("m", units, 1, resources=(Resource("bus", 1), Resource("pipe", 1)))
+    one = Instance.of(parse_string("M()@5M(1)L()C()", machine), 2, machine)
+    found = theorem_e(one)
+    assert found is not None
+    assert found.upper == (8 + 1 + 1) + (10 + 10 + 8 - 2 + 8 + 8) // 2
+    assert pairs.bound(one, found.weights) == found.upper
+
+
+@pytest.mark.parametrize(("shared", "cycles"), [(False, 6 + 5), (True, 6 + (12 + 2 * 4 + 2) // 2)])
+def test_ports_that_always_one_is_left_of_count_for_a_cycle_if_they_are_those_of_a_partition(
+    shared: bool, cycles: int
+) -> None:
+    """With one slot, two ports that are held for two cycles are never all held; shared by two partitions they may be.
+
+    Alone 4, and 2 behind gaps of 1. Beside z is a warp of C and L, 2 each, less a pair, and S twice 1; or, in halves,
+    4 + 4 - 2 and S twice 3, elsewhere two warps of S twice 2, and z itself holds S twice 1.
+    """
+    machine = replace(HALVES, units=(*HALVES.units, UnitClass("S", 2, 2, shared=shared)))
+    one = Instance.of("CLSS", 4, machine)
+    found = theorem_e(one)
+    assert found is not None
+    assert found.upper == cycles
+    assert pairs.bound(one, found.weights) == cycles
+
+
 # Forgers
 
 

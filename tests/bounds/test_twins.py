@@ -1,4 +1,4 @@
-"""Closed forms, weights and questions against those of the checker, on more warps than brute force can take.
+"""Closed forms, weights, potentials and questions against those of the checker, on more than brute force can take.
 
 The two are written from one text and share no code. Where both leave a choice to the program, as weights of pairs do,
 the checker is given those of the engines.
@@ -24,21 +24,27 @@ from makespan.bounds import (
     theorem_g,
     theorem_l,
 )
+from makespan.bounds.front import front
 from makespan.bounds.gaps import gaps
 from makespan.bounds.partitions import partitions
 from makespan.bounds.phases import phases
+from makespan.certificate import Node
+from makespan.engines.certificate import improve
+from makespan.engines.limits import Limits
 from makespan.gpu import GpuInstance, Grid
 from makespan.instance import Instance
 from makespan.machine import Scheduler
 from makespan.result import UpperBound
-from makespan.verify import alignment, bounds, fair, interference, pairs, quickest
+from makespan.verify import alignment, bounds, fair, interference, pairs, potential, quickest
 from makespan.verify import gaps as checked_gaps
 from makespan.verify import issue_slots as checked_slots
 from makespan.verify import partitions as checked_partitions
 from makespan.verify import phases as checked_phases
 from makespan.verify import theorem_g as checked_theorem_g
 from makespan.verify.refusal import Effort, Work
+from tests import adversary
 from tests.bounds import test_thresholds
+from tests.potentials import Shape
 from tests.verify.test_twins import ways
 
 REAL: dict[str, Callable[[random.Random], Instance]] = {
@@ -51,6 +57,11 @@ BLOCKS: tuple[Callable[[random.Random], Instance], ...] = (
     *REAL.values(),
     *(partial(closed_form.instance, kind=closed_form.KINDS[name]) for name in ("all", "barriers", "capacities")),
 )
+SMALL = tuple(
+    kind._replace(letters=4, warps=4, latency=min(kind.latency, 3))
+    for kind in (closed_form.KINDS[name] for name in ("capacities", "all", "automata", "intervals", "slots, ranges"))
+)
+"""For potentials, whose situations grow fast."""
 
 
 def crowded(draw: random.Random, one: Instance) -> Instance:
@@ -125,6 +136,36 @@ def whole_gpu(draw: random.Random) -> GpuInstance:
         some = tuple(draw.sample(block, draw.randint(1, len(block))))
         grids.append(Grid(some, draw.choice((1, 3, 20)), (draw.randint(1, room[0]), draw.randint(0, room[1]))))
     return GpuInstance(tuple(grids), one.machine, sms, room, dispatch)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_potentials(seed: int) -> None:
+    """Linear programmes of both have the same least bound: neither knows a cycle more or less than the other.
+
+    One rounds tables to whole numbers, and so may say a cycle more.
+    """
+    draw, found = random.Random(seed), Counter[int]()
+    while found.total() < 8:
+        one = closed_form.instance(draw, draw.choice(SMALL))
+        extra = draw.choice((0, 1))
+        shape = Shape(one, extra)
+        if len(list(shape.situations())) > 24:
+            continue
+        level = improve._Level((extra,) * len(shape.classes), 1, improve.whole, improve.whole, False)
+        begins = front(shape.whole, 1)
+        assert begins is not None
+        made = improve._certificate(shape.whole, level, begins, Limits(60))
+        best = adversary.best(one, partial(is_long, shape), extra)
+        assert made is not None
+        assert best is not None
+        assert made.upper == potential.bound(one, made)
+        found[made.upper - potential.bound(one, best)] += 1
+    assert found.keys() <= {0, 1}
+    assert found[1] <= 1
+
+
+def is_long(shape: Shape, situation: Node) -> bool:
+    return not shape.short(situation)
 
 
 def same_questions(one: Instance) -> None:
