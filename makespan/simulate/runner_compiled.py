@@ -112,8 +112,6 @@ def lowest(bits: np.uint64) -> int:
 @inlined
 def next_in(ready: Bits, free: Ints, low: int, high: int) -> int:
     """The smallest slot in low .. high - 1 that is ready for a class with a free port; NONE if there is none."""
-    if low >= high:
-        return NONE
     mask = _ALL << np.uint64(low & 63)
     for word in range(low >> 6, ((high - 1) >> 6) + 1):
         found = _ZERO
