@@ -139,6 +139,11 @@ def test_a_hundred_warps_in_several_words_of_bits(policy: str, warps: int, group
     assert run(instance, policy, choices) == plain
 
 
+def test_who_finds_no_issue_slot_goes_on_in_the_next_cycle_although_a_port_is_held_for_longer() -> None:
+    machine = Machine("wide", (UnitClass("L", 2, 5),), 1)
+    assert Runner(Instance.of("L", 2, machine)).schedule("lrr").cycles == ((0,), (1,))
+
+
 def test_sets_of_slots_in_words_of_bits_are_searched_like_sets() -> None:
     """Who is ready for a class with a free port: the first from a slot on, the first in a circle, the n-th."""
     chance = random.Random(1)
