@@ -139,9 +139,13 @@ def test_a_hundred_warps_in_several_words_of_bits(policy: str, warps: int, group
     assert run(instance, policy, choices) == plain
 
 
-def test_who_finds_no_issue_slot_goes_on_in_the_next_cycle_although_a_port_is_held_for_longer() -> None:
-    machine = Machine("wide", (UnitClass("L", 2, 5),), 1)
-    assert Runner(Instance.of("L", 2, machine)).schedule("lrr").cycles == ((0,), (1,))
+def test_who_waits_for_a_slot_or_a_port_issues_in_the_first_cycle_with_one() -> None:
+    """Nobody comes to his next place for long; a slot is there in the next cycle, a port after three."""
+    slots = Machine("slots", (UnitClass("L", 2, 5, Latency(5, 5)),), 1)
+    assert Runner(Instance.of("L", 2, slots)).schedule("lrr").cycles == ((0,), (1,), (), (), (), ())
+    ports = Machine("ports", (UnitClass("C", 1, 1, Latency(6, 6)), UnitClass("L", 1, 3)))
+    instance = Instance.merged([(Program.chain("C"), 1), (Program.chain("L"), 2)], ports)
+    assert Runner(instance).schedule("lrr").cycles == ((0, 1), (), (), (2,), (), ())
 
 
 def test_sets_of_slots_in_words_of_bits_are_searched_like_sets() -> None:
@@ -464,6 +468,14 @@ def test_statistics_of_a_schedule_by_hand() -> None:
     ways = counts.warps
     assert (ways.issuing, ways.latency, ways.ports, ways.issue_slot) == (4, 4, {"C": 0, "L": 2}, 0)
     assert (ways.barrier, ways.finished, ways.total) == (0, 2, 12)
+
+
+def test_statistics_of_barriers_by_hand() -> None:
+    """Cycles: 0 C0 L1 | 1 L1 | 2 L1 | 3 C0 | 4 C1; in 1 and 2 warp 0 is at the barrier, in 3 the port of C is held."""
+    instance = Instance.merged([(Program.chain("C|C"), 1), (Program.chain("LLL|C"), 1)])
+    ways = statistics(instance, run(instance, "oldest")).warps
+    assert (ways.issuing, ways.latency, ways.ports, ways.issue_slot) == (6, 0, {"C": 1, "L": 0}, 0)
+    assert (ways.barrier, ways.finished, ways.total) == (2, 1, 10)
 
 
 @pytest.mark.parametrize(
