@@ -190,6 +190,8 @@ def test_shared_ports_are_held_for_other_partitions_and_private_ones_are_not() -
         ({"uses": ((L1, ((2, 1),)), (L1, C0))}, r"warp 0 uses \(\(2, 1\),\) at place 1, which C=1\+fma or alu/1 does"),
         ({"partitions": (1, 0)}, "a warp belongs to another partition than the machine says"),
         ({"latencies": ((4, 1),)}, "latencies of 1 warps are given, of 2"),
+        ({"latencies": ((4,), (4, 1))}, "warp 0 has 1 latencies for 2 instructions"),
+        ({"latencies": ((4, 1, 1), (4, 1))}, "warp 0 has 3 latencies for 2 instructions"),
         ({"latencies": ((4, 2), (4, 1))}, "warp 0 has a latency of 2, which is not in 1$"),
     ],
 )
