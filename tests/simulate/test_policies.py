@@ -301,6 +301,28 @@ def test_two_level_passes_on_while_everybody_waits() -> None:
     assert Runner(instance).schedule("two-level", choices) == plain
 
 
+@pytest.mark.parametrize(
+    ("policy", "one", "other"),
+    [
+        ("lrr", [[1]], [[2]]),  # who was last
+        ("gto", [[1]], [[2]]),  # who is greedy
+        ("gty", [[1]], [[2]]),
+        ("two-level", [[0]], [[1]]),  # who was last in a group
+        ("two-level", [[0], [2]], [[2], [0]]),  # which group it is
+        ("random", [[1]], [[1], [1]]),  # how many numbers were drawn
+    ],
+)
+def test_the_state_of_a_policy_is_what_it_remembers(policy: str, one: list[list[int]], other: list[list[int]]) -> None:
+    def after(cycles: list[list[int]]) -> object:
+        asked = POLICIES[policy](range(4), Choices(group_size=2), 0)
+        for cycle, able in enumerate(cycles):
+            asked.begin(cycle, able)
+            assert asked.pick(able) == able[0]
+        return asked.state(len(cycles))
+
+    assert after(one) == after(one) != after(other)
+
+
 def test_random_policies_differ_by_their_seed_only() -> None:
     instance = Instance.of("CLCCLL", 6)
     assert run(instance, "random", Choices(seed=1)) == run(instance, "random", Choices(seed=1))
