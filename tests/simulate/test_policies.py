@@ -198,6 +198,7 @@ def test_the_shortest_and_the_longest_of_all_policies(small: int, monkeypatch: p
     assert runner.shortest(instance).makespan == min(cycles) < max(cycles) == found.makespan
     assert replay(instance, found) == max(cycles)
     assert runner.longest(instance, routes(instance, Choices()), lambda: True) is None
+    assert simulated(instance, [Ranked(range(4))], routes(instance, Choices()), lambda: True) is None
 
 
 def test_oldest_first_always_takes_the_smallest_number() -> None:
@@ -239,8 +240,8 @@ def test_every_partition_has_a_policy_of_its_own() -> None:
     """Warps 0, 2, 4 are in one partition and 1, 3 in the other; each passes its own turn on."""
     machine = Machine("halves", (UnitClass("C", 1),), partitions=2, assignment=Assignment.MODULO)
     assert run(Instance.of("CC", 5, machine), "lrr").cycles == ((0, 1), (2, 3), (1, 4), (0, 3), (2,), (4,))
-    fetched = run(Instance.of("C", 8, machine), "two-level", Choices(group_size=2)).cycles
-    assert fetched == ((0, 1), (2, 3), (4, 5), (6, 7))
+    fetched = run(Instance.of("CC", 8, machine), "two-level", Choices(group_size=2)).cycles
+    assert fetched == ((0, 1), (2, 3)) * 2 + ((4, 5), (6, 7)) * 2  # 0 and 2 are a group, 1 and 3 another
 
 
 def test_a_partition_that_has_had_a_shared_port_goes_to_the_end_of_the_line() -> None:
