@@ -75,6 +75,13 @@ def test_blocks_that_all_fit_are_on_sms_of_their_own(instance: Instance, blocks:
     assert brute_force_gpu(gpu) == brute_force(gpu.sm(blocks))
 
 
+def test_blocks_begin_in_any_way_to_spread_them() -> None:
+    """Three or four on two SMs that have room for three."""
+    for blocks, spreads in (3, {(3,), (1, 2)}), (4, {(1, 3), (2, 2)}):
+        begun = starts(gpu_of("C", blocks, 2, 3))
+        assert {tuple(sorted(len(sm.places) for sm in state.sms)) for state in begun} == spreads
+
+
 def test_of_several_empty_slots_a_block_may_take_any() -> None:
     gpu = gpu_of("C", 3, 1, 2, machine=HALVES)
     (start,) = starts(gpu)
