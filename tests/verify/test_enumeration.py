@@ -1,6 +1,9 @@
 """Random multiprocessors, too large for brute force: the checker's enumeration finds the extremes of the engines'."""
 
 import random
+from collections import Counter
+from dataclasses import replace
+from math import factorial, prod
 
 import pytest
 
@@ -145,3 +148,26 @@ def test_a_result_is_pending_for_whichever_way_needs_it() -> None:
     fork = Program(places, (0,), timings=(load, plain, plain, waiting))
     asked = Instance.merged([(fork, 1)], Machine("two", (UnitClass("C", 1), UnitClass("L", 1)), 1))
     assert multiprocessor.shortest_and_longest(asked, 100) == (5, 6)
+
+
+def test_one_resource_of_several_is_enough() -> None:
+    """The second C takes b in cycle 1, as a is held by the first one up to cycle 4."""
+    either = UnitClass("C", 2, uses=(Use(("a", "b"), 4, 4),))
+    asked = Instance.of("CC", 1, Machine("either", (either,), resources=(Resource("a", 1), Resource("b", 1))))
+    assert multiprocessor.shortest_and_longest(asked, 100) == (2, 2)
+
+
+@pytest.mark.parametrize(
+    ("warps", "parts", "sizes"),
+    [(1, 3, (0, 0, 1)), (3, 2, (1, 2)), (4, 2, (2, 2)), (4, 3, (1, 1, 2)), (5, 3, (1, 2, 2)), (5, 4, (1, 1, 1, 2))],
+)
+def test_warps_are_spread_evenly(warps: int, parts: int, sizes: tuple[int, ...]) -> None:
+    machine_ = replace(ONE_UNIT, partitions=parts)
+    walker = multiprocessor._Walker(Instance.of("C", warps, machine_), Work(10**6))
+    (spread,) = walker._assignments([(0, 0)] * warps)
+    assert tuple(sorted(map(len, spread))) == sizes
+    each = {tuple(sorted(spread)) for spread in walker._assignments([(n, 0) for n in range(warps)])}
+    assert all(tuple(sorted(map(len, spread))) == sizes for spread in each)
+    assert len(each) == factorial(warps) // prod(map(factorial, sizes)) // prod(
+        map(factorial, Counter(filter(None, sizes)).values())
+    )

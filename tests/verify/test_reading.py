@@ -223,3 +223,9 @@ def test_partitions_and_their_assignment_go_together() -> None:
 def test_a_machine_has_up_to_64_resources() -> None:
     many = changed(rich(), (*MACHINE, "resources"), {f"r{n}": 1 for n in range(62)} | {"a": 1, "b": 1})
     assert len(instances.instance(many["instance"]).machine.resources) == 64
+
+
+def test_a_long_string_is_said_as_it_is() -> None:
+    document = plain(bundle(solve(Instance.of("CL" * 40, 1))))
+    assert document["result"]["groups"][0]["program"] == "CL" * 40
+    assert reading.bundle(document)

@@ -1,5 +1,6 @@
 """What a bundle is made of, each at its limits: the last that is read, and the first that is refused."""
 
+from hashlib import sha256
 from typing import Any
 
 import pytest
@@ -127,3 +128,11 @@ def test_a_file_is_read_up_to_its_limits(monkeypatch: pytest.MonkeyPatch) -> Non
 )
 def test_what_a_result_repeats_is_the_same_and_not_only_equal(one: object, other: object, is_same: bool) -> None:
     assert reading._same(one, other) is is_same
+
+
+def test_a_digest_is_that_of_canonical_json_but_for_itself() -> None:
+    text = b'{"a":"\\u00e9","b":[1,{"c":null,"d":true}]}'
+    for document in ({"a": "é", "b": [1, {"c": None, "d": True}]}, {"b": [1, {"d": True, "c": None}], "a": "é"}):
+        assert reading.digest(document) == reading.digest({**document, "sha256": "x"}) == sha256(text).hexdigest()
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        reading.digest({"a": float("nan")})
