@@ -97,16 +97,13 @@ def instance(value: object) -> GpuInstance:
     with instances.checked():
         written = shapes.items(parts["grids"], "grids", most=MAX_GRIDS)
         machine = instances.machine(parts["machine"])
-        gpu = GpuInstance(
+        return GpuInstance(
             tuple(_grid(grid, places, machine) for grid in written),
             machine,
             shapes.whole(parts["sms"], "sms", 1, MAX_SMS),
             _amounts(parts["room"], "room"),
             shapes.whole(parts["dispatch"], "dispatch", 0, MAX_DISPATCH),
         )
-        for grid in gpu.grids:
-            of_grid(gpu, grid, gpu.most_resident(grid))  # has its limits
-        return gpu
 
 
 def _grid(value: object, places: Work, machine: Machine) -> Grid:

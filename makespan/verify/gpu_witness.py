@@ -274,7 +274,7 @@ def _check_dispatcher(gpu: GpuInstance, witness: GpuSchedule, sms: Sequence[_Sm]
         changes.append((until, grid, 1))  # none is left: they do not matter
     work.spend(len(changes) * len(gpu.grids))
     fits = [0] * len(gpu.grids)
-    for (cycle, grid, more), (after, _, _) in pairwise([*sorted(changes), (max(last), 0, 0)]):
+    for (cycle, grid, more), (after, _, _) in pairwise(sorted(changes)):
         fits[grid] += more
-        if cycle < after and all(fits) and cycle < max(last):
+        if cycle < after and all(fits):
             raise Refused(f"witness: cycle {cycle}: all blocks that are left would fit, and none of them comes")
