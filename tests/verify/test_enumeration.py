@@ -113,7 +113,7 @@ def test_states_are_counted() -> None:
 
 
 def test_states_have_room_until_they_are_handled(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a warp alone there is one at a time, however long its way; of three of CC there are several."""
+    """Of a warp alone there is one at a time, however long its way; of three at most three follow each of many."""
     warp = multiprocessor._Warp(0, 0, 0, 0)
     state = multiprocessor._State((warp,), ((),))
     monkeypatch.setattr(multiprocessor, "MOST_BYTES", state.bytes())
@@ -122,6 +122,12 @@ def test_states_have_room_until_they_are_handled(monkeypatch: pytest.MonkeyPatch
     assert walk("CC", 3, 100) is None
     monkeypatch.setattr(multiprocessor, "MOST_BYTES", state.bytes() - 1)
     assert walk("CC", 1, 100) is None
+    three = multiprocessor._State((warp,) * 3, ((),)).bytes()
+    monkeypatch.setattr(multiprocessor, "MOST_BYTES", 4 * three)
+    assert walk("CC", 3, 100) == (6, 6)
+    assert walk("C" * 12, 3, 1000) is None
+    monkeypatch.setattr(multiprocessor, "MOST_BYTES", 99 * three)
+    assert walk("C" * 12, 3, 1000) == (36, 36)
     more = (warp, warp), (warp._replace(pending=((0, 1),)),)
     assert all(multiprocessor._State(warps, ((),)).bytes() > state.bytes() for warps in more)
     assert state._replace(held=((1,),)).bytes() > state.bytes()
