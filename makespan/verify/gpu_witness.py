@@ -163,7 +163,7 @@ class _Sm:
                     raise self._refusal("the blocks that come are not in their order")
                 self._admit(begin)
                 changed = True
-            if changed or not self._now:
+            if changed:
                 self._floor.begin(self._clock)  # for those that have just come
                 self._note([all(map(int.__le__, grid.takes, self._left)) for grid in self._gpu.grids])
             if changed or not idle or issuing:  # else nothing can be issued that could not in the cycle before

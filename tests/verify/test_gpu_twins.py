@@ -2,6 +2,7 @@
 
 import copy
 import random
+import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
@@ -363,8 +364,8 @@ def both_replayed(kinds: Mapping[str, tuple[str, tuple[int, ...]]], *sms: tuple[
     shown = GpuSchedule(tuple(Course(n, ((0,),)) for n in range(len(names))), tuple(histories))
     try:
         makespan = gpu_replay.replay(gpu, shown)
-    except InvalidScheduleError:
-        with pytest.raises(Refused):
+    except InvalidScheduleError as error:
+        with pytest.raises(Refused, match=re.escape(str(error).partition(":")[0]) + ": all blocks that are left would"):
             replay(gpu, shown)
         raise
     assert replay(gpu, shown) == makespan
@@ -391,20 +392,29 @@ def test_room_at_the_end_of_a_stretch_is_not_there_at_its_begin() -> None:
     assert both_replayed(kinds, (again[0], more[0]), (again[1], more[1])) == 26  # nor once more after the last one
 
 
-def test_room_of_each_grid_counts_in_each_repeat() -> None:
-    """From cycle 10 on SM 1 has room for the `a` of cycle 12; SM 0 has it for the `b` of cycle 14, up to cycle 12.
+@pytest.mark.parametrize(("until", "cycle"), [(1, 10), (2, 14)])
+def test_room_of_each_grid_counts_in_each_repeat(until: int, cycle: int) -> None:
+    """From then on SM 1 has room for the next `a`; and in these two cycles SM 0 has it for the `b` four cycles later.
 
-    The first two repeats are executed. For the `tiny` of cycle 14 there is always room.
+    The first two of four repeats are executed. For the last `tiny` there is always room.
     """
     kinds = {"a": ("C", (2, 0, 0)), "b": ("C", (1, 1, 0)), "all": ("S", (2, 2, 0)), "long": ("S", (0, 2, 0))}
     kinds["more"], tiny = ("L", (2, 2, 0)), {"tiny": ("C", (0, 0, 1))}
-    full: Part = (10, 1, ((0, 0, "all"), (6, 0, "more")))
-    alone: tuple[Part, ...] = full, (6, 1, ((0, 0, "long"),))
-    beside: tuple[Part, ...] = full, (6, 1, ((0, 0, "long"), (4, 1, "tiny")))
-    again: tuple[Part, ...] = ((4, 4, ((0, 0, "a"), (2, 0, "b"))),)
+    full = ((6, 1, ((0, 0, "all"),)), *((4, 1, ((0, 0, "more"),)),) * until)
+    alone: tuple[Part, ...] = *full, (6, 1, ((0, 0, "long"),))
+    beside: tuple[Part, ...] = *full, (6, 1, ((0, 0, "long"), (4, 1, "tiny")))
+    again: tuple[Part, ...] = ((4, 4, ((0, 0, "a"), (2, 0, "b"))), *((4, 1, ((0, 0, "a"), (2, 0, "b"))),) * (until - 1))
     for every, other in ((kinds, alone), (tiny | kinds, beside), (kinds | tiny, beside)):
-        with pytest.raises(InvalidScheduleError, match="cycle 10: there is room"):
+        with pytest.raises(InvalidScheduleError, match=f"cycle {cycle}: there is room"):
             both_replayed(every, again, other)
+
+
+def test_a_grid_of_which_an_sm_gets_no_block_may_have_none_left() -> None:
+    """SM 1 has room for another long block, and none for a short one, of which none is left after cycle 0."""
+    kinds = {"short": ("C", (2,)), "long": ("L", (1,))}
+    with pytest.raises(InvalidScheduleError, match="cycle 0: there is room"):
+        both_replayed(kinds, ((6, 1, ((0, 0, "short"), (2, 0, "long"))),), ((4, 1, ((0, 0, "long"),)),))
+    assert both_replayed(kinds, ((2, 1, ((0, 0, "short"),)),), ((4, 1, ((0, 0, "long"), (0, 1, "long"))),)) == 4
 
 
 SLOT = Machine("slot", (UnitClass("C", 2, 1, Latency(9, 9)),), 1)
@@ -420,10 +430,11 @@ SLOT = Machine("slot", (UnitClass("C", 2, 1, Latency(9, 9)),), 1)
 )
 def test_cycles_in_which_nothing_happens(cycles: tuple[tuple[tuple[int, int], ...], ...], why: str | None) -> None:
     """In cycle 1 nothing has changed but that the slot is free again, in cycle 4 nothing at all."""
-    shown = GpuSchedule((Course(0, ((0,),)),), (History(1, (Stretch(cycles, (Begin(0, 0, 0), Begin(0, 1, 0))),)),))
-    gpu = of("C", 2, 1, 2, machine=SLOT)
-    if why is None:
-        assert replay(gpu, shown) == 10
-        return
-    with pytest.raises(Refused, match=why):
-        replay(gpu, shown)
+    begins, gpu = (Begin(0, 0, 0), Begin(0, 1, 0)), of("C", 2, 1, 2, machine=SLOT)
+    for parts in ((Stretch(cycles, begins),), (Stretch(cycles[:1], begins), Stretch(cycles[1:]))):
+        shown = GpuSchedule((Course(0, ((0,),)),), (History(1, parts),))
+        if why is None:
+            assert replay(gpu, shown) == 10
+            continue
+        with pytest.raises(Refused, match=why):
+            replay(gpu, shown)

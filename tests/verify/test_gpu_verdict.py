@@ -52,6 +52,7 @@ def test_the_smaller_of_two_proofs_counts() -> None:
     weaker = replace(waves(), bounds=Bounds(waves().bounds.lower, large))
     assert judged(weaker).upper == waves().bounds.upper
     assert judged(weaker).outcome is Outcome.ACCEPTED
+    assert judged(weaker).reason.endswith("proven by those of its SMs, which have all blocks from the beginning")
 
 
 @pytest.mark.parametrize(
@@ -72,6 +73,15 @@ def test_a_best_case_is_where_it_is_proven_to_be(best_case: tuple[int, int], out
     assert floor_of_gpu(gpu) == shown.witness.makespan == 5  # type: ignore[union-attr]
     claimed = Bounds(5 + best_case[0], 5 + best_case[1])
     assert judged(replace(shown, best_case=claimed)).outcome is outcome
+
+
+def test_a_best_case_of_which_less_is_proven_is_not_wrong() -> None:
+    shown = later()
+    least, most = floor_of_gpu(shown.instance), shown.bounds.lower
+    assert least < most - 1
+    for best_case, outcome in (((least, most), Outcome.ACCEPTED), ((least + 1, most - 1), Outcome.UNPROVEN)):
+        found = judged(replace(shown, best_case=Bounds(*best_case)))
+        assert (found.outcome, found.best_case) == (outcome, (least, most))
 
 
 def test_a_lower_bound_is_that_of_its_schedule() -> None:
