@@ -206,3 +206,11 @@ def _warps(instance: Instance, program: Program) -> int:
 def test_a_machine_of_its_own_has_what_is_in_use() -> None:
     alone = partitions._alone(replace(SHARED, issue_width=1), frozenset("C"))
     assert alone == Machine("shared", SHARED.units[:1], 1)
+
+
+def test_two_warps_are_proven_pair_by_pair_where_states_are_too_many() -> None:
+    """Of two warps of CCL the shortest schedule takes 5 cycles, one more than the instructions of a class."""
+    result = solve(Instance.of("CCL", 2), best_case=True)
+    assert bounds.best_case_floor(result.instance) == 4
+    found = verify(bundle(result), most_states=1)
+    assert (found.outcome, found.best_case) == (Outcome.ACCEPTED, (5, 5))
