@@ -12,7 +12,7 @@ from makespan.bounds import pessimistic
 from makespan.engines import solve
 from makespan.errors import BrokenPromiseError
 from makespan.instance import Instance
-from makespan.machine import Machine
+from makespan.machine import Assignment, Machine, Scheduler
 from makespan.program import Program
 from makespan.report.gpu.bundle import _schedule as written
 from makespan.report.gpu.bundle import of_gpu
@@ -214,3 +214,22 @@ def test_two_warps_are_proven_pair_by_pair_where_states_are_too_many() -> None:
     assert bounds.best_case_floor(result.instance) == 4
     found = verify(bundle(result), most_states=1)
     assert (found.outcome, found.best_case) == (Outcome.ACCEPTED, (5, 5))
+
+
+def test_by_modulo_a_partition_has_the_warps_of_its_numbers() -> None:
+    """Warps 0 and 2 are in partition 0; no other has both C and L."""
+    modulo = replace(ALONE, assignment=Assignment.MODULO)
+    programs = Program.chain("C"), Program.chain("L")
+    found = partitions.questions(asked(modulo, ("C", 2), ("L", 1)))
+    assert found is not None
+    assert [tuple(_warps(each, program) for program in programs) for each in found] == [(1, 1), (1, 0)]
+    few = partitions.questions(asked(replace(modulo, partitions=4), ("C", 2)))
+    assert few is not None
+    assert [each.warps for each in few] == [1]
+
+
+def test_what_has_something_in_common_is_no_question_of_its_own() -> None:
+    for machine in (replace(ALONE, scheduler=Scheduler.FAIR), replace(ALONE, partitions=1)):
+        assert partitions.questions(asked(machine, ("C", 2))) is None
+    assert partitions.questions(asked(ALONE, ("C|C", 2))) is None
+    assert partitions.questions(asked(ALONE, ("C", 2))) is not None
