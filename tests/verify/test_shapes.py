@@ -122,6 +122,8 @@ def test_a_file_is_read_up_to_its_limits(monkeypatch: pytest.MonkeyPatch) -> Non
         ({"a": 1}, {"b": 1}, False),
         ({"a": 1}, {"a": 1, "b": 1}, False),
         ({"a": 1, "b": 1}, {"a": 1}, False),
+        ({"a": 1, "b": 1}, {"a": 1, "b": 2}, False),
+        ({}, {}, True),
         ({}, [], False),
         (None, None, True),
     ],
