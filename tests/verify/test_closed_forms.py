@@ -127,6 +127,14 @@ def test_what_is_pending_behind_a_barrier_is_not_where_a_warp_begins_there() -> 
     assert question.alone(0) == [1, 8 + 1]
 
 
+def test_behind_a_barrier_every_port_of_a_gate_is_waited_for() -> None:
+    """X holds the second bus for 8 cycles more; hits come behind them, on whichever bus."""
+    buses = Resource("one", 1), Resource("two", 1)
+    units = UnitClass("M", 1, uses=(Use(("one", "two"), 1, 1),)), UnitClass("X", 1, uses=(Use(("two",), 9, 9),))
+    question = interference.Question(Instance.of("X|M", 1, Machine("m", units, resources=buses)), Work(1000))
+    assert question.alone(0) == [1, 8 + 1]
+
+
 def test_prices_are_tried_as_long_as_there_is_time() -> None:
     """M holds one of two buses, X the second one for 9 cycles; an M that comes last waits only if both are held."""
     buses = Resource("one", 1), Resource("two", 1)
