@@ -242,6 +242,15 @@ BOTH = Machine(
     resources=(Resource("port", 1),),
 )
 ONE = replace(ALONE, partitions=1)
+WIDE = Machine("wide", (PLAIN, UnitClass("L", 9)), partitions=2)
+ANY_PORT = UnitClass("C", 2, uses=(Use(("all", "own"), 2, 2),))
+MIXED = Machine(
+    "mixed",
+    (ANY_PORT, UnitClass("L", 1)),
+    partitions=2,
+    assignment=Assignment.MODULO,
+    resources=(Resource("all", 1, True), Resource("own", 1)),
+)
 EACH = UnitClass("X", 3, uses=(Use(("a",)), Use(("b",), 3, 3)))
 EITHER_OF = UnitClass("Y", 3, uses=(Use(("a", "b"), 3, 3),))
 TWICE = Machine("twice", (EACH, EITHER_OF), resources=(Resource("a", 1), Resource("b", 1)))
@@ -274,6 +283,11 @@ def automaton(*places: str, starts: tuple[int, ...] = (0,)) -> Instance:
         (asked(replace(BOTH, resources=(Resource("port", 9),)), ("C()@2", 5), ("C()@5", 1)), 5 + 2),
         (asked(ALONE, ("CCC", 1), ("L", 1), ("CC", 1)), 4),  # the load is longer
         (asked(replace(ALONE, assignment=Assignment.MODULO), ("CCC", 1), ("L", 1), ("CC", 1)), 3 + 2),
+        (asked(LONG, ("C", 5)), 2 * 3 + 1),
+        (asked(ONE, ("L()@5", 2), ("C", 1)), 2 + 5),
+        (asked(replace(ALONE, partitions=3), ("C", 4)), 2),
+        (asked(WIDE, ("CC", 2), ("C", 1), ("L", 3)), 3),  # of five C one partition has three
+        (asked(MIXED, ("CCC", 1), ("L", 1), ("CC", 1)), 2 + 1),  # three ports for two partitions
         (automaton("C 1 3", "| 2", "C 3"), 1),  # or a barrier, and more
         (automaton("C 2", "C 2", "L 3", starts=(0, 1)), 1 + 4),
         (automaton("C 1 3", "| 2", "L 4", "C 4"), 2),  # the barrier is not on every path

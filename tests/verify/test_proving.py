@@ -1,5 +1,6 @@
 """What is said of an instance, and of its parts, is proven again, or refused, or left unproven."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -49,8 +50,9 @@ def test_phases_of_which_too_little_is_said_do_not_refute_another_proof() -> Non
 def test_a_phase_that_cannot_be_proven_again_leaves_the_claim_unproven() -> None:
     """The first one takes 14 cycles, of which only 17 are proven with so few states."""
     instance = Instance.of("CLLCL|C", 4, Machine.of({"C": 2, "L": 1}))
-    first, second = phases.questions(instance) or ()
-    said = (first, UpperBound(14, "search")), (second, UpperBound(2, "search"))
+    questions = phases.questions(instance)
+    assert questions is not None
+    said = tuple((one, UpperBound(upper, "search")) for one, upper in zip(questions, (14, 2), strict=True))
     prover = proven(instance, 16, Upper.PHASES, phases=said, most_states=20)
     assert prover.uppers[Upper.PHASES] == 17 + 2 > prover.claimed
 
@@ -81,9 +83,16 @@ def test_two_warps_are_followed_even_if_less_suffices() -> None:
 
 def test_no_search_is_made_twice_or_where_all_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[str] = []
-    followed, searched = bounds.two_warps, states.shortest_and_longest
-    monkeypatch.setattr(bounds, "two_warps", lambda *given: made.append("two warps") or followed(*given))
-    monkeypatch.setattr(states, "shortest_and_longest", lambda *given: made.append("states") or searched(*given))
+
+    def counted(name: str, search: Callable[..., Any]) -> Callable[..., Any]:
+        def made_again(*given: object) -> object:
+            made.append(name)
+            return search(*given)
+
+        return made_again
+
+    monkeypatch.setattr(bounds, "two_warps", counted("two warps", bounds.two_warps))
+    monkeypatch.setattr(states, "shortest_and_longest", counted("states", states.shortest_and_longest))
     known = proven(Instance.of("CL", 2), 3, Upper.SEARCH)
     for _ in range(2):
         known.two_warps()
