@@ -1,0 +1,47 @@
+"""All pairs of places, against the enumeration of all states, which shares nothing with it."""
+
+import pytest
+from hypothesis import assume, given, settings
+
+from makespan.instance import Instance
+from makespan.machine import Latency, Machine, UnitClass
+from makespan.program import Program
+from makespan.verify import states, two_warps
+from tests.strategies import general_instances
+
+
+def check(instance: Instance) -> None:
+    extremes = two_warps.two_warps(instance, min), two_warps.two_warps(instance, max)
+    assert states.shortest_and_longest(instance, 10**6) == extremes
+
+
+@given(general_instances(most_warps=2, most=4))
+@settings(max_examples=150)
+def test_two_warps_of_any_programs(instance: Instance) -> None:
+    assume(instance.warps == 2)
+    check(instance)
+
+
+@pytest.mark.parametrize("strings", [("CCC", "CCC"), ("CLC", "LCLL"), ("LLC", "CL"), ("CCLC", "L")])
+@pytest.mark.parametrize("width", [None, 1])
+@pytest.mark.parametrize(
+    "units",
+    [
+        (UnitClass("C", 2, 3), UnitClass("L", 1)),  # both ports are held, for different times
+        (UnitClass("C", 3, 2), UnitClass("L", 1, 4, Latency(2, 3))),
+        (UnitClass("C", 1, 1, Latency(1, 4)), UnitClass("L", 2, 5, Latency(1, 3))),
+        (UnitClass("C", 1, 4, Latency(2, 6)), UnitClass("L", 1, 2)),
+    ],
+)
+def test_two_warps_where_ports_are_held(
+    strings: tuple[str, str], width: int | None, units: tuple[UnitClass, ...]
+) -> None:
+    machine = Machine("held", units, width)
+    check(Instance.merged([(Program.chain(string), 1) for string in strings], machine))
+
+
+def test_too_many_ways_to_hold_ports_are_not_followed(monkeypatch: pytest.MonkeyPatch) -> None:
+    held = Instance.of("CL", 2, Machine("m", (UnitClass("C", 1, 3), UnitClass("L", 1))))
+    assert two_warps.two_warps(held) == 3 + 2
+    monkeypatch.setattr(two_warps, "MOST_HELD", 1)
+    assert two_warps.two_warps(held) is None
