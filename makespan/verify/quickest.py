@@ -157,9 +157,9 @@ def _tail(instance: Instance, unit: UnitClass) -> int:
 
 
 def _busiest(instance: Instance, work: list[int]) -> int:
-    """What some partition has to do, if a warp of each group has so much."""
+    """What some partition has to do, if a warp of each group has so much; `_busy` knows its share of all."""
     parts, loads = instance.machine.partitions, [work[group] for group in instance.group_of_warp()]
-    if parts == 1 or instance.machine.assignment is Assignment.MODULO:
+    if instance.machine.assignment is Assignment.MODULO:
         return max(sum(loads[part::parts]) for part in range(parts))
     seats = -(-len(loads) // parts)  # in the fullest partition, whoever has them
-    return max(-(-sum(loads) // parts), sum(sorted(loads)[:seats]))
+    return sum(sorted(loads)[:seats])

@@ -29,9 +29,7 @@ Held = tuple[tuple[int, ...], ...]
 
 
 def two_warps(instance: Instance, choose: Choose = max, effort: Effort | None = None) -> int | None:
-    """The longest (`max`) or shortest (`min`) schedule in cycles; None if there are not two warps, or too much work."""
-    if instance.warps != 2 or instance.has_barriers:
-        return None
+    """The longest (`max`) or shortest (`min`) schedule in cycles of two warps without barriers; None: too much work."""
     ports = _Ports.of(instance)
     try:
         with (effort or Effort(1)).part(MOST_WORK) as work:
