@@ -40,6 +40,21 @@ def test_two_warps_where_ports_are_held(
     check(Instance.merged([(Program.chain(string), 1) for string in strings], machine))
 
 
+@pytest.mark.parametrize(
+    ("strings", "units", "width"),
+    [
+        (("LLL", "CLLCL"), (UnitClass("C", 1, 5, Latency(2, 2)), UnitClass("L", 2, 6, Latency(3, 5))), None),
+        (("LCLCL", "LLL"), (UnitClass("C", 1, 6, Latency(3, 7)), UnitClass("L", 1, 1, Latency(2, 6))), 1),
+        (("CCLCL", "LCCL"), (UnitClass("C", 2, 2, Latency(2, 6)), UnitClass("L", 1, 7, Latency(3, 3))), 1),
+    ],
+)
+def test_a_port_that_is_held_matters_until_all_are_free_and_nobody_needs_it(
+    strings: tuple[str, str], units: tuple[UnitClass, ...], width: int | None
+) -> None:
+    """The later of two ports, the class of the next instruction, and that of the last one count."""
+    check(Instance.merged([(Program.chain(string), 1) for string in strings], Machine("held", units, width)))
+
+
 def test_too_many_ways_to_hold_ports_are_not_followed(monkeypatch: pytest.MonkeyPatch) -> None:
     held = Instance.of("CL", 2, Machine("m", (UnitClass("C", 1, 3), UnitClass("L", 1))))
     assert two_warps.two_warps(held) == 3 + 2
