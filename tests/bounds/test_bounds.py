@@ -1,13 +1,19 @@
 """Bounds that hold, and formulas that only look as if they did."""
 
+from collections.abc import Callable
+from functools import partial
 from itertools import product
 
 import pytest
 from hypothesis import given
 
-from makespan.bounds import any_units, least_possible, pairs, pessimistic
+from makespan.bounds import any_units, least_possible, pairs, pessimistic, phases
+from makespan.bounds.conditions import Question
+from makespan.bounds.delays import expanded
+from makespan.bounds.theorem_1s import bound as bound_1s
+from makespan.errors import UnsupportedError
 from makespan.instance import Instance
-from makespan.machine import PAPER, Latency, Machine, UnitClass
+from makespan.machine import DELAY, PAPER, Latency, Machine, UnitClass
 from makespan.program import Program
 from tests.oracle import brute_force
 from tests.strategies import instances, letters
@@ -50,6 +56,26 @@ def test_any_units_by_hand() -> None:
     """Alone CLC takes 4 + 1 + 4 cycles; six C hold two ports for 3 cycles, three L hold one; nine take two slots."""
     machine = Machine("m", (UnitClass("C", 2, 3, Latency(4, 4)), UnitClass("L", 1)), issue_width=2)
     assert any_units(Instance.of("CLC", 3, machine)) == 9 + 6 * 3 // 2 + 3 + 9 // 2
+
+
+DELAYED = Machine("m", (UnitClass("C", 1), UnitClass.of_delays(2)), issue_width=1)
+HALVES = Machine("m", (UnitClass("C", 1),), partitions=2)
+
+
+@pytest.mark.parametrize(
+    ("method", "one", "what"),
+    [
+        (least_possible, Instance.of(f"C{DELAY}C", 2, DELAYED), "the least possible does not know cycles of delay"),
+        (bound_1s, Instance.of(f"C{DELAY}C", 2, DELAYED), "theorem 1S does not know cycles of delay"),
+        (phases, Instance.of(f"C{DELAY}C", 2, DELAYED), "the cut into phases does not know cycles of delay"),
+        (any_units, Instance.of("CC", 2, HALVES), "the bound for any units does not know 2 partitions"),
+        (expanded, Instance.of("CC", 2, HALVES), "the expansion of latencies does not know 2 partitions"),
+        (partial(Question, last=0), Instance.of("CC", 2, HALVES), "a certificate, .* does not know 2 partitions"),
+    ],
+)
+def test_who_does_not_know_a_feature_refuses_it(method: Callable[[Instance], object], one: Instance, what: str) -> None:
+    with pytest.raises(UnsupportedError, match=what):
+        method(one)
 
 
 def test_pessimistic_takes_the_worst_last_warp_of_different_ones() -> None:

@@ -388,3 +388,11 @@ def test_limits_of_work_only_make_it_larger(instance: Instance) -> None:
             assert least_possible(instance) <= brute_force(instance).lower
             patch.setattr(theorem, "MOST_WORK", 0)
             assert pessimistic(instance) >= brute_force(instance).upper
+
+
+def test_where_a_warp_may_begin_behind_a_barrier_nothing_is_pending_at_the_start() -> None:
+    """It takes C, the barrier, and 9 cycles later the C that awaits the first one, and needs 10; or only the last C."""
+    timings = Timing(1, (9, 9), (0,)), Timing(0, (0, 0)), Timing(1, (1, 1), (), (0,))
+    skipping = Program((Place("C", (1,)), Place(BARRIER, (2,)), Place("C", (3,))), (0, 2), timings=timings)
+    one = Instance.of(skipping, 1, Machine("m", (UnitClass("C", 1),), 1))
+    assert pessimistic(one) == brute_force(one).upper == 9 + 1

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import makespan.bounds.gaps
 from makespan.bounds import pessimistic, theorem_e
 from makespan.bounds.gaps import gaps
 from makespan.bounds.theorem_1s import theorem_1s
@@ -17,7 +18,7 @@ from makespan.bounds.thresholds import _Question
 from makespan.engines import solve
 from makespan.engines.limits import Limits
 from makespan.instance import Instance
-from makespan.machine import Assignment, Latency, Machine, Resource, Scheduler, UnitClass, Use
+from makespan.machine import DELAY, Assignment, Latency, Machine, Resource, Scheduler, UnitClass, Use
 from makespan.program import Place, Program, Timing
 from makespan.report.result.bundle import bundle
 from makespan.result import Upper
@@ -160,6 +161,7 @@ def test_thresholds_are_tried_one_class_after_another_beginning_with_the_best_so
 
 
 LOADS = UnitClass("L", 1, 2)
+DELAYED = Machine("delayed", (UnitClass("C", 1, 2), LOADS, UnitClass.of_delays(3)))
 PIPE = Use(("pipe",))
 HALVES = Machine("halves", (UnitClass("C", 1, 2), LOADS), 1, partitions=2, resources=(Resource("pipe", 1),))
 
@@ -180,6 +182,7 @@ HALVES = Machine("halves", (UnitClass("C", 1, 2), LOADS), 1, partitions=2, resou
         (Instance.of(parse_string("C()L(1)", SUBCORE), 3, Machine("m", (UnitClass("C", 2), LOADS))), True),
         (Instance.of(parse_string("C()L(1)", SUBCORE), 3, Machine("m", (UnitClass("C", 2, 2), LOADS))), False),
         (Instance.of("CLS", 9, replace(SUBCORE, units=(*SUBCORE.units, UnitClass("S", 3)), issue_width=2)), False),
+        (Instance.of(parse_string(f"C(){DELAY}()L(1)", DELAYED), 3, DELAYED), False),
         (Instance.of("CL", 4, HALVES), True),
         (Instance.of("CL", 4, replace(HALVES, issue_width=None)), False),
         (Instance.of("CL", 4, replace(HALVES, issue_width=2)), False),
@@ -191,6 +194,12 @@ HALVES = Machine("halves", (UnitClass("C", 1, 2), LOADS), 1, partitions=2, resou
 )
 def test_where_it_applies(one: Instance, applies: bool) -> None:
     assert (theorem_e(one) is not None) == applies
+
+
+def test_it_does_not_apply_where_there_are_too_many_tokens_to_look_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    one = Instance.of(parse_string("C()L(1)", SUBCORE), 3, replace(SUBCORE, issue_width=None))
+    monkeypatch.setattr(makespan.bounds.gaps, "MOST_TOKENS", 0)
+    assert theorem_e(one) is None
 
 
 def divided(draw: random.Random) -> Instance:
