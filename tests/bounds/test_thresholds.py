@@ -4,7 +4,7 @@ import json
 import random
 from collections import Counter
 from dataclasses import replace
-from itertools import count
+from itertools import chain, count, repeat
 
 import pytest
 from hypothesis import given, settings
@@ -138,23 +138,33 @@ def test_the_smallest_instance_that_a_slot_makes_longer() -> None:
 
 
 def test_thresholds_are_tried_one_class_after_another_beginning_with_the_best_so_far() -> None:
-    """Behind C gaps are 4 (its interval, which costs nothing) to 13 cycles, of which every other one is tried.
+    """Behind C gaps are 4 (its interval, which costs nothing) to 22 cycles, of which every third one is tried.
 
-    Then the only one behind L, with 11 for C: four of the gaps are that long.
+    Then both behind L, with 13 for C: eight of the gaps are that long.
     """
     machine = replace(SUBCORE, units=(UnitClass("C", 1, 4), UnitClass("L", 1, 2)))
     numbers = count(1)
-    rest = (f"L({next(numbers)})@20C({next(numbers)})@{gap}" for gap in (*range(5, 14), 11, 11, 11))
+    loads = chain([31], repeat(30))
+    lengths = *range(5, 23), *[13] * 7
+    rest = (f"L({next(numbers)})@{next(loads)}C({next(numbers)})@{gap}" for gap in lengths)
     one = Instance.of(parse_string(f"C()@4{''.join(rest)}L({next(numbers)})", machine), 9, machine)
     question = _Question.of(one)
     assert question is not None
     proofs = list(question.proofs())
-    tried = [(4, 2), *((gap, 2) for gap in (5, 7, 9, 11, 13)), (11, 20)]
+    tried = [(4, 2), *((gap, 2) for gap in (7, 10, 13, 16, 19, 22)), (13, 30), (13, 31)]
     assert [tuple(proof.thresholds.values()) for proof in proofs] == tried
-    assert min(proofs[:-1], key=lambda proof: proof.upper) is proofs[4]
+    assert min(proofs[:-2], key=lambda proof: proof.upper) is proofs[3]
     found = theorem_e(one)
     assert found is not None
-    assert found.upper == proofs[-1].upper < proofs[4].upper
+    assert found.upper == min(proofs[-2].upper, proofs[-1].upper) < proofs[3].upper
+
+
+def test_thresholds_are_gaps_behind_a_class_before_another_one_on_some_path() -> None:
+    ahead = Timing(1, (7, 7), (0,)), Timing(1, (9, 9), (1,)), Timing(1, (1, 1), (), (0, 1))
+    skipping = Program((Place("C", (1, 2)), Place("C", (2,)), Place("L", (3,))), timings=ahead)
+    question = _Question.of(Instance.of(skipping, 2, SUBCORE))
+    assert question is not None
+    assert (question._values("C"), question._values("L")) == ({7, 9}, set())
 
 
 # What it needs
@@ -263,6 +273,34 @@ def test_what_other_partitions_hold_of_shared_ports_is_needed() -> None:
     assert found is not None
     assert found.upper == (4 + 4 + 5) + 1 == brute_force(one).upper
     assert pairs.bound(one, found.weights) == found.upper
+
+
+def test_of_all_paths_the_one_that_holds_most_of_shared_ports_counts() -> None:
+    """The same where a warp may do without M, or without all but a C."""
+    slow = Latency(4, 4)
+    units = UnitClass("C", 1, 2, slow), UnitClass("L", 1, 2, slow), UnitClass("M", 1, 1, Latency(5, 5), shared=True)
+    places = Place("C", (1,)), Place("L", (2, 4)), Place("M", (4,)), Place("C", (4,))
+    one = Instance.of(Program(places, (0, 3)), 2, Machine("two", units, 1, partitions=2))
+    found = theorem_e(one)
+    assert found is not None
+    assert found.upper == (4 + 4 + 5) + 1 == brute_force(one).upper
+
+
+def test_alone_a_warp_waits_for_a_resource_that_it_holds_itself() -> None:
+    """Alone 9 + 1 + 1 + 1, with turns behind gaps of 1 of M and C; beside it 9 + 9 + 2 + 2 less a pair."""
+    units = UnitClass("C", 1, 2), UnitClass("L", 1, 2), UnitClass("M", 1, uses=(Use(("bus",), 9, 9),))
+    one = Instance.of("MMCL", 2, Machine("m", units, 1, resources=(Resource("bus", 1),)))
+    found = theorem_e(one)
+    assert found is not None
+    assert brute_force(one).upper == 30 <= found.upper == (12 + 1 + 1) + (9 + 9 + 2 + 2 - 1)
+
+
+def test_a_class_of_which_a_port_is_always_free_counts_for_its_latency() -> None:
+    """z takes 2 cycles for C and L each, and S twice 1; the other one as much, less a pair."""
+    one = Instance.of("CLSS", 2, Machine("m", (UnitClass("C", 1, 2), LOADS, UnitClass("S", 1)), 1))
+    found = theorem_e(one)
+    assert found is not None
+    assert found.upper == (2 + 2 + 1 + 1) + (2 + 2 + 1 + 1 - 1)
 
 
 def test_what_the_last_finisher_holds_itself_is_needed() -> None:

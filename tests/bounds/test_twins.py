@@ -83,6 +83,7 @@ def test_simple_machines(kind: str) -> None:
         assert pessimistic(one) == bounds.pessimistic(one)
         found = theorem_e(one)
         assert found is None or pairs.bound(one, found.weights) == found.upper
+        assert theorem_1s(one) is None
         fairly = replace(one, machine=replace(one.machine, scheduler=Scheduler.FAIR))
         assert value(theorem_f(fairly)) == fair.theorem_f(fairly)
         assert value(theorem_l(one)) == alignment.bound(one, Effort(1))
