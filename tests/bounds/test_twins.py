@@ -18,6 +18,7 @@ from makespan.bounds import (
     gpu_best_case,
     issue_slots,
     pessimistic,
+    tables,
     theorem_1s,
     theorem_e,
     theorem_f,
@@ -26,8 +27,10 @@ from makespan.bounds import (
 )
 from makespan.bounds.front import front
 from makespan.bounds.gaps import gaps
+from makespan.bounds.gates import Ports
 from makespan.bounds.partitions import partitions
 from makespan.bounds.phases import phases
+from makespan.bounds.theorem_1s import one_after_another
 from makespan.certificate import Node
 from makespan.engines.certificate import improve
 from makespan.engines.limits import Limits
@@ -115,6 +118,11 @@ def test_whole_gpus(seed: int) -> None:
     for _ in range(25):
         gpu = whole_gpu(draw)
         own, theirs = ways(gpu)
+        assert own[0] == theirs[0]  # one by one
+        for proof in theorem_g._of_one_grid(gpu) if len(gpu.grids) == 1 else ():
+            assert (
+                0 <= proof.spared <= proof.block * proof.charged * (proof.counting in (theorem_g.ALL, theorem_g.PAIRS))
+            )
         if all(program.is_chain for grid in gpu.grids for program, _ in grid.block):
             found.update(other - one for one, other in zip(own, theirs, strict=True))
             assert quickest.floor_of_gpu(gpu) >= gpu_best_case.least_possible(gpu)
@@ -165,11 +173,31 @@ def test_potentials(seed: int) -> None:
     assert found[1] <= 1
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_potentials_that_are_rounded_so_coarsely_that_it_matters(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What they still prove is less than the programme says, and both measure the same."""
+    draw, found = random.Random(seed), 0
+    monkeypatch.setattr(tables, "SCALE", 2)
+    while found < 5:
+        one = closed_form.instance(draw, draw.choice(SMALL))
+        extra, last = draw.choice((0, 1)), draw.choice((improve.ahead, improve.own_class, improve.whole))
+        shape = Shape(one, extra)
+        if len(list(shape.situations())) > 30:
+            continue
+        level = improve._Level((extra,) * len(shape.classes), 1, improve.whole, last, draw.random() < 0.5)
+        begins = front(shape.whole, 1)
+        assert begins is not None
+        made = improve._certificate(shape.whole, level, begins, Limits(60))
+        assert made is None or made.upper == potential.bound(one, made)
+        found += made is not None
+
+
 def is_long(shape: Shape, situation: Node) -> bool:
     return not shape.short(situation)
 
 
 def same_questions(one: Instance) -> None:
+    assert one_after_another(one, Ports.of(one.machine)) == interference.one_after_another(one)
     own, theirs = checked_phases.cut(one), phases(one)
     if one.has_barriers and theirs is not None:
         assert own == [(phase.instance, phase.lag) for phase in theirs]
