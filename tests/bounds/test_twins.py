@@ -36,7 +36,8 @@ from makespan.engines.certificate import improve
 from makespan.engines.limits import Limits
 from makespan.gpu import GpuInstance, Grid
 from makespan.instance import Instance
-from makespan.machine import Scheduler
+from makespan.machine import Assignment, Machine, Scheduler, UnitClass
+from makespan.program import Program
 from makespan.result import UpperBound
 from makespan.verify import alignment, bounds, fair, interference, pairs, potential, quickest
 from makespan.verify import gaps as checked_gaps
@@ -130,6 +131,18 @@ def test_whole_gpus(seed: int) -> None:
         assert checked_theorem_g.bound(gpu, proof.weights) <= proof.upper
     assert found.keys() <= {0, 1}
     assert found[0] > 9 * found[1]
+
+
+@pytest.mark.parametrize(("blocks", "tail"), [(4, 2 + 2), (5, 2 + 1)])
+def test_in_one_wave_any_warps_may_share_a_partition_and_later_those_of_their_numbers(blocks: int, tail: int) -> None:
+    """The CC of two blocks, or a CC and a C."""
+    halves = Machine("halves", (UnitClass("C", 1),), 1, partitions=2, assignment=Assignment.MODULO)
+    block = [(Program.chain("CC"), 1), (Program.chain("C"), 1)]
+    gpu = GpuInstance.of(block, blocks, halves, sms=2, resident=2)
+    own, theirs = ways(gpu)
+    assert own == theirs
+    one_by_one, *_ = theorem_g._of_one_grid(gpu)
+    assert one_by_one.tail == tail
 
 
 def whole_gpu(draw: random.Random) -> GpuInstance:
