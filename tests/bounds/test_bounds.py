@@ -10,6 +10,7 @@ from hypothesis import given
 from makespan.bounds import any_units, least_possible, pairs, pessimistic, phases
 from makespan.bounds.conditions import Question
 from makespan.bounds.delays import expanded
+from makespan.bounds.pessimistic import Chain, cycles_without_port
 from makespan.bounds.theorem_1s import bound as bound_1s
 from makespan.errors import UnsupportedError
 from makespan.instance import Instance
@@ -56,6 +57,23 @@ def test_any_units_by_hand() -> None:
     """Alone CLC takes 4 + 1 + 4 cycles; six C hold two ports for 3 cycles, three L hold one; nine take two slots."""
     machine = Machine("m", (UnitClass("C", 2, 3, Latency(4, 4)), UnitClass("L", 1)), issue_width=2)
     assert any_units(Instance.of("CLC", 3, machine)) == 9 + 6 * 3 // 2 + 3 + 9 // 2
+
+
+def test_any_units_of_different_warps_and_with_barriers_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With barriers a chain takes the slower of C and L twice; where it has too many phases, every warp its own."""
+    machine = Machine("m", (UnitClass("C", 2, 3, Latency(4, 4)), UnitClass("L", 1)), issue_width=2)
+    mixed = Instance.merged([(Program.chain("CLC"), 2), (Program.chain("LL"), 1)], machine)
+    assert any_units(mixed) == 9 + 4 * 3 // 2 + 4 + 8 // 2
+    crossing = Instance.merged([(Program.chain("C|L"), 2), (Program.chain("L|C"), 1)], machine)
+    assert any_units(crossing) == (4 + 4) + 3 * 3 // 2 + 3 + 6 // 2
+    monkeypatch.setattr(Chain, "of", lambda _: None)
+    assert any_units(crossing) == 3 * (4 + 1) + 3 * 3 // 2 + 3 + 6 // 2
+
+
+def test_without_a_port_are_the_cycles_in_which_others_and_oneself_hold_all() -> None:
+    """Five of others for 3 cycles, and two own ones for the 2 that their latency leaves, on two ports; or too few."""
+    assert cycles_without_port(UnitClass("C", 2, 3), users=1, work=5, own=2) == (5 * 3 + 2 * 2) // 2
+    assert cycles_without_port(UnitClass("C", 4), users=3, work=5, own=2) == 0
 
 
 DELAYED = Machine("m", (UnitClass("C", 1), UnitClass.of_delays(2)), issue_width=1)
