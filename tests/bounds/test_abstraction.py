@@ -476,6 +476,8 @@ def test_no_abstract_cycle_needs_more_warps_than_there_are(warps: int, extra: in
     shape = Question(Instance.of("CLLC", warps), 0).abstraction(extra)
     assert all(sum(count for _, count in one.moved) + sum(one.unmoved) < warps for one in shape.cycles)
     assert all(sum(one.kind) < warps for one in shape.situations)
+    more = [one.target.kind[unit] for one in shape.cycles if one.target for unit in one.reopened]
+    assert all(count == extra + 1 for count in more)  # if more stay, the target is the same
     assert len(shape.cycles) <= shape.most_cycles(10**9)
 
 

@@ -160,8 +160,15 @@ def test_thresholds_are_tried_one_class_after_another_beginning_with_the_best_so
 
 
 def test_thresholds_are_gaps_behind_a_class_before_another_one_on_some_path() -> None:
-    ahead = Timing(1, (7, 7), (0,)), Timing(1, (9, 9), (1,)), Timing(1, (1, 1), (), (0, 1))
-    skipping = Program((Place("C", (1, 2)), Place("C", (2,)), Place("L", (3,))), timings=ahead)
+    """Behind the first C, after 5 cycles, only another C follows; the second one may skip the third."""
+    awaited = (
+        Timing(1, (5, 5), (2,)),
+        Timing(1, (7, 7), (0,), (2,)),
+        Timing(1, (9, 9), (1,)),
+        Timing(1, (1, 1), (), (0, 1)),
+    )
+    places = Place("C", (1,)), Place("C", (2, 3)), Place("C", (3,)), Place("L", (4,))
+    skipping = Program(places, timings=awaited)
     question = _Question.of(Instance.of(skipping, 2, SUBCORE))
     assert question is not None
     assert (question._values("C"), question._values("L")) == ({7, 9}, set())
