@@ -36,7 +36,7 @@ from makespan.engines.certificate import improve
 from makespan.engines.limits import Limits
 from makespan.gpu import GpuInstance, Grid
 from makespan.instance import Instance
-from makespan.machine import Assignment, Machine, Scheduler, UnitClass
+from makespan.machine import PAPER, Assignment, Machine, Scheduler, UnitClass
 from makespan.program import Program
 from makespan.result import UpperBound
 from makespan.verify import alignment, bounds, fair, interference, pairs, potential, quickest
@@ -131,6 +131,44 @@ def test_whole_gpus(seed: int) -> None:
         assert checked_theorem_g.bound(gpu, proof.weights) <= proof.upper
     assert found.keys() <= {0, 1}
     assert found[0] > 9 * found[1]
+
+
+FOUR = Machine("four", (UnitClass("C", 1),), 1, partitions=4, assignment=Assignment.ANY)
+SPARE = Machine("spare", (UnitClass("C", 1), UnitClass("L", 1), UnitClass("S", 1, 2)))
+
+
+@pytest.mark.parametrize(
+    ("machine", "block", "resident", "count"),
+    [
+        pytest.param(FOUR, {"C" * 9: 1, "C": 3}, 3, 4, id="a warp that is heavier than the others of its block"),
+        pytest.param(replace(FOUR, assignment=Assignment.MODULO), {"CC": 1}, 2, 4, id="partitions without a warp"),
+        pytest.param(Machine("held", (UnitClass("C", 4, 2),)), {"CCCC": 1}, 2, 3, id="ports of who has finished"),
+        pytest.param(SPARE, {"CL": 2}, 4, 5, id="pairs beside a class that nobody uses"),
+        pytest.param(PAPER, {"CLC": 1, "CCLLCC": 1}, 4, 5, id="pairs of different warps"),
+        pytest.param(Machine.of({"C": 9, "L": 1}), {"CL": 1}, 4, 5, id="pairs beside a class that is never full"),
+    ],
+)
+def test_gpus_that_few_are_like(machine: Machine, block: dict[str, int], resident: int, count: int) -> None:
+    warps = [(Program.chain(letters), number) for letters, number in block.items()]
+    own, theirs = ways(GpuInstance.of(warps, 99, machine, sms=1, resident=resident))
+    assert own == theirs
+    assert len(own) == count
+
+
+@pytest.mark.parametrize(
+    ("letters", "blocks", "takes", "room"),
+    [
+        pytest.param(("CC", "S"), (9, 9), ((1, 1), (1, 1)), (2, 2), id="one of them holds ports when it has finished"),
+        pytest.param(("CLC", "C" * 6), (50, 1), ((2, 1), (1, 1)), (9, 9), id="there are fewer blocks than would fit"),
+    ],
+)
+def test_grids_that_few_are_like(
+    letters: tuple[str, str], blocks: tuple[int, int], takes: tuple[tuple[int, int], ...], room: tuple[int, int]
+) -> None:
+    machine = Machine("held", (UnitClass("C", 1), UnitClass("L", 1), UnitClass("S", 1, 3)))
+    warps = [((Program.chain(one), 1),) for one in letters]
+    own, theirs = ways(GpuInstance(tuple(map(Grid, warps, blocks, takes)), machine, 2, room))
+    assert own == theirs
 
 
 @pytest.mark.parametrize(("blocks", "tail"), [(4, 2 + 2), (5, 2 + 1)])
