@@ -35,6 +35,32 @@ def upper(instance: Instance) -> int | None:
     return again
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_the_checker_says_the_same_of_different_strings(seed: int) -> None:
+    """Where it applies and what it proves, of short strings of several crews at latencies of all lengths."""
+    draw, found = random.Random(seed), Counter[bool]()
+    for _ in range(250):
+        names = "CLS"[: draw.choice((2, 2, 3))]
+        ready = machine(draw.choice((1, 1, 3, 8)), draw.choice((8, 15, 30)), draw.choice((1, 20, 40)))
+        strings = ["".join(draw.choices(names, k=draw.randint(2, 7))) for _ in range(draw.choice((1, 2, 2, 2)))]
+        one = Instance.merged([(Program.chain(string), draw.randint(1, 2)) for string in strings], ready)
+        found[upper(one) is not None] += 1
+    assert min(found.values()) > 5
+
+
+@pytest.mark.parametrize(
+    ("latencies", "strings", "cycles"),
+    [
+        ((1, 8), {"LC": 1, "CL": 1}, 9 + 1),  # the one C may come a cycle before the other
+        ((1, 8), {"CCC": 1, "CLLCLCC": 2}, 34),
+        ((1, 15, 1), {"SCCLC": 1, "CCCC": 1}, None),  # four C behind S, which takes one cycle
+    ],
+)
+def test_strings_that_few_are_like(latencies: tuple[int, ...], strings: dict[str, int], cycles: int | None) -> None:
+    groups = [(Program.chain(string), warps) for string, warps in strings.items()]
+    assert upper(Instance.merged(groups, machine(*latencies))) == cycles
+
+
 def crew(string: str, warps: int, latency: dict[str, int]) -> _Crew:
     """Without a look at the premises."""
     blocks = [_Block(*block[:2], *block[3:]) for block in blocks_of(string, latency)]
