@@ -449,6 +449,12 @@ def test_others_leave_delays_in_known_numbers_where_the_count_is_not_open() -> N
         assert all(cycle.target and cycle.target.kind[x] == shape.thresholds[x] for _, x in cycle.passing if x >= 0)
 
 
+def test_more_may_arrive_than_are_counted_where_delays_end_as_well() -> None:
+    slow_loads = Machine("slow loads", (UnitClass("C", 2), UnitClass("L", 1, 1, Latency(2, 2))))
+    shape = Question(with_delays(Instance.of("CLL", 4, slow_loads)), 0).abstraction(0)
+    assert any(((0, 1), 2) in cycle.moved for cycle in shape.cycles)
+
+
 def test_an_issue_width_leaves_a_choice_of_movers() -> None:
     shape = Question(Instance.of("CL", 4, NARROW), 0).abstraction(0)
     assert set(shape.issues(Situation(0, (0, 1)))) == {(0, 1), (1, 0)}

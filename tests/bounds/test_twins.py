@@ -81,9 +81,9 @@ def value(bound: UpperBound | None) -> int | None:
 @pytest.mark.parametrize("kind", [kind for kind in closed_form.KINDS if kind not in REAL])
 def test_simple_machines(kind: str) -> None:
     draw, chosen = random.Random(kind), closed_form.KINDS[kind]
-    longer = chosen._replace(letters=chosen.letters + 5)
-    for _ in range(70):
-        one = crowded(draw, closed_form.instance(draw, longer))
+    for _ in range(80):
+        sized = chosen._replace(letters=draw.randint(1, chosen.letters + 5))
+        one = crowded(draw, closed_form.instance(draw, sized))
         assert pessimistic(one) == bounds.pessimistic(one)
         found = theorem_e(one)
         assert found is None or pairs.bound(one, found.weights) == found.upper
