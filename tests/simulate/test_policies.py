@@ -493,6 +493,14 @@ def test_statistics_of_a_schedule_by_hand() -> None:
     assert (ways.barrier, ways.finished, ways.total) == (0, 2, 12)
 
 
+def test_statistics_of_issue_slots_by_hand() -> None:
+    """Cycles: 0 C0 | 1 L0 | 2 C1 | 3 L1; warp 1 waits for the port of C in 0, and for a slot in 1."""
+    instance = Instance.of("CL", 2, Machine("narrow", (UnitClass("C", 1), UnitClass("L", 1)), 1))
+    ways = statistics(instance, run(instance, "oldest")).warps
+    assert (ways.issuing, ways.latency, ways.ports, ways.issue_slot) == (4, 0, {"C": 1, "L": 0}, 1)
+    assert (ways.barrier, ways.finished, ways.total) == (0, 2, 8)
+
+
 def test_statistics_of_barriers_by_hand() -> None:
     """Cycles: 0 C0 L1 | 1 L1 | 2 L1 | 3 C0 | 4 C1; in 1 and 2 warp 0 is at the barrier, in 3 the port of C is held."""
     instance = Instance.merged([(Program.chain("C|C"), 1), (Program.chain("LLL|C"), 1)])
@@ -508,11 +516,12 @@ def test_statistics_of_barriers_by_hand() -> None:
         ("L()C()", 5, 2),  # 0 L0 | 1 C0 | 2 L1 | 3 C1 | 4 the load of warp 1 is still under way
     ],
 )
-def test_statistics_of_partitions_by_hand(string: str, makespan: int, latency: int) -> None:
+@pytest.mark.parametrize("assignment", Assignment)
+def test_statistics_of_partitions_by_hand(string: str, makespan: int, latency: int, assignment: Assignment) -> None:
     """Each warp has a partition of its own; warp 1 waits for two cycles, as the load of warp 0 holds what is shared."""
     units = UnitClass("C", 1), UnitClass("L", 1, 1, Latency(3, 3), uses=(Use(("lsu",), 2, 2),))
     lsu = Resource("lsu", 1, shared=True)
-    machine = Machine("m", units, 1, partitions=2, assignment=Assignment.MODULO, resources=(lsu,))
+    machine = Machine("m", units, 1, partitions=2, assignment=assignment, resources=(lsu,))
     instance = Instance.of(parse_string(string, machine), 2, machine)
     counts = statistics(instance, run(instance, "oldest"))
     assert (counts.makespan, counts.issue_slots) == (makespan, 2 * makespan)
