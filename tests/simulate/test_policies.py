@@ -501,6 +501,16 @@ def test_statistics_of_issue_slots_by_hand() -> None:
     assert (ways.barrier, ways.finished, ways.total) == (0, 2, 8)
 
 
+@pytest.mark.parametrize(("width", "warps", "waits", "slot"), [(None, 3, 2, 0), (1, 2, 0, 1)])
+def test_statistics_of_one_of_several_resources_by_hand(width: int | None, warps: int, waits: int, slot: int) -> None:
+    """Both are held in cycles 0 and 1, and the third warp waits for the first of them; or a slot is all that lacks."""
+    unit = UnitClass("C", 3, uses=(Use(("a", "b"), 2, 2),))
+    machine = Machine("either", (unit,), width, resources=(Resource("a", 1), Resource("b", 1)))
+    instance = Instance.of("C", warps, machine)
+    ways = statistics(instance, run(instance, "oldest")).warps
+    assert (ways.ports, ways.issue_slot) == ({"C": 0, "a": waits, "b": 0}, slot)
+
+
 def test_statistics_of_barriers_by_hand() -> None:
     """Cycles: 0 C0 L1 | 1 L1 | 2 L1 | 3 C0 | 4 C1; in 1 and 2 warp 0 is at the barrier, in 3 the port of C is held."""
     instance = Instance.merged([(Program.chain("C|C"), 1), (Program.chain("LLL|C"), 1)])
