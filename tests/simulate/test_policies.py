@@ -21,6 +21,7 @@ from makespan.schedule import Schedule
 from makespan.simulate import POLICIES, Choices, replay, run, runner
 from makespan.simulate.choices import ASSIGNMENTS, LATENCIES, PATHS, Draws, Routes, routes
 from makespan.simulate.policies import Adversarial, Policy, Ranked, arbiters, simulated
+from makespan.simulate.rules import FAIR, Ruled
 from makespan.simulate.runner import Runner
 from makespan.simulate.runner_compiled import NONE, lowest, next_after, next_in, nth, population
 from makespan.simulate.semantics import Issue, State, finished, moved, ready, released
@@ -43,6 +44,7 @@ import sys
 sys.modules["numba"] = None
 from makespan import Instance, Latency, Machine, UnitClass
 from makespan.simulate import POLICIES
+from makespan.simulate.rules import FAIR, Ruled
 from makespan.simulate.runner import Runner
 from makespan.simulate.runner_compiled import NONE, lowest, next_after, next_in, nth, population
 machine = Machine("m", (UnitClass("C", 2), UnitClass("L", 1, 2, Latency(3, 9))), 2)
@@ -184,6 +186,8 @@ def test_small_and_large_instances_take_different_ways(monkeypatch: pytest.Monke
     instance = Instance.of("CLC", 5)
     plain = run(instance, "gto")
     monkeypatch.setattr(runner, "SMALL", 0)
+    parts = Machine("parts", (UnitClass("C", 1),), partitions=2)
+    assert run(Instance.of("C", 2, parts), "gto").makespan == 1  # which no compiled code knows
     monkeypatch.setattr(runner, "simulated", None)
     assert run(instance, "gto") == plain
 
@@ -322,6 +326,19 @@ def test_the_state_of_a_policy_is_what_it_remembers(policy: str, one: list[list[
         return asked.state(len(cycles))
 
     assert after(one) == after(one) != after(other)
+
+
+def test_the_state_of_a_rule_is_what_all_have_done_and_since_when_they_wait() -> None:
+    def after(*cycles: list[int], first: int = 0) -> object:
+        asked = Ruled(FAIR[1], ())
+        for cycle, able in enumerate(cycles, first):
+            asked.begin(cycle, able)
+            asked.pick(able)
+        return asked.state(first + len(cycles))
+
+    assert after([0, 1], [0, 1]) == after([0, 1], [0, 1], first=5)
+    assert after([0, 1]) != after([1, 2])  # who has done something
+    assert after([0], [0, 1]) != after([0, 1], [0])  # since when 1 waits
 
 
 def test_random_policies_differ_by_their_seed_only() -> None:
@@ -469,6 +486,7 @@ def test_an_order_may_come_with_latencies() -> None:
     instance = Instance.of("LC", 2, cached)
     assert runner.makespan(instance, [0, 1]) == 6
     assert runner.makespan(instance, [0, 1], [(1, 1), (1, 1)]) == 3
+    assert runner.makespan(Instance.of("L|C", 1, cached), [0], [(2, 1)]) == 3  # a barrier has none
     for wrong, message in (
         ([(1, 1)], "latencies of 1 warps are given, of 2"),
         ([(1, 1), (1,)], "warp 1 has 1 latencies for 2 instructions"),
