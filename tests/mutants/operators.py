@@ -108,8 +108,8 @@ def _changes(node: ast.AST, parent: ast.AST, name: str) -> Iterator[tuple[str, a
             yield from (("constant", ast.Constant(value + step)) for step in (1, -1))
         case ast.Name(id=called, ctx=context) if called in _NAMES:
             yield called, ast.Name(_NAMES[called], context)
-        case ast.Attribute(value=value, attr=called) if called in _NAMES:
-            yield called, ast.Attribute(value, _NAMES[called], ast.Load())
+        case ast.Attribute(value=value, attr=called, ctx=context) if called in _NAMES:
+            yield called, ast.Attribute(value, _NAMES[called], context)
         case ast.UnaryOp(ast.USub(), ast.BinOp(ast.UnaryOp(ast.USub(), left), ast.FloorDiv(), right)):
             yield "ceiling", ast.BinOp(left, ast.FloorDiv(), right)
         case ast.UnaryOp(ast.USub() | ast.Not() as sign, operand):

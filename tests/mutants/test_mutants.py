@@ -1,10 +1,13 @@
 """Mutants of a module of a few lines: which of them its only test notices can be told by hand."""
 
+import ast
 import json
 import os
 import subprocess
 import sys
 from pathlib import Path
+
+from tests.mutants.operators import mutants
 
 ROOT = Path(__file__).parents[2]
 SMALL = """
@@ -53,3 +56,12 @@ def test_what_the_only_test_of_a_small_module_notices(tmp_path: Path) -> None:
     assert {record["mutant"].partition(": ")[2]: record["outcome"] for record in records} == OUTCOMES
     assert {record["by"] for record in records if record["outcome"] == "killed"} == {"checks/test_small.py::test_spare"}
     assert "all 11 3 1 6 1" in " ".join(run.stdout.split())
+
+
+def test_what_is_assigned_to_a_name_of_a_function_can_be_compiled(tmp_path: Path) -> None:
+    file = tmp_path / "small.py"
+    file.write_text("box.floor = box.max = min(1, box.any)")
+    for number in range(len(mutants(str(file)))):
+        mutant = mutants(str(file))[number]
+        mutant.apply()
+        compile(ast.fix_missing_locations(mutant.tree), "", "exec")

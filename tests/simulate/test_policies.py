@@ -337,8 +337,8 @@ def test_the_state_of_a_rule_is_what_all_have_done_and_since_when_they_wait() ->
         return asked.state(first + len(cycles))
 
     assert after([0, 1], [0, 1]) == after([0, 1], [0, 1], first=5)
-    assert after([0, 1]) != after([1, 2])  # who has done something
-    assert after([0], [0, 1]) != after([0, 1], [0])  # since when 1 waits
+    assert after([0]) != after([1])  # who has done something
+    assert after([0], [1, 3]) != after([0, 3], [1])  # since when 3 waits
 
 
 def test_random_policies_differ_by_their_seed_only() -> None:
