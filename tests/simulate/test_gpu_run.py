@@ -209,8 +209,9 @@ def test_a_fair_scheduler_is_served_fairly() -> None:
     with pytest.raises(InputError, match="unknown policy 'gto' of a scheduler of this kind; known: fair, "):
         run(gpu, "gto")
     split = Machine("split", fair.units, 1, scheduler=Scheduler.FAIR, partitions=2)
-    with pytest.raises(UnsupportedError, match="a fair scheduler together with partitions"):
-        longest(gpu_of("CLC", 2, 9, 1, 2, split))
+    for refusing in longest, lambda one: run(one, "fair"):
+        with pytest.raises(UnsupportedError, match="a fair scheduler together with partitions"):
+            refusing(gpu_of("CLC", 2, 9, 1, 2, split))
 
 
 @pytest.mark.parametrize("best", [longest, shortest])

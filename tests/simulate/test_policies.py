@@ -48,7 +48,7 @@ from makespan.simulate.rules import FAIR, Ruled
 from makespan.simulate.runner import Runner
 from makespan.simulate.runner_compiled import NONE, lowest, next_after, next_in, nth, population
 machine = Machine("m", (UnitClass("C", 2), UnitClass("L", 1, 2, Latency(3, 9))), 2)
-ready = Runner(Instance.of("CCL|LCC", 70, machine, blocks=2))
+ready = Runner(Instance.of("CCL|LCC", 65, machine, blocks=5))
 print(*(ready.makespan(policy) for policy in POLICIES))
 """
 
@@ -177,7 +177,7 @@ def test_sets_of_slots_in_words_of_bits_are_searched_like_sets() -> None:
 
 def test_without_a_compiler_the_same_code_runs_as_it_is() -> None:
     machine = Machine("m", (UnitClass("C", 2), UnitClass("L", 1, 2, Latency(3, 9))), 2)
-    compiled = Runner(Instance.of("CCL|LCC", 70, machine, blocks=2))
+    compiled = Runner(Instance.of("CCL|LCC", 65, machine, blocks=5))
     done = subprocess.run([sys.executable, "-W", "error", "-c", WITHOUT_NUMBA], check=True, capture_output=True)
     assert done.stdout.split() == [b"%d" % compiled.makespan(policy) for policy in POLICIES]
 
@@ -476,6 +476,7 @@ def test_an_order_of_warps_is_a_policy() -> None:
     instance = Instance.of("CLLC", 3)
     assert runner.makespan(instance, [2, 1, 0]) == run(instance, "youngest").makespan
     assert Runner(instance).ranked_schedule([2, 1, 0]) == run(instance, "youngest")
+    assert [len(kept) for kept in Runner(instance).nothing] == [0, 0]  # compiled code would write into anything else
     for wrong in ([0, 1], [0, 1, 1], [1, 2, 3]):
         with pytest.raises(InputError, match=r"an order of 3 warps has each of 0\.\.2 once"):
             runner.makespan(instance, wrong)
