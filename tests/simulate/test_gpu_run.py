@@ -2,7 +2,9 @@
 
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import count
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -11,11 +13,12 @@ from hypothesis import strategies as st
 from makespan.errors import InputError, UnsupportedError
 from makespan.gpu import GpuInstance, Grid
 from makespan.machine import PAPER, Assignment, Latency, Machine, Resource, Scheduler, UnitClass, Use
-from makespan.program import Place, Program
+from makespan.program import Place, Program, Timing
 from makespan.simulate import POLICIES, Choices, gpu_run
 from makespan.simulate.choices import Draws
 from makespan.simulate.gpu_replay import replay
 from makespan.simulate.gpu_run import DISPATCH, FAIRLY, STARVING, Found, longest, run, shortest
+from makespan.simulate.policies import Policy
 from tests.oracle import brute_force_gpu, obeys_gpu
 from tests.strategies import gpus, shared_gpus
 
@@ -191,13 +194,43 @@ def test_a_choice_that_one_warp_of_one_grid_has_is_made_both_ways() -> None:
     fork = Program((Place("C", (1, 4)), *(Place("C", (number,)) for number in (2, 3, 4))))
     cached = Machine("cached", (UnitClass("C", 2), UnitClass("L", 1, 1, Latency(2, 4))))
     two = Machine.of({"C": 2, "L": 1})
-    for machine, program in ((two, fork), (cached, Program.chain("L"))):
+    ahead = replace(Program.chain("L"), timings=(Timing(1, (2, 4), (0,)),))
+    held = Machine("held", (UnitClass("C", 2, uses=(Use(("a",), 1, 3),)),), resources=(Resource("a", 2),))
+    for machine, program in ((two, fork), (cached, Program.chain("L")), (two, ahead), (held, Program.chain("CC"))):
         chain = Program.chain("CC"), 1
         together = GpuInstance.of((chain, (program, 1)), 1, machine, sms=1, resident=1)
         apart = GpuInstance((Grid((chain,), 1), Grid(((program, 1),), 1)), machine, 1, (2,))
         for gpu in together, apart:
             found = [some(best(gpu)).schedule for best in (shortest, longest)]
             assert [replay(gpu, schedule) for schedule in found] == [2, 4]
+
+
+def test_grids_are_dispatched_in_the_order_that_is_asked_for() -> None:
+    gpu = GpuInstance(tuple(Grid(((Program.chain(one), 1),), 1) for one in ("CC", "C")), PAPER, 1, (1,))
+    begun = [[course.grid for course in run(gpu, "lrr", order=order).courses] for order in (None, (0, 1), (1, 0))]
+    assert begun == [[0, 1], [0, 1], [1, 0]]
+
+
+def test_the_longest_may_have_the_last_grid_first() -> None:
+    """CCC and a C beside each other, then two C; or three C, and CCC when two of them have left."""
+    sizes = ("CCC", 1, 2), ("C", 3, 1)
+    grids = tuple(Grid(((Program.chain(string), 1),), blocks, (takes,)) for string, blocks, takes in sizes)
+    gpu = GpuInstance(grids, Machine.of({"C": 2}), 1, (3,))
+    late, soon = some(longest(gpu)), some(shortest(gpu))
+    assert (late.schedule.makespan, late.policy.split(", ")[2:]) == (4, ["the last grid first"])
+    assert (soon.schedule.makespan, soon.policy.split(", ")[2:]) == (3, [])
+
+
+def test_where_one_policy_does_not_come_back_the_others_are_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = gpu_run._policies
+
+    def all_but_one(gpu: GpuInstance, policy: str, *rest: Any) -> list[Policy]:
+        if policy == "starve-together":
+            raise UnsupportedError("far away")
+        return made(gpu, policy, *rest)
+
+    monkeypatch.setattr(gpu_run, "_policies", all_but_one)
+    assert some(longest(gpu_of("CLL", 2, 50, 3, 2))).policy.split(", ")[1] != "starve-together"
 
 
 def test_a_fair_scheduler_is_served_fairly() -> None:
@@ -212,6 +245,10 @@ def test_a_fair_scheduler_is_served_fairly() -> None:
     for refusing in longest, lambda one: run(one, "fair"):
         with pytest.raises(UnsupportedError, match="a fair scheduler together with partitions"):
             refusing(gpu_of("CLC", 2, 9, 1, 2, split))
+        ahead = replace(Program.chain("C"), timings=(Timing(),))
+        grids = tuple(Grid(((program, 1),), 1) for program in (Program.chain("C"), ahead))
+        with pytest.raises(UnsupportedError, match="or warps that run ahead"):
+            refusing(GpuInstance(grids, fair, 1, (2,)))
 
 
 @pytest.mark.parametrize("best", [longest, shortest])

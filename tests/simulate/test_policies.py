@@ -19,7 +19,7 @@ from makespan.machine import DELAY, Assignment, Latency, Machine, Resource, Sche
 from makespan.program import Place, Program, Timing
 from makespan.schedule import Schedule
 from makespan.simulate import POLICIES, Choices, replay, run, runner
-from makespan.simulate.choices import ASSIGNMENTS, LATENCIES, PATHS, Draws, Routes, routes
+from makespan.simulate.choices import ASSIGNMENTS, LATENCIES, PATHS, Draws, Routes, mixed, routes
 from makespan.simulate.policies import Adversarial, Policy, Ranked, arbiters, simulated
 from makespan.simulate.rules import FAIR, Ruled
 from makespan.simulate.runner import Runner
@@ -352,6 +352,7 @@ def test_random_numbers_are_those_of_splitmix64() -> None:
     draws = Draws(1234567)
     expected = [6457827717110365317, 3203168211198807973, 9817491932198370423, 4593380528125082431]
     assert [draws.below(2**64) for _ in expected] == expected
+    assert mixed(2**64 + 1234567) == mixed(1234567)
 
 
 def test_the_adversary_repeats_its_witness() -> None:
@@ -448,6 +449,7 @@ def test_random_latencies_do_not_depend_on_the_policy() -> None:
     ],
 )
 def test_a_choice_that_does_not_exist_is_refused(wrong: dict[str, object], message: str) -> None:
+    assert Choices(seed=2**64 - 1, group_size=1) != Choices(seed=0, group_size=1)
     with pytest.raises(InputError, match=re.escape(message)):
         Choices(**wrong)  # type: ignore[arg-type]
 
