@@ -282,6 +282,14 @@ def test_warps_are_spread_over_partitions_modulo_their_number_or_at_random() -> 
     }
     assert len(spread) == 9
     assert all(sorted(parts) == [0, 0, 0, 1, 1, 2, 2] for parts in spread)
+    chosen, draws = Choices(assignment="random", seed=5), Draws(5, 4)
+    shuffled = [0, 1, 2, 0, 1, 2, 0]
+    for behind in (7, 6, 5, 4, 3, 2):  # the last place of so many takes the one of any of them
+        drawn = draws.below(behind)
+        shuffled[drawn], shuffled[behind - 1] = shuffled[behind - 1], shuffled[drawn]
+    assert routes(Instance.of("C", 7, machine), chosen).partitions == tuple(shuffled)
+    fixed = Machine("fixed", machine.units, partitions=3, assignment=Assignment.MODULO)
+    assert routes(Instance.of("C", 7, fixed), chosen).partitions == (0, 1, 2, 0, 1, 2, 0)
 
 
 def test_a_path_of_a_warp_that_runs_ahead_counts_its_stalls() -> None:
@@ -396,6 +404,11 @@ def test_a_barrier_makes_a_path_no_longer_and_no_shorter(places: tuple[Place, ..
     """Both ways have equally many cycles, so it is the first of them."""
     for rule in "longest", "shortest":
         assert run(Instance.of(Program(places), 1), "lrr", Choices(path=rule)).paths == (path,)
+
+
+def test_the_shortest_path_may_end_at_once() -> None:
+    program = Program((Place("C", (1, 2)), Place("C", (2,))))
+    assert run(Instance.of(program, 1), "lrr", Choices(path="shortest")).paths == ((0,),)
 
 
 def test_a_path_is_longest_at_the_largest_latencies_and_shortest_at_the_smallest() -> None:
