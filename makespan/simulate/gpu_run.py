@@ -273,11 +273,6 @@ class _Sm:
         return self._floor.unfinished > 0
 
     @property
-    def cycles(self) -> int:
-        """From cycle 0 on, repeats included."""
-        return sum(part.repeat * len(part.cycles) for part in self._parts) + len(self._cycles)
-
-    @property
     def blocks(self) -> int:
         """That are there."""
         return len(self._grids)
