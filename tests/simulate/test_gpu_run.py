@@ -206,7 +206,9 @@ def test_a_choice_that_one_warp_of_one_grid_has_is_made_both_ways() -> None:
 
 
 def test_grids_are_dispatched_in_the_order_that_is_asked_for() -> None:
-    gpu = GpuInstance(tuple(Grid(((Program.chain(one), 1),), 1) for one in ("CC", "C")), PAPER, 1, (1,))
+    """Of the first as many as there is room for come first, be it but one."""
+    grids = (Grid(((Program.chain(one), 1),), blocks) for one, blocks in (("CC", 1), ("C", 2)))
+    gpu = GpuInstance(tuple(grids), PAPER, 1, (1,))
     begun = [[course.grid for course in run(gpu, "lrr", order=order).courses] for order in (None, (0, 1), (1, 0))]
     assert begun == [[0, 1], [0, 1], [1, 0]]
 
