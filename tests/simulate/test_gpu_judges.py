@@ -162,14 +162,15 @@ def test_room_for_one_grid_here_and_for_the_other_there_is_noticed_however_stret
     assert judged(3, *late) == (None, None)
 
 
-@pytest.mark.parametrize("left", [("CL",), ("", "CL"), ("C", "CL"), ("CL", "L"), ("CL", "CL")])
+@pytest.mark.parametrize("left", [("CL",), ("", "CL"), ("C", "CL"), ("CL", "L"), ("CL", "CL"), ("CL", "")])
 def test_room_in_any_repeat_is_noticed_if_there_is_room_for_the_other_grid_at_the_same_time(
     left: tuple[str, ...],
 ) -> None:
-    """A block of each of three grids a cycle there; here without these, but all of them in the first cycle."""
+    """A block of each of three grids a cycle there; here without these, but all of them in the first cycle and behind it."""
     repeats, slots = 3, {"C": 0, "L": 1, "S": 2}
     first = ("", *left[1:])
-    cycles = len(first) + repeats * len(left)
+    whole = *first, *left * repeats, *[""] * len(left)
+    cycles = len(whole)
 
     def stretch(missing: Sequence[str], repeat: int = 1) -> Stretch:
         come = [[slots[one] for one in "CLS" if one not in letters] for letters in missing]
@@ -178,14 +179,12 @@ def test_room_in_any_repeat_is_noticed_if_there_is_room_for_the_other_grid_at_th
 
     def judged(hole: int | None) -> tuple[int | None, int | None]:
         """In this cycle no block of S comes there."""
-        here = stretch(first), stretch(left, repeats), stretch([""])
+        here = stretch(first), stretch(left, repeats), stretch([""] * (1 + len(left)))
         there = stretch(["S" * (cycle == hole) for cycle in range(cycles)])
         schedule = GpuSchedule(
             tuple(Course(number, ((0,),)) for number in range(3)), (History(1, here), History(1, (there,)))
         )
-        missing = {
-            one: "".join((*first, *left * repeats)).count(one) + (one == "S" and hole is not None) for one in slots
-        }
+        missing = {one: "".join(whole).count(one) + (one == "S" and hole is not None) for one in slots}
         grids = (
             Grid(((Program.chain(one), 1),), 2 * cycles + 1 - missing[one], tuple(int(one == other) for other in slots))
             for one in slots
@@ -194,5 +193,5 @@ def test_room_in_any_repeat_is_noticed_if_there_is_room_for_the_other_grid_at_th
 
     assert judged(None) == (cycles + 1, cycles + 1)
     for hole in range(cycles):
-        is_room = (*first, *left * repeats)[hole] == "CL"
+        is_room = whole[hole] == "CL"
         assert judged(hole) == ((None, None) if is_room else (cycles + 1, cycles + 1))
