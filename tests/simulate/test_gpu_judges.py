@@ -166,7 +166,7 @@ def test_room_for_one_grid_here_and_for_the_other_there_is_noticed_however_stret
 def test_room_in_any_repeat_is_noticed_if_there_is_room_for_the_other_grid_at_the_same_time(
     left: tuple[str, ...],
 ) -> None:
-    """A block of each of three grids a cycle there; here without these, but all of them in the first cycle and behind it."""
+    """A block of each of three grids a cycle there; here without these, but all in the first cycle and behind it."""
     repeats, slots = 3, {"C": 0, "L": 1, "S": 2}
     first = ("", *left[1:])
     whole = *first, *left * repeats, *[""] * len(left)

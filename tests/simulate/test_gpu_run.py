@@ -213,6 +213,15 @@ def test_grids_are_dispatched_in_the_order_that_is_asked_for() -> None:
     assert begun == [[0, 1], [0, 1], [1, 0]]
 
 
+def test_a_small_block_waits_for_those_before_it_in_the_order() -> None:
+    """Two SMs with a CCC each have room for C beside it; but a third CCC is to come before, in cycle 3."""
+    sizes = ("CCC", 3, 2), ("C", 1, 1)
+    grids = tuple(Grid(((Program.chain(string), 1),), blocks, (takes,)) for string, blocks, takes in sizes)
+    schedule = run(GpuInstance(grids, Machine.of({"C": 2}), 2, (3,)), "lrr")
+    begun = [(schedule.courses[one.course].grid, at) for history in schedule.histories for at, one in history.begins()]
+    assert sorted(begun) == [(0, 0), (0, 0), (0, 3), (1, 3)]
+
+
 def test_the_longest_may_have_the_last_grid_first() -> None:
     """CCC and a C beside each other, then two C; or three C, and CCC when two of them have left."""
     sizes = ("CCC", 1, 2), ("C", 3, 1)
