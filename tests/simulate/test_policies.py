@@ -21,7 +21,7 @@ from makespan.schedule import Schedule
 from makespan.simulate import POLICIES, Choices, replay, run, runner
 from makespan.simulate.choices import ASSIGNMENTS, LATENCIES, PATHS, Draws, Routes, mixed, routes
 from makespan.simulate.policies import Adversarial, Policy, Ranked, arbiters, simulated
-from makespan.simulate.rules import FAIR, Ruled
+from makespan.simulate.rules import FAIR, RULES, Ruled
 from makespan.simulate.runner import Runner
 from makespan.simulate.runner_compiled import NONE, lowest, next_after, next_in, nth, population
 from makespan.simulate.semantics import Issue, State, finished, moved, ready, released
@@ -44,7 +44,7 @@ import sys
 sys.modules["numba"] = None
 from makespan import Instance, Latency, Machine, UnitClass
 from makespan.simulate import POLICIES
-from makespan.simulate.rules import FAIR, Ruled
+from makespan.simulate.rules import FAIR, RULES, Ruled
 from makespan.simulate.runner import Runner
 from makespan.simulate.runner_compiled import NONE, lowest, next_after, next_in, nth, population
 machine = Machine("m", (UnitClass("C", 2), UnitClass("L", 1, 2, Latency(3, 9))), 2)
@@ -334,6 +334,19 @@ def test_the_state_of_a_policy_is_what_it_remembers(policy: str, one: list[list[
         return asked.state(len(cycles))
 
     assert after(one) == after(one) != after(other)
+
+
+@pytest.mark.parametrize(("first", "rules", "fair"), [(0, (1, 1, 0), (0, 1, 0)), (1, (0, 0, 1), (0, 0, 1))])
+def test_who_has_done_less_goes_first_by_some_rules_and_last_by_others(
+    first: int, rules: tuple[int, ...], fair: tuple[int, ...]
+) -> None:
+    """One of two warps goes on alone, and both are ready since the next cycle."""
+    for known, chosen in (RULES, rules), (FAIR, fair):
+        for rule, then in zip(known, chosen, strict=True):
+            asked = Ruled(rule, ())
+            for cycle, (able, picked) in enumerate([([first], first), ([0, 1], then)]):
+                asked.begin(cycle, able)
+                assert asked.pick(able) == picked
 
 
 def test_the_state_of_a_rule_is_what_all_have_done_and_since_when_they_wait() -> None:
