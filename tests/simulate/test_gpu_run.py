@@ -262,6 +262,24 @@ def test_a_fair_scheduler_is_served_fairly() -> None:
             refusing(GpuInstance(grids, fair, 1, (2,)))
 
 
+def test_short_runs_end_with_the_time_or_when_one_is_enough_and_longer_ones_before(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    machine = Machine("late", (UnitClass("C", 1), UnitClass("L", 1, 1, Latency(50, 50))), 1)
+    gpu = gpu_of("CCCCCCCCL", 8, 6, 1, 3, machine)
+
+    def ends(*, expired: bool = False, enough: bool = False) -> str | None:
+        found = longest(gpu, lambda: expired, enough=lambda: enough)
+        return None if found is None else found.policy.split(", ")[1]
+
+    first = "starve-together"
+    assert ends() != first
+    assert ends(expired=True) == ends(enough=True) == first, "who does not look in between ends behind the first run"
+    monkeypatch.setattr(gpu_run, "_CYCLES_PER_LOOK", 1)
+    assert ends(enough=True) == first
+    assert ends(expired=True) is None
+
+
 @pytest.mark.parametrize("best", [longest, shortest])
 def test_time_ends_even_the_first_run_and_enough_only_those_after_one(best: Callable[..., Found | None]) -> None:
     gpu = gpu_of("CLL" * 40, 8, 10**6, 3, 6)
