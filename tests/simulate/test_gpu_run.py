@@ -92,6 +92,16 @@ def test_a_million_blocks_are_a_few_circles() -> None:
     assert run(gpu_of("CLL", 8, 10**18, 46, 6), "gto").makespan == -(-(10**18) // 46) * 16 + 1
 
 
+def test_a_million_blocks_of_each_of_two_grids_are_two_circles() -> None:
+    sizes = ("CLL", 2), ("CCL", 3)
+    grids = tuple(Grid(((Program.chain(string), 2),), 10**6, (takes,)) for string, takes in sizes)
+    gpu = GpuInstance(grids, PAPER, 3, (7,))
+    schedule = run(gpu, "gto")
+    assert replay(gpu, schedule) == schedule.makespan
+    assert [history.partitions for history in schedule.histories] == [()] * len(schedule.histories)
+    assert sum(stretch.repeat > 1 for history in schedule.histories for stretch in history.stretches) > 1
+
+
 def test_blocks_go_where_the_dispatcher_says() -> None:
     """Ten blocks for four SMs with room for three: at once, and the last ones of a wave and a half."""
 
@@ -105,6 +115,14 @@ def test_blocks_go_where_the_dispatcher_says() -> None:
     assert sum(shares(10, "random")) == 10
     assert shares(14, "round-robin") == [3, 3, 4, 4]
     assert shares(14, "most-loaded") == [3, 3, 3, 5] or shares(14, "most-loaded") == [3, 3, 4, 4]
+
+
+def test_of_sms_that_were_alike_some_get_more_of_the_rest_than_others() -> None:
+    """Twelve of 18 blocks end in cycle 1, all at once; then four SMs get two, two, one and one."""
+    gpu = gpu_of("C", 1, 18, 4, 3, Machine.of({"C": 3}))
+    schedule = run(gpu, "lrr")
+    assert replay(gpu, schedule) == schedule.makespan == 2
+    assert sorted((history.blocks, history.sms) for history in schedule.histories) == [(4, 2), (5, 2)]
 
 
 def test_a_dispatcher_that_draws_takes_the_places_of_the_smallest_numbers() -> None:
