@@ -125,11 +125,38 @@ def test_of_sms_that_were_alike_some_get_more_of_the_rest_than_others() -> None:
     assert sorted((history.blocks, history.sms) for history in schedule.histories) == [(4, 2), (5, 2)]
 
 
-def test_a_dispatcher_that_draws_takes_the_places_of_the_smallest_numbers() -> None:
+@pytest.mark.parametrize(
+    ("dispatch", "room", "loads", "blocks", "given"),
+    [
+        ("least-loaded", [2, 3], [0, 0], 3, [2, 1]),
+        ("least-loaded", [3, 3], [1, 0], 3, [1, 2]),
+        ("most-loaded", [2, 2], [0, 1], 3, [1, 2]),
+        ("round-robin", [2, 3], [1, 0], 3, [2, 1]),
+    ],
+)
+def test_the_next_block_comes_to_the_sm_that_the_dispatcher_prefers(
+    dispatch: str, room: list[int], loads: list[int], blocks: int, given: list[int]
+) -> None:
+    assert gpu_run._spread(dispatch, room, loads, blocks, Draws(0)) == given
+
+
+def test_every_block_and_every_sm_has_random_numbers_of_its_own() -> None:
+    """The streams are 102 for blocks and 101 for SMs, each followed by a number; in a block 1 is for latencies."""
+    cached = Machine("cached", (UnitClass("L", 1, 1, Latency(1, 40)),))
+    drawn = run(gpu_of("L", 1, 3, 3, 1, cached), "lrr", choices=Choices("random", seed=6))
+    first = [drawn.courses[history.stretches[0].begins[0].course].latencies for history in drawn.histories]
+    assert first == [((1 + Draws(Draws(6, 102, block).state, 1, 0).below(40),),) for block in range(3)]
+    picked = run(gpu_of("C", 2, 50, 50, 1), "random", choices=Choices(seed=5))
+    ones = sum(history.sms for history in picked.histories if history.stretches[0].cycles[0] == ((0, 1),))
+    assert ones == sum(Draws(Draws(5, 101, sm).state, 0).below(2) for sm in range(50))
+
+
+@pytest.mark.parametrize("policy", ["lrr", "random"])
+def test_a_dispatcher_that_draws_takes_the_places_of_the_smallest_numbers(policy: str) -> None:
     """A number for each of the places, SM by SM, from stream 100."""
     draws = Draws(7, 100)
     first = sorted((draws.below(2**62), sm) for sm in range(99) for _ in range(3))[:150]
-    schedule = run(gpu_of("C", 1, 150, 99, 3), "lrr", "random", Choices(seed=7))
+    schedule = run(gpu_of("C", 1, 150, 99, 3), policy, "random", Choices(seed=7))
     shares = Counter(sm for _, sm in first).values()
     assert sorted(history.blocks for history in schedule.histories for _ in range(history.sms)) == sorted(shares)
 

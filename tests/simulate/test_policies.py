@@ -274,6 +274,12 @@ def test_of_several_resources_the_first_that_is_free_is_used() -> None:
     assert len(drawn) == 2 * 3
 
 
+def test_resources_are_tried_in_a_circle() -> None:
+    unit = UnitClass("C", 3, uses=(Use(("a", "b", "c")),))
+    machine = Machine("m", (unit,), resources=tuple(Resource(name, 1) for name in "abc"))
+    assert run(Instance.of("C", 3, machine), "oldest").uses == ((((0, 1),),), (((1, 1),),), (((2, 1),),))
+
+
 def test_warps_are_spread_over_partitions_modulo_their_number_or_at_random() -> None:
     machine = Machine("free", (UnitClass("C", 1),), partitions=3)
     assert run(Instance.of("C", 7, machine), "lrr").partitions == (0, 1, 2, 0, 1, 2, 0)
