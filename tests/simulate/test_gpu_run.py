@@ -146,9 +146,9 @@ def test_every_block_and_every_sm_has_random_numbers_of_its_own() -> None:
     drawn = run(gpu_of("L", 1, 3, 3, 1, cached), "lrr", choices=Choices("random", seed=6))
     first = [drawn.courses[history.stretches[0].begins[0].course].latencies for history in drawn.histories]
     assert first == [((1 + Draws(Draws(6, 102, block).state, 1, 0).below(40),),) for block in range(3)]
-    picked = run(gpu_of("C", 2, 50, 50, 1), "random", choices=Choices(seed=5))
+    picked = run(gpu_of("C", 2, 40, 40, 1), "random", choices=Choices(seed=5))
     ones = sum(history.sms for history in picked.histories if history.stretches[0].cycles[0] == ((0, 1),))
-    assert ones == sum(Draws(Draws(5, 101, sm).state, 0).below(2) for sm in range(50))
+    assert ones == sum(Draws(Draws(5, 101, sm).state, 0).below(2) for sm in range(40))
 
 
 @pytest.mark.parametrize("policy", ["lrr", "random"])
