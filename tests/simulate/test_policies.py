@@ -248,9 +248,10 @@ def test_every_partition_has_a_policy_of_its_own() -> None:
     assert fetched == ((0, 1), (2, 3)) * 2 + ((4, 5), (6, 7)) * 2  # 0 and 2 are a group, 1 and 3 another
 
 
-def test_a_partition_that_has_had_a_shared_port_goes_to_the_end_of_the_line() -> None:
+@pytest.mark.parametrize("width", [None, 1])
+def test_a_partition_that_has_had_a_shared_port_goes_to_the_end_of_the_line(width: int | None) -> None:
     units = UnitClass("C", 1), UnitClass("L", 1, 1, shared=True)
-    machine = Machine("halves", units, partitions=2, assignment=Assignment.MODULO)
+    machine = Machine("halves", units, width, partitions=2, assignment=Assignment.MODULO)
     assert run(Instance.of("LL", 4, machine), "oldest").cycles == tuple((w,) for w in (0, 1, 0, 1, 2, 3, 2, 3))
 
 
