@@ -20,7 +20,8 @@ from makespan.program import Place, Program, Timing
 from makespan.schedule import Schedule
 from makespan.simulate import POLICIES, Choices, replay, run, runner
 from makespan.simulate.choices import ASSIGNMENTS, LATENCIES, PATHS, Draws, Routes, mixed, routes
-from makespan.simulate.policies import Adversarial, Policy, Ranked, arbiters, simulated
+from makespan.simulate.floor import Floor
+from makespan.simulate.policies import Adversarial, Policy, Ranked, Run, arbiters, simulated
 from makespan.simulate.rules import FAIR, RULES, Ruled
 from makespan.simulate.runner import Runner
 from makespan.simulate.runner_compiled import NONE, lowest, next_after, next_in, nth, population
@@ -354,6 +355,21 @@ def test_who_has_done_less_goes_first_by_some_rules_and_last_by_others(
             for cycle, (able, picked) in enumerate([([first], first), ([0, 1], then)]):
                 asked.begin(cycle, able)
                 assert asked.pick(able) == picked
+
+
+def test_the_state_of_a_run_is_that_of_its_policies_and_the_line_of_its_partitions() -> None:
+    units = UnitClass("C", 1), UnitClass("L", 1, 1, shared=True)
+    halves = Machine("halves", units, partitions=2, assignment=Assignment.MODULO)
+    for string, changes in ("C", False), ("L", True):  # only who has had the shared port goes to the end of the line
+        instance = Instance.of(string, 2, halves)
+        chosen = routes(instance, Choices())
+        made = Run(halves, [Ranked(range(2))] * 2, Floor.of(instance, chosen.paths, chosen.partitions))
+        for warp, latencies in enumerate(chosen.latencies):
+            made.put(warp, latencies, None)
+        made.floor.begin(0)
+        before = made.state(0)
+        assert list(made.picks(0)) == [0, 1][: 2 - changes]
+        assert (made.state(1) != before) == changes
 
 
 def test_the_state_of_a_rule_is_what_all_have_done_and_since_when_they_wait() -> None:
