@@ -96,6 +96,14 @@ def test_who_does_not_know_a_feature_refuses_it(method: Callable[[Instance], obj
         method(one)
 
 
+def test_pessimistic_counts_as_users_of_a_class_the_other_warps_that_use_it() -> None:
+    """One other warp, or two, never hold all of two ports, or three; those with L alone have no part in it."""
+    two = Machine.of({"C": 2, "L": 1})
+    assert pessimistic(Instance.merged([(Program.chain("CCC"), 2), (Program.chain("L"), 2)], two)) == 3
+    three = Machine("m", (UnitClass("C", 3), UnitClass("L", 1, latency=Latency(9, 9))))
+    assert pessimistic(Instance.merged([(Program.chain("LC"), 1), (Program.chain("CCC"), 2)], three)) == 9 + 1
+
+
 def test_pessimistic_takes_the_worst_last_warp_of_different_ones() -> None:
     instance = Instance.merged([(Program.chain("CCC"), 2), (Program.chain("L"), 1)])
     assert pessimistic(instance) == 6  # a CCC waits for the other one; the L waits for nobody
