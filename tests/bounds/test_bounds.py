@@ -104,6 +104,12 @@ def test_pessimistic_counts_as_users_of_a_class_the_other_warps_that_use_it() ->
     assert pessimistic(Instance.merged([(Program.chain("LC"), 1), (Program.chain("CCC"), 2)], three)) == 9 + 1
 
 
+@pytest.mark.parametrize("string", ["CL", "C|L"])
+def test_pessimistic_lets_nobody_wait_for_one_of_as_many_slots_as_there_are_warps(string: str) -> None:
+    machine = Machine("m", (UnitClass("C", 2), UnitClass("L", 2)), issue_width=2)
+    assert pessimistic(Instance.of(string, 2, machine)) == 2
+
+
 def test_pessimistic_takes_the_worst_last_warp_of_different_ones() -> None:
     instance = Instance.merged([(Program.chain("CCC"), 2), (Program.chain("L"), 1)])
     assert pessimistic(instance) == 6  # a CCC waits for the other one; the L waits for nobody

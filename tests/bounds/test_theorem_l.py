@@ -54,6 +54,9 @@ def test_the_checker_says_the_same_of_different_strings(seed: int) -> None:
         ((1, 8), {"LC": 1, "CL": 1}, 9 + 1),  # the one C may come a cycle before the other
         ((1, 8), {"CCC": 1, "CLLCLCC": 2}, 34),
         ((1, 15, 1), {"SCCLC": 1, "CCCC": 1}, None),  # four C behind S, which takes one cycle
+        ((1, 8, 1), {"CLSCCLC": 1, "CC": 1}, None),  # a run of C may be left soon, though not every one
+        ((1, 8, 1), {"CSL": 2}, 11),  # just far enough apart
+        ((1, 8, 1), {"LC": 1, "SCSLL": 1}, 19),  # a warp without S fills no cycle of its port
     ],
 )
 def test_strings_that_few_are_like(latencies: tuple[int, ...], strings: dict[str, int], cycles: int | None) -> None:
