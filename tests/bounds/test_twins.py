@@ -96,6 +96,17 @@ def test_simple_machines(kind: str) -> None:
         same_questions(one)
 
 
+def test_theorem_f_on_every_path() -> None:
+    draw, kind = random.Random(1), closed_form.KINDS["slots, ranges"]._replace(automata=True)
+    found = 0
+    for _ in range(150):
+        one = crowded(draw, closed_form.instance(draw, kind))
+        fairly = replace(one, machine=replace(one.machine, scheduler=Scheduler.FAIR))
+        assert value(theorem_f(fairly)) == fair.theorem_f(fairly)
+        found += fair.theorem_f(fairly) is not None
+    assert found > 75
+
+
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("kind", REAL)
 def test_multiprocessors(kind: str, seed: int) -> None:
