@@ -111,6 +111,9 @@ def test_an_automaton_takes_as_long_alone_as_the_longest_of_its_paths() -> None:
             timings = tuple(program.timings[at] for at in path) if program.timings else ()
             of_paths.append(alone(Program(places, timings=timings), machine))
         assert alone(program, machine) == max(of_paths)
+        found = paths_of(Instance.of(program, 1, machine), Ports.of(machine), 1)
+        assert found is not None
+        assert found[0][0].phases[0].alone >= max(of_paths)
 
 
 def alone(program: Program, machine: Machine) -> int:
