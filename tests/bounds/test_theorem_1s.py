@@ -53,6 +53,15 @@ def test_one_warp_alone_is_known_exactly_where_every_pool_has_one_port(instance:
         assert least_possible(alone) == truth.lower
 
 
+@pytest.mark.parametrize(("slow", "least"), [(Timing(5, (5, 5), (0,)), 3), (Timing(1, (9, 9), (0,)), 4)])
+def test_the_least_is_that_of_the_quicker_of_two_paths_that_join(slow: Timing, least: int) -> None:
+    """The quick one is there in cycle 2, its result in 3; a slow one in 6, or its result in 10."""
+    places = Place("C", (1, 2)), Place("C", (3,)), Place("C", (3,)), Place("C", (4,))
+    timings = Timing(), Timing(1, (2, 2), (0,)), slow, Timing(1, (1, 1), (), (0,))
+    instance = Instance.of(Program(places, timings=timings), 1)
+    assert least_possible(instance) == least <= brute_force(instance).lower == 4
+
+
 def decided(instance: Instance) -> Instance:
     """The instance with nothing left to choose but who issues: upper ends, one path, one resource of several."""
     units = tuple(
