@@ -201,12 +201,12 @@ class _Pairs:
         for place in range(program.end - 1, -1, -1):
             unit, successors = program.places[place]
             latency = self._latency[unit]
-            cycles = {*range(latency.least, min(latency.most, ports.span) + 1), latency.least, latency.most}
+            cycles = self._choose((latency.least, latency.most))  # alone, who goes on later does not end sooner
             for held in ports.before:
                 wait = ports.free[unit][held]
                 issued = ports.taken[unit][ports.after(held, wait)]
-                left[place][held] = wait + self._choose(
-                    n + left[after][ports.after(issued, n)] for after in successors for n in cycles
+                left[place][held] = (
+                    wait + cycles + self._choose(left[after][ports.after(issued, cycles)] for after in successors)
                 )
         return left
 

@@ -355,12 +355,14 @@ def test_weights_with_thresholds_prove_nothing_of_a_gpu() -> None:
 
 
 def test_a_class_counts_where_it_can_be_full_or_has_weights() -> None:
-    """Three blocks CSS in two slots; and CS, which never wait for one of two ports and need 2 + 2 cycles."""
+    """Three blocks CSS in two slots; and CS, which never wait for one of two ports and need 2 + 2, to either end."""
     gpu = of("CSS", 3, 1, 2, machine=Machine.of({"C": 1, "S": 1}))
     assert theorem_g_again.bound(gpu, [Weights((), (), (((0,),) * 3,))]) >= brute_force_gpu(gpu).upper == 7
     free = of("CS", 3, 1, 2, machine=Machine.of({"C": 2, "S": 2}))
-    assert list(theorem_g_again._paired(free, free.sm(2), Weights((), (), (((0,),) * 2,)))) == [2 + 2]
-    assert list(theorem_g_again._paired(free, free.sm(2), pairs.disjoint(free.sm(2)))) == [3 + 3]
+    nothing = Weights((), (), (((0,),) * 2,))
+    assert list(theorem_g_again._paired(free, free.sm(2), nothing)) == [2 + 2, 2 + 2]
+    *_, by_pairs = theorem_g_again._paired(free, free.sm(2), pairs.disjoint(free.sm(2)))
+    assert by_pairs == 3 + 3
 
 
 def test_what_a_pair_takes_is_open_and_not_what_it_leaves() -> None:
