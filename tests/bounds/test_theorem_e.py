@@ -3,6 +3,7 @@
 import random
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -12,12 +13,13 @@ from hypothesis import strategies as st
 from benchmarks import closed_form
 from makespan.bounds import pairs, pessimistic, theorem_e
 from makespan.bounds.pairing import MOST_RESERVES, Pairing
+from makespan.bounds.pessimistic import Chain
 from makespan.bounds.theorem_e import MOST_SETS, tried
 from makespan.certificate import Weights
 from makespan.engines.limits import Limits
 from makespan.engines.search import plain
 from makespan.instance import Instance
-from makespan.machine import Latency, Machine, UnitClass
+from makespan.machine import Latency, Machine, Scheduler, UnitClass
 from makespan.program import Place, Program
 from makespan.verify import pairs as checker
 from tests.bounds.ledger import Ledger, chain, masses, random_run
@@ -322,3 +324,16 @@ def test_the_inequalities_of_the_proof_in_a_long_campaign(kind: str) -> None:
     found = ledgers(kind, 10_000)
     print(kind, dict(found))
     assert not any(found[name] for name in found if name.endswith("violated")), found
+
+
+def test_a_class_whose_ports_the_others_cannot_hold_is_not_counted() -> None:
+    """Two warps hold two of three ports at most, so nobody waits."""
+    instance = Instance.of("CC", 3, Machine("m", (UnitClass("C", 3, 1, Latency(3, 3)), UnitClass("L", 3))))
+    assert upper(instance) == brute_force(instance).upper == 3 + 3
+
+
+def test_nothing_is_claimed_of_a_fair_scheduler_or_where_phases_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert theorem_e(Instance.of("CL", 2, replace(Machine.of({"C": 1, "L": 1}), scheduler=Scheduler.FAIR))) is None
+    assert theorem_e(Instance.of("C|C", 2)) is not None
+    monkeypatch.setattr(Chain, "of", lambda _: None)
+    assert theorem_e(Instance.of("C|C", 2)) is None
