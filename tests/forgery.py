@@ -157,3 +157,28 @@ def capacity_changed(draw: random.Random, document: Document) -> None:
     now = document["instance"]["machine"]["capacity"][unit]
     capacity = draw.choice([value for value in range(1, 5) if value != now])
     document["instance"]["machine"]["capacity"][unit] = document["result"]["capacity"][unit] = capacity
+
+
+def damaged(draw: random.Random, document: Any) -> Any:
+    """A copy with one number one off, or one item of a list gone, twice, or in the place of another."""
+    copied = copy.deepcopy(document)
+    some = _lists(copied)
+    part = draw.choice(some)
+    key = draw.choice(list(part) if isinstance(part, dict) else range(len(part)))
+    match part[key], draw.randrange(4):
+        case int(value), _:
+            part[key] = max(0, value + draw.choice((-1, 1)))
+        case _, 0 if isinstance(part, list):
+            part.insert(key, copy.deepcopy(part[key]))
+        case _, 1 if isinstance(part, list):
+            del part[key]
+        case _, _ if isinstance(part, list):
+            other = draw.randrange(len(part))
+            part[key], part[other] = part[other], part[key]
+    return copied
+
+
+def _lists(part: Any) -> list[Any]:
+    """All lists and objects in it."""
+    entries = part.values() if isinstance(part, dict) else part if isinstance(part, list) else ()
+    return ([part] if entries else []) + [inner for entry in entries for inner in _lists(entry)]

@@ -1,6 +1,5 @@
 """Schedules of whole GPUs, whole and damaged: the checker refuses what the engines' replay refuses, nothing else."""
 
-import copy
 import random
 import re
 from collections import Counter
@@ -23,6 +22,7 @@ from makespan.strings import parse_string
 from makespan.verify import gpu_reading, gpu_witness
 from makespan.verify.gpu_witness import replay
 from makespan.verify.refusal import Refused
+from tests.forgery import damaged
 from tests.simulate.test_gpu_replay import small_and_large
 from tests.verify.test_gpu import of
 
@@ -74,31 +74,6 @@ def schedule(draw: random.Random, gpu: GpuInstance) -> GpuSchedule:
     )  # fmt: skip
     policy = draw.choice(("lrr", "gto", "youngest", "starve-in-turn"))
     return run(gpu, policy, draw.choice(DISPATCH), choices, delay=draw.randint(0, gpu.dispatch))
-
-
-def lists(part: Any) -> list[Any]:
-    """All lists and objects in it."""
-    entries = part.values() if isinstance(part, dict) else part if isinstance(part, list) else ()
-    return ([part] if entries else []) + [inner for entry in entries for inner in lists(entry)]
-
-
-def damaged(draw: random.Random, document: Any) -> Any:
-    """A copy with one number one off, or one item of a list gone, twice, or in the place of another."""
-    copied = copy.deepcopy(document)
-    some = lists(copied)
-    part = draw.choice(some)
-    key = draw.choice(list(part) if isinstance(part, dict) else range(len(part)))
-    match part[key], draw.randrange(4):
-        case int(value), _:
-            part[key] = max(0, value + draw.choice((-1, 1)))
-        case _, 0 if isinstance(part, list):
-            part.insert(key, copy.deepcopy(part[key]))
-        case _, 1 if isinstance(part, list):
-            del part[key]
-        case _, _ if isinstance(part, list):
-            other = draw.randrange(len(part))
-            part[key], part[other] = part[other], part[key]
-    return copied
 
 
 @pytest.mark.parametrize("seed", range(6))

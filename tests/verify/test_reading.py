@@ -20,9 +20,9 @@ from makespan.simulate import replay, run
 from makespan.simulate.choices import Choices
 from makespan.verify import Refused, digest, instances, reading, shapes
 from makespan.verify.verdict import execute
+from tests.forgery import damaged
 from tests.verify.test_enumeration import instance
 from tests.verify.test_gpu_reading import FORK, PARTS, changed
-from tests.verify.test_gpu_twins import damaged
 
 
 def plain(value: Any) -> Any:
