@@ -17,27 +17,17 @@ KNOWS = PROGRAMS | TIMES | BARRIERS | SCHEDULER | MULTIPROCESSOR
 
 
 def least_possible(instance: Instance) -> int:
-    """Cycles that every schedule takes: the longest mandatory path, or the work of the busiest class or of the issue.
+    """Cycles that every schedule takes: those of the slowest warp alone, or the work of the busiest ports or slots.
 
-    Of N instructions on `capacity` ports the last one is issued after ceil(N / capacity) - 1 intervals at the earliest,
-    and its latency passes, too. On a real multiprocessor, any ports that some instructions cannot do without.
+    Of N instructions on so many ports that they cannot do without, the last one is issued after ceil(N / ports) - 1
+    intervals at the earliest, and its latency passes, too.
     """
     instance.require(KNOWS, "the least possible")
-    if MULTIPROCESSOR & instance.features.keys():
-        counts = [(group.program, group.warps) for group in instance.groups]
-        fullest = partial(_most_of_a_partition, instance)
-        return max((longest_warp(instance), *busy(instance.machine, counts, fullest)))
-    machine, groups = instance.machine, instance.groups
-    latencies = {unit.name: unit.latency.least for unit in machine.units}
-    found = [group.program.lightest(latencies) for group in groups]
-    least = {unit: sum(group.warps * group.program.least(unit.name) for group in groups) for unit in machine.units}
-    found += [
-        (-(-work // unit.capacity) - 1) * unit.interval + unit.latency.least for unit, work in least.items() if work
-    ]
-    if machine.issue_width is not None:
-        work = sum(group.warps * group.program.least() for group in groups)
-        found.append(-(-work // machine.issue_width) - 1 + min(latencies.values()))
-    return max(found)
+    latencies = {unit.name: unit.latency.least for unit in instance.machine.units}
+    programs = [(group.program, group.warps) for group in instance.groups]
+    found = [program.lightest(latencies) for program, _ in programs if not program.timings]
+    found += busy(instance.machine, programs, partial(_most_of_a_partition, instance))
+    return max((longest_warp(instance), *found))
 
 
 def longest_warp(instance: Instance) -> int:
@@ -52,7 +42,10 @@ def longest_warp(instance: Instance) -> int:
 
 
 def busy(
-    machine: Machine, warps: Sequence[tuple[Program, int]], fullest: Callable[[list[int]], int], sms: int = 1
+    machine: Machine,
+    warps: Sequence[tuple[Program, int]],
+    fullest: Callable[[list[int]], int] = lambda _: 0,
+    sms: int = 1,
 ) -> Iterator[int]:
     """For the ports of each gate, in all partitions or in the one with most to do: how long they are busy.
 

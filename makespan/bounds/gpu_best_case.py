@@ -1,8 +1,11 @@
 """A lower bound on the shortest schedule of a whole GPU, in time that does not depend on the number of blocks."""
 
+from dataclasses import replace
+
 from makespan.bounds import best_case
 from makespan.gpu import GpuInstance
 from makespan.instance import Instance
+from makespan.machine import Assignment
 
 
 def least_possible(gpu: GpuInstance) -> int:
@@ -10,7 +13,7 @@ def least_possible(gpu: GpuInstance) -> int:
 
     A block has its room for as long as it takes alone at least: so some slot, or what there is of a resource on all
     SMs, is taken for that long by all blocks that share it. And the work of all blocks keeps ports busy, those of all
-    SMs, or of one with as many blocks as some SM must have.
+    SMs, or of one with as many blocks of a grid as some SM must have.
 
     >>> from makespan import Machine, Program
     >>> block = ((Program.chain("CCLL"), 2),)
@@ -20,26 +23,14 @@ def least_possible(gpu: GpuInstance) -> int:
     Raises:
         UnsupportedError: there are delays as places.
     """
-    machine, found = gpu.machine, [0]
-    alone = []
+    machine = replace(gpu.machine, assignment=Assignment.ANY)  # of the warps of a later block
+    found, taken = list[int](), [0] * len(gpu.room)
     for grid in gpu.grids:
-        block = Instance.merged(grid.block, machine)
-        block.require(best_case.KNOWS, "the least possible")
-        alone.append(best_case.longest_warp(block))
-    for number, room in enumerate(gpu.room):
-        taken = sum(grid.blocks * grid.takes[number] * cycles for grid, cycles in zip(gpu.grids, alone, strict=True))
-        found.append(-(-taken // (gpu.sms * room)))
-    warps = [(program, grid.blocks * count) for grid in gpu.grids for program, count in grid.block]
-
-    def fullest(work: list[int]) -> int:
-        """Some partition of some SM has the average at least."""
-        total = sum(count * own for (_, count), own in zip(warps, work, strict=True))
-        return -(-total // (gpu.sms * machine.partitions))
-
-    found += best_case.busy(machine, warps, fullest, gpu.sms)
-    found += alone
-    if len(gpu.grids) == 1:
-        found.append(-(-gpu.blocks // gpu.slots) * alone[0])
-        most = -(-gpu.blocks // gpu.sms)
-        found += best_case.busy(machine, [(program, most * count) for program, count in gpu.grid.block], lambda _: 0)
-    return max(found)
+        alone = best_case.least_possible(Instance.merged(grid.block, machine))
+        found.append(-(-grid.blocks // (gpu.sms * gpu.most_resident(grid))) * alone)
+        taken = [cycles + grid.blocks * own * alone for cycles, own in zip(taken, grid.takes, strict=True)]
+        busiest = -(-grid.blocks // gpu.sms)
+        found += best_case.busy(machine, [(program, busiest * count) for program, count in grid.block])
+    found += (-(-cycles // (gpu.sms * room)) for cycles, room in zip(taken, gpu.room, strict=True))
+    everybody = [(program, grid.blocks * count) for grid in gpu.grids for program, count in grid.block]
+    return max((*found, *best_case.busy(machine, everybody, sms=gpu.sms)))

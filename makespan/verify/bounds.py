@@ -7,9 +7,9 @@ from makespan.feature import MULTIPROCESSOR
 from makespan.instance import Instance
 from makespan.program import Program
 from makespan.result import Upper
-from makespan.verify import alignment, interference, issue_slots, pairs, phases, quickest
+from makespan.verify import alignment, interference, issue_slots, pairs, phases
 from makespan.verify.fair import theorem_f
-from makespan.verify.paths import Choose, instructions, total
+from makespan.verify.paths import Choose, total
 from makespan.verify.refusal import Effort, TooMuchWork
 from makespan.verify.two_warps import two_warps as beyond_basic
 from makespan.verify.waiting import binding_width, most_waiting, shares
@@ -115,24 +115,3 @@ def _alone(program: Program, choose: Choose) -> list[int]:
     for number in range(program.end - 1, -1, -1):
         ahead[number] = 1 + choose(ahead[after] for after in program.places[number].successors)
     return ahead
-
-
-def best_case_floor(instance: Instance) -> int:
-    """No schedule is shorter than a warp's shortest path, nor than the work of a class on all its ports, nor of all.
-
-    The last of N instructions is issued on some port after ceil(N / ports) - 1 others, each of which held it for an
-    interval, or after ceil(N / issue width) - 1 full cycles; then its latency passes.
-    """
-    if is_multiprocessor(instance):
-        return quickest.floor(instance)
-    machine = instance.machine
-    latencies = {unit.name: unit.latency.least for unit in machine.units}
-    shortest = [total(group.program, latencies, min) for group in instance.groups]
-    for unit in machine.units:
-        work = sum(group.warps * total(group.program, {unit.name: 1}, min) for group in instance.groups)
-        if work:
-            shortest.append((-(-work // unit.capacity) - 1) * unit.interval + unit.latency.least)
-    if machine.issue_width is not None:
-        work = sum(group.warps * instructions(group.program, min) for group in instance.groups)
-        shortest.append(-(-work // machine.issue_width) - 1 + min(latencies.values()))
-    return max(shortest)

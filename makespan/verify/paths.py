@@ -21,8 +21,3 @@ def along(program: Program, weights: Sequence[int], choose: Choose = max, phase:
 def total(program: Program, weights: Mapping[str, int], choose: Choose = max) -> int:
     """The same for the weights of the classes of instructions; 0 where none is given."""
     return along(program, [weights.get(place.unit, 0) for place in program.places], choose)
-
-
-def instructions(program: Program, choose: Choose) -> int:
-    """The largest (or smallest) number of instructions on a path."""
-    return total(program, dict.fromkeys(program.units, 1), choose)

@@ -1,4 +1,4 @@
-"""What every schedule of a real multiprocessor takes at least, for the checker: a warp alone, and the busiest ports."""
+"""What every schedule takes at least, for the checker: a warp alone, and the busiest ports."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -19,8 +19,10 @@ _Clocks = dict[int | str, int]
 
 
 def floor(instance: Instance) -> int:
-    """Cycles that no schedule falls short of; without the warps alone where they would take too long."""
-    found = [1, *_busy(instance)]
+    """Cycles that no schedule falls short of; of warps alone the latencies only where the rest would take too long."""
+    latencies = {unit.name: unit.latency.least for unit in instance.machine.units}
+    blocking = (group.program for group in instance.groups if not group.program.timings)
+    found = [1, *_busy(instance), *(total(program, latencies, min) for program in blocking)]
     try:
         work = Work(MOST_STEPS)
         rows = [list(_phases(instance, group.program, work)) for group in instance.groups]

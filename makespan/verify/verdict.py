@@ -4,7 +4,7 @@ from itertools import pairwise
 
 from makespan.errors import BrokenPromiseError
 from makespan.instance import Instance
-from makespan.verify import bounds, gpu_reading, gpu_verdict, gpu_witness, instances, reading
+from makespan.verify import bounds, gpu_reading, gpu_verdict, gpu_witness, instances, quickest, reading
 from makespan.verify.outcome import Interval, Outcome, Verdict, interval_text, summary, within
 from makespan.verify.proving import MOST_STATES, PROOFS, Prover
 from makespan.verify.reading import Bundle, SmClaim
@@ -104,7 +104,7 @@ class _Judge:
         claimed = self.claim.best_case
         if claimed is None:
             return None
-        proven = bounds.best_case_floor(self.instance), lower
+        proven = quickest.floor(self.instance), lower
         if not within(proven, claimed):
             self.prover.two_warps()
             self.prover.enumerate()

@@ -92,7 +92,7 @@ def test_simple_machines(kind: str) -> None:
         assert value(theorem_f(fairly)) == fair.theorem_f(fairly)
         assert value(theorem_l(one)) == alignment.bound(one, Effort(1))
         assert value(issue_slots(one)) == checked_slots.bound(one)
-        assert best_case.least_possible(one) == bounds.best_case_floor(one)
+        assert best_case.least_possible(one) == quickest.floor(one)
         same_questions(one)
 
 
@@ -118,7 +118,7 @@ def test_multiprocessors(kind: str, seed: int) -> None:
         assert first is None or first.upper == interference.bound(one)
         assert found is None or pairs.bound(one, found.weights) == found.upper
         if all(not group.program.timings or group.program.is_chain for group in one.groups):
-            assert best_case.least_possible(one) == (quickest.floor(one) if first else bounds.best_case_floor(one))
+            assert best_case.least_possible(one) == quickest.floor(one)
         same_questions(one)
         same_gaps(one)
 
@@ -137,7 +137,7 @@ def test_whole_gpus(seed: int) -> None:
             )
         if all(program.is_chain for grid in gpu.grids for program, _ in grid.block):
             found.update(other - one for one, other in zip(own, theirs, strict=True))
-            assert quickest.floor_of_gpu(gpu) >= gpu_best_case.least_possible(gpu)
+            assert quickest.floor_of_gpu(gpu) == gpu_best_case.least_possible(gpu)
         proof = theorem_g.theorem_g(gpu)
         assert checked_theorem_g.bound(gpu, proof.weights) <= proof.upper
     assert found.keys() <= {0, 1}

@@ -20,7 +20,7 @@ from makespan.instance import Instance
 from makespan.machine import DELAY, Latency, Machine, Resource, Scheduler, UnitClass, Use
 from makespan.program import BARRIER, Place, Program, Timing
 from makespan.strings import parse_string
-from makespan.verify import bounds, interference, waiting
+from makespan.verify import bounds, interference, quickest, waiting
 from makespan.verify import issue_slots as slots
 from makespan.verify import phases as checked
 from makespan.verify.refusal import TooMuchWork, Work
@@ -169,7 +169,7 @@ def test_the_pessimistic_bound_and_the_least_possible(kind: closed_form.Kind) ->
         machine = replace(closed_form.machine(draw, kind), issue_width=draw.choice((None, 1, 2, 3)))
         one = several(draw, kind, machine)
         assert bounds.pessimistic(one) == pessimistic(one), one
-        assert bounds.best_case_floor(one) == least_possible(one), one
+        assert quickest.floor(one) == least_possible(one), one
 
 
 def test_waiting_by_any_shares() -> None:

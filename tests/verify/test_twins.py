@@ -92,7 +92,7 @@ def test_theorem_g(gpu: GpuInstance) -> None:
     own, theirs = ways(gpu)
     if all(program.is_chain for grid in gpu.grids for program, _ in grid.block):
         assert all(other - 1 <= one <= other for one, other in zip(own, theirs, strict=True))  # one more rounds twice
-        assert quickest.floor_of_gpu(gpu) >= least_possible_of_gpu(gpu)
+        assert quickest.floor_of_gpu(gpu) == least_possible_of_gpu(gpu)
     proof = theorem_g.theorem_g(gpu)
     assert checked_theorem_g.bound(gpu, proof.weights) <= proof.upper
 

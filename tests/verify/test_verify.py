@@ -28,7 +28,20 @@ from makespan.report.result.bundle import bundle, write
 from makespan.result import Bounds, Result, Upper
 from makespan.schedule import Schedule
 from makespan.simulate.semantics import Issue, moved, selections, starts
-from makespan.verify import Outcome, Refused, Verdict, bounds, digest, pairs, parse, potential, reading, states, verify
+from makespan.verify import (
+    Outcome,
+    Refused,
+    Verdict,
+    bounds,
+    digest,
+    pairs,
+    parse,
+    potential,
+    quickest,
+    reading,
+    states,
+    verify,
+)
 from makespan.verify.reading import MOST_BYTES
 from makespan.verify.refusal import TooMuchWork, Work
 from makespan.verify.witness import replay
@@ -141,7 +154,7 @@ def test_its_bounds_are_those_of_the_engines_and_never_below_the_truth(instance:
     closed_form = theorem_e(instance)
     assert closed_form is not None
     assert pairs.bound(instance, closed_form.weights) == closed_form.upper >= truth.upper
-    assert bounds.best_case_floor(instance) <= truth.lower
+    assert quickest.floor(instance) <= truth.lower
     assert states.shortest_and_longest(instance, 10**6) == (truth.lower, truth.upper)
     assert states.shortest_and_longest(instance, 1) is None or truth.upper == 1
     if instance.warps == 2:

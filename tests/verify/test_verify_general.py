@@ -26,7 +26,20 @@ from makespan.report.result.bundle import bundle
 from makespan.result import Bounds, Result, Upper
 from makespan.schedule import Schedule
 from makespan.simulate import replay as engine_replay
-from makespan.verify import Outcome, Refused, bounds, delays, digest, phases, potential, proofs, reading, states, verify
+from makespan.verify import (
+    Outcome,
+    Refused,
+    bounds,
+    delays,
+    digest,
+    phases,
+    potential,
+    proofs,
+    quickest,
+    reading,
+    states,
+    verify,
+)
 from makespan.verify.refusal import TooMuchWork, Work
 from makespan.verify.witness import replay
 from tests.forgery import Document, forged, set_bounds
@@ -71,7 +84,7 @@ def test_latencies_of_more_places_than_an_instance_may_have_are_refused() -> Non
 @settings(max_examples=200, deadline=None)
 def test_its_bounds_are_those_of_the_engines(instance: Instance) -> None:
     assert bounds.pessimistic(instance) == pessimistic(instance)
-    assert bounds.best_case_floor(instance) == least_possible(instance)
+    assert quickest.floor(instance) == least_possible(instance)
     if not instance.machine.is_basic:
         assert bounds.theorem_a(instance) is None
 
@@ -81,7 +94,7 @@ def test_its_bounds_are_those_of_the_engines(instance: Instance) -> None:
 def test_its_enumeration_finds_both_extremes(instance: Instance) -> None:
     truth = brute_force(instance)
     assert states.shortest_and_longest(instance, 10**6) == (truth.lower, truth.upper)
-    assert bounds.best_case_floor(instance) <= truth.lower
+    assert quickest.floor(instance) <= truth.lower
     assert bounds.pessimistic(instance) >= truth.upper
     if instance.warps == 2 and not instance.has_barriers:
         assert bounds.two_warps(instance) == truth.upper
