@@ -14,8 +14,7 @@ from makespan.program import Program
 from makespan.report.result.bundle import bundle
 from makespan.verify import Refused, bounds, parse, reading, two_warps
 from makespan.verify.phases import questions
-from makespan.verify.refusal import Effort, TooMuchWork, Work
-from makespan.verify.states import Walker, front
+from makespan.verify.refusal import Effort, TooMuchWork
 from tests import bombs
 from tests.verify import test_verify_general
 
@@ -128,15 +127,6 @@ def _with_room(monkeypatch: pytest.MonkeyPatch, instance: Instance, most: int) -
     with monkeypatch.context() as patch:
         patch.setattr(two_warps, "MOST_CYCLES", most)
         return bounds.two_warps(instance)
-
-
-def test_a_front_stops_where_its_states_fill_the_memory() -> None:
-    walker = Walker(Instance.of("CLLC", 4), Work(10**6))
-    states, _ = front(walker, 3, 100)
-    assert len(states) > 1
-    walker.most_states = 1
-    with pytest.raises(TooMuchWork):
-        front(walker, 3, 100)
 
 
 def test_phases_of_all_groups_are_counted_together(monkeypatch: pytest.MonkeyPatch) -> None:
