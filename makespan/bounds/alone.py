@@ -144,9 +144,8 @@ def residues(program: Program, todo: list[Step]) -> dict[int, Due]:
         if known is None:
             fronts[target] = front
             return
-        late, early = (front, known) if front.time > known.time else (known, front)
-        moved = {key: time + late.time - early.time for key, time in early.due.items()}
-        fronts[target] = _latest(late, Front(late.time, moved))
+        moved = {key: time + front.time - known.time for key, time in known.due.items()}
+        fronts[target] = _latest(front, Front(front.time, moved))
 
     for at, place in enumerate(program.places):
         front, step = fronts.pop(at), todo[at]

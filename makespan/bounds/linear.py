@@ -49,8 +49,7 @@ class Programme:
         size = max(max(np.size(columns), np.size(values)) for columns, values in wide)
         rows = np.arange(self.rows, self.rows + size)
         for columns, values in wide:
-            every = columns if len(columns) == size else np.broadcast_to(columns, size)
-            factors = np.full(size, values) if isinstance(values, float) else np.broadcast_to(values, size)
+            every, factors = np.broadcast_to(columns, size), np.broadcast_to(values, size)
             used = every >= 0
             whole = bool(used.all())
             self._blocks.append((rows, every, factors) if whole else (rows[used], every[used], factors[used]))

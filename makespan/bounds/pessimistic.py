@@ -124,8 +124,6 @@ def any_units(instance: Instance) -> int:
 def _alone(instance: Instance) -> int:
     """The most cycles in which latencies of one warp pass or, with barriers, of a chain of warps."""
     longest = {unit.name: unit.latency.most for unit in instance.machine.units}
-    if not instance.has_barriers:
-        return max(group.program.heaviest(longest) for group in instance.groups)
     chain = Chain.of(instance)
     if chain is None:
         return sum(group.warps * group.program.heaviest(longest) for group in instance.groups)

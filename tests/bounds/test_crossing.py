@@ -1,0 +1,68 @@
+"""What reaches over barriers, by hand: results on their way, and ports that are held."""
+
+from dataclasses import replace
+
+import pytest
+
+from makespan.bounds import alone
+from makespan.bounds.alone import FURTHER, residues, steps
+from makespan.bounds.crossing import late, left_behind
+from makespan.bounds.gates import Ports
+from makespan.instance import Instance
+from makespan.machine import Latency, Machine, UnitClass
+from makespan.program import BARRIER, Place, Program, Timing
+
+HELD = Machine("held", (UnitClass("C", 1, 5), UnitClass("L", 1, 1, Latency(4, 4)), UnitClass("S", 1, 9)))
+UNITS = {unit.name: unit for unit in HELD.units}
+EITHER = Program((Place("C", (2,)), Place("L", (2,))), (0, 1))
+"""A C, whose port is held for 4 more cycles when it ends, or an L, which takes 4."""
+
+
+def test_results_are_on_their_way_whichever_path_comes_to_the_barrier() -> None:
+    """One path has set 0 a cycle before, which takes 9; the other one has set 1 three cycles before."""
+    ahead = Program(
+        (Place("C", (2,)), Place("C", (2,)), Place(BARRIER, (3,)), Place("C", (4,))),
+        (0, 1),
+        timings=(
+            Timing(1, (9, 9), (0,), ()),
+            Timing(3, (9, 9), (1,), ()),
+            Timing(0, (0, 0), (), ()),
+            Timing(1, (1, 1), (), (0, 1)),
+        ),
+    )
+    todo = steps(ahead, Ports.of(HELD), UNITS, longest=True)
+    assert residues(ahead, todo) == {3: {0: 9 - 1, 1: 9 - 3}}
+
+
+@pytest.mark.parametrize(("longest", "further"), [(True, {1: FURTHER}), (False, {})])
+def test_of_too_many_tokens_only_some_are_told_apart(
+    longest: bool, further: dict[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The others share a name where the longest path is asked for, and have none where the shortest is."""
+    timings = Timing(1, (2, 8), (0,), ()), Timing(1, (9, 19), (1,), ()), Timing(1, (1, 1), (), (0, 1))
+    ahead = replace(Program.chain("LLC"), timings=timings)
+    monkeypatch.setattr(alone, "MOST_WORK", 1)
+    assert alone._names(ahead, longest=longest) == {0: 0} | further
+    first, second, last = steps(ahead, Ports.of(HELD), UNITS, longest=longest)
+    assert first.done[0] == (0, 8 if longest else 2)
+    assert [key for key, _ in second.done if isinstance(key, int)] == [*further.values()]
+    assert [key for key in last.awaits if isinstance(key, int)] == [0, *further.values()]
+
+
+def test_ports_that_a_phase_leaves_behind() -> None:
+    """The S of a phase before is held for 7 more cycles, of which the C takes one; it ends with its port held."""
+    question, ports = Instance.of("C", 1, HELD), Ports.of(HELD)
+    assert left_behind(question, ports, [EITHER], {"S": 7, "L": 1}) == {"C": 5 - 1, "S": 7 - 1}
+
+
+def test_a_port_that_is_free_when_the_phase_ends_is_not_left_behind() -> None:
+    machine = Machine("m", (UnitClass("L", 1, 4, Latency(4, 4)),))
+    assert left_behind(Instance.of("L", 1, machine), Ports.of(machine), [Program.chain("L")], {}) == {}
+
+
+def test_partitions_that_share_a_class_do_not_begin_late_by_themselves() -> None:
+    for shared in (False, True):
+        units = UnitClass("C", 1, 5), UnitClass("L", 1, shared=shared)
+        halves = Machine("halves", units, 1, partitions=2)
+        found = late(Instance.of("CL", 2, halves), Ports.of(halves), [Program.chain("CL")], {"C": 3})
+        assert found == (None if shared else {"C": 3})
