@@ -156,8 +156,7 @@ def residues(program: Program, todo: list[Step]) -> dict[int, Due]:
             if isinstance(key, int):
                 front.due[key] = max(front.due.get(key, 0), front.time + cycles)
         if place.unit == BARRIER:
-            front = _pruned(front)
-            left = {key: time - front.time for key, time in front.due.items()}
+            left = {key: time - front.time for key, time in front.due.items() if time > front.time}
             for after in place.successors:
                 known = found.setdefault(after, {})
                 known |= {key: max(cycles, known.get(key, 0)) for key, cycles in left.items()}
@@ -174,12 +173,8 @@ def _leave(front: Front, successors: tuple[int, ...], comes: Callable[[Front, in
     """Go to all successors, to the last one without a copy."""
     *others, last = successors
     for target in others:
-        comes(_pruned(front), target)
+        comes(Front(front.time, front.due.copy()), target)
     comes(front, last)
-
-
-def _pruned(front: Front) -> Front:
-    return Front(front.time, {key: time for key, time in front.due.items() if time > front.time})
 
 
 def _latest(one: Front, other: Front) -> Front:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from makespan.bounds import alone
+from makespan.bounds import alone, least_possible
 from makespan.bounds.alone import FURTHER, residues, steps
 from makespan.bounds.crossing import late, left_behind
 from makespan.bounds.gates import Ports
@@ -19,19 +19,33 @@ EITHER = Program((Place("C", (2,)), Place("L", (2,))), (0, 1))
 
 
 def test_results_are_on_their_way_whichever_path_comes_to_the_barrier() -> None:
-    """One path has set 0 a cycle before, which takes 9; the other one has set 1 three cycles before."""
+    """One path has set 0 a cycle before, which takes 9; the other one has set 1 three cycles before.
+
+    On both 2 is set a cycle before the barrier.
+    """
     ahead = Program(
-        (Place("C", (2,)), Place("C", (2,)), Place(BARRIER, (3,)), Place("C", (4,))),
+        (Place("C", (2,)), Place("C", (2,)), Place("C", (3,)), Place(BARRIER, (4,)), Place("C", (5,))),
         (0, 1),
         timings=(
             Timing(1, (9, 9), (0,), ()),
             Timing(3, (9, 9), (1,), ()),
+            Timing(1, (4, 4), (2,), ()),
             Timing(0, (0, 0), (), ()),
-            Timing(1, (1, 1), (), (0, 1)),
+            Timing(1, (1, 1), (), (0, 1, 2)),
         ),
     )
     todo = steps(ahead, Ports.of(HELD), UNITS, longest=True)
-    assert residues(ahead, todo) == {3: {0: 9 - 1, 1: 9 - 3}}
+    assert residues(ahead, todo) == {4: {0: 9 - 2, 1: 9 - 4, 2: 4 - 1}}
+
+
+def test_what_was_there_on_one_path_is_there_at_the_earliest_then_where_paths_join() -> None:
+    """The last C waits for what comes in 9 on one path, and has come in 3 on the other one, which is there in 6."""
+    ahead = Program(
+        (Place("C", (3,)), Place("C", (2,)), Place("C", (3, 4)), Place("C", (4,))),
+        (0, 1),
+        timings=(Timing(1, (9, 9), (0,)), Timing(1, (3, 3), (0,)), Timing(5), Timing(1, (1, 1), (), (0,))),
+    )
+    assert least_possible(Instance.of(ahead, 1, Machine.of({"C": 1}))) == 3 + 1
 
 
 @pytest.mark.parametrize(("longest", "further"), [(True, {1: FURTHER}), (False, {})])
