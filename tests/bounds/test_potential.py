@@ -313,6 +313,20 @@ def test_the_certificate_is_tight_on_single_units(level: str, string: str, warps
     assert upper(Instance.of(string, warps), level) == warps * len(string) - (warps - 1) * pairs(string)
 
 
+def test_delays_with_numbers_of_their_own_prove_less() -> None:
+    instance = Instance.of("CCL", 3, Machine("slow", tuple(UnitClass(unit, 1, 1, Latency(2, 2)) for unit in "CL")))
+    whole = with_delays(instance).instance
+    begins = front(whole, 1)
+    assert begins is not None
+    proven = []
+    for one_delay in (True, False):
+        level = improve._Level((0, 0), 1, improve.whole, improve.whole, one_delay)
+        made = improve._certificate(whole, level, begins, Limits(60))
+        assert made is not None
+        proven.append(made.upper)
+    assert (brute_force(instance).upper, *proven) == (10, 12, 10)
+
+
 @pytest.mark.parametrize("string", ["CCLLLCL" * 40, "CLL" * 70 + "CCCLL" * 30, "C" * 300, "L" + "CCL" * 99])
 def test_the_certificate_of_a_long_loop_is_tight_on_single_units(string: str) -> None:
     assert upper(Instance.of(string, 48), "labels") == 48 * len(string) - 47 * pairs(string)
