@@ -27,7 +27,7 @@ def least_possible(instance: Instance) -> int:
     programs = [(group.program, group.warps) for group in instance.groups]
     found = [program.lightest(latencies) for program, _ in programs if not program.timings]
     found += busy(instance.machine, programs, partial(_most_of_a_partition, instance))
-    return max((longest_warp(instance), *found))
+    return max((1, longest_warp(instance), *found))  # every path has an instruction
 
 
 def longest_warp(instance: Instance) -> int:

@@ -48,6 +48,15 @@ def test_what_was_there_on_one_path_is_there_at_the_earliest_then_where_paths_jo
     assert least_possible(Instance.of(ahead, 1, Machine.of({"C": 1}))) == 3 + 1
 
 
+TIMES = Timing(), Timing(0, (0, 0)), Timing()
+
+
+def test_a_warp_takes_a_cycle_at_least_whether_it_comes_to_the_barrier_or_not() -> None:
+    """It may end before the barrier, or execute nothing before it: nothing else is known of both phases."""
+    either = Program((Place("L", (3,)), Place(BARRIER, (2,)), Place("C", (3,))), (0, 1), timings=TIMES)
+    assert least_possible(Instance.of(either, 1, Machine.of({"C": 1, "L": 1}))) == 1
+
+
 @pytest.mark.parametrize(("longest", "further"), [(True, {1: FURTHER}), (False, {})])
 def test_of_too_many_tokens_only_some_are_told_apart(
     longest: bool, further: dict[int, int], monkeypatch: pytest.MonkeyPatch
