@@ -16,7 +16,7 @@ from makespan.bounds.conditions import Mode, Question, conditions
 from makespan.bounds.delays import Expansion, expanded
 from makespan.bounds.front import front
 from makespan.bounds.linear import Programme, Values
-from makespan.bounds.potential import LARGEST, least_decrease
+from makespan.bounds.potential import LARGEST, dominates, least_decrease
 from makespan.bounds.tables import SCALE, Arrays, Tables
 from makespan.certificate import DELAYED_LABEL, FINISHED_LABEL, Certificate, Node, Potential
 from makespan.engines import Limits, solve
@@ -279,9 +279,38 @@ def test_a_fine_certificate_meets_known_worst_cases_of_general_machines(
     assert upper(instance, "finer") == cycles
 
 
+@pytest.mark.parametrize("group", [0, 1])
+def test_one_group_that_rises_where_any_number_may_stay_is_enough(group: int) -> None:
+    """Tables of zeros never rise; then one is raised, at one place of one group."""
+    question = Question(Instance.merged([(Program.chain("CL"), 2), (Program.chain("LC"), 2)], PAPER), 0)
+    shape = question.abstraction(0)
+    modes = {node: Mode(node, node) for situation in shape.situations for node in shape.nodes_of(situation)}
+    required = conditions(shape, modes.__getitem__)
+    zeros = tuple(np.zeros(len(units), dtype=np.int64) for units in question.units)
+    flat = dict.fromkeys(modes.values(), Arrays(zeros, zeros[0]))
+    assert dominates(question, required, flat)
+    assert required.dominances
+    for _, after, unit in required.dominances:
+        raised = [own.copy() for own in zeros]
+        raised[group][question.units[group] == unit] = 1
+        assert not dominates(question, required, flat | {Mode(after, after): Arrays(tuple(raised), zeros[0])})
+
+
+@pytest.mark.parametrize("solution", [None, 0.0])
+def test_no_solution_proves_nothing_nor_does_one_that_never_falls(
+    solution: float | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def solved(programme: Programme, *_: object) -> np.ndarray | None:
+        return None if solution is None else np.full(programme.variables, solution)
+
+    monkeypatch.setattr(Programme, "minimise", solved)
+    assert certificate(Instance.of("CLLC", 3), "whole") is None
+
+
 def test_a_potential_that_rises_along_delays_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lower at the first delay of an instruction: no cycle that is counted rises, only the passing of that delay."""
-    instance = Instance.of("LC", 3, slow(least=4, most=4, interval=1))
+    machine = slow(least=4, most=4, interval=1)
+    instance = Instance.merged([(Program.chain("LC"), 3), (Program.chain("C"), 2)], machine)
     assert certificate(instance, "whole") is not None
 
     def lowered(_: Tables, others: dict[object, tuple[np.ndarray, ...]]) -> None:

@@ -277,8 +277,11 @@ def test_potentials_that_are_rounded_so_coarsely_that_it_matters(seed: int, monk
 
 @pytest.mark.parametrize("seed", range(8))
 def test_potentials_of_wrong_solutions(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever the solver says, no bound is claimed that the checker would not prove; which knows fewer cycles."""
-    draw, noise, found = random.Random(seed), np.random.default_rng(seed), 0
+    """Whatever the solver says, no bound is claimed that the checker would not prove; which knows fewer cycles.
+
+    Where an order of tables is not kept it is restored, so that nearly all prove something.
+    """
+    draw, noise, found = random.Random(seed), np.random.default_rng(seed), Counter[bool]()
     right = Programme.minimise
 
     def wrong(*given: Any) -> Values | None:
@@ -297,8 +300,8 @@ def test_potentials_of_wrong_solutions(seed: int, monkeypatch: pytest.MonkeyPatc
         assert begins is not None
         made = improve._certificate(shape.whole, level, begins, Limits(60))
         assert made is None or made.upper >= potential.bound(one, made)
-        found += made is not None
-    assert found > 5
+        found[made is not None] += 1
+    assert found[True] > 5 * found[False]
 
 
 def is_long(shape: Shape, situation: Node) -> bool:
