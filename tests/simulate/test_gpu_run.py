@@ -151,6 +151,33 @@ def test_every_block_and_every_sm_has_random_numbers_of_its_own() -> None:
     assert ones == sum(Draws(Draws(5, 101, sm).state, 0).below(2) for sm in range(40))
 
 
+@pytest.mark.parametrize(("sms", "resident", "blocks"), [(3, 1, 30), (4, 2, 30), (3, 2, 5)])
+def test_blocks_with_random_numbers_come_to_sms_in_turn(sms: int, resident: int, blocks: int) -> None:
+    """Where several SMs have room those come first that follow the one which got the last block."""
+    cached = Machine("cached", (UnitClass("L", 2, 1, Latency(1, 4)),))
+    drawn = run(gpu_of("L", 1, blocks, sms, resident, cached), "lrr", choices=Choices("random", seed=1))
+    waiting = [1 + Draws(Draws(1, 102, block).state, 1, 0).below(4) for block in range(blocks)][::-1]
+    ends: list[list[int]] = [[] for _ in range(sms)]
+    rows: list[list[tuple[int, int]]] = [[] for _ in range(sms)]
+    cycle = turn = 0
+    while waiting:
+        order = [sm % sms for sm in range(turn, turn + sms)]
+        free = [
+            (nth, sm) for nth in range(resident) for sm in order if sum(e > cycle for e in ends[sm]) + nth < resident
+        ]
+        given = Counter(sm for _, sm in free[: len(waiting)])
+        for sm in filter(given.get, order):
+            rows[sm] += [(cycle, waiting.pop()) for _ in range(given[sm])]
+            ends[sm], turn = [at + cycles for at, cycles in rows[sm]], sm + 1
+        cycle = min(end for row in ends for end in row if end > cycle)
+    found = [
+        [(at, drawn.courses[begin.course].latencies[0][0]) for at, begin in history.begins()]
+        for history in drawn.histories
+        for _ in range(history.sms)
+    ]
+    assert sorted(found) == sorted(rows)
+
+
 @pytest.mark.parametrize("policy", ["lrr", "random"])
 def test_a_dispatcher_that_draws_takes_the_places_of_the_smallest_numbers(policy: str) -> None:
     """A number for each of the places, SM by SM, from stream 100."""
@@ -194,6 +221,13 @@ def test_the_rest_comes_to_the_sm_that_has_room_first() -> None:
     schedule = run(GpuInstance((long, short), PAPER, 3, (1,)), "lrr")
     assert schedule.makespan == 6
     assert sorted(history.cycles for history in schedule.histories for _ in range(history.sms)) == [4, 6, 6]
+
+
+def test_all_sms_are_looked_at_in_every_cycle_while_blocks_are_left() -> None:
+    """C ends on one SM in cycle 1, and the other C follows there; the two CC end in cycle 2, as it does."""
+    long, short = (Grid(((Program.chain(string), 1),), 2) for string in ("CC", "C"))
+    schedule = run(GpuInstance((long, short), PAPER, 3, (1,)), "lrr")
+    assert replay(GpuInstance((long, short), PAPER, 3, (1,)), schedule) == schedule.makespan == 2
 
 
 def test_random_numbers_make_every_sm_another_one() -> None:
