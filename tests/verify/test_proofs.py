@@ -112,6 +112,15 @@ def test_what_a_potential_may_not_hold_is_refused(changes: dict[str, Any], why: 
         read(potential(**changes))
 
 
+def test_only_a_class_with_an_interval_has_ports() -> None:
+    """Of X the machine has no units; whoever judges the potential refuses it."""
+    held = Instance.of("C", 1, Machine("held", (UnitClass("C", 1, 2),)))
+    numbers = {"others": [[1]], "last": [1], "constant": 0, "ports": [[7]]}
+    written = {"upper": 1, "potentials": [potential(classes=["X", "C"], tables=[numbers])]}
+    (one,) = proofs.certificate(written, held, Work(100)).potentials
+    assert one.tables == (Table(((1,),), (1,), 0, ((7,),)),)
+
+
 def test_the_numbers_around_potentials_are_limited() -> None:
     for upper in 0, True, 10**12 + 1:
         with pytest.raises(Refused, match="upper is not a whole number in 1"):
