@@ -183,6 +183,11 @@ WITNESS, RESULT, MACHINE = ("witness",), ("result",), ("instance", "machine")
         ((*WITNESS, "latencies"), [[3, []]], "latencies is not a list of 1"),
         ((*WITNESS, "uses"), [[4, [[]]]], r"count is not a whole number in 1\.\.3"),
         ((*WITNESS, "uses"), [[3, []]], "uses is not a list of 1"),
+        ((*WITNESS, "uses"), [[3]], r"uses is not a list of 2\.\.2"),
+        ((*WITNESS, "uses"), [[3, [[]], 1]], r"uses is not a list of 2\.\.2"),
+        ((*WITNESS, "uses"), [[2, [[]]], [2, [[]]]], r"count is not a whole number in 1\.\.1"),
+        ((*WITNESS, "uses"), [[3, [[[0]]]]], r"use is not a list of 2\.\.2"),
+        ((*WITNESS, "uses"), [[3, [[[0, 1, 1]]]]], r"use is not a list of 2\.\.2"),
         ((*WITNESS, "uses"), [[3, [[[0, 1]] * 65]]], r"uses is not a list of 0\.\.64"),
         ((*WITNESS, "uses"), [[3, [[[0, 1025]]]]], r"interval is not a whole number in 1\.\.1024"),
     ],
@@ -210,6 +215,20 @@ def test_a_witness_is_counted_before_it_is_unfolded(monkeypatch: pytest.MonkeyPa
     assert reading.witness({**document, "cycles": [[5, []]]}, alone, 5).makespan == 5
     with pytest.raises(Refused, match=r"^the witness is too large for this checker: over 5 cycles$"):
         reading.witness({**document, "cycles": [[5, []], [1, []]]}, alone, 6)
+
+
+def test_where_there_is_no_choice_none_is_given() -> None:
+    alone = Instance.of("CCC", 1)
+    document: dict[str, Any] = {"paths": None, "latencies": None, "cycles": [[3, [0]]]}
+    assert reading.witness(document, alone, 3).paths == ((0, 1, 2),)
+    for key, value, why in (
+        ("latencies", [[1, [1, 1, 1]]], "no choice of a latency: latencies must be null"),
+        ("paths", [[1, [0, 1, 2]]], "a string has one path: paths must be null"),
+        ("partitions", [0], "witness has the unknown key 'partitions'"),
+        ("uses", [[1, [[], [], []]]], "witness has the unknown key 'uses'"),
+    ):
+        with pytest.raises(Refused, match=rf"^not a bundle: .*{why}$"):
+            reading.witness({**document, key: value}, alone, 3)
 
 
 def test_partitions_and_their_assignment_go_together() -> None:
