@@ -290,6 +290,7 @@ def automaton(*places: str, starts: tuple[int, ...] = (0,)) -> Instance:
         (asked(MIXED, ("CCC", 1), ("L", 1), ("CC", 1)), 2 + 1),  # three ports for two partitions
         (automaton("C 1 3", "| 2", "C 3"), 1),  # or a barrier, and more
         (automaton("C 2", "C 2", "L 3", starts=(0, 1)), 1 + 4),
+        (automaton("C 3", "C 2", "C 3", starts=(0, 1)), 1),  # the first of two ways to begin
         (automaton("C 1 3", "| 2", "L 4", "C 4"), 2),  # the barrier is not on every path
         (automaton("C 1 2", "| 4", "L 3", "| 4", "C 5"), 2),  # the load is on one of the paths to a barrier
     ],
