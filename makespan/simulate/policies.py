@@ -155,7 +155,7 @@ class TwoLevel(Policy):
 class Random(Policy):
     """Each able warp with the same probability."""
 
-    def __init__(self, seed: int, partition: int = 0) -> None:
+    def __init__(self, seed: int, partition: int) -> None:
         self._draws = draws_of_policy(seed, partition)
 
     def pick(self, able: Sequence[int]) -> int:

@@ -117,9 +117,9 @@ def _amounts(value: object, name: str) -> tuple[int, ...]:
     return shapes.wholes(shapes.items(value, name, 1, MOST_RESOURCES), name, MAX_ROOM)
 
 
-def of_grid(gpu: GpuInstance, grid: Grid, blocks: int) -> Instance:
-    """An SM with so many blocks of a grid, which start together."""
-    return Instance.merged([(program, warps * blocks) for program, warps in grid.block], gpu.machine, blocks=blocks)
+def of_block(gpu: GpuInstance, grid: Grid) -> Instance:
+    """An SM with one block of a grid."""
+    return Instance.merged(grid.block, gpu.machine)
 
 
 # Result
@@ -145,7 +145,7 @@ def _claim(value: object) -> Claim:
 
 def fixed_latencies(gpu: GpuInstance, grid: Grid) -> bool:
     """Whether the adversary has no latency to choose in blocks of this grid."""
-    return of_grid(gpu, grid, 1).fixed_latencies
+    return of_block(gpu, grid).fixed_latencies
 
 
 def schedule(value: object, name: str, gpu: GpuInstance) -> GpuSchedule | None:

@@ -23,7 +23,7 @@ from makespan.gpu import GpuInstance, Grid
 from makespan.instance import Instance
 from makespan.machine import Assignment
 from makespan.verify import bounds, interference, pairs
-from makespan.verify.gpu_reading import of_grid
+from makespan.verify.gpu_reading import of_block
 from makespan.verify.interference import Gate, Prices, Question
 from makespan.verify.refusal import Refused, TooMuchWork, Work
 from makespan.verify.waiting import binding_width
@@ -69,7 +69,7 @@ def _priced(gpu: GpuInstance, sm: Instance) -> Iterator[int]:
     late = gpu.dispatch + _longest_hold(sm) - 1
     tail = late + Fraction(interference.bound(sm))
     # in each cycle something of each SM passes: a stall, a latency, a hold, or the cycles of dispatch
-    passing = gpu.dispatch + interference.one_after_another(of_grid(gpu, gpu.grid, 1))
+    passing = gpu.dispatch + interference.one_after_another(of_block(gpu, gpu.grid))
     yield _upper(gpu, Fraction(passing * gpu.resident), tail)
     try:
         work = Work(MOST_STEPS)
@@ -240,9 +240,9 @@ def _several_grids(gpu: GpuInstance) -> Iterator[int]:
     All that is taken of a resource is a multiple of what divides whatever blocks take of it.
     """
     room = list(zip(gpu.room, *(grid.takes for grid in gpu.grids), strict=True))
-    full = [there - max(takes) + (step := gcd(*takes) or 1) - (there - max(takes)) % step for there, *takes in room]
+    full = [there - there % (step := gcd(*takes) or 1) + step - max(takes) for there, *takes in room]
     shares = [max(map(Fraction, grid.takes, full)) for grid in gpu.grids]
-    alone = [of_grid(gpu, grid, 1) for grid in gpu.grids]
+    alone = [of_block(gpu, grid) for grid in gpu.grids]
     late = gpu.dispatch + max(map(_longest_hold, alone)) - 1
     passing = [Fraction(interference.one_after_another(block)) for block in alone]
     costs = [gpu.dispatch + own for own in passing]
