@@ -67,6 +67,17 @@ def test_it_is_the_bound_of_the_engines_and_applies_where_theirs_does() -> None:
     assert min(found.values()) > 300
 
 
+@pytest.mark.parametrize(("string", "latency", "value"), [("CLLCLCCLLCCCL", 7, 61), ("CLCCLCLCLCLCLCCCL", 7, 77)])
+def test_a_path_through_a_large_block_is_worth_more_than_one_through_a_later_small_one(
+    string: str, latency: int, value: int
+) -> None:
+    """Of the jobs before one, in the same row or in earlier ones, the last is not the best."""
+    loads = replace(LOADS, units=(LOADS.units[0], UnitClass("L", 1, 1, Latency(latency, latency))))
+    instance = Instance.of(string, 3, loads)
+    found = theorem_l(instance)
+    assert alignment.bound(instance, Effort(1)) == (found and found.upper) == value
+
+
 def test_one_string_does_not_make_strings_of_all_programs() -> None:
     branch = Program((Place("C", (1, 2)), Place("C", (2,))))
     for groups in ([(Program.chain("C"), 1), (branch, 1)], [(branch, 1), (Program.chain("C"), 1)]):
