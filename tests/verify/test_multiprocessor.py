@@ -256,11 +256,54 @@ EITHER_OF = UnitClass("Y", 3, uses=(Use(("a", "b"), 3, 3),))
 TWICE = Machine("twice", (EACH, EITHER_OF), resources=(Resource("a", 1), Resource("b", 1)))
 
 
-def automaton(*places: str, starts: tuple[int, ...] = (0,)) -> Instance:
+def automaton(*places: str, starts: tuple[int, ...] = (0,), machine: Machine = ONE) -> Instance:
     """One warp: of each place its class, and those that may follow."""
     rows = [place.split() for place in places]
     program = Program(tuple(Place(unit, tuple(map(int, after))) for unit, *after in rows), starts)
-    return Instance.of(program, 1, ONE)
+    return Instance.of(program, 1, machine)
+
+
+def ahead(instance: Instance, *timings: Timing) -> Instance:
+    """The same warp, which runs ahead."""
+    return Instance.of(replace(instance.groups[0].program, timings=timings), 1, instance.machine)
+
+
+BUS = Machine(
+    "bus",
+    (PLAIN, UnitClass("S", 1, uses=(Use(("bus",), 6, 6),)), UnitClass("L", 1, uses=(Use(("bus",), 2, 2),))),
+    resources=(Resource("bus", 1),),
+)
+AGAIN = Machine(
+    "again",
+    (
+        UnitClass("P", 1, uses=(Use(("a",), 8, 8),)),
+        UnitClass("X", 1, 1, Latency(5, 5), uses=(Use(("a", "b")),)),
+        UnitClass("R", 1, uses=(Use(("a",)),)),
+        UnitClass("T", 1, uses=(Use(("a",)), Use(("b",)))),
+    ),
+    resources=TWICE.resources,
+)
+LATE, SOON, OPEN = Timing(1, (9, 9), (0,)), Timing(1, (2, 2), (0,)), Timing(0, (0, 0))
+WAITS = Timing(0, (0, 0), (), (0,))
+
+
+@pytest.mark.parametrize(
+    ("instance", "value"),
+    [
+        (asked(AGAIN, ("X", 1), ("T", 1)), 1 + 5),  # one instruction takes both ports of which the other needs one
+        (automaton("S 2", "L 2", "| 3", "L 4", starts=(0, 1), machine=BUS), 6 + 1),  # held over the barrier by S
+        (ahead(automaton("C 1", "C 2", "| 3", "C 4"), LATE, SOON, OPEN, Timing(1, (1, 1), (), (0,))), 9 + 1),
+        # two barriers, one of which waits for what is pending; or one, and what is pending is there at the end
+        (
+            ahead(automaton("C 1", "| 2 3", "| 5", "C 4", "| 5", "C 6"), LATE, OPEN, WAITS, Timing(), OPEN, Timing()),
+            1 + 8 + 7,
+        ),
+        (asked(AGAIN, ("PXR", 1)), 8 + 1),  # X takes the other port, and R waits for the one that P holds
+        (automaton("C 1 2", "L 3", "C 3", "C 4"), 1 + 4 + 1),  # the longer of two ways is the first
+    ],
+)
+def test_the_latest_of_all_that_a_warp_waits_for_counts(instance: Instance, value: int) -> None:
+    assert brute_force(instance).upper <= interference.bound(instance) == value
 
 
 @pytest.mark.parametrize(
