@@ -68,7 +68,23 @@ def test_who_finds_another_port_does_not_wait_for_the_one_that_is_held() -> None
 
 def test_a_port_is_wanted_when_the_shortest_path_comes_to_it() -> None:
     """The bus is held for three cycles behind the barrier: paths that take two miss it, those that take one do not."""
-    for shortest, is_cut in (((3,), True), ((3, 4), False)):
-        places = (Place("L", (1,)), Place(BARRIER, (2,)), Place("C", shortest), Place("C", (4,)), Place("L", (5,)))
+    for behind, is_cut in (
+        ("2: C 3 C 4 L 5", True),
+        ("2: C 3,4 C 4 L 5", False),
+        ("2,5: C 3 C 4 L 6 L 6", False),  # the load that is nearer comes later in the text
+        ("2,4: C 3 C 5 C 5 L 6", False),  # and so does the shorter way to a load
+    ):
+        first, _, rest = behind.partition(": ")
+        words = f"L 1 {BARRIER} {first} {rest}".split()
+        rows = zip(words[::2], words[1::2], strict=True)
+        places = tuple(Place(unit, tuple(map(int, after.split(",")))) for unit, after in rows)
         instance = Instance.of(Program(places), 1, loading("bus"))
+        assert (phases.cut(instance) is not None) is (engine_phases(instance) is not None) is is_cut
+
+
+def test_a_port_is_held_by_whoever_holds_it_for_longest() -> None:
+    """One of two for five cycles, and meanwhile the other one for one: behind the barrier only the first is held."""
+    units = tuple(UnitClass(name, 1, uses=(Use(("bus",), cycles, cycles),)) for name, cycles in (("S", 6), ("L", 1)))
+    for string, is_cut in (("SL|L", False), ("LL|L", True)):
+        instance = Instance.of(string, 1, Machine("two", units, resources=(Resource("bus", 2),)))
         assert (phases.cut(instance) is not None) is (engine_phases(instance) is not None) is is_cut
