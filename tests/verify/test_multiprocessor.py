@@ -26,6 +26,7 @@ from makespan.strings import parse_string
 from makespan.verify import (
     Outcome,
     Refused,
+    gaps,
     interference,
     multiprocessor,
     pairs,
@@ -210,6 +211,23 @@ def test_its_theorem_and_its_enumeration_bound_the_truth(instance: Instance) -> 
 )
 def test_theorem_1s_by_hand(instance: Instance, value: int) -> None:
     assert brute_force(instance).upper <= interference.bound(instance) == value
+
+
+@pytest.mark.parametrize("waiting", [Timing(1, (1, 1), (), (0,)), Timing()])
+def test_a_result_is_there_when_the_last_that_sets_it_is_done(waiting: Timing) -> None:
+    """Two results of one token, or of two; somebody waits for it, or nobody does but the end."""
+    for second in (SOON, SOON._replace(sets=(1,))):
+        instance = ahead(automaton("C 1", "C 2", "C 3"), LATE, second, waiting)
+        longest = 9 + bool(waiting.awaits)
+        assert multiprocessor.shortest_and_longest(instance, 100) == (longest, longest)
+        assert brute_force(instance) == Bounds(longest, longest)
+        assert gaps.alone(instance.groups[0].program, instance.machine, Work(100)) == longest
+
+
+def test_a_port_is_free_when_the_last_that_holds_it_is_done() -> None:
+    """R waits for P, which holds its port for longer than X would."""
+    instance = asked(AGAIN, ("PXR", 1))
+    assert gaps.alone(instance.groups[0].program, AGAIN, Work(100)) == 8 + 1 == brute_force(instance).upper
 
 
 def test_what_would_take_too_long_is_bounded_by_the_sum_or_not_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
