@@ -5,7 +5,7 @@ from hypothesis import assume, given, settings
 
 from makespan.instance import Instance
 from makespan.machine import Latency, Machine, UnitClass
-from makespan.program import Program
+from makespan.program import Place, Program
 from makespan.verify import states, two_warps
 from tests.strategies import general_instances
 
@@ -53,6 +53,20 @@ def test_a_port_that_is_held_matters_until_all_are_free_and_nobody_needs_it(
 ) -> None:
     """The later of two ports, the class of the next instruction, and that of the last one count."""
     check(Instance.merged([(Program.chain(string), 1) for string in strings], Machine("held", units, width)))
+
+
+@pytest.mark.parametrize("near_first", [True, False])
+def test_a_port_that_is_held_matters_where_the_nearest_of_several_instructions_needs_it(near_first: bool) -> None:
+    """X holds its port up to cycle 8, so the X behind Y waits, and T follows; the X behind Z is late anyway."""
+    units = (UnitClass(name, 1, 1, Latency(n, n)) for name, n in {"Y": 1, "Z": 9, "T": 20, "W": 12}.items())
+    ways = (Place("X", (3,)), Place("T", (6,)), Place("Z", (5,)), Place("X", (6,)))
+    if not near_first:
+        ways = (Place("Z", (3,)), Place("X", (6,)), Place("X", (5,)), Place("T", (6,)))
+    forked = Program((Place("X", (1,)), Place("Y", (2, 4)), *ways))
+    machine = Machine("held", (UnitClass("X", 1, 8), *units))
+    instance = Instance.merged([(forked, 1), (Program.chain("WY"), 1)], machine)
+    check(instance)
+    assert two_warps.two_warps(instance) == 8 + 1 + 20
 
 
 def test_too_many_ways_to_hold_ports_are_not_followed(monkeypatch: pytest.MonkeyPatch) -> None:
