@@ -275,6 +275,14 @@ def test_a_port_that_is_held_at_the_end_does_not_count() -> None:
     assert potential.bound(instance, by_hand(instance)) == 1
 
 
+def test_a_port_that_is_kept_to_the_end_takes_the_least_with_it_that_it_may_be_worth() -> None:
+    """R is 3 at C and 1 at D, where a port of C that is held for one or two more cycles is worth 1, and for three 0."""
+    instance = Instance.of("CD", 1, Machine("m", (UnitClass("C", 1, 4), UnitClass("D", 1))))
+    shape = Shape(instance)
+    tables = dict.fromkeys(shape.situations(), Table(((3, 1),), (3, 1), 0, ((1, 1, 0),)))
+    assert potential.bound(instance, Certificate(9, (shape.potential(0, tables),))) == 3
+
+
 PORTS = [(1, 1), (2, 1), (1, 2), (2, 2), (3, 1), (3, 2), (4, 2)]
 
 
