@@ -46,6 +46,11 @@ def test_two_warps_where_ports_are_held(
         (("LLL", "CLLCL"), (UnitClass("C", 1, 5, Latency(2, 2)), UnitClass("L", 2, 6, Latency(3, 5))), None),
         (("LCLCL", "LLL"), (UnitClass("C", 1, 6, Latency(3, 7)), UnitClass("L", 1, 1, Latency(2, 6))), 1),
         (("CCLCL", "LCCL"), (UnitClass("C", 2, 2, Latency(2, 6)), UnitClass("L", 1, 7, Latency(3, 3))), 1),
+        (
+            ("LC", "S"),
+            (UnitClass("C", 1, 2, Latency(3, 3)), UnitClass("L", 1), UnitClass("S", 1, 3, Latency(2, 3))),
+            None,
+        ),
     ],
 )
 def test_a_port_that_is_held_matters_until_all_are_free_and_nobody_needs_it(
