@@ -291,6 +291,20 @@ def test_room_is_room_of_every_resource() -> None:
         replay(gpu, GpuSchedule(courses, (History(1, (together,)),)))
 
 
+def test_an_sm_without_blocks_has_no_history() -> None:
+    """Be there room for two, and all that there is on another SM."""
+    gpu = GpuInstance((Grid(((Program.chain("C"), 1),), 1, (1,)),) * 2, Machine.of({"C": 2}), 2, (2,))
+    courses = tuple(Course(grid, ((0,),)) for grid in (0, 1))
+    both, idle = Stretch(((A, B),), (Begin(0, 0, 0), Begin(0, 1, 1))), Stretch(((), ()))
+    alone = GpuSchedule(courses, (History(1, (both,)),))
+    assert gpu_replay.replay(gpu, alone) == replay(gpu, alone) == 1
+    beside = replace(alone, histories=(*alone.histories, History(1, (idle,))))
+    with pytest.raises(InvalidScheduleError, match=r"blocks get the slots \[\], and not the first ones"):
+        gpu_replay.replay(gpu, beside)
+    with pytest.raises(Refused, match="0 slots for 0 blocks"):
+        replay(gpu, beside)
+
+
 @pytest.mark.parametrize(
     ("partitions", "cycles", "why"),
     [
