@@ -454,6 +454,14 @@ def test_a_path_is_longest_at_the_largest_latencies_and_shortest_at_the_smallest
         assert run(instance, "lrr", Choices(path=rule)).paths == ((1,),)
 
 
+def test_a_path_of_a_warp_that_runs_ahead_takes_its_latencies_or_its_stalls() -> None:
+    """A stall of 3 cycles for a result that is there after one; or a stall of one for a result after 9."""
+    timings = Timing(3, (1, 1), (0,)), Timing(1, (9, 9), (0,))
+    program = Program((Place("C", (2,)), Place("C", (2,))), (0, 1), timings=timings)
+    for rule, path in ("longest", (1,)), ("shortest", (0,)):
+        assert run(Instance.of(program, 1), "lrr", Choices(path=rule)).paths == (path,)
+
+
 def test_every_warp_has_random_numbers_of_its_own() -> None:
     """The streams of latencies, paths and uses are 1, 2 and 3, each followed by the number of the warp."""
     unit = UnitClass("C", 1, 1, Latency(1, 9), uses=(Use(("a", "b"), 1, 9),))
