@@ -11,7 +11,7 @@ import pytest
 
 from makespan.errors import InputError, InvalidScheduleError, UnsupportedError
 from makespan.gpu import Begin, Course, GpuInstance, GpuSchedule, Grid, History, Stretch
-from makespan.machine import Assignment, Latency, Machine, Resource, UnitClass, Use
+from makespan.machine import Assignment, Latency, Machine, Resource, Scheduler, UnitClass, Use
 from makespan.program import Place, Program
 from makespan.report.gpu.bundle import _schedule as written
 from makespan.report.gpu.bundle import of_gpu
@@ -291,6 +291,23 @@ def test_room_is_room_of_every_resource() -> None:
         replay(gpu, GpuSchedule(courses, (History(1, (together,)),)))
 
 
+def test_since_when_a_warp_waits_is_known_behind_a_stretch_that_comes_again() -> None:
+    """Three slots take turns, five times twice; then the second goes before the first, which waits for longer."""
+    fair = Machine("fair", (UnitClass("C", 1),), scheduler=Scheduler.FAIR)
+    gpu = of("CC", 3 + 5 * 3, 1, 3, machine=fair)
+    first = Stretch(((A,), (B,), (C,)), tuple(Begin(0, slot, 0) for slot in range(3)))
+    again = Stretch(((A,), (B,), (C,)) * 2, tuple(Begin(1 + slot, slot, 0) for slot in range(3)), 5)
+    for last in ((A,), (B,), (C,)), ((B,), (A,), (C,)):
+        shown = GpuSchedule((CHAIN,), (History(1, (first, again, Stretch(last))),))
+        if last[0] == (A,):
+            assert gpu_replay.replay(gpu, shown) == replay(gpu, shown) == 3 + 5 * 6 + 3
+            continue
+        with pytest.raises(InvalidScheduleError, match="cycle 33: warp 0 of slot 1 goes before warp 0 of slot 0"):
+            gpu_replay.replay(gpu, shown)
+        with pytest.raises(Refused, match="cycle 33: warp 0 of slot 0 is passed over by a scheduler that is fair"):
+            replay(gpu, shown)
+
+
 def test_an_sm_without_blocks_has_no_history() -> None:
     """Be there room for two, and all that there is on another SM."""
     gpu = GpuInstance((Grid(((Program.chain("C"), 1),), 1, (1,)),) * 2, Machine.of({"C": 2}), 2, (2,))
@@ -396,6 +413,13 @@ def test_room_of_each_grid_counts_in_each_repeat(until: int, cycle: int) -> None
     for every, other in ((kinds, alone), (tiny | kinds, beside), (kinds | tiny, beside)):
         with pytest.raises(InvalidScheduleError, match=f"cycle {cycle}: there is room"):
             both_replayed(every, again, other)
+
+
+def test_room_that_is_there_in_each_repeat_is_not_there_before_the_first() -> None:
+    """While `first` is there a small block does not fit, and while one `b` follows another a large one does not."""
+    kinds = {"small": ("C", (1, 0)), "large": ("C", (0, 2)), "first": ("S", (2, 0)), "b": ("C", (0, 1))}
+    rest: Part = 2, 1, ((0, 0, "small"), (0, 1, "large"))
+    assert both_replayed(kinds, ((6, 1, ((0, 0, "first"),)), (2, 5, ((0, 0, "b"),)), rest)) == 6 + 2 * 5 + 2
 
 
 def test_a_grid_of_which_an_sm_gets_no_block_may_have_none_left() -> None:
