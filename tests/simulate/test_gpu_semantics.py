@@ -143,6 +143,13 @@ def test_blocks_that_share_an_sm_have_room_of_every_resource() -> None:
     assert brute_force_gpu(GpuInstance(grids, PAPER, 1, (4, 3))) == Bounds(1, 1)
 
 
+def test_every_warp_of_several_grids_is_in_any_partition_for_as_long_as_it_is_there() -> None:
+    """Three warps, each in a partition of its own, or all in one."""
+    thirds = Machine("thirds", (UnitClass("C", 1), UnitClass("L", 1)), partitions=3)
+    grids = Grid(((Program.chain("CC"), 3),), 1), Grid(((Program.chain("L"), 1),), 1)
+    assert brute_force_gpu(GpuInstance(grids, thirds, 1, (2,))) == Bounds(2, 6)
+
+
 @given(gpus(most_blocks=3, most=2, most_slots=2))
 @settings(max_examples=10)
 def test_a_grid_in_two_parts_is_the_same_where_partitions_do_not_matter(gpu: GpuInstance) -> None:
