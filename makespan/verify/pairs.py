@@ -348,7 +348,7 @@ class _Walk:
         """
         own, program = self.mass.get(unit, 0), self.program
         other, row = ("", (0,)) if after == program.end else (program.places[after].unit, self.reserves[after])
-        could = max(0, reserve - own) if other == unit else min(own - reserve, self.caps.get(other, 0))
+        could = max(0, reserve - own) if other == unit else own - reserve
         if could < 0 or (other == unit and could > row[-1]):
             raise Refused("weights: a pair takes more than the instructions behind it have")
         if apart and other != unit:

@@ -577,6 +577,8 @@ def test_statistics_of_issue_slots_by_hand() -> None:
     ways = statistics(instance, run(instance, "oldest")).warps
     assert (ways.issuing, ways.latency, ways.ports, ways.issue_slot) == (4, 0, {"C": 1, "L": 0}, 1)
     assert (ways.barrier, ways.finished, ways.total) == (0, 2, 8)
+    wide = Instance.of("CL", 2, Machine("wide", instance.machine.units, 2))
+    assert statistics(wide, run(wide, "oldest")).issue_slots == 2 * 3  # C1 beside L0
 
 
 @pytest.mark.parametrize(("width", "warps", "waits", "slot"), [(None, 3, 2, 0), (1, 2, 0, 1)])
