@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from makespan.bounds import pessimistic
+from makespan.bounds import pessimistic, theorem_1s
+from makespan.bounds.best_case import least_possible
 from makespan.bounds.theorem_e import theorem_e
 from makespan.engines import solve
 from makespan.feature import MULTIPROCESSOR
@@ -302,7 +303,7 @@ AGAIN = Machine(
     resources=TWICE.resources,
 )
 LATE, SOON, OPEN = Timing(1, (9, 9), (0,)), Timing(1, (2, 2), (0,)), Timing(0, (0, 0))
-WAITS = Timing(0, (0, 0), (), (0,))
+WAITS, NEEDS = Timing(0, (0, 0), (), (0,)), Timing(1, (1, 1), (), (0,))
 
 
 @pytest.mark.parametrize(
@@ -310,18 +311,28 @@ WAITS = Timing(0, (0, 0), (), (0,))
     [
         (asked(AGAIN, ("X", 1), ("T", 1)), 1 + 5),  # one instruction takes both ports of which the other needs one
         (automaton("S 2", "L 2", "| 3", "L 4", starts=(0, 1), machine=BUS), 6 + 1),  # held over the barrier by S
-        (ahead(automaton("C 1", "C 2", "| 3", "C 4"), LATE, SOON, OPEN, Timing(1, (1, 1), (), (0,))), 9 + 1),
+        (ahead(automaton("C 1", "C 2", "| 3", "C 4"), LATE, SOON, OPEN, NEEDS), 9 + 1),
         # two barriers, one of which waits for what is pending; or one, and what is pending is there at the end
         (
             ahead(automaton("C 1", "| 2 3", "| 5", "C 4", "| 5", "C 6"), LATE, OPEN, WAITS, Timing(), OPEN, Timing()),
             1 + 8 + 7,
         ),
+        # the second place comes to the barrier later, with less of what is pending
+        (ahead(automaton("C 1 2", "| 4", "C 3", "| 4", "C 5"), LATE, OPEN, Timing(3), OPEN, NEEDS), 4 + 8 + 1),
         (asked(AGAIN, ("PXR", 1)), 8 + 1),  # X takes the other port, and R waits for the one that P holds
         (automaton("C 1 2", "L 3", "C 3", "C 4"), 1 + 4 + 1),  # the longer of two ways is the first
     ],
 )
 def test_the_latest_of_all_that_a_warp_waits_for_counts(instance: Instance, value: int) -> None:
     assert brute_force(instance).upper <= interference.bound(instance) == value
+    found = theorem_1s(instance)
+    assert found is None or found.upper == value
+
+
+@pytest.mark.parametrize("ways", [(LATE, SOON), (SOON, LATE)])
+def test_the_soonest_way_to_a_result_counts_in_the_shortest_schedule(ways: tuple[Timing, Timing]) -> None:
+    instance = ahead(automaton("C 2", "C 2", "C 3", starts=(0, 1)), *ways, NEEDS)
+    assert brute_force(instance).lower == quickest.floor(instance) == least_possible(instance) == 2 + 1
 
 
 @pytest.mark.parametrize(
