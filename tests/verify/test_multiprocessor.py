@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from makespan.bounds import pessimistic, theorem_1s
+from makespan.bounds import gpu_best_case, pessimistic, theorem_1s
 from makespan.bounds.best_case import least_possible
 from makespan.bounds.theorem_e import theorem_e
 from makespan.engines import solve
@@ -391,11 +391,32 @@ def test_a_token_is_pending_for_its_own_instructions() -> None:
             ),
             3,
         ),
+        (
+            GpuInstance.of(
+                [(Program.chain("CC"), 2), (Program.chain("C"), 1)], 3, Machine.of({"C": 1}), sms=2, resident=1
+            ),
+            2 * 5,
+        ),
+        (
+            GpuInstance(
+                (Grid(((Program.chain("C"), 3),), 2, (1,)), Grid(((Program.chain("CC"), 1),), 1, (1,))),
+                Machine.of({"C": 1}), 1, (9,),
+            ),
+            2 * 3 + 2,
+        ),
     ],
 )  # fmt: skip
 def test_the_shortest_schedule_of_a_gpu_by_hand(gpu: GpuInstance, value: int) -> None:
-    """A slot has two blocks, an SM has two blocks, and each grid has an SM of its own."""
-    assert brute_force_gpu(gpu).lower == quickest.floor_of_gpu(gpu) == value
+    """A slot has two blocks, an SM has two blocks, each grid has an SM of its own, or all share one."""
+    assert brute_force_gpu(gpu).lower == quickest.floor_of_gpu(gpu) == gpu_best_case.least_possible(gpu) == value
+
+
+def test_blocks_keep_their_room_for_as_long_as_they_take() -> None:
+    """Two blocks take 2 of 4 for 2 cycles, and two take 3 for 3 cycles: 8 + 18, for which 6 cycles are too few."""
+    late = Machine("late", tuple(UnitClass(name, 4, 1, Latency(n, n)) for name, n in (("C", 2), ("L", 3))))
+    grids = Grid(((Program.chain("C"), 1),), 2, (2,)), Grid(((Program.chain("L"), 1),), 2, (3,))
+    gpu = GpuInstance(grids, late, 1, (4,))
+    assert brute_force_gpu(gpu).lower == 8 > quickest.floor_of_gpu(gpu) == gpu_best_case.least_possible(gpu) == 7
 
 
 @given(multiprocessor_instances(most_warps=2, most=5))
