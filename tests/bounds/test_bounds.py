@@ -15,7 +15,7 @@ from makespan.bounds.theorem_1s import bound as bound_1s
 from makespan.errors import UnsupportedError
 from makespan.instance import Instance
 from makespan.machine import DELAY, PAPER, Latency, Machine, UnitClass
-from makespan.program import Program
+from makespan.program import Place, Program
 from tests.oracle import brute_force
 from tests.strategies import instances, letters
 
@@ -46,6 +46,13 @@ def test_least_possible_is_never_above_the_best_case(instance: Instance) -> None
 )
 def test_pessimistic_by_hand(string: str, warps: int, capacity: dict[str, int], cycles: int) -> None:
     assert pessimistic(Instance.of(string, warps, Machine.of(capacity))) == cycles
+
+
+def test_the_bound_for_any_units_counts_the_longer_of_two_ways() -> None:
+    """A warp alone takes two cycles, and six instructions one port; or two of six slots in a cycle, too."""
+    fork = Program((Place("C", (1, 2)), Place("C", (2,))))
+    for width, value in (None, 2 + 6), (2, 2 + 6 + 3):
+        assert any_units(Instance.of(fork, 3, Machine("m", (UnitClass("C", 1),), width))) == value
 
 
 def test_the_least_possible_counts_no_class_that_nobody_uses() -> None:
