@@ -289,7 +289,7 @@ def ahead(instance: Instance, *timings: Timing) -> Instance:
 
 BUS = Machine(
     "bus",
-    (PLAIN, UnitClass("S", 1, uses=(Use(("bus",), 6, 6),)), UnitClass("L", 1, uses=(Use(("bus",), 2, 2),))),
+    (PLAIN, UnitClass("S", 1, uses=(Use(("bus",), 3, 6),)), UnitClass("L", 1, uses=(Use(("bus",), 2, 2),))),
     resources=(Resource("bus", 1),),
 )
 AGAIN = Machine(
