@@ -14,6 +14,9 @@ _OPERATORS: dict[type[ast.AST], type[ast.AST]] = {
     ast.Continue: ast.Break,
 }  # fmt: skip
 _NAMES = {"min": "max", "max": "min", "any": "all", "all": "any", "floor": "ceil", "ceil": "floor"}
+_ATTRIBUTES = _NAMES | {
+    "least": "most", "most": "least", "lower": "upper", "upper": "lower", "shortest": "longest", "longest": "shortest",
+}  # fmt: skip
 LARGE = 1000
 """From here on a number is how much somebody may do, and one more or less changes nothing."""
 _SYMMETRIC = {"min", "max", "isinstance", "gcd", "lcm"}
@@ -108,16 +111,23 @@ def _changes(node: ast.AST, parent: ast.AST, name: str) -> Iterator[tuple[str, a
             yield from (("constant", ast.Constant(value + step)) for step in (1, -1))
         case ast.Name(id=called, ctx=context) if called in _NAMES:
             yield called, ast.Name(_NAMES[called], context)
-        case ast.Attribute(value=value, attr=called, ctx=context) if called in _NAMES:
-            yield called, ast.Attribute(value, _NAMES[called], context)
+        case ast.Attribute(value=value, attr=called, ctx=context) if called in _ATTRIBUTES:
+            yield called, ast.Attribute(value, _ATTRIBUTES[called], context)
         case ast.UnaryOp(ast.USub(), ast.BinOp(ast.UnaryOp(ast.USub(), left), ast.FloorDiv(), right)):
             yield "ceiling", ast.BinOp(left, ast.FloorDiv(), right)
         case ast.UnaryOp(ast.USub() | ast.Not() as sign, operand):
             yield type(sign).__name__, operand
         case ast.BoolOp(op, values):
-            for at in range(len(values)):
-                kept = [*values[:at], *values[at + 1 :]]
+            for kept in _but_one(values):
                 yield "operand", kept[0] if len(kept) == 1 else ast.BoolOp(op, kept)
+        case ast.BinOp(left, ast.Add() | ast.Mult() | ast.BitOr() | ast.BitAnd(), right):
+            yield from (("operand", left), ("operand", right))
+        case ast.BinOp(left, ast.Sub() | ast.Mod()):
+            yield "operand", left
+        case ast.Call(ast.Name("min" | "max") as func, [_, _, *_] as values, keywords):
+            for kept in _but_one(values):
+                is_sole = len(kept) == 1 and not isinstance(kept[0], ast.Starred)
+                yield "operand", kept[0] if is_sole else ast.Call(func, kept, keywords)
         case ast.IfExp(test, body, otherwise):
             yield "branches", ast.IfExp(test, otherwise, body)
         case ast.Call(func, [one, two], []) if _is_ordered(func, one, two):
@@ -136,6 +146,10 @@ def _changes(node: ast.AST, parent: ast.AST, name: str) -> Iterator[tuple[str, a
             yield "return", ast.Return(ast.Constant(None))
     if isinstance(parent, ast.comprehension) and name == "ifs":
         yield "filter", ast.Constant(value=True)
+
+
+def _but_one(values: list[ast.expr]) -> Iterator[list[ast.expr]]:
+    return ([*values[:at], *values[at + 1 :]] for at in range(len(values)))
 
 
 def _is_ordered(func: ast.expr, *arguments: ast.expr) -> bool:

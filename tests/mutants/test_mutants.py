@@ -41,6 +41,7 @@ OUTCOMES = {
     "not have -> have": "limit",
     "return have - need -> return None": "killed",
     "have - need -> have + need": "killed",
+    "have - need -> have": "killed",
 }
 
 
@@ -55,7 +56,7 @@ def test_what_the_only_test_of_a_small_module_notices(tmp_path: Path) -> None:
     records = [json.loads(line) for line in (tmp_path / "mutants.jsonl").read_text().splitlines()]
     assert {record["mutant"].partition(": ")[2]: record["outcome"] for record in records} == OUTCOMES
     assert {record["by"] for record in records if record["outcome"] == "killed"} == {"checks/test_small.py::test_spare"}
-    assert "all 11 3 1 6 1" in " ".join(run.stdout.split())
+    assert "all 12 4 1 6 1" in " ".join(run.stdout.split())
 
 
 def test_what_is_assigned_to_a_name_of_a_function_can_be_compiled(tmp_path: Path) -> None:
