@@ -171,6 +171,36 @@ def delayed(string: str, least: int, most: int) -> Program:
     return expansion.instance.groups[0].program
 
 
+@pytest.mark.parametrize(
+    ("program", "stretches"),
+    [
+        pytest.param(Program.chain("LCC" + "CLL" * 100 + "CCC"), [(3 + 2 * 3, 3, 100 - 2 * 2)], id="in the middle"),
+        pytest.param(Program.chain("CL" * 7), [(4, 2, 3)], id="seven, of which three are inner ones"),
+        pytest.param(Program.chain("CL" * 6 + "C"), [], id="six"),
+        pytest.param(Program.chain("C" * 10 + "L" * 12), [(12, 1, 8), (2, 1, 6)], id="two, the longer one first"),
+        pytest.param(Program.chain("CL" * 14), [(4, 2, 10)], id="not by two repetitions at a time"),
+        pytest.param(Program.chain("LLC" * 9 + "C" * 10), [(6, 3, 5)], id="one that ends where the other one begins"),
+        pytest.param(delayed("CLCL", 300, 300), [(2, 1, 297), (303, 1, 297)], id="delays"),
+        pytest.param(delayed("L", 6, 6), [(1, 1, 3)], id="five delays"),
+        pytest.param(delayed("L", 5, 5), [], id="four delays"),
+    ],
+)
+def test_stretches_by_hand(program: Program, stretches: list[tuple[int, int, int]]) -> None:
+    """First place, period and number of repetitions, without two at each end, or the last two of delays."""
+    assert repetition._affine(program) == stretches
+
+
+@pytest.mark.parametrize(("places", "anchors"), [(199, 199), (200, 2 + 2 + 2)])
+def test_only_long_programs_are_merged(places: int, anchors: int) -> None:
+    assert interpolation(Program.chain("C" * places)).is_anchor.sum() == anchors
+
+
+def test_periods_that_are_too_long_are_not_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    for period, stretches in ((3, [(6, 3, 6)]), (2, [])):
+        monkeypatch.setattr(repetition, "MOST_PERIOD", period)
+        assert repetition._affine(Program.chain("CLL" * 10)) == stretches
+
+
 def test_long_delays_share_all_but_their_first_and_last_places() -> None:
     program = delayed("CLCL", 300, 300)
     found = interpolation(program)
