@@ -89,9 +89,8 @@ def _most_of_a_partition(instance: Instance, work: list[int]) -> int:
     """The least that some partition has to do, if a warp of each group has so much."""
     parts = instance.partition_of_warp
     by_warp = [work[group] for group in instance.group_of_warp()]
-    if parts is None:  # the average, rounded up; and what any warps are that share the fullest partition
-        count = instance.machine.partitions
-        return max(-(-sum(by_warp) // count), sum(sorted(by_warp)[: -(-instance.warps // count)]))
+    if parts is None:  # what any warps are that share the fullest partition; of the average, `busy` knows
+        return sum(sorted(by_warp)[: -(-instance.warps // instance.machine.partitions)])
     found = Counter[int]()
     for part, own in zip(parts, by_warp, strict=True):
         found[part] += own

@@ -55,6 +55,13 @@ def test_the_bound_for_any_units_counts_the_longer_of_two_ways() -> None:
         assert any_units(Instance.of(fork, 3, Machine("m", (UnitClass("C", 1),), width))) == value
 
 
+def test_what_ports_leave_over_takes_as_many_slots_as_there_are_instructions() -> None:
+    """One C holds its port for 4 cycles and one's own for 3 more: all ports for one, and three port-cycles are left."""
+    machine = Machine("m", (UnitClass("C", 4, 4), UnitClass("L", 9)), 4)
+    crew = Instance.merged([(Program.chain("C"), 2), (Program.chain("L"), 6)], machine)
+    assert pessimistic(crew) == 1 + (4 + 3) // 4 + (1 + 6) // 4
+
+
 def test_the_least_possible_counts_no_class_that_nobody_uses() -> None:
     machine = Machine("m", (UnitClass("C", 1), UnitClass("L", 1, 1, Latency(30, 30))))
     assert least_possible(Instance.of("CC", 2, machine)) == brute_force(Instance.of("CC", 2, machine)).lower == 4

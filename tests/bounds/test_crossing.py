@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from makespan.bounds import alone, least_possible
+from makespan.bounds import alone, best_case, least_possible
 from makespan.bounds.alone import FURTHER, residues, steps
 from makespan.bounds.crossing import late, left_behind
 from makespan.bounds.gates import Ports
@@ -21,7 +21,7 @@ EITHER = Program((Place("C", (2,)), Place("L", (2,))), (0, 1))
 def test_results_are_on_their_way_whichever_path_comes_to_the_barrier() -> None:
     """One path has set 0 a cycle before, which takes 9; the other one has set 1 three cycles before.
 
-    On both 2 is set a cycle before the barrier.
+    On both 2 is set a cycle before the barrier, and 0 once more, for less.
     """
     ahead = Program(
         (Place("C", (2,)), Place("C", (2,)), Place("C", (3,)), Place(BARRIER, (4,)), Place("C", (5,))),
@@ -29,13 +29,29 @@ def test_results_are_on_their_way_whichever_path_comes_to_the_barrier() -> None:
         timings=(
             Timing(1, (9, 9), (0,), ()),
             Timing(3, (9, 9), (1,), ()),
-            Timing(1, (4, 4), (2,), ()),
+            Timing(1, (4, 4), (0, 2), ()),
             Timing(0, (0, 0), (), ()),
             Timing(1, (1, 1), (), (0, 1, 2)),
         ),
     )
     todo = steps(ahead, Ports.of(HELD), UNITS, longest=True)
     assert residues(ahead, todo) == {4: {0: 9 - 2, 1: 9 - 4, 2: 4 - 1}}
+
+
+def test_of_two_barriers_before_a_place_the_one_counts_that_leaves_more() -> None:
+    ahead = Program(
+        (Place("C", (2,)), Place("C", (3,)), Place(BARRIER, (4,)), Place(BARRIER, (4,)), Place("C", (5,))),
+        (0, 1),
+        timings=(Timing(1, (9, 9), (0,)), Timing(1, (5, 5), (0,)), *[Timing(0, (0, 0))] * 2, Timing(awaits=(0,))),
+    )
+    assert residues(ahead, steps(ahead, Ports.of(HELD), UNITS, longest=True)) == {4: {0: 9 - 1}}
+
+
+def test_of_more_phases_than_can_be_told_apart_the_latencies_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    question = Instance.of("L|C", 1, HELD)
+    assert least_possible(question) == 4 + 1
+    monkeypatch.setattr(best_case, "segments_of", lambda program: None)
+    assert least_possible(question) == 4 + 1
 
 
 def test_what_was_there_on_one_path_is_there_at_the_earliest_then_where_paths_join() -> None:
@@ -76,6 +92,26 @@ def test_ports_that_a_phase_leaves_behind() -> None:
     """The S of a phase before is held for 7 more cycles, of which the C takes one; it ends with its port held."""
     question, ports = Instance.of("C", 1, HELD), Ports.of(HELD)
     assert left_behind(question, ports, [EITHER], {"S": 7, "L": 1}) == {"C": 5 - 1, "S": 7 - 1}
+
+
+@pytest.mark.parametrize(
+    ("pieces", "held", "left"),
+    [
+        (["CL"], {}, {}),  # after a C there are five cycles to go
+        (["S", "SL"], {}, {"S": 9 - 1}),
+        (["L", "C"], {"S": 7}, {"C": 5 - 1, "S": 7 - 4}),  # the phase ends with the L
+    ],
+)
+def test_ports_that_several_programs_leave_behind(
+    pieces: list[str], held: dict[str, int], left: dict[str, int]
+) -> None:
+    programs = [Program.chain(letters) for letters in pieces]
+    assert left_behind(Instance.of("C", 1, HELD), Ports.of(HELD), programs, held) == left
+
+
+def test_a_port_is_wanted_when_the_first_instruction_that_needs_it_may_come() -> None:
+    machine = Machine("m", (UnitClass("C", 1, 5), UnitClass("L", 1)))
+    assert late(Instance.of("CLC", 1, machine), Ports.of(machine), [Program.chain("CLC")], {"C": 2}) == {"C": 2}
 
 
 def test_a_port_that_is_free_when_the_phase_ends_is_not_left_behind() -> None:

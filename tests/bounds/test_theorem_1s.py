@@ -162,6 +162,7 @@ OWN = question("C()C()C()", 1, TWO_PORTS)
 LAST = question("C()@5", 1, machine())
 BLOCKS = question("C()|C()", 4, Machine("one port", (UnitClass("C", 1),)), blocks=2)
 
+LONELY = Instance.merged([(Program.chain("CCCC"), 1), (parse_string("C()@9", machine()), 1)], machine())
 BUS = UnitClass("C", 1, uses=(Use(("bus",), 9, 9),)), UnitClass("L", 2, uses=(Use(("bus", "pipe"), 3, 3),))
 BEHIND = Instance.merged(
     [(Program.chain("C|L"), 1), (Program.chain("|L"), 1)],
@@ -189,6 +190,7 @@ BEHIND = Instance.merged(
         (OWN, 4, 6),  # the third one waits for the port of the first
         (LAST, 5, 5),
         (BLOCKS, 8, 8),
+        (LONELY, 9, 9),  # one in each partition
         (BEHIND, 5, 15),  # of two pipes the later one counts, which the C holds for 8 cycles of the second phase
     ],
 )
