@@ -162,7 +162,11 @@ OWN = question("C()C()C()", 1, TWO_PORTS)
 LAST = question("C()@5", 1, machine())
 BLOCKS = question("C()|C()", 4, Machine("one port", (UnitClass("C", 1),)), blocks=2)
 
-LONELY = Instance.merged([(Program.chain("CCCC"), 1), (parse_string("C()@9", machine()), 1)], machine())
+PORTS = machine(2, interval=3)
+LONELY = Instance.merged([(Program.chain("CCCC"), 1), (parse_string("C()@19", PORTS), 1)], PORTS)
+THIRD = Instance.merged(
+    [(Program.chain("CCCCC"), 1), (parse_string("CCC()@20", machine()), 1), (Program.chain("C"), 4)], machine()
+)
 BUS = UnitClass("C", 1, uses=(Use(("bus",), 9, 9),)), UnitClass("L", 2, uses=(Use(("bus", "pipe"), 3, 3),))
 BEHIND = Instance.merged(
     [(Program.chain("C|L"), 1), (Program.chain("|L"), 1)],
@@ -190,7 +194,8 @@ BEHIND = Instance.merged(
         (OWN, 4, 6),  # the third one waits for the port of the first
         (LAST, 5, 5),
         (BLOCKS, 8, 8),
-        (LONELY, 9, 9),  # one in each partition
+        (LONELY, 19, 20),  # the other one is in the other partition: 19 and (3 - 1) / 2 for its own port
+        (THIRD, 28, 28),  # 22 alone, 5 and 1 of the two that are in its partition
         (BEHIND, 5, 15),  # of two pipes the later one counts, which the C holds for 8 cycles of the second phase
     ],
 )
