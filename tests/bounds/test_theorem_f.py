@@ -116,6 +116,11 @@ def test_its_premises(other: Instance) -> None:
     assert checker.theorem_f(other) is None
 
 
+def test_ranges_are_neighbours_by_their_longest_latency() -> None:
+    """C of 2..3 and S of 3 are cheap together, without L of 2."""
+    assert upper(Instance.of("LCSSCS", 3, machine((2, 3), 2, 3))) == 27
+
+
 def test_classes_that_nobody_uses_do_not_matter() -> None:
     wider = replace(FAIR.machine, units=(*FAIR.machine.units, UnitClass("D", 1, 16)))
     assert upper(replace(FAIR, machine=wider)) == upper(FAIR)

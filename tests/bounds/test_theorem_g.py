@@ -260,3 +260,10 @@ def test_a_block_of_several_grids_weighs_what_it_takes_where_another_does_not_fi
     block = ((Program.chain("C"), 1),)
     grids = tuple(Grid(block, 99, (one, 1)) for one in takes)
     assert theorem_g._shares(GpuInstance(grids, PAPER, 2, (room, 8))) == list(map(Fraction, shares))
+
+
+def test_the_warps_of_a_block_meet_the_chains_of_a_partition_as_long_as_there_is_room() -> None:
+    """Ten chains in one partition leave room for two warps; and eleven for one, which leaves no chain to the other."""
+    halves = Machine("halves", (UnitClass("C", 1),), 1, partitions=2)
+    gpu = GpuInstance.of([(Program.chain("C"), 2)], 99, halves, sms=1, resident=12)
+    assert theorem_g._meetings(gpu, 12) == 2 * 10
