@@ -39,7 +39,7 @@ from makespan.engines.certificate import improve
 from makespan.engines.limits import Limits
 from makespan.gpu import GpuInstance, Grid
 from makespan.instance import Instance
-from makespan.machine import PAPER, Assignment, Machine, Scheduler, UnitClass
+from makespan.machine import PAPER, Assignment, Latency, Machine, Scheduler, UnitClass
 from makespan.program import Program
 from makespan.result import UpperBound
 from makespan.verify import alignment, bounds, fair, interference, pairs, potential, quickest
@@ -142,6 +142,23 @@ def test_multiprocessors(kind: str, seed: int) -> None:
         same_questions(one)
         assert partitions(replace(one, machine=replace(one.machine, scheduler=Scheduler.FAIR))) is None
         same_gaps(one)
+
+
+@pytest.mark.parametrize(
+    ("letters", "warps", "units", "upper"),
+    [
+        pytest.param("SLCCSC", 6, [("C", 1, 2, 1, 2), ("L", 1, 2, 2, 2), ("S", 2, 1, 1, 1)], 57, id="short gaps of z"),
+        pytest.param("CLLSCLLL", 3, [("C", 1, 2, 1, 1), ("L", 2, 2, 1, 1), ("S", 1, 3, 1, 1)], 35, id="two ports"),
+    ],
+)
+def test_thresholds_that_few_have(
+    letters: str, warps: int, units: list[tuple[str, int, int, int, int]], upper: int
+) -> None:
+    classes = tuple(UnitClass(name, ports, interval, Latency(*latency)) for name, ports, interval, *latency in units)
+    one = Instance.of(letters, warps, Machine("slot", classes, 1))
+    found = theorem_e(one)
+    assert found is not None
+    assert found.upper == pairs.bound(one, found.weights) == upper
 
 
 @pytest.mark.parametrize("seed", range(4))
