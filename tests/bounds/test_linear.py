@@ -190,6 +190,18 @@ def test_stretches_by_hand(program: Program, stretches: list[tuple[int, int, int
     assert repetition._affine(program) == stretches
 
 
+def test_a_merged_loop_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
+    """CL seven times: the third to the fifth C are on one line, and so are these L."""
+    monkeypatch.setattr(repetition, "MERGED_FROM", 1)
+    found = interpolation(Program.chain("CL" * 7))
+    before, behind = [0, 1, 2, 3], [10, 11, 12, 13, 14]
+    assert found.left.tolist() == [*before, 4, 5, 4, 5, 4, 5, *behind]
+    assert found.right.tolist() == [*before, 8, 9, 8, 9, 8, 9, *behind]
+    assert found.weight.tolist() == [0.0] * 6 + [0.5, 0.5, 1.0, 1.0] + [0.0] * 5
+    assert found.family.tolist() == found.left.tolist()
+    assert found.step.tolist() == [0] * 6 + [1, 1, 2, 2] + [0] * 5
+
+
 @pytest.mark.parametrize(("places", "anchors"), [(199, 199), (200, 2 + 2 + 2)])
 def test_only_long_programs_are_merged(places: int, anchors: int) -> None:
     assert interpolation(Program.chain("C" * places)).is_anchor.sum() == anchors
