@@ -55,20 +55,20 @@ def solve_gpu(gpu: GpuInstance, *, best_case: bool = False, limits: Limits | Non
 
 def _waves(gpu: GpuInstance, *, best_case: bool, budget: Limits) -> GpuResult:
     """By theorem G, and by schedules of policies."""
-    last = theorem_g(gpu)
-    budget.improved(Step(round(budget.elapsed, 6), THEOREM_G, least_possible(gpu), last.upper, THEOREM_G))
+    last, least = theorem_g(gpu), least_possible(gpu)
+    budget.improved(Step(round(budget.elapsed, 6), THEOREM_G, least, last.upper, THEOREM_G))
     longest = _run(gpu_run.longest, gpu, budget)
     quickest = _run(gpu_run.shortest, gpu, budget) if best_case else None
     lengths = [one.schedule.makespan for one in (longest, quickest) if one]
     shortest = quickest.schedule if quickest and quickest.schedule.makespan == min(lengths) else None
     return GpuResult(
         instance=gpu,
-        bounds=Bounds(longest.schedule.makespan if longest else least_possible(gpu), last.upper),
+        bounds=Bounds(longest.schedule.makespan if longest else least, last.upper),
         witness=longest.schedule if longest else None,
         upper_evidence=THEOREM_G,
         last_dispatch=last,
         sms=(),
-        best_case=Bounds(least_possible(gpu), min(lengths, default=last.upper)) if best_case else None,
+        best_case=Bounds(least, min(lengths, default=last.upper)) if best_case else None,
         seconds=budget.elapsed,
         assumptions=gpu.assumptions,
         interrupted=budget.interrupted,

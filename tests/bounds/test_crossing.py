@@ -1,91 +1,16 @@
-"""What reaches over barriers, by hand: results on their way, and ports that are held."""
-
-from dataclasses import replace
+"""What reaches over barriers, by hand: ports that are held."""
 
 import pytest
 
-from makespan.bounds import alone, best_case, least_possible
-from makespan.bounds.alone import FURTHER, residues, steps
 from makespan.bounds.crossing import late, left_behind
 from makespan.bounds.gates import Ports
 from makespan.instance import Instance
 from makespan.machine import Latency, Machine, UnitClass
-from makespan.program import BARRIER, Place, Program, Timing
+from makespan.program import Place, Program
 
 HELD = Machine("held", (UnitClass("C", 1, 5), UnitClass("L", 1, 1, Latency(4, 4)), UnitClass("S", 1, 9)))
-UNITS = {unit.name: unit for unit in HELD.units}
 EITHER = Program((Place("C", (2,)), Place("L", (2,))), (0, 1))
 """A C, whose port is held for 4 more cycles when it ends, or an L, which takes 4."""
-
-
-def test_results_are_on_their_way_whichever_path_comes_to_the_barrier() -> None:
-    """One path has set 0 a cycle before, which takes 9; the other one has set 1 three cycles before.
-
-    On both 2 is set a cycle before the barrier, and 0 once more, for less.
-    """
-    ahead = Program(
-        (Place("C", (2,)), Place("C", (2,)), Place("C", (3,)), Place(BARRIER, (4,)), Place("C", (5,))),
-        (0, 1),
-        timings=(
-            Timing(1, (9, 9), (0,), ()),
-            Timing(3, (9, 9), (1,), ()),
-            Timing(1, (4, 4), (0, 2), ()),
-            Timing(0, (0, 0), (), ()),
-            Timing(1, (1, 1), (), (0, 1, 2)),
-        ),
-    )
-    todo = steps(ahead, Ports.of(HELD), UNITS, longest=True)
-    assert residues(ahead, todo) == {4: {0: 9 - 2, 1: 9 - 4, 2: 4 - 1}}
-
-
-def test_of_two_barriers_before_a_place_the_one_counts_that_leaves_more() -> None:
-    ahead = Program(
-        (Place("C", (2,)), Place("C", (3,)), Place(BARRIER, (4,)), Place(BARRIER, (4,)), Place("C", (5,))),
-        (0, 1),
-        timings=(Timing(1, (9, 9), (0,)), Timing(1, (5, 5), (0,)), *[Timing(0, (0, 0))] * 2, Timing(awaits=(0,))),
-    )
-    assert residues(ahead, steps(ahead, Ports.of(HELD), UNITS, longest=True)) == {4: {0: 9 - 1}}
-
-
-def test_of_more_phases_than_can_be_told_apart_the_latencies_count(monkeypatch: pytest.MonkeyPatch) -> None:
-    question = Instance.of("L|C", 1, HELD)
-    assert least_possible(question) == 4 + 1
-    monkeypatch.setattr(best_case, "segments_of", lambda program: None)
-    assert least_possible(question) == 4 + 1
-
-
-def test_what_was_there_on_one_path_is_there_at_the_earliest_then_where_paths_join() -> None:
-    """The last C waits for what comes in 9 on one path, and has come in 3 on the other one, which is there in 6."""
-    ahead = Program(
-        (Place("C", (3,)), Place("C", (2,)), Place("C", (3, 4)), Place("C", (4,))),
-        (0, 1),
-        timings=(Timing(1, (9, 9), (0,)), Timing(1, (3, 3), (0,)), Timing(5), Timing(1, (1, 1), (), (0,))),
-    )
-    assert least_possible(Instance.of(ahead, 1, Machine.of({"C": 1}))) == 3 + 1
-
-
-TIMES = Timing(), Timing(0, (0, 0)), Timing()
-
-
-def test_a_warp_takes_a_cycle_at_least_whether_it_comes_to_the_barrier_or_not() -> None:
-    """It may end before the barrier, or execute nothing before it: nothing else is known of both phases."""
-    either = Program((Place("L", (3,)), Place(BARRIER, (2,)), Place("C", (3,))), (0, 1), timings=TIMES)
-    assert least_possible(Instance.of(either, 1, Machine.of({"C": 1, "L": 1}))) == 1
-
-
-@pytest.mark.parametrize(("longest", "further"), [(True, {1: FURTHER}), (False, {})])
-def test_of_too_many_tokens_only_some_are_told_apart(
-    longest: bool, further: dict[int, int], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The others share a name where the longest path is asked for, and have none where the shortest is."""
-    timings = Timing(1, (2, 8), (0,), ()), Timing(1, (9, 19), (1,), ()), Timing(1, (1, 1), (), (0, 1))
-    ahead = replace(Program.chain("LLC"), timings=timings)
-    monkeypatch.setattr(alone, "MOST_WORK", 1)
-    assert alone._names(ahead, longest=longest) == {0: 0} | further
-    first, second, last = steps(ahead, Ports.of(HELD), UNITS, longest=longest)
-    assert first.done[0] == (0, 8 if longest else 2)
-    assert [key for key, _ in second.done if isinstance(key, int)] == [*further.values()]
-    assert [key for key in last.awaits if isinstance(key, int)] == [0, *further.values()]
 
 
 def test_ports_that_a_phase_leaves_behind() -> None:

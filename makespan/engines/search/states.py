@@ -137,11 +137,11 @@ class _Answer(NamedTuple):
 def _shortest(problem: Problem, limits: Limits) -> Bounds:
     """The best case, between the work to be done and the fastest policy or witness."""
     instance = problem.instance
-    known = shortest(instance).makespan
+    known, least = shortest(instance).makespan, least_possible(instance)
     task = Task(problem, -1, remaining.best_case(instance), limits)
-    found = _largest(task, -known, -least_possible(instance))
-    least = max(least_possible(instance), -found.most if found.most is not None else 0)
-    return Bounds(least, known if found.witness is None else found.witness.makespan)
+    found = _largest(task, -known, -least)
+    proven = least if found.most is None else max(least, -found.most)
+    return Bounds(proven, known if found.witness is None else found.witness.makespan)
 
 
 def _largest(task: Task, known: int, ceiling: int) -> _Answer:
