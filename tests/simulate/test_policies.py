@@ -129,7 +129,7 @@ def test_compiled_runs_are_the_plain_ones(instance: Instance, choices: Choices, 
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-@pytest.mark.parametrize(("warps", "group_size"), [(136, 12), (64, 16)])
+@pytest.mark.parametrize(("warps", "group_size"), [(136, 12), (64, 16), (64, 12)])
 def test_a_hundred_warps_in_several_words_of_bits(policy: str, warps: int, group_size: int) -> None:
     machine = Machine("m", (UnitClass("C", 3), UnitClass("L", 3, 5, Latency(2, 40))), 3)
     instance, choices = (
