@@ -27,10 +27,10 @@ def least_possible(instance: Instance) -> int:
     programs = [(group.program, group.warps) for group in instance.groups]
     found = [program.lightest(latencies) for program, _ in programs if not program.timings]
     found += busy(instance.machine, programs, partial(_most_of_a_partition, instance))
-    return max((1, longest_warp(instance), *found))  # every path has an instruction
+    return max((1, _longest_warp(instance), *found))  # every path has an instruction
 
 
-def longest_warp(instance: Instance) -> int:
+def _longest_warp(instance: Instance) -> int:
     """The least time of a warp alone, phase by phase: a barrier opens when the last warp of its block has come."""
     ports, units = Ports.of(instance.machine), {unit.name: unit for unit in instance.machine.units}
     rows = []
