@@ -5,14 +5,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from math import prod
 
-from makespan import ptx, sass
+from makespan import assumptions, ptx, sass
+from makespan.assumptions import Assumption
 from makespan.errors import InputError
 from makespan.gpu import Block, GpuInstance, Grid, assuming
 from makespan.kernel_file import Naming
 from makespan.machine import Machine, compatible, gpus, of_architecture
 from makespan.machine.gpus import Gpu
 from makespan.machine.occupancy import Limits, Occupancy, Share, occupancy
-from makespan.question import Kernel, KernelQuestion, LaunchedKernel, check_resident, launched
+from makespan.question import Kernel, KernelQuestion, LaunchedKernel, check_resident, launched, told_resident
 
 
 def gpu_instance(
@@ -66,7 +67,7 @@ def of_kernel(
     known = at_work(kernel, sms, blocks, card)
     chosen = machine or (known.default_machine if card is None else card.machine)
     block = _block(known, chosen)
-    resident, told = _resident(known, sum(warps for _, warps in block), card)
+    resident, told = _resident(known, sum(warps for _, warps in block), blocks, card)
     return GpuInstance.of(
         assuming(block, *told), blocks, chosen, sms=sms, resident=resident, dispatch=dispatch_cycles(card)
     )
@@ -76,7 +77,7 @@ def as_given(gpu: GpuInstance, machine: Machine | None, card: Gpu | None) -> Gpu
     """The same; if SMs of a GPU are a machine that was given, and none for its compute capability, that is assumed."""
     if machine is None or card is None or (card.sm is not None and machine in of_architecture(card.sm)):
         return gpu
-    told = (
+    told = assumptions.gpu(
         f"an SM of GPU {card.name} is machine {machine.name!r}, which was given: none that comes with the package for"
         f" compute capability {card.compute_capability or '(not known)'}"
     )
@@ -128,7 +129,8 @@ def of_kernels(
     grids = []
     for launch, count, block, own in zip(launches, counts, blocks, shares, strict=True):
         taken = ", ".join(f"{share.takes} of {share.room} {share.unit}" for share in own.values() if share.takes)
-        told = f"a block of {launch.name} takes {taken} of an SM, which has room for it as long as so much is left"
+        said = f"a block of {launch.name} takes {taken} of an SM, which has room for it as long as so much is left"
+        told = assumptions.residency(said) if room is None else assumptions.given_room(said)
         takes = tuple(own[name].takes if name in own else 0 for name in has)
         grids.append(Grid(assuming(block, told), count, takes))
     return GpuInstance(tuple(grids), machine, sms, tuple(has.values()), dispatch_cycles(card))
@@ -257,16 +259,17 @@ def _check_code(kernel: Kernel, card: Gpu) -> None:
     )
 
 
-def _resident(kernel: LaunchedKernel, warps: int, card: Gpu | None) -> tuple[int, tuple[str, ...]]:
-    """How many blocks are resident on an SM, and why."""
+def _resident(kernel: LaunchedKernel, warps: int, blocks: int, card: Gpu | None) -> tuple[int, tuple[Assumption, ...]]:
+    """How many blocks of so many warps are resident on an SM, of so many that are launched, and why."""
     asked, named = kernel.question.blocks_per_sm, kernel.question.named
     if isinstance(kernel.kernel, ptx.Kernel):
-        return given_resident(asked, warps, card, named), ()
+        count = given_resident(asked, warps, card, named)
+        return count, (assumptions.given_blocks(count, None),) if blocks > 1 else ()
     room = kernel.residency(warps, None if card is None else card.limits)
     if asked is None:
         _check_known(room, kernel.kernel.source, named("blocks_per_sm"))
     check_resident(asked or room.blocks_per_sm, room, named)
-    return asked or room.blocks_per_sm, (str(room),)
+    return asked or room.blocks_per_sm, told_resident(room, asked, blocks)
 
 
 def _check_known(room: Occupancy, source: str, remedy: str) -> None:

@@ -3,12 +3,13 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
+from makespan import assumptions
+from makespan.assumptions import Assumption, Kind
 from makespan.errors import InputError, UnsupportedError
 from makespan.feature import Feature, Features
-from makespan.machine import DELAY, PAPER, UNTIMED, Assignment, Machine, Scheduler, UnitClass
+from makespan.machine import DELAY, ONE_CYCLE, PAPER, Assignment, Machine, Scheduler, UnitClass
 from makespan.machine.values import shown
 from makespan.program import BARRIER, Program, merged
-from makespan.wording import BY_OPERATION, IN_ONE_BLOCK, OWN_LATENCIES, TOGETHER
 
 MAX_WARPS = 65_536
 MAX_WARP_INSTRUCTIONS = 5_000_000
@@ -16,11 +17,6 @@ MAX_CYCLES = 50_000_000
 """Of one warp alone at its largest latencies, and of all instructions one after another on one port."""
 _MOST_SHOWN = 4
 _WITHOUT_PROMISE = 'leave the promise out: scheduler = "any" in the machine file'
-_PROMISES = {
-    Scheduler.ANY: "",
-    Scheduler.FAIR: " and fair (no warp goes before one that was ready and issued earlier)",
-}
-"""What a scheduler promises, in the words of an assumption."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,65 +148,65 @@ class Instance:
             raise UnsupportedError(f"{who} does not know {', '.join(beyond)}{remedy}")
 
     @property
-    def assumptions(self) -> tuple[str, ...]:
+    def assumptions(self) -> tuple[Assumption, ...]:
         """What must hold for the worst case of the instance to be one of its source."""
+        return self.assumed(start_together=True)
+
+    def assumed(self, *, start_together: bool) -> tuple[Assumption, ...]:
+        """The same of blocks that start together, or of blocks that come to an SM one by one."""
+        found = dict.fromkeys(self._of_machine(start_together=start_together))
+        return tuple(found | dict.fromkeys(note for group in self.groups for note in group.program.assumptions))
+
+    def _of_machine(self, *, start_together: bool) -> Iterator[Assumption]:
+        """What is assumed of the machine, and of what it does with the warps."""
         machine = self.machine
-        units = ", ".join(map(str, machine.units))
-        width = f", issue width {machine.issue_width}" if machine.issue_width is not None else ""
-        holds = (
-            "an instruction holds one unit of its class for one cycle"
-            if machine.is_basic
-            else "X=P/I@T is a class X of P ports, which an instruction holds for I cycles;"
-            + (" its result is there after T cycles" if self.runs_ahead else " its warp goes on after T cycles")
+        untimed, own = self._untimed, self._own_latencies()
+        yield assumptions.machine(
+            machine.name,
+            ", ".join(map(str, machine.units)),
+            machine.issue_width,
+            is_basic=machine.is_basic,
+            runs_ahead=self.runs_ahead,
+            kind=Kind.MACHINE if untimed else self._latencies_of_nobody(own),
         )
-        model: tuple[str, ...] = (
-            f"machine {machine.name!r}: units {units}{width}; {holds}",
-            f"{TOGETHER}a warp executes at most one instruction per cycle, in program order",
-            "the scheduler is work-conserving"
-            + _PROMISES[machine.scheduler]
-            + (
-                " in every class"
-                if machine.is_basic
-                else ": it issues whenever a warp is ready, a port free and a slot left"
-            ),
-            *self._caveats(),
-        )
+        yield assumptions.execution(start_together=start_together)
+        yield assumptions.scheduler(is_fair=machine.scheduler is Scheduler.FAIR, is_basic=machine.is_basic)
+        yield from (note for note in machine.caveats if note.kind is Kind.CAVEAT)
+        if untimed:
+            yield assumptions.untimed(machine.name, untimed)
+        yield from (note for note in machine.caveats if note.kind is not Kind.CAVEAT)
         if any(unit.uses for unit in machine.units):
             held = ", ".join(f"{unit.name}+{use}" for unit in machine.units for use in unit.uses)
-            named = ", ".join(map(str, machine.resources))
-            model += (f"resources {named}; {held}: X+r/I is a class X that holds a port of r for I cycles besides",)
+            yield assumptions.resources(", ".join(map(str, machine.resources)), held)
         if machine.partitions > 1:
-            spread = "modulo their number" if machine.assignment is Assignment.MODULO else "evenly in any way"
             shared = [ports.name for ports in machine.ports if ports.shared]
-            model += (
-                f"{machine.partitions} partitions with issue and units of their own, but for what all of them share"
-                f" ({', '.join(shared) or 'nothing'}); warps belong to them {spread}",
-            )
+            is_modulo = machine.assignment is Assignment.MODULO
+            yield assumptions.partitions(machine.partitions, shared, is_modulo=is_modulo)
         if self.runs_ahead:
-            model += (
-                "a warp issues in order and waits for a result where it needs it; operands are read at issue, or when a"
-                " counter says so",
-            )
-        if own := self._own_latencies():
-            model += (f"{OWN_LATENCIES}{own}; each takes any of its range, all others any of the range of their class",)
+            yield assumptions.stall()
+        if own:
+            yield assumptions.own_latencies(own)
         elif not machine.fixed_latencies and not self.by_operation:
-            model += ("each instruction takes any latency of the range of its class",)
+            yield assumptions.any_latency()
         if self.has_barriers:
-            where = IN_ONE_BLOCK if self.blocks == 1 else f"the warps are in {self.blocks} blocks; "
-            waits = "at a barrier a warp waits for the others of its block, those that have ended aside"
-            model += (f"{where}{waits}, and to pass it takes no time",)
-        return model + tuple(dict.fromkeys(note for group in self.groups for note in group.program.assumptions))
+            yield assumptions.barriers(self.blocks if start_together else None)
 
-    def _caveats(self) -> Iterator[str]:
-        """Those of the machine; an unknown latency of a class is none where every instruction states its own."""
-        by_class = {unit for unit, _, is_own in self._latencies() if not is_own}
-        for note in self.machine.caveats:
-            named, colon, rest = note.removeprefix(UNTIMED).partition(":")
-            units = named.split(", ")
-            if not self.runs_ahead or not note.startswith(UNTIMED) or not {*units} <= {*self.machine.capacities}:
-                yield note
-            elif left := [unit for unit in units if unit in by_class and not self.by_operation]:
-                yield f"{UNTIMED}{', '.join(left)}{colon}{rest}"
+    def _latencies_of_nobody(self, own: str) -> Kind:
+        """The kind of a machine that stands for a GPU and states no latency, where operations state none, either."""
+        if self.by_operation or any(unit.latency != ONE_CYCLE for unit in self.machine.units):
+            return Kind.MACHINE
+        if own:
+            return Kind.UNSTATED_LATENCY
+        held = max(max((unit.interval, *(use.most for use in unit.uses))) for unit in self.machine.units)
+        return Kind.ONE_CYCLE if held == 1 else Kind.UNIT_LATENCY
+
+    @property
+    def _untimed(self) -> tuple[str, ...]:
+        """The classes that count with one cycle, as nobody knows their latency; none that states its own everywhere."""
+        if not self.runs_ahead:
+            return self.machine.untimed
+        by_class = {unit for unit, _, is_own in self._latencies() if not is_own and not self.by_operation}
+        return tuple(unit for unit in self.machine.untimed if unit in by_class)
 
     def _own_latencies(self) -> str:
         """Those of instructions that differ from their class, in words; none where operations decide all of them."""
@@ -292,10 +288,7 @@ class Instance:
     @property
     def by_operation(self) -> bool:
         """Whether operations, and not classes, decide how long every instruction takes."""
-        return all(
-            any(note.startswith(f"{BY_OPERATION} of machine ") for note in group.program.assumptions)
-            for group in self.groups
-        )
+        return all(any(note.kind is Kind.OPERATIONS for note in group.program.assumptions) for group in self.groups)
 
     @property
     def partition_of_warp(self) -> tuple[int, ...] | None:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
+from makespan.assumptions import Assumption
 from makespan.errors import InputError
 
 MAX_PLACES = 1_000_000
@@ -72,7 +73,7 @@ class Program:
     places: tuple[Place, ...]
     starts: tuple[int, ...] = (0,)
     origins: tuple[Origin, ...] = field(default=(), compare=False, repr=False)
-    assumptions: tuple[str, ...] = field(default=(), compare=False)
+    assumptions: tuple[Assumption, ...] = field(default=(), compare=False)
     timings: tuple[Timing, ...] = ()
 
     def __post_init__(self) -> None:
@@ -100,7 +101,9 @@ class Program:
             raise InputError("a program needs at least one instruction on every path, not only barriers")
 
     @classmethod
-    def chain(cls, letters: str, *, origins: Sequence[Origin] = (), assumptions: Sequence[str] = ()) -> "Program":
+    def chain(
+        cls, letters: str, *, origins: Sequence[Origin] = (), assumptions: Sequence[Assumption] = ()
+    ) -> "Program":
         """The program of one instruction string.
 
         >>> Program.chain("CLL").letters
@@ -109,7 +112,7 @@ class Program:
         places = tuple(Place(letter, (i + 1,)) for i, letter in enumerate(letters))
         return cls(places, (0,), tuple(origins), tuple(assumptions))
 
-    def assuming(self, assumptions: Iterable[str]) -> "Program":
+    def assuming(self, assumptions: Iterable[Assumption]) -> "Program":
         """The same places under these assumptions."""
         said = tuple(assumptions)
         return self if said == self.assumptions else replace(self, assumptions=said)
@@ -211,7 +214,7 @@ def check_timing(timing: Timing, where: str, *, is_barrier: bool) -> None:
 
 def merged(groups: Iterable[tuple[Program, int]]) -> tuple[tuple[Program, int], ...]:
     """Programs with numbers of warps, in order of appearance, equal ones put together under all that they assume."""
-    found: dict[Program, tuple[int, dict[str, None]]] = {}
+    found: dict[Program, tuple[int, dict[Assumption, None]]] = {}
     for program, warps in groups:
         count, notes = found.get(program, (0, {}))
         found[program] = count + warps, notes | dict.fromkeys(program.assumptions)

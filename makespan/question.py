@@ -16,7 +16,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Protocol, TypeAlias
 
-from makespan import kernel_file, ptx, sass
+from makespan import assumptions, kernel_file, ptx, sass
+from makespan.assumptions import Assumption
 from makespan.errors import InputError, ParseError
 from makespan.flow import WARP_LANES, BranchInfo, Flow, GivenBound, Launch, LoopInfo, Paths, Step
 from makespan.gpu import Block, assuming, resident
@@ -376,12 +377,15 @@ class LaunchedKernel:
         """The blocks on one SM that are asked for, or as many as can be resident."""
         asked, grid = self.question.blocks_per_sm, self.launch.grid
         if isinstance(self.kernel, ptx.Kernel):
+            if asked is not None and grid is not None and prod(grid) > 1:
+                block = assuming(block, assumptions.given_blocks(asked, None))
             return resident(block, asked or 1, machine)
         room = self.residency(sum(warps for _, warps in block))
         check_resident(asked or 1, room, self.question.named)
         blocks = asked or min(room.blocks_per_sm, room.blocks_per_sm if grid is None else prod(grid))
-        told = f"{room}; {'one of them runs alone' if blocks == 1 else f'{blocks} of them start together'}"
-        return resident(assuming(block, told), blocks, machine)
+        then = "one of them runs alone" if blocks == 1 else f"{blocks} of them start together"
+        told = told_resident(room, asked, room.blocks_per_sm if grid is None else prod(grid), then)
+        return resident(assuming(block, *told), blocks, machine)
 
     def residency(self, warps: int, limits: Limits | None = None) -> Occupancy:
         """How many blocks of machine code, each of so many warps, an SM can hold.
@@ -432,6 +436,14 @@ def check_resident(blocks: int, room: Occupancy, named: Naming) -> None:
     """
     if blocks > room.blocks_per_sm:
         raise InputError(f"{named('blocks_per_sm')} {blocks}: only {room}")
+
+
+def told_resident(room: Occupancy, asked: int | None, blocks: int, then: str = "") -> tuple[Assumption, ...]:
+    """How many blocks fit on an SM, and whether a user says that fewer are there, of so many that are launched."""
+    fits = assumptions.residency(f"{room}; {then}" if then else str(room))
+    if asked is None or asked >= min(room.blocks_per_sm, blocks):
+        return (fits,)
+    return fits, assumptions.given_blocks(asked, room.blocks_per_sm)
 
 
 def _least_threads(warps: int) -> int:

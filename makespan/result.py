@@ -5,12 +5,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
+from makespan.assumptions import Assumption, conditions
 from makespan.certificate import Certificate, Weights
 from makespan.errors import BrokenPromiseError
 from makespan.instance import Instance
 from makespan.machine import Assignment
 from makespan.schedule import Schedule
-from makespan.wording import caveats, cycles, scope
+from makespan.wording import cycles, scope
 
 
 class Status(StrEnum):
@@ -155,7 +156,7 @@ class Result:
     best_case: Bounds | None
     backend: str
     seconds: float
-    assumptions: tuple[str, ...]
+    assumptions: tuple[Assumption, ...]
     interrupted: bool = False
     certificate: Certificate | None = None
     weights: tuple[Weights, ...] = ()
@@ -198,7 +199,7 @@ class Result:
     @property
     def caveats(self) -> tuple[str, ...]:
         """The conditions without which the verdict would claim too much."""
-        return caveats(self.instance.machine, self.assumptions)
+        return conditions(self.assumptions)
 
 
 def outlasted(instance: Instance) -> tuple[Anomaly, ...]:

@@ -25,7 +25,6 @@ from typing import NamedTuple
 from makespan import ptx, sass
 from makespan.errors import InputError, ParseError, UnsupportedError
 from makespan.flow import MAX_ITERATIONS, Flow, GivenBound, Launch, LoopInfo, Nest, Told, fitting, nest
-from makespan.wording import TRANSFERRED
 
 
 class Transferred(NamedTuple):
@@ -278,8 +277,10 @@ class _Code:
         where = f"PTX line{'s' * (len(keys) > 1)} {', '.join(str(key.line) for key in keys)}"
         if maximum > MAX_ITERATIONS:
             raise _No(f"the PTX tells a bound above {MAX_ITERATIONS}, that of {_listed(keys)}")
-        bounds = (f"{key.label} {self._bound(key).info.bound}" for key in keys)
-        return Told(maximum, f"{TRANSFERRED} from {where}: {', '.join(bounds)}", where)
+        known = [(key.label, bound) for key in keys if (bound := self._bound(key).info.bound) is not None]
+        bounds = ", ".join(f"{label} {bound}" for label, bound in known)
+        given = dict.fromkeys(said for label, bound in known for said in bound.given_for(label))
+        return Told(maximum, f"transferred by the compiler's line table from {where}: {bounds}", where, tuple(given))
 
     def _bound(self, key: _Key) -> _Most:
         most = self.source.most[key]

@@ -1,92 +1,11 @@
-"""Words that everything which names a worst case shares: above all, under which conditions its number holds.
+"""Words that everything which names a worst case shares."""
 
-Every assumption stands in a list below a result. Some change what the number means, so much that it would be misread
-without them; these are *caveats*, and part of the verdict itself.
-"""
+from collections.abc import Iterable
 
-import re
-from collections.abc import Iterable, Iterator, Sequence
-
-from makespan.machine import (
-    ASSIGNMENT_AS_GIVEN,
-    INTERVAL_AS_GIVEN,
-    ONE_CYCLE,
-    UNPARTITIONED,
-    UNTIMED,
-    Assignment,
-    Machine,
-    Scheduler,
-)
+from makespan.machine import Machine, Scheduler
 
 PAPERS_NAME = "M^L + M^C"
 ALONE_NAME = "theorem 1S"
-AS_WRITTEN = "the hardware executes the PTX as it is written"
-AS_COMPILED = "the hardware executes the machine code as it is"
-PATH_ONLY = "this path only, not a worst case over inputs"
-TRUSTED_BOUNDS = "loop bounds trusted against the code"
-TRANSFERRED = "transferred by the compiler's line table"
-TRANSFERRED_BOUNDS = "loop bounds transferred from PTX"
-STALL_ON_USE = "a warp of the kernel waits for a result where it is needed"
-BLOCKING = "a warp of the kernel waits for every result at once"
-READ_LATE = "an instruction that counts its operands and its result apart has read them when that is there"
-READ_BEHIND = "operands that are counted apart from a result have been read some cycles after a later instruction"
-BY_OPERATION = "operations"
-GIVEN_LATENCY = "latency as given: "
-UNVERIFIED_LATENCIES = "latencies that nobody has confirmed: "
-TOGETHER = "all warps start in cycle 0; "
-IN_ONE_BLOCK = "all warps are in one block; "
-OWN_LATENCIES = "latencies of instructions that are not those of their class: "
-
-_CAVEATS = {
-    AS_WRITTEN: "for the PTX as written",
-    STALL_ON_USE: "with stall on use",
-    BLOCKING: "with every result waited for",
-    READ_LATE: "with operands read as late as results",
-    READ_BEHIND: "with operands read behind later instructions",
-    PATH_ONLY: "for this path only",
-    TRUSTED_BOUNDS: f"with {TRUSTED_BOUNDS}",
-    TRANSFERRED_BOUNDS: f"with {TRANSFERRED_BOUNDS}",
-    UNPARTITIONED: "for a whole SM without its partitions",
-}
-"""The caveat that goes with an assumption, by how the assumption begins; in the order of a verdict."""
-
-_PROMISES = {scheduler: f"for a {scheduler} scheduler" for scheduler in Scheduler if scheduler is not Scheduler.ANY}
-"""The caveat that goes with what a scheduler promises besides work conservation."""
-
-_NARROWED = re.compile(rf"{INTERVAL_AS_GIVEN}(class [A-Z] holds [a-z0-9 -]+ for (?:at most )?[0-9.]+ cycles?); ")
-"""What the caveat of a machine may say in a verdict: a file has any caveats that its author likes."""
-
-
-def caveats(machine: Machine, assumptions: Iterable[str]) -> tuple[str, ...]:
-    """The conditions that belong into a verdict about warps on `machine` under these assumptions.
-
-    >>> from makespan.machine import PAPER
-    >>> caveats(PAPER, [f"{PATH_ONLY}: S=fall"])
-    ('for this path only', 'if every instruction takes one cycle')
-    """
-    notes = tuple(assumptions)
-    said = [caveat for begin, caveat in _CAVEATS.items() if any(note.startswith(begin) for note in notes)]
-    compiled = (
-        (f"for the machine code on {machine.name}",) if any(note.startswith(AS_COMPILED) for note in notes) else ()
-    )
-    doubted = [note.removeprefix(UNVERIFIED_LATENCIES) for note in notes if note.startswith(UNVERIFIED_LATENCIES)]
-    listed = dict.fromkeys(each.split()[0] for note in doubted for each in note.partition(";")[0].split(", "))
-    said += [f"with unverified latencies ({', '.join(listed)})"] if listed else []
-    promise: tuple[str, ...] = () if machine.scheduler is Scheduler.ANY else (_PROMISES[machine.scheduler],)
-    is_assigned = any(note.startswith(ASSIGNMENT_AS_GIVEN) for note in notes)
-    if is_assigned and machine.assignment is Assignment.MODULO:
-        promise += (f"if warp w belongs to partition w mod {machine.partitions}",)
-    return (*compiled, *said, *promise, *_about_latencies(machine, notes))
-
-
-def together(said: Iterable[str]) -> tuple[str, ...]:
-    """The caveats of several results, each once, in the order of a verdict.
-
-    >>> together(["if every latency is one cycle", "for this path only", "for the PTX as written"])
-    ('for the PTX as written', 'for this path only', 'if every latency is one cycle')
-    """
-    order = list(_CAVEATS.values())
-    return tuple(sorted(dict.fromkeys(said), key=lambda caveat: order.index(caveat) if caveat in order else len(order)))
 
 
 def promised(said: Iterable[str]) -> str:
@@ -95,8 +14,7 @@ def promised(said: Iterable[str]) -> str:
     >>> promised(["for a fair scheduler"]), promised(["for this path only"])
     (' that is fair', '')
     """
-    among = tuple(said)
-    return "".join(f" that is {scheduler}" for scheduler, caveat in _PROMISES.items() if caveat in among)
+    return f" that is {Scheduler.FAIR}" if "for a fair scheduler" in tuple(said) else ""
 
 
 def scope(said: Iterable[str]) -> str:
@@ -135,25 +53,3 @@ def pessimistic_words(name: str) -> str:
     return (
         "one warp alone, and what keeps it waiting" if name == ALONE_NAME else "what each class needs alone, added up"
     )
-
-
-def _about_latencies(machine: Machine, notes: Sequence[str]) -> Iterator[str]:
-    """A machine without latencies is not the GPU whose name it may have; a note may name only classes that it has."""
-    given = [note.removeprefix(GIVEN_LATENCY).partition(";")[0] for note in notes if note.startswith(GIVEN_LATENCY)]
-    given += [found[1] for note in notes if (found := _NARROWED.match(note))]
-    if given:
-        further = [re.sub("( takes|(?<=[0-9]) cycles?)", "", said) if " takes " in said else said for said in given[1:]]
-        *others, last = [given[0], *further]
-        yield f"if {', '.join(others)} and {last}" if others else f"if {last}"
-    if any(note.startswith(f"{BY_OPERATION} of machine ") for note in notes):
-        return
-    named = [note.removeprefix(UNTIMED).partition(":")[0].strip() for note in notes if note.startswith(UNTIMED)]
-    unknown = [classes for classes in named if {*classes.split(", ")} <= {*machine.capacities}]
-    if unknown:
-        yield f"if the unknown latencies of {machine.name} ({unknown[0]}) were one cycle"
-    elif any(note.startswith(OWN_LATENCIES) for note in notes):
-        if all(unit.latency == ONE_CYCLE for unit in machine.units):
-            yield "if every latency that the program does not state is one cycle"
-    elif all(unit.latency == ONE_CYCLE for unit in machine.units):
-        brief = all(unit.interval == 1 for unit in machine.units)
-        yield "if every instruction takes one cycle" if brief else "if every latency is one cycle"

@@ -76,7 +76,7 @@ as_ptx
 # conditions of the first result say which code it is about.
 
 # %%
-assert any("compiled by ptxas" in assumption for assumption in result.assumptions)
+assert any("compiled by ptxas" in str(assumption) for assumption in result.assumptions)
 for assumption in result.assumptions:
     print("-", assumption)
 

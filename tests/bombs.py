@@ -34,7 +34,9 @@ def document(instance: Instance, certificate: Document | None = None, phases: li
     """A bundle that claims the shorter schedule of two to be the longest."""
     witness = min((run(instance, policy) for policy in ("oldest", "lrr")), key=lambda made: made.makespan)
     bounds = Bounds(witness.makespan, witness.makespan)
-    made = bundle(Result(instance, bounds, witness, Upper.SEARCH, pessimistic(instance), None, "auto", 0.0, ()))
+    made = bundle(
+        Result(instance, bounds, witness, Upper.SEARCH, pessimistic(instance), None, "auto", 0.0, instance.assumptions)
+    )
     return signed({**made, "certificate": certificate, "phases": phases or []})
 
 
@@ -192,7 +194,8 @@ def main(names: list[str]) -> None:
         file = Path(name)
         made = everywhere(json.loads(file.read_text())) if file.is_file() else [(name, BOMBS[name]())]
         for what, changed in made:
-            print(json.dumps([what, str(verify(parse(json.dumps(changed).encode())))]), flush=True)
+            verdict = verify(parse(json.dumps(changed).encode()))
+            print(json.dumps([what, f"{verdict.outcome}: {verdict.reason}"]), flush=True)
 
 
 if __name__ == "__main__":

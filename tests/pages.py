@@ -9,9 +9,10 @@ from functools import cache
 from html.parser import HTMLParser
 from typing import Any
 
+from makespan.assumptions import caveat
 from makespan.bounds import least_possible, pessimistic
 from makespan.engines import solve
-from makespan.flow import Bound, LoopInfo, SourceLine
+from makespan.flow import Bound, By, LoopInfo, SourceLine
 from makespan.instance import Instance
 from makespan.machine import Latency, Machine, UnitClass
 from makespan.program import Origin, Program
@@ -132,18 +133,28 @@ def slow() -> PolicyGap:
     witness = run(instance, "lrr")
     most = pessimistic(instance)
     shortest = Bounds(least_possible(instance), witness.makespan)
-    result = Result(instance, Bounds(witness.makespan, most), witness, Upper.PESSIMISTIC, most, shortest, "x", 1.0, ())
+    result = Result(
+        instance,
+        Bounds(witness.makespan, most),
+        witness,
+        Upper.PESSIMISTIC,
+        most,
+        shortest,
+        "x",
+        1.0,
+        instance.assumptions,
+    )
     return PolicyGap(result, {"lrr": witness.makespan})
 
 
 def page_about(text: str) -> dict[str, Any]:
     """A page in which everything that comes from outside is this text."""
-    machine = Machine(text, (UnitClass("C", 1), UnitClass("L", 1)), caveats=(text,))
+    machine = Machine(text, (UnitClass("C", 1), UnitClass("L", 1)), caveats=(caveat(text),))
     origins = (Origin(text, 1, text, f"{text}:1"),) * 2
-    program = Program(Program.chain("CL").places, origins=origins, assumptions=(text,))
+    program = Program(Program.chain("CL").places, origins=origins, assumptions=(caveat(text),))
     instance = Instance.of(program, 2, machine)
     witness = Schedule.of_chains(instance, [(0,), (0, 1), (1,)])
-    result = Result(instance, Bounds(3, 3), witness, Upper.SEARCH, 4, Bounds(3, 3), "auto", 0.5, (text,))
+    result = Result(instance, Bounds(3, 3), witness, Upper.SEARCH, 4, Bounds(3, 3), "auto", 0.5, (caveat(text),))
     code = Instruction(Address(1), "NOP", ptx=SourceLine(text, 1))
     context = Context(
         text,
@@ -151,7 +162,7 @@ def page_about(text: str) -> dict[str, Any]:
         inputs=(Input("source", text, text.encode("utf-8", "surrogatepass")),),
         kernel=Kernel(text, text, text, 86, (code,), Resources(1), ptx_text=text),
         commands=(Command("Again:", text),),
-        loops=(LoopInfo(text, 3, text, Bound(2, exact=True, source=text), 1),),
+        loops=(LoopInfo(text, 3, text, Bound(2, exact=True, source=text, by=By.USER), 1),),
     )
     return page_data(PolicyGap(result, {"lrr": 3}), context, EVIDENCE)
 

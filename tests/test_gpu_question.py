@@ -28,7 +28,7 @@ def asked(question: KernelQuestion, card: gpus.Gpu | None = CARD, *, sms: int = 
 def test_machine_code_tells_how_many_blocks_are_resident() -> None:
     gpu = asked(CUBIN)
     assert (gpu.blocks, gpu.resident, gpu.sms, gpu.machine.name) == (100, 6, 46, "ampere-ga10x")
-    assert any(note == "6 blocks of 8 warps can be resident: warps limit" for note in gpu.assumptions)
+    assert any(str(note) == "6 blocks of 8 warps can be resident: warps limit" for note in gpu.assumptions)
     assert asked(replace(CUBIN, blocks_per_sm=2)).resident == 2
 
 
@@ -39,7 +39,7 @@ def test_machine_code_tells_how_many_blocks_are_resident() -> None:
 def test_latencies_are_those_of_the_active_sms(card: gpus.Gpu | None, sms: int, blocks: int, active: int) -> None:
     """What is at work on SMs that do not take part is not known."""
     launch = replace(CUBIN.launch, grid=(blocks, 1, 1))
-    told = "\n".join(asked(replace(CUBIN, launch=launch), card, sms=sms).assumptions)
+    told = "\n".join(map(str, asked(replace(CUBIN, launch=launch), card, sms=sms).assumptions))
     assert f"at most {400 + 10 * active} cycles with {active} active SMs" in told
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import given
 
+from makespan.assumptions import caveat
 from makespan.errors import InputError
 from makespan.program import Origin, Place, Program
 from tests.strategies import automata, letters
@@ -57,7 +58,7 @@ def test_a_long_string_is_shortened_in_messages() -> None:
 
 
 def test_where_a_program_comes_from_makes_no_difference_to_what_it_is() -> None:
-    assert Program.chain("C", origins=[Origin("k.ptx", 3)], assumptions=["a"]) == Program.chain("C")
+    assert Program.chain("C", origins=[Origin("k.ptx", 3)], assumptions=[caveat("a")]) == Program.chain("C")
 
 
 @pytest.mark.parametrize(

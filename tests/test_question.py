@@ -174,7 +174,7 @@ def test_bounds_of_other_kernels_are_left_out() -> None:
     Path("loops.ptx").write_text("".join(kernels))
     found = launched(of("loops.ptx", entry="k", loop_bounds=flow.loop_bounds(["A=3", "B=4"])))
     (loop,) = found.loops
-    assert loop.bound == flow.Bound(4, False, "command line")
+    assert loop.bound == flow.Bound(4, False, "command line", flow.By.USER)
 
 
 def test_a_kind_of_file_more_is_a_line_of_the_table(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from makespan.assumptions import as_written, one_path
 from makespan.certificate import Certificate, Node, Potential, Table
 from makespan.engines import solve
 from makespan.errors import BrokenPromiseError
@@ -14,7 +15,6 @@ from makespan.machine import PAPER, Latency, Machine, UnitClass
 from makespan.program import Program
 from makespan.result import Bounds, Result, Status, Upper
 from makespan.schedule import Schedule
-from makespan.wording import AS_WRITTEN, PATH_ONLY
 
 intervals = st.tuples(st.integers(0, 50), st.integers(0, 50)).map(sorted).map(lambda ends: Bounds(*ends))
 
@@ -86,7 +86,7 @@ def test_caveats_follow_from_the_machine_and_the_assumptions() -> None:
     """Whatever the engine says of its machine: no number without latencies goes without a word."""
     exact = solve(Instance.of("CL", 2))
     assert exact.caveats == ("if every instruction takes one cycle",)
-    noted = replace(exact, assumptions=(f"{PATH_ONLY}: S=fall", f"{AS_WRITTEN}, although ..."))
+    noted = replace(exact, assumptions=(one_path("S=fall"), as_written(), *exact.assumptions))
     assert noted.caveats == ("for the PTX as written", "for this path only", *exact.caveats)
     slow = Machine("slow", (UnitClass("C", 1, latency=Latency(4, 4)), UnitClass("L", 1)))
     assert solve(Instance.of("CL", 2, slow)).caveats == ()

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from makespan import ptx, sass
+from makespan.assumptions import conditions
 from makespan.cli import run
 from makespan.errors import InputError
 from makespan.flow import Flow, GivenBound, LoopInfo, nest
 from makespan.machine import PAPER
 from makespan.question import KernelQuestion, LaunchedKernel
-from makespan.wording import caveats
 from tests import ptx_interpreter, sass_interpreter
 from tests.ptx_interpreter.values import Array
 
@@ -54,7 +54,7 @@ def test_a_verdict_says_that_it_leans_on_a_transferred_bound(module: sass.Module
     for key, is_transferred in (("NEXT", True), (info.label, False)):
         question = KernelQuestion(module, loop_bounds=(GivenBound(key, 9),))
         ((program, _),) = LaunchedKernel(question, module, module.kernel("search")).programs(PAPER)
-        assert ("with loop bounds transferred from PTX" in caveats(PAPER, program.assumptions)) is is_transferred
+        assert ("with loop bounds transferred from PTX" in conditions(program.assumptions)) is is_transferred
 
 
 def test_without_a_bound_the_label_in_the_ptx_is_asked_for(module: sass.Module) -> None:

@@ -96,7 +96,7 @@ def _page(file: MachineFile) -> Iterator[str]:
     width = terminal_width()
     yield from facts({name: fact for name, fact in known.items() if fact}, width)
     yield from _operations(machine)
-    yield from bullets("not what the GPU does", file.caveats, width)
+    yield from bullets("not what the GPU does", map(str, file.caveats), width)
     yield from bullets("notes", file.notes, width)
     yield "numbers:"
     figures = [(f"  {datum.key}", str(datum.value), _source(datum)) for datum in file.data]
@@ -163,7 +163,7 @@ def _document(file: MachineFile) -> dict[str, object]:
         },
         "resources": {ports.name: {"capacity": ports.capacity, "shared": ports.shared} for ports in machine.resources},
         "operations": {each.name: {"class": each.unit, "latency": _range(each)} for each in machine.operations},
-        "caveats": list(file.caveats),
+        "caveats": list(map(str, file.caveats)),
         "notes": list(file.notes),
         "figures": [
             {

@@ -171,7 +171,7 @@ def _program(program: "Program", warps: int | None) -> dict[str, Any]:
             }
             for place, origin in zip(program.places, program.origins, strict=True)
         ],
-        "assumptions": list(program.assumptions),
+        "assumptions": list(map(str, program.assumptions)),
     }
 
 

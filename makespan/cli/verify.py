@@ -38,8 +38,14 @@ def command(bundle: Path, output: str) -> int:
 
 
 def _text(verdict: Verdict) -> str:
-    unchecked = f"not checked: {', '.join(verdict.unchecked)}"
-    return str(verdict) if verdict.outcome is Outcome.REJECTED else f"{verdict}\n{unchecked}"
+    if verdict.outcome is Outcome.REJECTED:
+        return str(verdict)
+    lines = [str(verdict), f"of: {verdict.subject}"]
+    if verdict.said is None:
+        lines.append("conditions: not known; an older makespan wrote them as words, so solve the question again")
+    elif verdict.said:
+        lines.append(f"as the file says, not checked: {', '.join(verdict.said)}")
+    return "\n".join([*lines, f"not checked: {', '.join(verdict.unchecked)}"])
 
 
 def _document(verdict: Verdict) -> dict[str, object]:
@@ -48,6 +54,9 @@ def _document(verdict: Verdict) -> dict[str, object]:
         "schema": "makespan.verdict/1",
         "outcome": str(verdict.outcome),
         "reason": verdict.reason,
+        "subject": verdict.subject,
+        "conditions": verdict.conditions,
+        "said": verdict.said,
         "unchecked": verdict.unchecked,
         "claim": None if claim is None else {
             "lower": claim.lower,

@@ -28,7 +28,7 @@ from makespan.flow.instruction_set import (
     Told,
     Transfer,
 )
-from makespan.flow.loop_bound import MAX_ITERATIONS, Bound, GivenBound, given_bound, loop_bounds, read_bounds
+from makespan.flow.loop_bound import MAX_ITERATIONS, Bound, By, GivenBound, given_bound, loop_bounds, read_bounds
 from makespan.flow.loop_info import LoopInfo, fitting, loop_infos
 from makespan.flow.loops import Loop, Nest, nest
 from makespan.flow.operations import TimedCode, served
@@ -50,6 +50,7 @@ __all__ = [
     "Block",
     "Bound",
     "BranchInfo",
+    "By",
     "Code",
     "Computation",
     "Detail",

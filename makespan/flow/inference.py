@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from makespan.flow.graph import Flow
 from makespan.flow.grid import Launch, ThreadRegisters, shown
-from makespan.flow.loop_bound import MAX_ITERATIONS, Bound, iterations
+from makespan.flow.loop_bound import MAX_ITERATIONS, Bound, By, iterations
 from makespan.flow.loops import Loop, Nest
 from makespan.flow.runs import Run, Runs
 
@@ -31,7 +31,14 @@ class Proven(NamedTuple):
         if self.most is None or self.most > MAX_ITERATIONS:
             return None
         never = "" if self.is_entered else ", never entered"
-        return Bound(self.most, self.is_entered and self.least == self.most, f"{self.source}{never}")
+        return Bound(self.most, self.is_entered and self.least == self.most, f"{self.source}{never}", By.CODE)
+
+    def implies(self, said: Bound) -> bool:
+        """Whether the code proves a bound, whoever says it."""
+        own = self.bound
+        if own is None:
+            return False
+        return (own.exact and own.maximum == said.maximum) if said.exact else own.maximum <= said.maximum
 
     def disproof(self, said: Bound) -> str | None:
         """What the code makes instead, in words; None where it does not contradict a bound."""

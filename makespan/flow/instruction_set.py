@@ -148,11 +148,13 @@ class Told(NamedTuple):
         maximum: iterations for each entry; None where no bound is known.
         source: who says so, or why there is none.
         origin: the place there, in words; None where it cannot be told.
+        given: the bounds on which this rests and that a user or a comment says, such as `L=16`.
     """
 
     maximum: int | None
     source: str
     origin: str | None = None
+    given: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

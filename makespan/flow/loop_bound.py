@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple
 
@@ -46,12 +47,38 @@ class GivenBound:
         return f"bounds file {self.place}" if self.place else "command line"
 
 
+class By(StrEnum):
+    """What a bound rests on: a proof from the code, a user, a comment, or the compiler's table of lines."""
+
+    CODE = "code"
+    USER = "user"
+    COMMENT = "comment"
+    LINES = "lines"
+
+
 class Bound(NamedTuple):
-    """How many iterations a loop makes, and who says so."""
+    """How many iterations a loop makes, and who says so.
+
+    Args:
+        source: who says so, in words.
+        given: of a bound that was transferred from PTX, the bounds of PTX loops on which it rests and that a user or a
+            comment says, such as `L=16`.
+    """
 
     maximum: int
     exact: bool
     source: str
+    by: By
+    given: tuple[str, ...] = ()
+
+    def given_for(self, label: str) -> tuple[str, ...]:
+        """What a user or a comment says of the loop with this label, and of those from which its bound comes.
+
+        >>> Bound(16, exact=True, source="command line", by=By.USER).given_for("L")
+        ('L==16',)
+        """
+        own = (f"{label}{'==' if self.exact else '='}{self.maximum}",) if self.by in (By.USER, By.COMMENT) else ()
+        return own + self.given
 
     @property
     def iterations(self) -> str:

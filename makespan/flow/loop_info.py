@@ -15,10 +15,9 @@ from makespan.flow.graph import Flow
 from makespan.flow.grid import Launch
 from makespan.flow.inference import Proven, inferred
 from makespan.flow.instruction_set import Routine, Told
-from makespan.flow.loop_bound import Bound, GivenBound
+from makespan.flow.loop_bound import Bound, By, GivenBound
 from makespan.flow.loops import Loop, Nest, nest
 from makespan.flow.notes import noted_bounds
-from makespan.wording import TRANSFERRED
 
 R = TypeVar("R", bound=Routine)
 
@@ -61,6 +60,8 @@ def loop_infos(
         bounds = told | bounds
     against = {n: found for n, bound in bounds.items() if n in proven and (found := proven[n].disproof(bound))}
     for number, bound in bounds.items():
+        if number in proven and proven[number].implies(bound):
+            bounds[number] = bound._replace(by=By.CODE, given=())
         _check(names.labels[number], nest.loops[number], bound, None if number in insisted else against.get(number))
     return tuple(
         LoopInfo(
@@ -90,7 +91,7 @@ def _told_besides(
 
 def _bound(told: Told) -> Bound | None:
     """The bound that is told, if there is one."""
-    return None if told.maximum is None else Bound(told.maximum, exact=False, source=told.source)
+    return None if told.maximum is None else Bound(told.maximum, False, told.source, By.LINES, told.given)
 
 
 def _check(label: str, loop: Loop, bound: Bound, disproof: str | None) -> None:
@@ -98,8 +99,8 @@ def _check(label: str, loop: Loop, bound: Bound, disproof: str | None) -> None:
     if bound.maximum == 0 and loop.is_bottom_tested:
         raise InputError(f"{bound.source}: loop {label} runs its body before it tests, so its bound is at least 1")
     if disproof is not None:
-        leave = "" if bound.source.startswith("comment") else " or leave it out (solve --trust-bounds would believe it)"
-        if bound.source.startswith(TRANSFERRED):
+        leave = "" if bound.by is By.COMMENT else " or leave it out (solve --trust-bounds would believe it)"
+        if bound.by is By.LINES:
             leave = f", or give --loop-bound '{label}=N' for this copy"
         raise InputError(f"loop {label}: {bound}, but it makes {disproof}; correct the bound{leave}")
 
@@ -262,7 +263,7 @@ def _matched(names: _Names, given: Iterable[GivenBound]) -> dict[int, Bound]:
             several = ", ".join(names.labels[n] for n in numbers)
             raise InputError(f"{bound.source}: {bound.key} is the line of several loops; say which: {several}")
         for number in numbers:
-            said = Bound(bound.maximum, bound.exact, bound.source)
+            said = Bound(bound.maximum, bound.exact, bound.source, By.USER)
             other = found.setdefault(number, said)
             if other[:2] != said[:2]:
                 raise InputError(f"two bounds for loop {names.labels[number]} differ: {other} and {said}")

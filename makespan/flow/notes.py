@@ -20,7 +20,7 @@ from heapq import heappop, heappush
 from makespan.errors import InputError
 from makespan.flow.graph import Flow
 from makespan.flow.instruction_set import Mark
-from makespan.flow.loop_bound import MAX_ITERATIONS, Bound
+from makespan.flow.loop_bound import MAX_ITERATIONS, Bound, By
 from makespan.flow.loops import Loop, Nest
 
 _FEWEST_COPIES = 3
@@ -63,11 +63,12 @@ def _bound(flow: Flow, loop: Loop, marks: list[Mark], everywhere: Sequence[Mark]
         )
     if copies > 1 and not _is_unrolled(flow, loop, marks, everywhere):
         doubt = f"{source}, not divided by {copies}, as these need not be copies of one comment"
-        return Bound(first.maximum, exact=False, source=doubt)
+        return Bound(first.maximum, exact=False, source=doubt, by=By.COMMENT)
     if copies < 2:
-        return Bound(first.maximum, exact=False, source=source)
+        return Bound(first.maximum, exact=False, source=source, by=By.COMMENT)
     passes = max(first.maximum // copies, int(loop.is_bottom_tested))
-    return Bound(passes, exact=False, source=f"{source}, {copies} copies of {first.maximum} iterations")
+    said = f"{source}, {copies} copies of {first.maximum} iterations"
+    return Bound(passes, exact=False, source=said, by=By.COMMENT)
 
 
 def _is_unrolled(flow: Flow, loop: Loop, marks: list[Mark], everywhere: Sequence[Mark]) -> bool:

@@ -3,11 +3,12 @@
 from collections.abc import Container, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
+from makespan import assumptions
+from makespan.assumptions import Assumption
 from makespan.errors import InputError
 from makespan.flow.graph import Flow
-from makespan.machine import GivenRange, Machine, Operation
+from makespan.machine import GivenRange, Machine, Operation, timed
 from makespan.program import Timing
-from makespan.wording import BY_OPERATION, GIVEN_LATENCY, UNVERIFIED_LATENCIES
 
 
 @dataclass(frozen=True)
@@ -33,21 +34,19 @@ class TimedCode:
     timings: tuple[Timing, ...] = ()
     results: frozenset[int] = frozenset()
 
-    def about_operations(self, used: Set[str], awaited: Set[str]) -> Iterator[str]:
+    def about_operations(self, used: Set[str], awaited: Set[str]) -> Iterator[Assumption]:
         """The operations that a kernel uses, the latencies of those that are awaited, and which of them are given."""
         rows = [operation for name, operation in self.table.items() if name in used]
         shown = (f"{row.name} {row.unit}{f' {_cycles(row)}' * (row.name in awaited)}" for row in rows)
-        yield f"{BY_OPERATION} of machine {self.machine.name!r}, with class and any of the cycles: {', '.join(shown)}"
+        yield assumptions.operations(self.machine.name, ", ".join(shown))
         doubtful = [row for row in rows if row.name in awaited and row.name not in self.given and not row.is_verified]
         if doubtful:
-            listed = ", ".join(f"{row.name} {_cycles(row)}" for row in doubtful)
-            yield f"{UNVERIFIED_LATENCIES}{listed}; the file of the machine has a source or reason for each"
-        own = {operation.name: operation for operation in self.machine.operations}
+            yield assumptions.unverified({row.name: _cycles(row) for row in doubtful})
+        own = timed(self.machine, {})
         for row in rows:
             if row.name in self.given and row.name in awaited:
-                below = ", less than the machine says" if row.least < own[row.name].least else ""
-                says = f"{self.given[row.name]}{below}; the machine says {_cycles(own[row.name])}"
-                yield f"{GIVEN_LATENCY}{row.name} takes {says}"
+                is_below, says = row.least < own[row.name].least, _cycles(own[row.name])
+                yield assumptions.latency(row.name, str(self.given[row.name]), says, is_below=is_below)
 
 
 def served(

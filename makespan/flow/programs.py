@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, TypeAlias
 
+from makespan import assumptions
+from makespan.assumptions import Assumption
 from makespan.errors import InputError
 from makespan.flow.automaton import Automaton, Branching, Builder
 from makespan.flow.barriers import refuse_inexpressible, refuse_parted_barriers, with_arrivals, with_barriers
@@ -12,7 +14,7 @@ from makespan.flow.branches import Step, preferences
 from makespan.flow.divergence import Reconvergence, reconvergences
 from makespan.flow.graph import Flow
 from makespan.flow.grid import Launch
-from makespan.flow.loop_bound import GivenBound
+from makespan.flow.loop_bound import By, GivenBound
 from makespan.flow.loop_info import LoopInfo, loop_infos
 from makespan.flow.loops import Nest, nest
 from makespan.flow.operations import TimedCode
@@ -21,14 +23,13 @@ from makespan.flow.tokens import lean
 from makespan.flow.uniformity import decided, said_uniform, uniform_branches
 from makespan.flow.walk import Terrain
 from makespan.program import Origin, Place, Program, merged
-from makespan.wording import PATH_ONLY, TRANSFERRED, TRANSFERRED_BOUNDS, TRUSTED_BOUNDS
 
 Paths: TypeAlias = Literal["automaton", "single"]
 
 _MOST_LINES = 3
 
 
-Remarks: TypeAlias = Callable[[Sequence[int], bool], Iterator[str]]
+Remarks: TypeAlias = Callable[[Sequence[int], bool], Iterator[Assumption]]
 """What must hold for a program to stand for the kernel, whatever its paths; given the numbers of the instructions that
 may be executed, and whether there are branches among them."""
 
@@ -136,7 +137,7 @@ class Warps:
         places = tuple(Place(self._units[at] or "", (number,)) for number, at in enumerate(served, start=1))
         timings = tuple(self.code.timings[at] for at in served) if self.code.timings else ()
         made = Automaton(places, (0,), tuple((at,) for at in served), timings=timings)
-        return self._program(made, (*self._remarks(visited), *_about_path(terrain, visited, self.take, self.trace)))
+        return self._program(made, (*self._remarks(visited), *self._about_path(terrain, visited)))
 
     def _automaton(self, terrain: Terrain, sides: Mapping[int, int]) -> Program:
         """Everything that a warp may execute that takes these sides."""
@@ -154,14 +155,14 @@ class Warps:
             raise self._nothing(always=not made.places)
         return self._program(made, (*self._remarks(visited), *self._about_paths(terrain, visited, parting)))
 
-    def _program(self, made: Automaton, assumptions: tuple[str, ...]) -> Program:
+    def _program(self, made: Automaton, assumed: tuple[Assumption, ...]) -> Program:
         """The places with where they come from, and no token that makes no difference."""
         if self.code.timings:
             made = lean(with_arrivals(made), self.code.results)
         origins = tuple(self._origin(behind) for behind in made.instructions)
-        return Program(made.places, made.starts, origins, assumptions, made.timings)
+        return Program(made.places, made.starts, origins, assumed, made.timings)
 
-    def _remarks(self, visited: Set[int]) -> Iterator[str]:
+    def _remarks(self, visited: Set[int]) -> Iterator[Assumption]:
         numbers = [number for block in sorted(visited) for number in self.flow.numbers(block)]
         return self.remarks(numbers, any(self.flow.has_sides(block) for block in visited))
 
@@ -172,17 +173,16 @@ class Warps:
         also = f" (or {', '.join(more)}{', ...' * (len(behind) > _MOST_LINES)})" if more else ""
         return Origin(self.flow.kernel.file, first.line, f"{first}{also}", str(source or ""))
 
-    def _about_paths(self, terrain: Terrain, visited: Set[int], parting: Set[int]) -> Iterator[str]:
+    def _about_paths(self, terrain: Terrain, visited: Set[int], parting: Set[int]) -> Iterator[Assumption]:
         """What must hold for the automaton to have every path."""
         if self.take:
-            yield f"{PATH_ONLY}: {', '.join(f'{key}={side}' for key, side in self.take.items())}"
+            yield _about_take(self.take)
         for loop, info in zip(terrain.nest.loops, terrain.infos, strict=True):
             if loop.header in visited and info.bound is not None:
-                yield _about_loop(info)
-        if any("(comment at " in str(info.bound) for info in terrain.infos):
-            yield "a comment bounds the innermost loop around it: in a nest of loops, all are marked or none"
-        if said := str(self.launch):
-            yield f"launch: {said}"
+                yield from _about_loop(info, str(info.bound))
+        if any(info.bound is not None and info.bound.by is By.COMMENT for info in terrain.infos):
+            yield assumptions.comments_of_loops()
+        yield from _about_launch(self.launch)
         if parting:
             lines = sorted({self.flow.last(block).line for block in parting})
             where = (
@@ -190,13 +190,28 @@ class Warps:
                 if self.flow.meetings is None
                 else "end of the innermost BSSY, if any, whatever a side parts into before the other side"
             )
-            yield (
+            yield assumptions.lanes(
                 f"lanes part at {self._at(lines)}, run one side after the other in any order, and reconverge at the"
                 f" {where}: sides are not interleaved, as independent thread scheduling might"
             )
             waiting = (n for block in visited for n in self.flow.numbers(block) if self.flow.effects[n].joins_lanes)
             if synchronous := sorted({self.flow.code[number].line for number in waiting}):
-                yield f"lanes that wait for each other come together at {self._at(synchronous)}"
+                yield assumptions.lanes(f"lanes that wait for each other come together at {self._at(synchronous)}")
+
+    def _about_path(self, terrain: Terrain, visited: Set[int]) -> Iterator[Assumption]:
+        """What must hold for one path to be the one that is executed."""
+        take, trace = self.take, self.trace
+        if take:
+            yield _about_take(take)
+        if trace is not None:
+            start = f", from {trace[0].place}" if trace else ""
+            yield assumptions.one_path(f"a trace of {len(trace)} branches{start}")
+        for loop, info in zip(terrain.nest.loops, terrain.infos, strict=True):
+            if loop.header in visited and info.bound is not None:
+                is_at_most = bool(take) and not info.bound.exact
+                to_maximum = ", run to this maximum unless take leaves it earlier" * is_at_most
+                yield from _about_loop(info, f"{info.bound}{to_maximum}")
+        yield from _about_launch(self.launch)
 
     def _at(self, places: Sequence[int]) -> str:
         return self.flow.at(*places[:_MOST_LINES]) + ", ..." * (len(places) > _MOST_LINES)
@@ -216,26 +231,32 @@ class Warps:
         return InputError(f"{kernel.file}:{kernel.line}: no path through {kernel.name} keeps the loop bounds: {bounds}")
 
 
-def _about_path(
-    terrain: Terrain, visited: Set[int], take: Mapping[str, str], trace: Sequence[Step] | None
-) -> Iterator[str]:
-    """What must hold for one path to be the one that is executed."""
-    if take:
-        yield f"{PATH_ONLY}: {', '.join(f'{key}={side}' for key, side in take.items())}"
-    if trace is not None:
-        yield f"{PATH_ONLY}: a trace of {len(trace)} branches" + (f", from {trace[0].place}" if trace else "")
-    for loop, info in zip(terrain.nest.loops, terrain.infos, strict=True):
-        if loop.header in visited and info.bound is not None:
-            to_maximum = ", run to this maximum unless take leaves it earlier" if take and not info.bound.exact else ""
-            yield f"{_about_loop(info)}{to_maximum}"
+def _about_take(take: Mapping[str, str]) -> Assumption:
+    """That branches go the way that a user says."""
+    return assumptions.one_path(", ".join(f"{key}={side}" for key, side in take.items()))
 
 
-def _about_loop(info: LoopInfo) -> str:
+def _about_launch(launch: Launch) -> Iterator[Assumption]:
+    """What is known of the launch, if anything is."""
+    if said := str(launch):
+        yield assumptions.launch(said, [f"{name}={value}" for name, value in launch.parameters.items()])
+
+
+def _about_loop(info: LoopInfo, said: str) -> Iterator[Assumption]:
     """How often a loop runs, who says so, and whether the code says otherwise."""
-    if info.against is None:
-        is_transferred = info.bound is not None and info.bound.source.startswith(TRANSFERRED)
-        return f"{TRANSFERRED_BOUNDS}: " * is_transferred + f"loop {info.label}: {info.bound}"
-    return f"{TRUSTED_BOUNDS}: loop {info.label}: {info.bound}, but it makes {info.against}"
+    if info.bound is None:
+        return
+    given = info.bound.given_for(info.label)
+    if info.against is not None:
+        yield assumptions.trusted_loop(info.label, said, info.against)
+    elif info.bound.by is By.LINES:
+        yield assumptions.transferred_loop(info.label, said)
+        if given:
+            yield assumptions.given_in_ptx(given)
+    elif given:
+        yield assumptions.given_loop(info.label, said, given)
+    else:
+        yield assumptions.loop(info.label, said)
 
 
 def _reachable(flow: Flow, decided: Mapping[int, int]) -> frozenset[int]:

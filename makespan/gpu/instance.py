@@ -4,12 +4,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
+from makespan import assumptions
+from makespan.assumptions import Assumption
 from makespan.errors import InputError
 from makespan.instance import MAX_WARPS, Group, Instance
 from makespan.machine import Machine
 from makespan.machine.values import MAX_SMS, check_whole
 from makespan.program import Program
-from makespan.wording import IN_ONE_BLOCK, TOGETHER, counted, cycles
+from makespan.wording import counted, cycles
 
 MAX_BLOCKS = 2**62
 """More than the largest grid of CUDA, (2^31 - 1) x 65535 x 65535, on purpose: numbers are exact whatever their size."""
@@ -119,9 +121,11 @@ class GpuInstance:
         return min(grid.blocks, self.fitting(grid))
 
     @property
-    def assumptions(self) -> tuple[str, ...]:
+    def assumptions(self) -> tuple[Assumption, ...]:
         """What must hold for the worst case to be one of its source: that of an SM, and what a GPU is."""
-        return tuple(dict.fromkeys([*self._of_gpu(), *(note for grid in self.grids for note in self._of_sm(grid))]))
+        sms = (resident(grid.block, 1, self.machine) for grid in self.grids)
+        of_sms = (note for sm in sms for note in sm.assumed(start_together=False))
+        return tuple(dict.fromkeys([*map(assumptions.gpu, self._of_gpu()), *of_sms]))
 
     def _of_gpu(self) -> Iterator[str]:
         yield "all blocks are there in cycle 0, and nothing else is on these SMs"
@@ -139,10 +143,6 @@ class GpuInstance:
             yield "blocks of several launches may have their warps in any partitions, spread evenly or not"
         elif self.machine.partitions > 1 and not self.is_one_wave:
             yield "a warp of a later block belongs to the partition of the warp whose place it takes"
-
-    def _of_sm(self, grid: Grid) -> Iterator[str]:
-        for note in resident(grid.block, 1, self.machine).assumptions:
-            yield note.removeprefix(TOGETHER).removeprefix(IN_ONE_BLOCK)
 
     def __str__(self) -> str:
         """Which blocks on which SMs, on one line."""
@@ -233,7 +233,7 @@ def resident(block: Block, blocks: int, machine: Machine) -> Instance:
     return Instance.merged([(program, warps * blocks) for program, warps in block], machine, blocks=blocks)
 
 
-def assuming(block: Block, *told: str) -> Block:
+def assuming(block: Block, *told: Assumption) -> Block:
     """The same block, whose programs assume more."""
     return tuple((program.assuming((*program.assumptions, *told)), warps) for program, warps in block)
 

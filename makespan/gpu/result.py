@@ -3,12 +3,13 @@
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from makespan.assumptions import Assumption, conditions
 from makespan.certificate import Weights
 from makespan.errors import BrokenPromiseError
 from makespan.gpu.instance import GpuInstance
 from makespan.gpu.schedule import GpuSchedule
 from makespan.result import Bounds, Result, Status
-from makespan.wording import caveats, counted
+from makespan.wording import counted
 
 
 class LastDispatch(NamedTuple):
@@ -71,7 +72,7 @@ class GpuResult:
     sms: tuple[Result, ...]
     best_case: Bounds | None
     seconds: float
-    assumptions: tuple[str, ...]
+    assumptions: tuple[Assumption, ...]
     interrupted: bool = False
     policy: str = ""
     shortest: GpuSchedule | None = None
@@ -100,4 +101,4 @@ class GpuResult:
     @property
     def caveats(self) -> tuple[str, ...]:
         """The conditions without which the verdict would claim too much."""
-        return caveats(self.instance.machine, self.assumptions)
+        return conditions(self.assumptions)

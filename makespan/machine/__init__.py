@@ -4,9 +4,7 @@ from makespan.machine.files import MachineFile, compatible, executes, find, of_a
 from makespan.machine.given import GivenRange, given_intervals, given_latencies, narrowed, spread_modulo, timed
 from makespan.machine.tables import Datum, Span
 from makespan.machine.values import (
-    ASSIGNMENT_AS_GIVEN,
     DELAY,
-    INTERVAL_AS_GIVEN,
     MAX_CAPACITY,
     MAX_INTERVAL,
     MAX_ISSUE_WIDTH,
@@ -14,8 +12,6 @@ from makespan.machine.values import (
     ONE_CYCLE,
     OPERATIONS,
     PAPER,
-    UNPARTITIONED,
-    UNTIMED,
     Assignment,
     Latency,
     Machine,
@@ -29,9 +25,7 @@ from makespan.machine.values import (
 )
 
 __all__ = [
-    "ASSIGNMENT_AS_GIVEN",
     "DELAY",
-    "INTERVAL_AS_GIVEN",
     "MAX_CAPACITY",
     "MAX_INTERVAL",
     "MAX_ISSUE_WIDTH",
@@ -39,8 +33,6 @@ __all__ = [
     "ONE_CYCLE",
     "OPERATIONS",
     "PAPER",
-    "UNPARTITIONED",
-    "UNTIMED",
     "Assignment",
     "Datum",
     "GivenRange",

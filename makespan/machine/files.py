@@ -8,13 +8,13 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any, TypeVar
 
+from makespan import assumptions
+from makespan.assumptions import Assumption, Kind
 from makespan.errors import InputError
 from makespan.machine import tables
 from makespan.machine.tables import OF_FILE, Datum
 from makespan.machine.values import (
     MAX_PARTITIONS,
-    UNPARTITIONED,
-    UNTIMED,
     Assignment,
     Machine,
     Scheduler,
@@ -97,29 +97,27 @@ class MachineFile:
         return tuple(datum for datum in self.data if not datum.verified)
 
     @property
-    def caveats(self) -> tuple[str, ...]:
+    def caveats(self) -> tuple[Assumption, ...]:
         """Where the machine is known to be kinder than the GPU whose numbers it has."""
-        return tuple(self._caveats())
+        untimed = self.machine.untimed
+        unknown = (assumptions.untimed(self.machine.name, untimed),) if untimed else ()
+        return (*map(assumptions.caveat, self.stated), *unknown, *self._simplified())
 
-    def _caveats(self) -> Iterator[str]:
-        yield from self.stated
+    def _simplified(self) -> Iterator[Assumption]:
+        """What a machine without partitions leaves out of the numbers of its file."""
         machine = self.machine
-        timed = {datum.key.split(".")[1] for datum in self.data if datum.key.endswith(".latency")}
-        timed |= {unit.name for unit in machine.units if tables.served(unit.name, machine.operations)}
-        if untimed := [unit.name for unit in machine.units if self.architecture and unit.name not in timed]:
-            yield f"{UNTIMED}{', '.join(untimed)}: 1 cycle, the least there is, stands in its place"
         if machine.partitions > 1:
             return
         schedulers = self.values("issue").get("schedulers", 1)
         if schedulers > 1:
-            yield f"{UNPARTITIONED}{schedulers} schedulers; the machine lets any warps issue together"
+            yield assumptions.unpartitioned(schedulers)
         rates = self.values("throughput")
         if rates:
-            yield "ports and intervals are throughputs in lowest terms; more ports of longer intervals can take longer"
+            yield assumptions.lowest_terms()
         fp32 = rates.get("fp32", 0)
         slower = [f"{name} {rates[name]}" for name in CORE_THROUGHPUT if rates.get(name, fp32) < fp32]
         if slower and "C" in machine.capacities:
-            yield f"C is as fast as fp32 ({fp32} results per cycle); slower: {', '.join(slower)}"
+            yield assumptions.slower_than_fp32(fp32, slower)
 
 
 def shipped() -> dict[str, MachineFile]:
@@ -208,6 +206,8 @@ def machine_file(document: Mapping[str, Any], stem: str) -> MachineFile:
     for table, known in _FIGURES.items():
         data += tables.figures(table, document.get(table, {}), known)
     plain = {datum.key: datum.value for datum in data if isinstance(datum.value, int)}
+    has_latency = {datum.key.split(".")[1] for datum in data if datum.key.endswith(".latency")}
+    has_latency |= {unit.name for unit, *_ in units if tables.served(unit.name, timed)}
     machine = Machine(
         texts["name"] or stem,
         tuple(unit for unit, *_ in units),
@@ -217,6 +217,7 @@ def machine_file(document: Mapping[str, Any], stem: str) -> MachineFile:
         assignment=_choice(Assignment, texts, "assignment", Assignment.ANY),
         resources=(*ports, *(resource for _, own, _ in units for resource in own)),
         operations=timed,
+        untimed=tuple(unit.name for unit, *_ in units if texts["architecture"] and unit.name not in has_latency),
     )
     found = MachineFile(
         machine=machine,
@@ -229,7 +230,8 @@ def machine_file(document: Mapping[str, Any], stem: str) -> MachineFile:
         stated=_texts(document, "caveats"),
         data=tuple(data),
     )
-    return replace(found, machine=replace(machine, caveats=found.caveats))
+    caveats = tuple(note for note in found.caveats if note.kind is not Kind.UNTIMED)  # an instance says these
+    return replace(found, machine=replace(machine, caveats=caveats))
 
 
 def _items(document: Mapping[str, Any], table: str, form: str) -> list[tuple[str, Any]]:

@@ -6,14 +6,14 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import NamedTuple
 
+from makespan import assumptions
 from makespan.errors import InputError, did_you_mean
 from makespan.machine.values import (
-    ASSIGNMENT_AS_GIVEN,
-    INTERVAL_AS_GIVEN,
     MAX_INTERVAL,
     MAX_LATENCY,
     MAX_SMS,
     OPERATIONS,
+    SLEEP,
     Assignment,
     Latency,
     Machine,
@@ -165,13 +165,19 @@ def timed(machine: Machine, given: Mapping[str, GivenRange]) -> dict[str, Operat
         InputError: a machine that does not time the operation, or an upper end below its lower end.
     """
     found = {operation.name: operation for operation in machine.operations}
+    if "branch" in found:
+        found.setdefault(SLEEP, Operation(SLEEP, found["branch"].unit, 1, None))
     for name, latency in given.items():
         if latency.grows:
             raise InputError(
                 f"latency of {name}: {latency} depends on how many SMs are active; say on which GPU, with --gpu"
             )
         if name not in found:
-            has = f"it times {', '.join(found)}" if found else "it times classes, with latencies in its file"
+            has = (
+                f"it times {', '.join(row.name for row in machine.operations)}"
+                if found
+                else "it times classes, with latencies in its file"
+            )
             raise InputError(f"machine {machine.name!r} does not time the operation {name}; {has}")
         least = found[name].least if latency.least is None else latency.least
         if least > latency.most:
@@ -208,15 +214,15 @@ def narrowed(machine: Machine, given: Mapping[str, GivenRange]) -> Machine:
             )
         for unit, use in meant:
             least = use.least if cycles.least is None else cycles.least
-            holds, own = f"class {unit.name} holds {' or '.join(use.resources)} for", f"{use.least}..{use.most}"
+            held, own = f"class {unit.name} holds {' or '.join(use.resources)}", f"{use.least}..{use.most}"
             if not use.least <= least <= cycles.most <= use.most:
                 raise InputError(
-                    f"machine {machine.name!r}: {holds} {own} cycles, not for {cycles}; a range can only become"
+                    f"machine {machine.name!r}: {held} for {own} cycles, not for {cycles}; a range can only become"
                     " narrower (a wider one belongs into a machine file)"
                 )
             less = replace(use, least=least, most=cycles.most)
             units[unit.name] = replace(unit, uses=tuple(less if each is use else each for each in unit.uses))
-            said.append(f"{INTERVAL_AS_GIVEN}{holds} {cycles}; the machine says {own}")
+            said.append(assumptions.interval(held, str(cycles), own))
     return replace(machine, units=tuple(units.values()), caveats=(*machine.caveats, *said))
 
 
@@ -230,5 +236,5 @@ def spread_modulo(machine: Machine) -> Machine:
         raise InputError(f"machine {machine.name!r} has no partitions to which warps could be assigned")
     if machine.assignment is Assignment.MODULO:
         return machine
-    said = f"{ASSIGNMENT_AS_GIVEN}warp w belongs to partition w mod {machine.partitions}; the machine leaves it open"
+    said = assumptions.assignment(machine.partitions)
     return replace(machine, assignment=Assignment.MODULO, caveats=(*machine.caveats, said))

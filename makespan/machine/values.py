@@ -9,6 +9,7 @@ from reprlib import Repr
 from types import MappingProxyType
 from typing import NamedTuple
 
+from makespan.assumptions import Assumption
 from makespan.errors import InputError, did_you_mean
 from makespan.feature import SCHEDULER, Feature
 
@@ -91,18 +92,6 @@ class Latency:
 
 
 ONE_CYCLE = Latency(1, 1)
-
-UNTIMED = "no latency is known for "
-"""How a caveat begins that names classes whose latency stands for an unknown one."""
-
-UNPARTITIONED = "a warp belongs to one of "
-"""How a caveat begins of a machine that leaves out which warps and units belong to which scheduler."""
-
-ASSIGNMENT_AS_GIVEN = "assignment as given: "
-"""How a caveat begins of a machine whose warps a user has assigned to partitions by their numbers."""
-
-INTERVAL_AS_GIVEN = "interval as given: "
-"""How a caveat begins of a machine with a range of intervals that a user has narrowed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,9 +211,13 @@ OPERATIONS: Mapping[str, str] = MappingProxyType(
         "atomic": "atomic operations on global memory",
         "texture": "textures and surfaces",
         "operands": "reading of operands that machine code counts, whatever the instruction",
+        "sleep": "time asleep, which the launch decides and no machine knows: only a user can say how long it is",
     }
 )
 """What a machine can time: instruction sets sort their opcodes under these names."""
+
+SLEEP = "sleep"
+"""The operation that no machine file needs to name: where it does not, the class of branches serves it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,17 +289,19 @@ class Machine:
         assignment: which warp belongs to which partition.
         resources: the ports that `UnitClass.uses` names.
         operations: which class serves which operation, and how long that takes; none where nobody has timed any.
+        untimed: the classes of a GPU for whose latency one cycle stands, as nobody knows it.
     """
 
     name: str
     units: tuple[UnitClass, ...]
     issue_width: int | None = None
-    caveats: tuple[str, ...] = field(default=(), compare=False, repr=False)
+    caveats: tuple[Assumption, ...] = field(default=(), compare=False, repr=False)
     scheduler: Scheduler = Scheduler.ANY
     partitions: int = 1
     assignment: Assignment = Assignment.ANY
     resources: tuple[Resource, ...] = ()
     operations: tuple[Operation, ...] = field(default=(), compare=False, repr=False)
+    untimed: tuple[str, ...] = field(default=(), compare=False, repr=False)
 
     def __post_init__(self) -> None:
         names = [unit.name for unit in self.units]

@@ -24,7 +24,7 @@ _SINK = "_"
 _READS_CARRY = frozenset({"addc", "subc", "madc"})
 _ACCESS = frozenset({"ld", "ldu", "st", "atom", "red", "multimem", "ldmatrix", "stmatrix"})
 _FENCES = frozenset({"membar", "fence"})
-_HOLDS_UP = JUMPS | {"call"}
+_HOLDS_UP = JUMPS | {"call", "nanosleep"}
 _WAITS_FOR_COPIES = frozenset({"wait_group", "wait_all"})
 
 

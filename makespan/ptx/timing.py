@@ -8,6 +8,8 @@ from dataclasses import KW_ONLY, dataclass, replace
 from enum import StrEnum
 from typing import TypeAlias
 
+from makespan import assumptions
+from makespan.assumptions import Assumption
 from makespan.errors import InputError, UnsupportedError
 from makespan.flow import TimedCode, served
 from makespan.machine import GivenRange, Machine, timed
@@ -16,10 +18,9 @@ from makespan.ptx.barriers import is_barrier
 from makespan.ptx.dependences import UNREAD, WAY, Needs, needs
 from makespan.ptx.effects import JUMPS
 from makespan.ptx.graph import PtxFlow
-from makespan.ptx.isa import PROFILES, Classes, units_of
+from makespan.ptx.isa import PROFILES, Classes, prefixes, units_of
 from makespan.ptx.module import Instruction
 from makespan.ptx.operations import expands, operations
-from makespan.wording import BLOCKING, STALL_ON_USE
 
 _Tokens: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]
 _NO_LATENCIES: Mapping[str, GivenRange] = {}
@@ -41,29 +42,28 @@ class PtxCode(TimedCode):
     classes: Classes
     dependences: Dependences
 
-    def remarks(self, numbers: Sequence[int]) -> Iterator[str]:
+    def remarks(self, numbers: Sequence[int]) -> Iterator[Assumption]:
         """How these instructions are timed, and what they wait for."""
         if not self.operations:
-            yield f"profile {self.classes.profile}: unit classes {', '.join(PROFILES[self.classes.profile])}"
+            letters = ", ".join(PROFILES[self.classes.profile])
+            yield assumptions.instructions(f"profile {self.classes.profile}: unit classes {letters}")
         else:
             yield from self._about_operations(numbers)
         if not self.timings:
             return
         if self.dependences is Dependences.BLOCKING:
-            yield BLOCKING
+            yield assumptions.waits_for_all()
             return
-        yield (
-            f"{STALL_ON_USE}: when it reads or writes a register that is pending; at its end it waits for results that"
-            " nobody reads, too, but for no store"
-        )
+        yield assumptions.stall_on_use()
         if any(is_barrier(self.flow.code[number]) for number in numbers):
-            yield "a warp comes to a barrier of its block with results pending, and the barrier waits for none of them"
+            yield assumptions.pending_at_barriers()
 
-    def _about_operations(self, numbers: Sequence[int]) -> Iterator[str]:
+    def _about_operations(self, numbers: Sequence[int]) -> Iterator[Assumption]:
         used = {self.operations[number] for number in numbers if not is_barrier(self.flow.code[number])}
         yield from self.about_operations(used, used)
         if several := sorted({self.flow.code[number].opcode for number in numbers if expands(self.flow.code[number])}):
-            yield f"one instruction each, although the assembler makes many of it: {', '.join(several)}"
+            listed = ", ".join(several)
+            yield assumptions.instructions(f"one instruction each, although the assembler makes many of it: {listed}")
 
 
 def timed_code(
@@ -83,6 +83,7 @@ def timed_code(
     table = timed(machine, given)
     if not table:
         units = units_of(flow.kernel, classes)
+        _refuse_sleep(flow, classes)
         chosen = dependences or Dependences.BLOCKING
         plain = PtxCode(flow, machine, given, units, classes=classes, dependences=chosen)
         if chosen is Dependences.BLOCKING:
@@ -103,6 +104,16 @@ def timed_code(
     chosen = dependences or Dependences.REGISTERS
     code = PtxCode(flow, machine, given, units, found, table, classes=classes, dependences=chosen)
     return _running_ahead(code, latencies)
+
+
+def _refuse_sleep(flow: PtxFlow, classes: Classes) -> None:
+    """A machine that times no operations does not know for how long a warp sleeps; its user may say the class."""
+    for instruction in flow.code:
+        if instruction.name == "nanosleep" and not any(p in classes.overrides for p in prefixes(instruction.opcode)):
+            raise InputError(
+                f"{flow.kernel.file}:{instruction.line}: `{instruction}` sleeps, and classes of units do not tell for"
+                " how long: take a machine that times operations, with --latency sleep=..N, or say a class by --classes"
+            )
 
 
 def _running_ahead(code: PtxCode, latencies: Sequence[tuple[int, int]]) -> PtxCode:

@@ -3,6 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
+from makespan import assumptions
+from makespan.assumptions import Assumption
 from makespan.flow import GivenBound, Launch, Paths, Step, Warps
 from makespan.machine import PAPER, GivenRange, Machine
 from makespan.program import Program
@@ -12,7 +14,6 @@ from makespan.ptx.graph import PtxFlow, flow
 from makespan.ptx.isa import Classes
 from makespan.ptx.module import Kernel
 from makespan.ptx.timing import Dependences, PtxCode, timed_code
-from makespan.wording import AS_WRITTEN
 
 
 def program(
@@ -96,22 +97,24 @@ def programs(
     return Warps(code, fitted, tuple(loop_bounds), partial(_remarks, code), take or {}, trace, paths).programs()
 
 
-def _remarks(timed: PtxCode, numbers: Sequence[int], branches: bool) -> Iterator[str]:
+def _remarks(timed: PtxCode, numbers: Sequence[int], branches: bool) -> Iterator[Assumption]:
     """What must hold for a program to stand for the kernel, whatever its paths."""
     found, classes = timed.flow, timed.classes
     code = [found.code[number] for number in numbers]
     yield from timed.remarks(numbers)
     if found.kernel.compilation is not None:
-        yield str(found.kernel.compilation)
-    yield f"{AS_WRITTEN}, although ptxas expands, unrolls and drops instructions"
+        yield assumptions.compiled(found.kernel.compilation)
+    yield assumptions.as_written()
     if branches:
-        yield "branches marked .uni are uniform, and no data race makes lanes that load one address see two values"
+        yield assumptions.lanes(
+            "branches marked .uni are uniform, and no data race makes lanes that load one address see two values"
+        )
     if guarded := sum(i.guard is not None and i.name not in JUMPS and not is_inlined(i) for i in code):
         nothing = ", and take one cycle at least, as where they do nothing" if timed.timings else ""
-        yield f"guarded instructions are issued whatever their predicate{nothing} ({guarded} of them)"
+        yield assumptions.instructions(
+            f"guarded instructions are issued whatever their predicate{nothing} ({guarded} of them)"
+        )
     if classes.overrides:
-        yield f"own unit classes: {', '.join(f'{prefix}={letter}' for prefix, letter in classes.overrides.items())}"
+        yield assumptions.classes(classes.overrides)
     if not timed.operations and (unknown := sorted(classes.unclassified(i.opcode for i in code))):
-        yield f"opcodes that no table knows count as {classes.unknown}: {', '.join(unknown)}"
-    if any(i.name == "nanosleep" for i in code):
-        yield "nanosleep takes one cycle: the time asleep is not counted"
+        yield assumptions.unknown_opcodes(str(classes.unknown), unknown)

@@ -46,7 +46,7 @@ def html(result: Result) -> str:
     Text from outside (names of machines, assumptions) is escaped, and what prints nothing is written as numbers.
     """
     rows = "".join(_ROW.format(*map(_text, row)) for row in bound_rows(result))
-    assumptions = "".join(f"<li>{_text(note)}</li>" for note in result.assumptions)
+    assumptions = "".join(f"<li>{_text(str(note))}</li>" for note in result.assumptions)
     return (
         f"<div><strong>{_text(verdict(result))}</strong><br>{_text(subject(result))}<table>{rows}</table>"
         f"<details><summary>assumptions</summary><ul>{assumptions}</ul></details></div>"

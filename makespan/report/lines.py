@@ -69,6 +69,6 @@ def bullets(title: str, notes: Iterable[str], width: int = WIDTH) -> list[str]:
     return [f"{title}:", *lines] if lines else []
 
 
-def assumptions(notes: Iterable[str], width: int = WIDTH) -> list[str]:
+def assumptions(notes: Iterable[object], width: int = WIDTH) -> list[str]:
     """What must hold."""
-    return bullets("assumptions", notes, width)
+    return bullets("assumptions", map(str, notes), width)

@@ -149,10 +149,10 @@ def _circumstances(found: Judgement) -> Iterator[str]:
 
 
 def document(found: Judgement) -> dict[str, Any]:
-    """The same as plain data, schema `makespan.validation/1`."""
+    """The same as plain data, schema `makespan.validation/2`."""
     device = found.campaign.device
     return {
-        "schema": "makespan.validation/1",
+        "schema": "makespan.validation/2",
         "holds": not found.violations,
         "is_measurement": not device.virtual,
         "verdict": verdict(found),
@@ -185,7 +185,7 @@ def _kind(held: Held) -> dict[str, Any]:
         "without_records": _interval(held.original.bounds),
         "policies": dict(held.policies),
         "caveats": list(result.caveats),
-        "assumptions": list(result.assumptions),
+        "assumptions": [note.document for note in result.assumptions],
     }
 
 

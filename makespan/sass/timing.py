@@ -9,6 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from makespan import assumptions
+from makespan.assumptions import Assumption
 from makespan.errors import UnsupportedError
 from makespan.flow import Effect, TimedCode, served
 from makespan.machine import GivenRange, Machine, Operation, timed
@@ -17,7 +19,6 @@ from makespan.sass.control import COUNTERS, Control
 from makespan.sass.graph import SassFlow
 from makespan.sass.module import Instruction
 from makespan.sass.opcodes import operation
-from makespan.wording import READ_BEHIND, READ_LATE
 
 _MEMORY = frozenset({"constant", "parameter", "shared", "global", "local", "atomic", "texture"})
 _FENCED = frozenset({"shared", "global", "local", "atomic", "texture"})
@@ -76,37 +77,38 @@ class SassCode(TimedCode):
     late: frozenset[int] = frozenset()
     behind: frozenset[int] = frozenset()
 
-    def remarks(self, numbers: Sequence[int]) -> Iterator[str]:
+    def remarks(self, numbers: Sequence[int]) -> Iterator[Assumption]:
         """How these instructions are timed, and what they wait for."""
         if not self.timings:
-            yield "accesses to memory are of class L, all else is of class C; control bits are not used"
+            yield assumptions.instructions(
+                "accesses to memory are of class L, all else is of class C; control bits are not used"
+            )
             return
         used = {self.operations[number] for number in numbers}
         awaited = {self.operations[number] for number in numbers if self.timings[number].sets}
         if any(self.flow.code[number].control.read_counter is not None for number in numbers):
             used, awaited = used | {_OPERANDS}, awaited | {_OPERANDS}
         yield from self.about_operations(used, awaited)
-        yield (
+        yield assumptions.instructions(
             "control bits: a warp goes on when the stall of its last instruction has passed and the counters that the"
             " next one awaits are down; at its end it waits for all counters, but for no access without one"
         )
         code = [self.flow.code[number] for number in numbers]
         if any(_WAY in self.timings[number].sets for number in numbers):
-            yield (
+            yield assumptions.instructions(
                 "a branch, barrier or fence holds its warp up for its stall at least and for its cycles at most, be the"
                 " branch taken or not"
             )
         if open_stalls := sorted({str(i.control.stall) for i in code if _is_open(i.control)}):
-            yield f"stalls that nobody documents take a range of cycles: {', '.join(open_stalls)}"
-        if self.late & set(numbers):
-            yield f"{READ_LATE}, and not before"
-        if self.behind & set(numbers):
-            yield (
-                f"{READ_BEHIND}, less the stalls between the two: where other warps hold that one up, they may be read"
-                " as much later"
+            yield assumptions.instructions(
+                f"stalls that nobody documents take a range of cycles: {', '.join(open_stalls)}"
             )
+        if self.late & set(numbers):
+            yield assumptions.read_late()
+        if self.behind & set(numbers):
+            yield assumptions.read_behind()
         if any(self.flow.effects[number].barrier for number in numbers):
-            yield "a warp comes to a barrier of its block with results pending, and the barrier waits for none of them"
+            yield assumptions.pending_at_barriers()
 
 
 def timed_code(flow: SassFlow, machine: Machine, given: Mapping[str, GivenRange]) -> SassCode:

@@ -3,13 +3,14 @@
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
+from makespan import assumptions
+from makespan.assumptions import Assumption
 from makespan.flow import Barrier, GivenBound, Launch, Paths, Step, Warps
 from makespan.machine import PAPER, GivenRange, Machine
 from makespan.program import Program
 from makespan.sass.graph import SassFlow, flow
 from makespan.sass.module import Kernel
 from makespan.sass.timing import SassCode, timed_code
-from makespan.wording import AS_COMPILED
 
 
 def program(
@@ -75,22 +76,27 @@ def _timed(
     return timed_code(found, machine, latencies or {}), fitted
 
 
-def _remarks(timed: SassCode, numbers: Sequence[int], branches: bool) -> Iterator[str]:
+def _remarks(timed: SassCode, numbers: Sequence[int], branches: bool) -> Iterator[Assumption]:
     """What must hold for a program to stand for the kernel, whatever its paths."""
     found = timed.flow
     code = [found.code[number] for number in numbers]
     yield from timed.remarks(numbers)
     if found.kernel.compilation is not None:
-        yield found.kernel.compilation
-    yield f"{AS_COMPILED}, for sm_{found.kernel.sm}"
+        yield assumptions.compiled(found.kernel.compilation)
+    yield assumptions.as_compiled(found.kernel.sm, timed.machine.name)
     if branches:
-        yield "no data race makes lanes that load one address see two values"
+        yield assumptions.lanes("no data race makes lanes that load one address see two values")
         aligned = sorted({found.code[n].line for n in numbers if found.effects[n].barrier is Barrier.ALIGNED})
         if aligned:
-            yield f"the lanes of a warp come together to the barriers at {found.at(*aligned)}, as their PTX promises"
+            where = found.at(*aligned)
+            yield assumptions.lanes(
+                f"the lanes of a warp come together to the barriers at {where}, as their PTX promises"
+            )
     effects = [found.effects[number] for number in numbers]
     if guarded := sum(effect.guard is not None and effect.transfer is None for effect in effects):
         nothing = ", and may be done after one cycle, as where they do nothing" if timed.timings else ""
-        yield f"guarded instructions are issued whatever their predicate{nothing} ({guarded} of them)"
+        yield assumptions.instructions(
+            f"guarded instructions are issued whatever their predicate{nothing} ({guarded} of them)"
+        )
     if any("c[" in operand for instruction in code for operand in instruction.operands):
-        yield "constants among the operands are in the cache of constants"
+        yield assumptions.instructions("constants among the operands are in the cache of constants")

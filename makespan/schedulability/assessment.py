@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
+from makespan.assumptions import together
 from makespan.errors import InputError
 from makespan.schedulability.analysis import DEFAULT_LIMITS, analyse, is_proven, verdicts
 from makespan.schedulability.assignment import EXACT, Assignment, Heuristic, assign, assign_exactly
@@ -20,7 +21,6 @@ from makespan.schedulability.utilisation import server_load
 from makespan.schedulability.verdict import Answer, Load, Verdict
 from makespan.schedulability.wcet import Kind as Ground
 from makespan.schedulability.wcet import Wcet
-from makespan.wording import together
 
 QUICK = Limits(one=100_000, total=500_000)
 """What the analysis may spend on one of the many questions about margins; what is not proven by then is not proven."""
@@ -87,7 +87,7 @@ class Assessment:
     @property
     def caveats(self) -> tuple[str, ...]:
         """The conditions of all execution times, in the order of a verdict."""
-        return together(caveat for wcet in self.wcets.values() for caveat in wcet.caveats)
+        return together(wcet.assumptions for wcet in self.wcets.values())
 
 
 def assess(
@@ -390,4 +390,4 @@ def _assumptions(wcets: Mapping[str, Wcet]) -> Iterator[str]:
     """Those of all kernels once, the others with the names of their tasks."""
     for note in dict.fromkeys(note for wcet in wcets.values() for note in wcet.assumptions):
         tasks = [name for name, wcet in wcets.items() if note in wcet.assumptions]
-        yield note if len(tasks) == len(wcets) else f"{', '.join(tasks)}: {note}"
+        yield str(note) if len(tasks) == len(wcets) else f"{', '.join(tasks)}: {note}"

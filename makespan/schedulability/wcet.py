@@ -10,6 +10,9 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, Protocol
 
+from makespan import assumptions
+from makespan.assumptions import Assumption, conditions
+from makespan.assumptions import Kind as About
 from makespan.bounds.theorem_g import theorem_g
 from makespan.engines import Limits, solve
 from makespan.engines.gpu import THEOREM_G, solve_gpu
@@ -34,8 +37,9 @@ from makespan.schedulability.task import Task
 from makespan.stopwatch import within
 from makespan.text_file import read_bytes
 from makespan.verify import Outcome, Refused, gpu_reading, gpu_verdict, parse, reading, verify
+from makespan.verify.conditions import LATENCIES
 from makespan.verify.reading import MOST_BYTES
-from makespan.wording import caveats, counted, together
+from makespan.wording import counted
 
 ESTIMATE_SCHEMA = "makespan.estimate"
 
@@ -57,7 +61,6 @@ class Claim:
         subject: whose worst case it is.
         proof: what proves `upper`.
         assumptions: what must hold for the number to be a worst case of the source.
-        caveats: those of them that a verdict must state, see `makespan.wording`.
         is_one_path: whether every warp has a single path. With several, no input of the kernel need lead to the one
             that `lower` takes: a loop may make fewer iterations than its bound, and conditions can exclude each other.
     """
@@ -66,8 +69,7 @@ class Claim:
     upper: int
     subject: str
     proof: str
-    assumptions: tuple[str, ...]
-    caveats: tuple[str, ...]
+    assumptions: tuple[Assumption, ...]
     is_one_path: bool
 
     def __str__(self) -> str:
@@ -94,17 +96,11 @@ class Claim:
         asked: Instance | GpuInstance,
         bounds: Bounds,
         proof: str,
-        notes: tuple[str, ...],
-        said: tuple[str, ...] | None = None,
+        notes: tuple[Assumption, ...],
     ) -> "Claim":
-        """A claim of these bounds; all that is not given follows from what is asked and from what is assumed of it.
-
-        Args:
-            said: the assumptions in the words in which they were made, where those of `notes` are others.
-        """
-        about = caveats(asked.machine, notes if said is None else said)
+        """A claim of these bounds; all that is not given follows from what is asked."""
         one_path = all(program.is_chain for program in _programs(asked))
-        return cls(bounds.lower, bounds.upper, _subject(asked), proof, notes, about, one_path)
+        return cls(bounds.lower, bounds.upper, _subject(asked), proof, notes, one_path)
 
 
 def _programs(asked: Instance | GpuInstance) -> Iterator[Program]:
@@ -130,7 +126,7 @@ class Wcet:
         cycles: the same in cycles of the SM clock; None where it was given as a time.
         evidence: where it comes from, in one line.
         at_least: seconds that some schedule of the model takes; None where nothing is known.
-        caveats: what a verdict that rests on it must state; what is given has no assumptions and no caveats.
+        assumptions: what must hold; what is given has none.
         is_one_path: as of a `Claim`.
     """
 
@@ -139,9 +135,13 @@ class Wcet:
     kind: Kind
     evidence: str
     at_least: Fraction | None = None
-    assumptions: tuple[str, ...] = ()
-    caveats: tuple[str, ...] = ()
+    assumptions: tuple[Assumption, ...] = ()
     is_one_path: bool = True
+
+    @property
+    def caveats(self) -> tuple[str, ...]:
+        """What a verdict that rests on it must state."""
+        return conditions(self.assumptions)
 
     @property
     def is_exact(self) -> bool:
@@ -160,7 +160,7 @@ class Wcet:
         at_least = claim.lower / clock
         notes = claim.assumptions
         seconds, one_path = claim.upper / clock, claim.is_one_path
-        return cls(seconds, claim.upper, Kind.PROVEN, evidence, at_least, notes, claim.caveats, one_path)
+        return cls(seconds, claim.upper, Kind.PROVEN, evidence, at_least, notes, one_path)
 
 
 class Store(Protocol):
@@ -187,7 +187,7 @@ class Solver:
     limits: Callable[[], Limits]
     store: Store | None = None
     is_for_bounds: bool = False
-    known: dict[tuple[Instance | GpuInstance, tuple[str, ...]], Claim] = field(default_factory=dict)
+    known: dict[tuple[Instance | GpuInstance, tuple[Assumption, ...]], Claim] = field(default_factory=dict)
 
     def claim(self, asked: Instance | GpuInstance) -> Claim:
         """The worst case of what is asked: from the store, or solved, once."""
@@ -257,8 +257,6 @@ def of_bundle(path: Path, sizes: Sequence[int]) -> Claim:
             another number of SMs.
     """
     document = _document(path)
-    from makespan.wording import PATH_ONLY, TRUSTED_BOUNDS
-
     verdict = verify(document)
     upper = verdict.upper
     if verdict.outcome is Outcome.REJECTED or verdict.claim is None or verdict.lower is None or upper is None:
@@ -267,28 +265,32 @@ def of_bundle(path: Path, sizes: Sequence[int]) -> Claim:
     if upper > claimed:
         proof = f"what could be re-proved of {claimed} by {proof}"
     is_of_gpu = gpu_verdict.speaks_of(document)
-    asked = gpu_reading.bundle(document).gpu if is_of_gpu else reading.bundle(document).instance
+    found = gpu_reading.bundle(document) if is_of_gpu else reading.bundle(document)
+    asked = found.gpu if isinstance(found, gpu_reading.GpuBundle) else found.instance
     if isinstance(asked, GpuInstance) and set(sizes) != {asked.sms}:
         has = " or ".join(map(str, sizes))
         raise InputError(
             f"{path}: it is about {counted(asked.sms, 'SM')}, and the partition has {has}: a proof for one number of"
             " SMs is none for another"
         )
-    said = tuple(map(str, document["result"]["assumptions"]))
-    if hidden := [text for text in (asked.machine.name, *said) if not text.isprintable()]:
-        raise InputError(f"{path}: rejected: {shown(hidden[0])} has characters that cannot be printed")
-    known = asked.assumptions
+    if found.said is None:
+        raise InputError(
+            f"{path}: its assumptions are words, as an older makespan wrote them, and nobody can tell under which"
+            " conditions its number holds: solve the question again"
+        )
+    if not asked.machine.name.isprintable():
+        raise InputError(f"{path}: rejected: {shown(asked.machine.name)} has characters that cannot be printed")
+    stated = {note.kind for note in found.said}  # who states latencies was checked; a file may say it more exactly
+    known = tuple(note for note in asked.assumptions if note.kind not in LATENCIES or note.kind in stated)
     notes = (
         *known,
-        f"{path.name}: the numbers were verified, for the warps that are in it; that these are all warps of the kernel"
-        " with all its paths, on this machine, is as the file says",
-        *(
-            note if note.startswith((PATH_ONLY, TRUSTED_BOUNDS)) else f"{path.name} says: {note}"
-            for note in said
-            if note not in known
+        assumptions.bundle(
+            f"{path.name}: the numbers were verified, for the warps that are in it; that these are all warps of the"
+            " kernel with all its paths, on this machine, is as the file says"
         ),
+        *(note.naming(f"{path.name} says: {note}") for note in found.said if note not in known),
     )
-    claim = Claim.about(asked, Bounds(verdict.lower, max(claimed, upper)), proof, notes, (*known, *said))
+    claim = Claim.about(asked, Bounds(verdict.lower, max(claimed, upper)), proof, notes)
     return replace(claim, is_one_path=claim.is_one_path and not is_of_gpu)  # a latency may have grown with active SMs
 
 
@@ -327,17 +329,15 @@ def _execution_time(entry: ServedEntry, description: Description, solver: Solver
 
 def _reason(claim: Claim, evidence: str | None) -> str:
     """Why a path that was fixed is the only one, and a bound that the code contradicts holds, as somebody must say."""
-    from makespan.wording import PATH_ONLY, TRUSTED_BOUNDS
-
     missing = {
-        PATH_ONLY: "no other path can be taken, or leave out what fixes it",
-        TRUSTED_BOUNDS: "they hold all the same, or solve it without --trust-bounds",
+        About.PATH: "no other path can be taken, or leave out what fixes it",
+        About.TRUSTED_LOOP: "they hold all the same, or solve it without --trust-bounds",
     }
-    doubts = [(kind, note) for kind in missing for note in claim.assumptions if note.startswith(kind)]
+    doubts = [note for kind in missing for note in claim.assumptions if note.kind is kind]
     if doubts and evidence is None:
-        kind, note = doubts[0]
-        raise InputError(f'{note}: say in evidence = "..." why {missing[kind]}')
-    return "".join(f"; {said}" for said in (*dict.fromkeys(kind for kind, _ in doubts), evidence) if said is not None)
+        raise InputError(f'{doubts[0]}: say in evidence = "..." why {missing[doubts[0].kind]}')
+    said = conditions(doubts) if evidence is None else (*conditions(doubts), evidence)
+    return "".join(f"; {each}" for each in said)
 
 
 def _solved(launch: KernelLaunch, sizes: Sequence[int], card: Gpu | None, solver: Solver) -> Claim:
@@ -351,12 +351,7 @@ def _solved(launch: KernelLaunch, sizes: Sequence[int], card: Gpu | None, solver
     claims = [solver.claim(one) for one in questions]
     worst = max(claims, key=lambda claim: claim.upper)
     notes = dict.fromkeys(note for claim in claims for note in claim.assumptions)
-    if (fit := launch.question.blocks_per_sm) is not None and any(map(at_once, gpus)):
-        name = launch.question.name
-        note = f"{fit} blocks of {name} fit on one SM at the same time, and no more: none of the launch waits for room"
-        notes[note] = None
     lower = max(claim.lower for claim in claims)
-    about = together(caveat for claim in claims for caveat in claim.caveats)
     # what the others do to a latency that grows with the number of active SMs, no run need bring with it
     one_path = all(c.is_one_path for c in claims) and not any(x.grows for x in launch.question.latencies.values())
-    return replace(worst, lower=lower, assumptions=tuple(notes), caveats=about, is_one_path=one_path)
+    return replace(worst, lower=lower, assumptions=tuple(notes), is_one_path=one_path)

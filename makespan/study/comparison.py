@@ -7,15 +7,17 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from makespan.assumptions import Assumption, Kind, together
 from makespan.engines import Limits, solve
 from makespan.engines.portfolio import fastest_known
 from makespan.errors import InputError
 from makespan.instance import Instance
 from makespan.machine import Latency, Machine, UnitClass
 from makespan.result import Bounds, Result, Status
-from makespan.wording import caveats
 
 NOT_COMPUTED = "not computed"
+_LATENCIES = frozenset({Kind.ONE_CYCLE, Kind.UNIT_LATENCY, Kind.UNSTATED_LATENCY})
+"""What says that the machine of a point has no latencies, which an axis may vary."""
 
 
 class Quantity(StrEnum):
@@ -114,7 +116,7 @@ class Found:
     best_case: BestCase | None
     engine: str
     seconds: float
-    assumptions: tuple[str, ...]
+    assumptions: tuple[Assumption, ...]
 
     @classmethod
     def of(cls, result: Result) -> "Found":
@@ -190,17 +192,21 @@ class Comparison:
         return all(point.status == Status.EXACT for point in self.points)
 
     @property
-    def assumptions(self) -> tuple[str, ...]:
+    def assumptions(self) -> tuple[Assumption, ...]:
         """What all points that were computed assume, in the order of the first."""
         each = [found.assumptions for found in self.found]
         return tuple(note for note in each[0] if all(note in notes for notes in each)) if each else ()
 
     @property
     def caveats(self) -> tuple[str, ...]:
-        """The conditions of all points, computed or not."""
-        machines = (replace(point.instance.machine, name=self.machine.name) for point in self.points)
-        each = [caveats(machine, self.assumptions) for machine in machines]
-        return tuple(note for note in each[0] if all(note in notes for notes in each))
+        """The conditions of all points, computed or not; of latencies of one cycle only where all points have them."""
+        instances = [point.instance for point in self.points]
+        each = [replace(one, machine=replace(one.machine, name=self.machine.name)).assumptions for one in instances]
+        has = [{note.kind for note in notes} & _LATENCIES for notes in each]
+        common = has[0].intersection(*has)
+        if not common and all(kinds & {Kind.ONE_CYCLE, Kind.UNIT_LATENCY} for kinds in has):
+            common = {Kind.UNIT_LATENCY}  # where each instruction takes one cycle, each latency is one, too
+        return together([note for note in notes if note.kind not in _LATENCIES - common] for notes in each)
 
 
 def planned(instances: Iterable[Instance], axis: Axis | None) -> tuple[Point, ...]:

@@ -1,12 +1,13 @@
 """A bundle of a whole GPU read strictly: its grids and SMs, the claim, the schedule and what proves the upper bound.
 
-The writer is `makespan.report.gpu.bundle`; both follow docs/schema/gpu-bundle-1.schema.json and share no code.
+The writer is `makespan.report.gpu.bundle`; both follow docs/schema/gpu-bundle-2.schema.json and share no code.
 """
 
 from dataclasses import dataclass
 from itertools import chain, repeat
 from typing import Any, NamedTuple
 
+from makespan.assumptions import Assumption
 from makespan.certificate import Certificate, Weights
 from makespan.gpu import Begin, Course, GpuInstance, GpuSchedule, Grid, History, Stretch
 from makespan.gpu.instance import MAX_BLOCKS, MAX_DISPATCH, MAX_GRIDS, MAX_ROOM
@@ -15,11 +16,13 @@ from makespan.machine import MAX_LATENCY, Assignment, Machine
 from makespan.machine.values import MAX_SMS
 from makespan.program import MAX_PLACES
 from makespan.result import Status
-from makespan.verify import instances, proofs, reading, shapes
+from makespan.verify import conditions, instances, proofs, reading, shapes
 from makespan.verify.outcome import Claim
 from makespan.verify.refusal import Refused, TooMuchWork, Work
 
-SCHEMA = "makespan.gpu-bundle/1"
+SCHEMA = "makespan.gpu-bundle/2"
+OLDER_SCHEMA = "makespan.gpu-bundle/1"
+"""Its assumptions are words."""
 ONE_WAVE, THEOREM_G = "one-wave", "theorem-g"
 MOST_RESOURCES = 16
 MOST_QUESTIONS = 64
@@ -44,7 +47,8 @@ class OfSm(NamedTuple):
 class GpuBundle:
     """A claim and its evidence: the weights of pairs for theorem G; in one wave what is said of SMs, by blocks.
 
-    Without a witness, the claim is that no schedule is shorter than its lower bound.
+    Without a witness, the claim is that no schedule is shorter than its lower bound. What the result assumes is None
+    where an older bundle says it in words.
     """
 
     gpu: GpuInstance
@@ -53,6 +57,7 @@ class GpuBundle:
     shortest: GpuSchedule | None
     weights: tuple[Weights, ...]
     sms: dict[int, OfSm]
+    said: tuple[Assumption, ...] | None
 
 
 def bundle(document: dict[str, Any]) -> GpuBundle:
@@ -63,11 +68,13 @@ def bundle(document: dict[str, Any]) -> GpuBundle:
     """
     keys = "schema instance result witness shortest weights sms sha256"
     parts = shapes.table(document, "bundle", *keys.split())
-    if parts["schema"] != SCHEMA:
+    if parts["schema"] not in (SCHEMA, OLDER_SCHEMA):
         remedy = "is of another makespan; verify it with that one, or solve anew"
         shapes.bad(f"schema is not {SCHEMA!r}: {parts['schema']!r:.40} {remedy}")
     gpu = instance(parts["instance"])
-    claim = _claim(parts["result"])
+    is_older = parts["schema"] == OLDER_SCHEMA
+    claim = _claim(parts["result"], is_older=is_older)
+    said = None if is_older else conditions.assumptions(parts["result"]["assumptions"])
     witness, shortest = (schedule(parts[name], name, gpu) for name in ("witness", "shortest"))
     room = Work(reading.MOST_COEFFICIENTS)
     try:
@@ -80,7 +87,9 @@ def bundle(document: dict[str, Any]) -> GpuBundle:
         shapes.bad(f"results of SMs are the evidence of {ONE_WAVE}, and of nothing else")
     if shapes.text(parts["sha256"], "sha256") != reading.digest(document):
         raise Refused("the digest does not match the content: the file was changed after it was written")
-    return GpuBundle(gpu, claim, witness, shortest, weights, sms)
+    if said is not None:
+        conditions.check(said, gpu.machine, [of_block(gpu, grid) for grid in gpu.grids])
+    return GpuBundle(gpu, claim, witness, shortest, weights, sms, said)
 
 
 # Question
@@ -125,7 +134,7 @@ def of_block(gpu: GpuInstance, grid: Grid) -> Instance:
 # Result
 
 
-def _claim(value: object) -> Claim:
+def _claim(value: object, *, is_older: bool) -> Claim:
     keys = "status lower upper evidence best_case seconds interrupted assumptions versions"
     result = shapes.table(value, "result", *keys.split())
     lower, upper = (shapes.whole(result[side], side, 1, _MOST) for side in ("lower", "upper"))
@@ -133,7 +142,7 @@ def _claim(value: object) -> Claim:
         raise Refused(f"lower {lower} exceeds upper {upper}")
     if result["status"] != str(Status.EXACT if lower == upper else Status.BOUNDED):
         raise Refused("result: status does not follow from the bounds")
-    reading.check_remarks(result)
+    reading.check_remarks(result, is_older=is_older)
     evidence = shapes.text(result["evidence"], "evidence")
     if evidence not in (ONE_WAVE, THEOREM_G):
         raise Refused(f"unknown evidence: {evidence!r:.40}")

@@ -40,7 +40,7 @@ def verify(document: dict[str, Any], most_states: int) -> Verdict:
     try:
         bundle = gpu_reading.bundle(document)
         claim = bundle.claim
-        return _verdict(bundle, most_states)
+        return _verdict(bundle, most_states).about(bundle.gpu, bundle.said)
     except Refused as refusal:
         reason = " ".join(str(refusal).split())[:300]
         return Verdict(Outcome.REJECTED, reason, claim, unchecked=UNCHECKED_OF_GPU)

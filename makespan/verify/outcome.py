@@ -1,17 +1,21 @@
 """What a checker says: the claim, and what was proven again."""
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from enum import StrEnum
+
+from makespan.assumptions import Assumption
+from makespan.verify.conditions import of_bundle, of_instance
 
 Interval = tuple[int, int]
 
 UNCHECKED = (
-    "assumptions", "interrupted", "seconds", "backend", "versions", "the machine's name",
+    "other assumptions", "interrupted", "seconds", "backend", "versions", "the machine's name",
     "when, by whom and how the steps of the history were found",
 )  # fmt: skip
 """What a result says and no bundle can prove."""
 
-UNCHECKED_OF_GPU = ("assumptions", "interrupted", "seconds", "versions", "the machine's name")
+UNCHECKED_OF_GPU = ("other assumptions", "interrupted", "seconds", "versions", "the machine's name")
 """The same of a whole GPU."""
 
 
@@ -45,6 +49,9 @@ class Verdict:
         uppers: the upper bounds that were proven again, by the name of their proof.
         best_case: interval of the shortest schedule that was proven again; None when nothing is claimed about it.
         unchecked: what the result says besides.
+        subject: which warps on which machine, or which blocks on which SMs, the number is about.
+        conditions: those that follow from the instance; they were checked.
+        said: the conditions that are the word of the bundle; None where an older bundle says them in no known way.
     """
 
     outcome: Outcome
@@ -54,6 +61,17 @@ class Verdict:
     uppers: tuple[tuple[str, int], ...] = ()
     best_case: Interval | None = None
     unchecked: tuple[str, ...] = UNCHECKED
+    subject: str = ""
+    conditions: tuple[str, ...] = ()
+    said: tuple[str, ...] | None = ()
+
+    def about(self, subject: object, said: Iterable[Assumption] | None) -> "Verdict":
+        """The same verdict about this subject, under what the result assumes."""
+        printable = "".join(letter if letter.isprintable() else "?" for letter in str(subject))
+        if said is None:
+            return replace(self, subject=printable, said=None)
+        notes = tuple(said)
+        return replace(self, subject=printable, conditions=of_instance(notes), said=of_bundle(notes))
 
     @property
     def upper(self) -> int | None:
@@ -61,7 +79,8 @@ class Verdict:
         return min((value for _, value in self.uppers), default=None)
 
     def __str__(self) -> str:
-        return f"{self.outcome}: {self.reason}"
+        under = f" {', '.join(self.conditions)}" if self.conditions else ""
+        return f"{self.outcome}{under}: {self.reason}"
 
 
 def within(inner: Interval, outer: Interval) -> bool:

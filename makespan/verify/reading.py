@@ -1,6 +1,6 @@
 """A bundle read strictly: every key and type is checked, and every field that the instance determines.
 
-The writer is `makespan.report.result.bundle`; both follow docs/schema/bundle-2.schema.json and share no code.
+The writer is `makespan.report.result.bundle`; both follow docs/schema/bundle-3.schema.json and share no code.
 What comes out is made of the package's value types, whose own checks have passed; what is not understood is refused.
 """
 
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import chain, repeat
 from typing import Any, NoReturn
 
+from makespan.assumptions import Assumption
 from makespan.certificate import Certificate, Weights
 from makespan.instance import MAX_CYCLES, Instance
 from makespan.machine import MAX_INTERVAL, MAX_LATENCY, Machine, Scheduler
@@ -19,12 +20,13 @@ from makespan.machine.values import MAX_RESOURCES
 from makespan.program import MAX_PLACES
 from makespan.result import Status, Step
 from makespan.schedule import Schedule
-from makespan.verify import instances, proofs, shapes
+from makespan.verify import conditions, instances, proofs, shapes
 from makespan.verify.outcome import Claim
 from makespan.verify.refusal import Refused, TooMuchWork, Work
 
-SCHEMA, RESULT_SCHEMA = "makespan.bundle/2", "makespan.result/1"
-OLDER_SCHEMA = "makespan.bundle/1"
+SCHEMA, RESULT_SCHEMA = "makespan.bundle/3", "makespan.result/2"
+OLDER_SCHEMAS = ("makespan.bundle/1", "makespan.bundle/2")
+"""Their assumptions are words. The potentials of the first rest on an older theorem."""
 _ANY_VERSION = "makespan.bundle/"
 MOST_BYTES = 128 << 20
 _LONG_NUMBER = re.compile(rb"[0-9]{%d}" % (shapes.MOST_DIGITS + 1))  # or a text of many digits: then all are looked at
@@ -42,7 +44,7 @@ class SmClaim(Claim):
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """A claim and its evidence."""
+    """A claim and its evidence, and what the result assumes; None where an older bundle says that in words."""
 
     instance: Instance
     claim: SmClaim
@@ -51,6 +53,7 @@ class Bundle:
     weights: tuple[Weights, ...]
     phases: proofs.Pieces
     partitions: proofs.Pieces
+    said: tuple[Assumption, ...] | None
 
 
 def parse(content: bytes) -> object:
@@ -98,17 +101,19 @@ def bundle(document: object) -> Bundle:
     """
     if not isinstance(document, dict):
         shapes.bad(f"schema is not {SCHEMA!r}")
-    if (schema := document.get("schema")) not in (SCHEMA, OLDER_SCHEMA):
+    if (schema := document.get("schema")) not in (SCHEMA, *OLDER_SCHEMAS):
         is_bundle = isinstance(schema, str) and schema.startswith(_ANY_VERSION)
         remedy = f": {schema!r:.40} is of another makespan; verify it with that one, or solve anew" if is_bundle else ""
         shapes.bad(f"schema is not {SCHEMA!r}{remedy}")
     keys = ("schema", "instance", "result", "witness", "certificate", "phases", "sha256")
     some = ["partitions"] if "partitions" in document else []
     parts = shapes.table(document, "bundle", *keys, *some, later="weights")
-    if parts["schema"] == OLDER_SCHEMA:
+    if parts["schema"] == OLDER_SCHEMAS[0]:
         _check_older(parts, *shapes.items(parts["phases"], "phases", 0))
     instance = instances.instance(parts["instance"])
-    claim = _claim(parts["result"], instance)
+    is_older = schema in OLDER_SCHEMAS
+    claim = _claim(parts["result"], instance, is_older=is_older)
+    said = None if is_older else conditions.assumptions(parts["result"]["assumptions"])
     schedule = witness(parts["witness"], instance, claim.lower)
     room = Work(MOST_COEFFICIENTS)
     try:
@@ -120,20 +125,22 @@ def bundle(document: object) -> Bundle:
         raise Refused(f"the evidence is too large for this checker: over {MOST_COEFFICIENTS} coefficients") from None
     if shapes.text(parts["sha256"], "sha256") != digest(document):
         raise Refused("the digest does not match the content: the file was changed after it was written")
-    return Bundle(instance, claim, schedule, certificate, weights, phases, partitions)
+    if said is not None:
+        conditions.check(said, instance.machine, [instance])
+    return Bundle(instance, claim, schedule, certificate, weights, phases, partitions, said)
 
 
 def _check_older(*parts: object) -> None:
     """Evidence of version 1 is that of today but for its potentials."""
     if any(shapes.entries(part).get("certificate") is not None for part in parts):
-        raise Refused(f"potentials of {OLDER_SCHEMA} rest on an older theorem: solve the question again")
+        raise Refused(f"potentials of {OLDER_SCHEMAS[0]} rest on an older theorem: solve the question again")
 
 
 # Result
 
 
-def _claim(value: object, instance: Instance) -> SmClaim:
-    determined = _determined(instance)
+def _claim(value: object, instance: Instance, *, is_older: bool) -> SmClaim:
+    determined = _determined(instance) | ({"schema": "makespan.result/1"} if is_older else {})
     claimed = (
         "status lower upper pessimistic best_case backend evidence seconds interrupted history assumptions versions"
     )
@@ -145,7 +152,7 @@ def _claim(value: object, instance: Instance) -> SmClaim:
     for key, expected in {**determined, "status": status}.items():
         if not _same(result[key], expected):
             raise Refused(f"result: {key} does not follow from the instance and the bounds")
-    check_remarks(result)
+    check_remarks(result, is_older=is_older)
     shapes.text(result["backend"], "backend")
     evidence = shapes.table(result["evidence"], "evidence", "lower", "upper")
     if shapes.text(evidence["lower"], "evidence") != "witness":
@@ -212,12 +219,12 @@ def _same(value: object, expected: object) -> bool:
     return value == expected
 
 
-def check_remarks(result: dict[str, Any]) -> None:
-    """What nobody can check (`outcome.UNCHECKED`): who computed it, for how long, and what the user takes on trust."""
+def check_remarks(result: dict[str, Any], *, is_older: bool) -> None:
+    """What nobody can check (`outcome.UNCHECKED`): who computed it, and for how long; and words of an older bundle."""
     _duration(result["seconds"])
     if type(result["interrupted"]) is not bool:
         shapes.bad("interrupted is neither true nor false")
-    for note in shapes.items(result["assumptions"], "assumptions", 0):
+    for note in shapes.items(result["assumptions"], "assumptions", 0) if is_older else ():
         shapes.text(note, "assumption")
     for version in shapes.table(result["versions"], "versions", "makespan", "python").values():
         shapes.text(version, "version")

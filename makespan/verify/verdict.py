@@ -30,7 +30,7 @@ def verify(document: object, *, most_states: int = MOST_STATES) -> Verdict:
     try:
         bundle = reading.bundle(document)
         claim = bundle.claim
-        return _Judge(bundle, most_states).verdict()
+        return _Judge(bundle, most_states).verdict().about(bundle.instance, bundle.said)
     except Refused as refusal:
         return Verdict(Outcome.REJECTED, " ".join(str(refusal).split())[:300], claim)
 

@@ -197,7 +197,7 @@ def test_a_run_that_contradicts_what_is_known_keeps_its_bundle(library: Library)
     assert told.code == 1
     (kept,) = library.kept.glob("contradiction-one-*.json")
     assert f"kept in {kept}" in told.out
-    assert json.loads(kept.read_text())["more"]["schema"] == "makespan.bundle/2"
+    assert json.loads(kept.read_text())["more"]["schema"] == "makespan.bundle/3"
     assert [line["upper"] for line in library.claims()] == [9]
 
 

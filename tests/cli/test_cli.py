@@ -27,7 +27,7 @@ from makespan.result import Bounds
 from tests.schemas import published
 
 ROOT = Path(__file__).parents[2]
-SCHEMA = published("result-1")
+SCHEMA = published("result-2")
 SHORT = "a search stopped for want of memory: with a larger --memory-limit it may prove more"
 HARD = ("--string", "CLLCLCLLCCLCLLLCLCCCLCLCLCLLC", "--warps", "12", "--capacity", "C=2,L=1")
 UNITS = '"capacity": {"C": 1, "L": 1}'
@@ -91,7 +91,7 @@ def test_json_says_what_is_proven_and_how(solve: Runner) -> None:
     assert document.pop("best_case_seconds") >= 0
     del document["seconds"], document["versions"], document["assumptions"], document["history"]
     assert document == {
-        "schema": "makespan.result/1",
+        "schema": "makespan.result/2",
         "status": "exact",
         "lower": 10,
         "upper": 10,

@@ -9,7 +9,7 @@ from tests.command import Runner
 from tests.schemas import published
 
 ROOT = Path(__file__).parents[2]
-SCHEMA = published("gpu-result-1")
+SCHEMA = published("gpu-result-2")
 ONE_WAVE = ("--string", "CLLCLL", "--warps", 2, "--sms", 4, "--blocks-per-sm", 2)
 CUBIN = (ROOT / "ptx" / "reduction.sm_86.cubin", "--block", 256, "--latency", "global=..900")
 
@@ -76,7 +76,7 @@ def test_a_gpu_says_its_sms_machine_and_clock(solve: Runner) -> None:
     assert (told["gpu"], told["sms"], told["machine"]["name"]) == ("rtx-3070", 46, "ampere-ga10x")
     assert told["time"]["clock_hz"].isdigit()
     assert told["grids"][0]["blocks"] == 46
-    assert any("can be resident: warps limit" in note for note in told["assumptions"])
+    assert any("can be resident: warps limit" in note["text"] for note in told["assumptions"])
 
 
 @pytest.mark.parametrize(
@@ -165,7 +165,7 @@ def test_warps_are_assigned_to_partitions_as_said(solve: Runner) -> None:
     free, said = (solve(*on_gpu, *more, "--format", "json").out for more in ((), ("--assignment", "modulo")))
     assert json.loads(said)["upper"] < json.loads(free)["upper"]
     assert "if warp w belongs to partition w mod 4" in json.loads(said)["caveats"]
-    assert any(note.startswith("assignment as given: warp w") for note in json.loads(said)["assumptions"])
+    assert any(note["text"].startswith("assignment as given: warp w") for note in json.loads(said)["assumptions"])
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from tests.command import Runner
 from tests.schemas import published
 
 ROOT = Path(__file__).parents[2]
-SCHEMA = published("gpu-result-1")
+SCHEMA = published("gpu-result-2")
 VECADD, CUBIN = ROOT / "ptx" / "vecadd.ptx", ROOT / "ptx" / "polynomial.sm_86.cubin"
 ROOM = "room = { slots = 4, warps = 16 }"
 SMALL, LARGE = "{ slots = 1, warps = 2 }", "{ slots = 1, warps = 8 }"
@@ -52,7 +52,9 @@ def test_two_launches_share_a_gpu_and_the_bundle_is_verified(
     assert (told["room"], [grid["takes"] for grid in told["grids"]]) == ([4, 16], [[1, 2], [1, 8]])
     assert [grid["resident"] for grid in told["grids"]] == [4, 2]
     assert told["lower"] <= told["upper"]
-    assert any("a block of large takes 1 of 4 slots, 8 of 16 warps of an SM" in note for note in told["assumptions"])
+    assert any(
+        "a block of large takes 1 of 4 slots, 8 of 16 warps of an SM" in note["text"] for note in told["assumptions"]
+    )
     assert Runner("verify", capsys)(bundle).code == 0
 
 

@@ -13,7 +13,7 @@ from tests.command import Runner
 from tests.schemas import published
 
 ROOT = Path(__file__).parents[2]
-SCHEMA = published("validation-1")
+SCHEMA = published("validation-2")
 KERNEL = (
     *(ROOT / "ptx" / "vecadd.ptx", "--block", 32, "--latency", "global=..90", "--param", "3=32"),
     *("--buffer", "0=128", "--buffer", "1=128", "--buffer", "2=128", "--time-limit", 0.1),
@@ -107,7 +107,9 @@ def test_a_launch_whose_blocks_share_sms_is_held_against_its_own_bound(
     assert (told.code, document["holds"], kind["of"], kind["windows"]) == (1, False, "launch", 16)
     assert (kind["resident"], kind["together"]) == (2, 2)  # 100 KiB on an SM, 40000 bytes and 1 KiB for each block
     assert {window["run"] for window in kind["violations"]} == {7}
-    assert "the warps of a block begin at most 3 cycles after it gets its room" in " ".join(kind["assumptions"])
+    assert "the warps of a block begin at most 3 cycles after it gets its room" in " ".join(
+        note["text"] for note in kind["assumptions"]
+    )
     kept = ("--from", "counterexample.jsonl", "--counterexample", "same.jsonl")
     again = validate(*asked, *kept)
     assert again.code == 1

@@ -185,7 +185,7 @@ def test_backends_are_those_of_the_engines_and_auto() -> None:
     assert all(re.fullmatch("[a-z][a-z0-9-]{0,39}", engine.name) for engine in ENGINES)  # the checker reads no other
 
 
-@pytest.mark.parametrize("name", ["result-1", "bundle-2"])
+@pytest.mark.parametrize("name", ["result-2", "bundle-3"])
 def test_the_schemas_list_the_proofs_and_the_engines(name: str) -> None:
     """A phase or a partition is not proven by its phases or partitions."""
     document = json.loads((SCHEMAS / f"{name}.schema.json").read_text("utf-8"))

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from makespan.assumptions import instructions
 from makespan.engines import BACKENDS, Limits, portfolio, solve
 from makespan.engines.certificate.engine import Certificates
 from makespan.engines.construct import convoy, greedy
@@ -126,10 +127,10 @@ def test_an_interrupted_solve_says_so_and_keeps_what_is_proven() -> None:
 
 
 def test_assumptions_name_the_machine_and_come_from_the_program() -> None:
-    program = Program.chain("CL", assumptions=["the loop runs at most 8 times"])
+    program = Program.chain("CL", assumptions=[instructions("the loop runs at most 8 times")])
     result = solve(Instance.of(program, 2))
-    assert result.assumptions[0].startswith("machine 'paper': units C=1, L=1;")
-    assert result.assumptions[-1] == "the loop runs at most 8 times"
+    assert str(result.assumptions[0]).startswith("machine 'paper': units C=1, L=1;")
+    assert str(result.assumptions[-1]) == "the loop runs at most 8 times"
 
 
 @pytest.mark.parametrize("engine", ["greedy", "convoy"])

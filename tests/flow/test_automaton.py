@@ -13,12 +13,13 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from makespan.assumptions import Kind
 from makespan.errors import InputError, UnsupportedError
 from makespan.flow import GivenBound, Launch, divergence, loop_bounds
 from makespan.flow.automaton import Automaton, Branching, Builder
 from makespan.flow.divergence import reconvergences
 from makespan.flow.graph import Flow
-from makespan.flow.loop_bound import Bound
+from makespan.flow.loop_bound import Bound, By
 from makespan.flow.loop_info import LoopInfo
 from makespan.flow.loops import Nest, nest
 from makespan.flow.walk import Terrain
@@ -88,7 +89,7 @@ def terrain(found: Flow, nested: Nest, paths: Sequence[Sequence[int]], *, exact:
     infos = []
     for loop, counts in zip(nested.loops, repeats(nested, paths), strict=True):
         most = max(counts, default=0) + loop.is_bottom_tested
-        bound = Bound(most, exact and len(counts) == 1, "test")
+        bound = Bound(most, exact and len(counts) == 1, "test", By.USER)
         infos.append(LoopInfo(found.name(loop.header), found.blocks[loop.header].line, None, bound, loop.depth))
     return Terrain(found, nested, tuple(infos))
 
@@ -240,14 +241,16 @@ def test_take_leaves_out_sides_of_an_automaton() -> None:
     body = "@p bra A;\nadd.s32 a,a,1;\nA: @q bra B;\nld.u32 a,[b];\nB: ret;"
     found = program(kernel(body), take={"A": "taken"}, paths="automaton")
     assert (found.least(), found.most("L")) == (2, 1)
-    assert "this path only, not a worst case over inputs: A=taken" in found.assumptions
+    assert "this path only, not a worst case over inputs: A=taken" in map(str, found.assumptions)
     with pytest.raises(InputError, match="a trace fixes one path"):
         program(kernel(body), trace=[], paths="automaton")
 
 
 def test_what_is_assumed_of_lanes_is_said() -> None:
     (said,) = [
-        line for line in program(kernel("@p bra A;\nadd.s32 a,a,1;\nA: ret;")).assumptions if "lanes part" in line
+        str(line)
+        for line in program(kernel("@p bra A;\nadd.s32 a,a,1;\nA: ret;")).assumptions
+        if line.kind is Kind.LANES and "lanes part" in str(line)
     ]
     assert said.startswith("lanes part at line 5, run one side after the other in any order, and reconverge at the imm")
 

@@ -17,7 +17,7 @@ from makespan.flow.execution import Effort, Execution
 from makespan.flow.graph import Flow
 from makespan.flow.grid import Launch
 from makespan.flow.inference import Proven, inferred
-from makespan.flow.loop_bound import Bound
+from makespan.flow.loop_bound import Bound, By
 from makespan.flow.loops import Nest, nest
 from makespan.flow.uniformity import decided, uniform_branches
 from makespan.ptx import flow
@@ -213,7 +213,7 @@ def test_an_unrolled_loop_and_its_remainder(n: int) -> None:
 def test_a_loop_that_is_never_entered_says_so() -> None:
     graph = flow(ptx.read(SAMPLES / "nbody.ptx").kernel())
     found = inferred_bounds(graph, nest(graph), Launch(parameters={"2": 4}))
-    assert found[1] == (1, False, "inferred: nbody_param_2=4, never entered")
+    assert found[1][:3] == (1, False, "inferred: nbody_param_2=4, never entered")
     assert found[0].source == "inferred: nbody_param_2=4"
 
 
@@ -348,18 +348,21 @@ BY_WARP = SPREAD.format("L: add.u32 i, i, 1;")
     ],
 )
 def test_what_contradicts_a_count_that_differs_between_threads(said: int, is_exact: bool, disproof: str | None) -> None:
-    assert proven(BY_WARP, Launch((128, 1, 1))).disproof(Bound(said, is_exact, "")) == disproof
+    assert proven(BY_WARP, Launch((128, 1, 1))).disproof(Bound(said, is_exact, "", By.USER)) == disproof
 
 
 def test_one_warp_may_contradict_what_another_allows() -> None:
     of_last = proven(BY_WARP, Launch((128, 1, 1)), 3)
-    assert of_last.disproof(Bound(5, exact=False, source="")) == "exactly 7 iterations (inferred: block 128x1x1)"
+    assert (
+        of_last.disproof(Bound(5, exact=False, source="", by=By.USER))
+        == "exactly 7 iterations (inferred: block 128x1x1)"
+    )
 
 
 def test_a_loop_that_is_never_entered_contradicts_nothing() -> None:
     body = "setp.eq.u32 q, 1, 1; @q bra E; mov.u32 i, 0; L: add.u32 i, i, 1; setp.lt.u32 p, i, 8; @p bra L; E: ret;"
     for is_exact in (False, True):
-        assert proven(body).disproof(Bound(3, is_exact, "")) is None
+        assert proven(body).disproof(Bound(3, is_exact, "", By.USER)) is None
 
 
 @pytest.mark.usefixtures("few_iterations")
@@ -378,7 +381,7 @@ def test_a_least_count_holds_for_every_entry() -> None:
     """
     graph = flow(kernel(twice))
     found = inferred(graph, nest(graph), Launch())
-    assert found[1].disproof(Bound(2, exact=False, source="")) is None
+    assert found[1].disproof(Bound(2, exact=False, source="", by=By.USER)) is None
 
 
 def test_one_execution_serves_every_question(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -556,7 +559,7 @@ def check_against_threads(seed: int) -> bool:
             if number in proven:
                 assert proven[number].is_entered
                 made = repeats + loops.loops[number].is_bottom_tested
-                true = Bound(made, exact=True, source="a thread")
+                true = Bound(made, exact=True, source="a thread", by=By.CODE)
                 assert (number, repeats) in thread.unfinished or proven[number].disproof(true) is None, (seed, number)
             if number in bounds:
                 most = bounds[number].maximum - loops.loops[number].is_bottom_tested

@@ -46,8 +46,8 @@ def words(program: Program) -> set[str]:
 def test_a_loop_is_counted_a_branch_parts_lanes_and_a_barrier_is_a_place() -> None:
     found = toy.warps(COUNTED + PARTED.format(16)).program()
     assert words(found) == {f"LLL{sides}{BARRIER}C" for sides in ("C", "L", "CL", "LC")}
-    assert "loop top: exactly 3 iterations (inferred: from the code alone)" in found.assumptions
-    assert any(note.startswith("lanes part at line 9, run one side after the other") for note in found.assumptions)
+    assert "loop top: exactly 3 iterations (inferred: from the code alone)" in map(str, found.assumptions)
+    assert any(str(note).startswith("lanes part at line 9, run one side after the other") for note in found.assumptions)
     assert (found.origins[0].text, found.origins[0].line) == ("fetch", 3)
 
 

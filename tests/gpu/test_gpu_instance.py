@@ -47,13 +47,13 @@ def test_room_bounds_the_blocks_of_an_sm() -> None:
 @pytest.mark.parametrize("blocks", [1, 2, 3, 9])
 def test_what_is_said_to_be_resident_is_assumed_even_of_fewer_blocks(blocks: int) -> None:
     gpu = GpuInstance.of(BLOCK, blocks, MACHINE, sms=4, resident=3)
-    (told,) = [note for note in gpu.assumptions if "can be resident" in note]
+    (told,) = [note for note in map(str, gpu.assumptions) if "can be resident" in note]
     assert told.startswith("3 blocks of ")
 
 
 def test_assumptions_are_those_of_a_gpu() -> None:
     gpu = GpuInstance.of(((Program.chain("MD|M"), 2),), 9, MACHINE, sms=2, resident=3, dispatch=40)
-    told = "\n".join(gpu.assumptions)
+    told = "\n".join(map(str, gpu.assumptions))
     assert "3 blocks of 2 warps can be resident on an SM" in told
     assert "at most 40 cycles after it gets its room" in told
     assert "at a barrier a warp waits for the others of its block" in told

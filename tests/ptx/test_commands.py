@@ -62,7 +62,9 @@ def test_a_trusted_bound_is_part_of_the_verdict(solve: Runner, eight: Path) -> N
     (verdict,) = [line for line in done.out.splitlines() if "the worst case is" in line]
     assert "loop bounds trusted against the code" in verdict
     (document,) = map(json.loads, solve(*arguments, "--format", "json").out.splitlines())
-    assert any(note.startswith("loop bounds trusted against the code: loop H") for note in document["assumptions"])
+    assert any(
+        note["text"].startswith("loop bounds trusted against the code: loop H") for note in document["assumptions"]
+    )
     done = solve(*arguments, "--deadline", "9999cycles")
     (gate,) = [line for line in done.out.splitlines() if line.startswith("deadline met")]
     assert "loop bounds trusted against the code" in gate

@@ -132,7 +132,7 @@ def test_the_module_remembers_how_it_was_made(fake: Fake, tmp_path: Path) -> Non
     module = cuda.read(fake(printing(PTX, tmp_path)))
     made = f"the PTX was made from {tmp_path}/k.cu by nvcc V13.0.88 with -ptx -arch=compute_75 -lineinfo; another"
     assert str(module.compilation).startswith(made)
-    assert [note for note in ptx.program(module.kernel()).assumptions if note.startswith(made)] != []
+    assert [note for note in ptx.program(module.kernel()).assumptions if str(note).startswith(made)] != []
     assert ptx.bounds_template(module.kernels).splitlines()[2].startswith(f"# Labels hold for this PTX only: {made}")
 
 

@@ -100,9 +100,7 @@ def test_an_opcode_that_no_table_knows_is_an_error_at_its_place() -> None:
         operations(kernel("brew.u32 %r1;"))
 
 
-@pytest.mark.parametrize(
-    "waiting", ["nanosleep.u32 %r1", "griddepcontrol.wait", "mbarrier.try_wait.b64 %p1, [%r1], %rd1"]
-)
+@pytest.mark.parametrize("waiting", ["brkpt", "griddepcontrol.wait", "mbarrier.try_wait.b64 %p1, [%r1], %rd1"])
 def test_what_takes_a_time_that_nobody_bounds_is_refused(waiting: str) -> None:
     with pytest.raises(UnsupportedError, match=r"k.ptx:5: `.*`: nobody bounds how long it takes"):
         operations(kernel(f"{waiting};"))

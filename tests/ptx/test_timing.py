@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from makespan import Limits, flow, ptx, solve
+from makespan.assumptions import conditions
 from makespan.errors import InputError, UnsupportedError
 from makespan.instance import Instance
 from makespan.machine import PAPER, Latency, Machine, UnitClass, given_latencies
@@ -16,7 +17,6 @@ from makespan.ptx import Dependences
 from makespan.question import KernelQuestion
 from makespan.result import Bounds
 from makespan.strings import parse_string
-from makespan.wording import caveats
 from tests.oracle import brute_force
 from tests.ptx.texts import SAMPLES, kernel
 from tests.ptx.timed_machine import TIMED
@@ -183,8 +183,8 @@ def test_a_machine_of_classes_blocks_unless_it_is_asked_for_registers() -> None:
     assert program(body, machine=slow, latencies=None).letters == "LLC"
     ahead = program(body, machine=slow, latencies=None, dependences=Dependences.REGISTERS)
     assert ahead.timings == parse_string("L()L()C(1,2)", slow).timings
-    assert "with stall on use" in caveats(slow, ahead.assumptions)
-    assert "with stall on use" not in caveats(slow, program(body, machine=slow, latencies=None).assumptions)
+    assert "with stall on use" in conditions(ahead.assumptions)
+    assert "with stall on use" not in conditions(program(body, machine=slow, latencies=None).assumptions)
 
 
 def test_an_instruction_without_unit_breaks_no_chain() -> None:
@@ -215,11 +215,11 @@ def test_what_the_machine_does_not_tell_is_asked_for() -> None:
 
 def test_a_verdict_says_what_was_given() -> None:
     body = "ld.u32 %r1, [%rd1];\nadd.f32 %f1, %f2, %f3;\nret;"
-    assert caveats(TIMED, program(body).assumptions) == (
+    assert conditions(program(body).assumptions) == (
         "for the PTX as written", "with stall on use", "if global takes at most 40 cycles",
     )  # fmt: skip
     less = program(body, latencies=given_latencies(["global=8..9", "fp32=4"]), dependences=Dependences.BLOCKING)
-    assert caveats(TIMED, less.assumptions) == (
+    assert conditions(less.assumptions) == (
         "for the PTX as written", "with every result waited for",
         "if fp32 takes 4 cycles and global 8..9, less than the machine says",
     )  # fmt: skip
@@ -229,9 +229,9 @@ def test_a_verdict_names_latencies_that_nobody_has_confirmed_where_it_rests_on_t
     rows = (replace(row, is_verified=row.name not in ("fp32", "sfu")) for row in TIMED.operations)
     doubtful, body = replace(TIMED, operations=tuple(rows)), "ld.u32 %r1, [%rd1];\nadd.f32 %f1, %f2, %f3;\nret;"
     said = "with unverified latencies (fp32)"
-    assert said in caveats(doubtful, program(body, machine=doubtful).assumptions)
+    assert said in conditions(program(body, machine=doubtful).assumptions)
     for plain in program(body), program(body, machine=doubtful, latencies=given_latencies(["global=9", "fp32=4"])):
-        assert said not in caveats(doubtful, plain.assumptions)
+        assert said not in conditions(plain.assumptions)
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import click
 import pytest
 
 from makespan import InputError, Instance, KernelQuestion, Launch, kernel_file, ptx, sass, tool
+from makespan.assumptions import as_compiled
 from makespan.cli.source import instances as of_options
 from makespan.cli.source import source_options
 from makespan.machine import PAPER, given_latencies, of_architecture, shipped
@@ -19,7 +20,6 @@ from makespan.sass import disassembler
 from makespan.schedulability import files
 from makespan.schedulability.description import KernelLaunch
 from makespan.schedulability.kernels import on_one_sm, on_sms
-from makespan.wording import AS_COMPILED
 from tests.command import Runner
 
 pytestmark = pytest.mark.skipif(
@@ -195,7 +195,7 @@ def test_a_port_of_the_machine_of_the_architecture_can_be_narrowed(cubin: Path) 
     options = [word for latency in LATENCIES for word in ("--latency", latency)]
     wide, narrow = (by_options(str(cubin), "--warps", "1", *options, *hold) for hold in ((), ("--hold", "memory=1")))
     assert wide.machine != narrow.machine
-    assert any("memory for 1 cycle" in caveat for caveat in narrow.machine.caveats)
+    assert any("memory for 1 cycle" in str(caveat) for caveat in narrow.machine.caveats)
 
 
 def test_a_result_says_that_it_is_about_machine_code(
@@ -208,8 +208,8 @@ def test_a_result_says_that_it_is_about_machine_code(
     assert (found.code, found.err) == (0, "")
     assert found.out.startswith("exact for the machine code on ampere-ga10x, ")
     said = json.loads(bundle.read_text())["result"]["assumptions"]
-    assert f"{AS_COMPILED}, for sm_86" in said
-    assert any("ptxas V" in each for each in said)
+    assert as_compiled(86, "ampere-ga10x").document in said
+    assert any(each["kind"] == "source" and "ptxas V" in each["text"] for each in said)
     assert Runner("verify", capsys)(bundle).code == 0
 
 

@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from makespan.assumptions import conditions
 from makespan.bounds.theorem_1s import bound
 from makespan.flow import Launch
 from makespan.instance import Instance
 from makespan.machine import OPERATIONS, Machine, Operation, UnitClass
 from makespan.sass import Instruction, Kernel, programs
-from makespan.wording import caveats
 from tests import sass_interpreter
 from tests.ptx_interpreter.values import Array
 from tests.sass.test_executed import BLOCK, REFUSED
@@ -111,5 +111,5 @@ def test_no_run_is_longer_than_the_bound(path: Path) -> None:
     alone = max(bound(Instance.of(program, 1, machine)) for program, _ in proven)
     taken = [makespan([way], 0, at_most=True) for way in ways]
     assert max(taken) <= alone
-    if all(program.is_chain and not APART & {*caveats(machine, program.assumptions)} for program, _ in proven):
+    if all(program.is_chain and not APART & {*conditions(program.assumptions)} for program, _ in proven):
         assert max(taken) == alone

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from makespan import kernel_file, tool
+from makespan.assumptions import conditions
 from makespan.bounds.theorem_1s import bound
 from makespan.engines import solve
 from makespan.errors import InputError, UnsupportedError
@@ -19,7 +20,6 @@ from makespan.machine import OPERATIONS, Machine, Operation, UnitClass, given_la
 from makespan.program import BARRIER, Timing
 from makespan.result import Bounds
 from makespan.sass import Address, Instruction, Kernel, Module, program, programs
-from makespan.wording import caveats
 from tests.oracle import brute_force
 from tests.sass.coded import coded
 
@@ -254,7 +254,7 @@ def test_what_must_hold_is_said() -> None:
     )
     given = given_latencies(["global=..80", "fp64=9"])
     made = program(coded(text), machine=machine(CYCLES), latencies=given)
-    operations, latency, bits, held, late, compiled, _, guarded, constants, *_ = made.assumptions
+    operations, latency, bits, held, late, compiled, _, guarded, constants, *_ = map(str, made.assumptions)
     assert operations == (
         "operations of machine 'timed', with class and any of the cycles: fp32 C, int C, int-multiply C, predicate C,"
         " special C 1..50, branch C 1..8, global C 1..80, operands C 1..12"
@@ -266,8 +266,8 @@ def test_what_must_hold_is_said() -> None:
     assert compiled == "the hardware executes the machine code as it is, for sm_86"
     assert not guarded.startswith("guarded")  # an exit is a branch
     assert constants
-    assert LATE in caveats(machine(CYCLES), made.assumptions)
-    assert LATE not in caveats(machine(CYCLES), program(coded(VECTOR_ADD), machine=machine(CYCLES)).assumptions)
+    assert LATE in conditions(made.assumptions)
+    assert LATE not in conditions(program(coded(VECTOR_ADD), machine=machine(CYCLES)).assumptions)
 
 
 def test_a_verdict_doubts_the_reading_of_operands_where_a_counter_waits_for_it() -> None:
@@ -275,8 +275,8 @@ def test_a_verdict_doubts_the_reading_of_operands_where_a_counter_waits_for_it()
     doubtful = replace(machine(CYCLES), operations=tuple(rows))
     counted = f"B------:R1:W-:-:S04 STS [R2], R0\nB-1----:R-:W-:-:S02 MOV R0, R4\n{EXIT}"
     said = "with unverified latencies (operands)"
-    assert said in caveats(doubtful, program(coded(counted), machine=doubtful).assumptions)
-    assert said not in caveats(doubtful, program(coded(VECTOR_ADD), machine=doubtful).assumptions)
+    assert said in conditions(program(coded(counted), machine=doubtful).assumptions)
+    assert said not in conditions(program(coded(VECTOR_ADD), machine=doubtful).assumptions)
 
 
 @pytest.mark.parametrize(
@@ -310,16 +310,16 @@ def test_a_later_instruction_sets_the_counter_for_operands(lines: list[str], car
     load = made.timings[0]
     if carrier is None:
         assert load.latency == (20, most)
-        assert LATE in caveats(machine(CYCLES), made.assumptions)
-        assert BEHIND not in caveats(machine(CYCLES), made.assumptions)
+        assert LATE in conditions(made.assumptions)
+        assert BEHIND not in conditions(made.assumptions)
         return
     bearer, last = made.timings[carrier], made.timings[len(lines)]
     assert (load.latency, len(load.sets)) == ((20, 90), 1)
     assert (bearer.latency, len(bearer.sets)) == ((1, most), 1)
     assert bearer.sets[0] in last.awaits
     assert load.sets[0] not in last.awaits
-    assert LATE not in caveats(machine(CYCLES), made.assumptions)
-    assert BEHIND in caveats(machine(CYCLES), made.assumptions)
+    assert LATE not in conditions(made.assumptions)
+    assert BEHIND in conditions(made.assumptions)
 
 
 def test_operands_that_have_been_read_before_a_later_instruction_need_no_caveat() -> None:
@@ -331,7 +331,7 @@ def test_operands_that_have_been_read_before_a_later_instruction_need_no_caveat(
         machine=machine(CYCLES | {"operands": 3}),
     )
     assert made.timings[2].awaits == ()
-    assert not {LATE, BEHIND} & set(caveats(machine(CYCLES), made.assumptions))
+    assert not {LATE, BEHIND} & set(conditions(made.assumptions))
 
 
 def test_all_warps_of_a_block_run_the_program() -> None:
@@ -434,7 +434,7 @@ def test_the_longest_run_of_two_warps_is_that_of_counters(text: str) -> None:
     if not has_two_counters(kernel):
         assert truth == brute_force(instance).upper
         return
-    said = caveats(timed, made.assumptions)
+    said = conditions(made.assumptions)
     if LATE not in said:
         assert truth <= brute_force(instance).upper
     if not {LATE, BEHIND} & {*said}:

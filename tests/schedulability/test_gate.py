@@ -21,7 +21,7 @@ from tests.command import Runner
 from tests.schemas import published
 
 ROOT = Path(__file__).parents[2]
-SCHEMA = published("result-1")
+SCHEMA = published("result-2")
 KNOWN = ("--string", "CLLCLL", "--warps", 2)  # 10 cycles at worst
 
 

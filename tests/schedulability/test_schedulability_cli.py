@@ -608,7 +608,7 @@ def test_three_kernels_come_to_a_verdict_and_are_kept(command: Command, folder: 
     kernels()
     first = command("examples/tasks.toml")
     assert first.code == 0
-    written = "schedulable for the PTX as written, if every instruction takes one cycle: every deadline is proven"
+    written = f"schedulable for the PTX as written, {BLOCKS} (filter), {ONE_CYCLE}: every deadline is proven"
     assert " ".join(first.out.split()).startswith(written)
     assert len(list((folder / "user" / "makespan" / "results").iterdir())) == 3
     again = command("examples/tasks.toml")
@@ -629,6 +629,7 @@ def test_no_cache_leaves_nothing_behind(command: Command, folder: Path) -> None:
     assert not (folder / "user").exists()
 
 
+BLOCKS = "with 2 blocks on an SM as given"
 ONE_CYCLE = "if every instruction takes one cycle"
 WHOLE = "for a whole SM without its partitions"
 TURING = "if the unknown latencies of turing-unpartitioned (C, L, S, D) were one cycle"
@@ -636,7 +637,7 @@ TURING = "if the unknown latencies of turing-unpartitioned (C, L, S, D) were one
 
 def test_the_verdict_states_the_conditions_of_its_execution_times(command: Command) -> None:
     kernels()
-    verdict = f"schedulable for the PTX as written, {ONE_CYCLE}: every deadline is proven;"
+    verdict = f"schedulable for the PTX as written, {BLOCKS} (filter), {ONE_CYCLE}: every deadline is proven;"
     solved = command("examples/tasks.toml", "-q", "--gantt", "x.svg")
     kept = command("examples/tasks.toml", "-q")
     assert solved.out == kept.out
@@ -646,7 +647,8 @@ def test_the_verdict_states_the_conditions_of_its_execution_times(command: Comma
     document = json.loads(command("examples/tasks.toml", "--format", "json").out)
     SCHEMA.validate(document)
     each = [document["caveats"], *(kernel["caveats"] for kernel in solved_kernels(document))]
-    assert each == [["for the PTX as written", ONE_CYCLE]] * 4
+    own, filtered = ["for the PTX as written", ONE_CYCLE], ["for the PTX as written", BLOCKS, ONE_CYCLE]
+    assert each == [filtered, filtered, own, own]
 
 
 def solved_kernels(document: dict[str, Any]) -> list[dict[str, Any]]:
@@ -658,10 +660,10 @@ def test_a_condition_of_some_kernels_names_their_tasks(command: Command) -> None
     text = Path("examples/tasks.toml").read_text()
     Path("examples/tasks.toml").write_text(text.replace("grid = 1\n", 'grid = 1\nmachine = "turing-unpartitioned"\n'))
     said = command("examples/tasks.toml", "-q", "--time-limit", "2").out
-    of_tasks = f"{WHOLE} (edges, peak), {ONE_CYCLE} (filter), {TURING} (edges, peak)"
+    of_tasks = f"{WHOLE} (edges, peak), {BLOCKS} (filter), {TURING} (edges, peak), {ONE_CYCLE} (filter)"
     assert said.startswith(f"schedulable for the PTX as written, {of_tasks}: every")
     document = json.loads(command("examples/tasks.toml", "--format", "json", "--time-limit", "2").out)
-    assert document["caveats"] == ["for the PTX as written", WHOLE, ONE_CYCLE, TURING]
+    assert document["caveats"] == ["for the PTX as written", WHOLE, BLOCKS, TURING, ONE_CYCLE]
     assert [kernel["caveats"][-1] for kernel in solved_kernels(document)] == [ONE_CYCLE, TURING, TURING]
 
 

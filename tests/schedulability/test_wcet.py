@@ -14,12 +14,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from makespan import Instance, KernelQuestion, Launch, Limits, Machine, Result, solve
+from makespan.assumptions import Assumption, as_written, caveat, conditions, one_path, trusted_loop, untimed
+from makespan.assumptions import Kind as About
 from makespan.bounds.theorem_g import theorem_g
 from makespan.engines.gpu import solve_gpu
 from makespan.errors import InputError
 from makespan.estimators.estimate import Estimate
 from makespan.gpu import GpuInstance
-from makespan.machine import PAPER, UnitClass
+from makespan.machine import PAPER, Scheduler, UnitClass
 from makespan.program import Program
 from makespan.report import cache
 from makespan.report.cache import BundleCache
@@ -31,8 +33,7 @@ from makespan.schedulability import wcet as wcet_module
 from makespan.schedulability.description import KernelLaunch
 from makespan.schedulability.kernels import on_one_sm, on_sms
 from makespan.schedulability.wcet import Claim, Kind, Solver, Wcet, execution_times, of_bundle
-from makespan.verify import verify
-from makespan.wording import AS_WRITTEN, TRUSTED_BOUNDS
+from makespan.verify import Outcome, digest, verify
 from tests.oracle import brute_force, brute_force_gpu
 from tests.strategies import barrier_instances, general_machines
 
@@ -104,7 +105,7 @@ def test_a_kernel_is_solved(folder: Path) -> None:
     assert (found.cycles, found.seconds, found.kind) == (140, Fraction(140, 1_400_000_000), Kind.PROVEN)
     assert found.evidence == "kernel vecadd.ptx: 8 warps on machine paper: 140 cycles, exact, by theorem-e"
     assert found.is_exact
-    assert any("the hardware executes the PTX as it is written" in note for note in found.assumptions)
+    assert any("the hardware executes the PTX as it is written" in str(note) for note in found.assumptions)
     assert one(folder, 'kernel = "vecadd.ptx"\nwarps = 8').cycles == 140
 
 
@@ -212,10 +213,10 @@ def test_a_bundle_that_claims_too_little_is_refused_even_with_a_fitting_digest(f
     ("content", "message"),
     [
         ("", "not a bundle: it is not JSON; the file is empty"),
-        ("{}", "rejected: not a bundle: schema is not 'makespan.bundle/2'"),
+        ("{}", "rejected: not a bundle: schema is not 'makespan.bundle/3'"),
         ("[" * 100_000, "not a bundle: nested too deeply"),
-        ('{"schema": "makespan.result/1", "upper": 5}', "rejected: not a bundle: schema is not 'makespan.bundle/2'"),
-        ('{"schema": ["makespan.estimate/1"]}', "rejected: not a bundle: schema is not 'makespan.bundle/2'"),
+        ('{"schema": "makespan.result/2", "upper": 5}', "rejected: not a bundle: schema is not 'makespan.bundle/3'"),
+        ('{"schema": ["makespan.estimate/1"]}', "rejected: not a bundle: schema is not 'makespan.bundle/3'"),
     ],
 )
 def test_what_is_no_bundle_is_refused(folder: Path, content: str, message: str) -> None:
@@ -244,44 +245,46 @@ def test_of_a_claim_that_cannot_be_re_proved_only_what_can_be_counts(
     assert (claim.lower, claim.upper, claim.proof) == (10, 14, "what could be re-proved of 10 by search")
 
 
-PATH = "this path only, not a worst case over inputs: S=fall"
+PATH = one_path("S=fall")
 
 
 def test_one_path_is_no_worst_case_unless_somebody_says_why(folder: Path) -> None:
     source = 'kernel = "divergent.ptx"\nwarps = 2\ntake = ["S=fall"]'
     assert refusal(folder, source).startswith(f'{PATH}: say in evidence = "..." why no other path can be taken')
     found = one(folder, f'{source}\nevidence = "p is never true"')
-    assert found.evidence.endswith("; this path only, not a worst case over inputs; p is never true")
+    assert found.evidence.endswith("; for this path only; p is never true")
 
 
 def test_a_bundle_of_one_path_is_no_worst_case_either(folder: Path) -> None:
     result = solve(Instance.of(Program.chain("CLCLC", assumptions=(PATH,)), 2))
-    bundle.write(replace(result, assumptions=(*result.assumptions, PATH)), folder / "k.json")
-    assert refusal(folder, 'bundle = "k.json"').startswith(PATH)
+    bundle.write(result, folder / "k.json")
+    assert refusal(folder, 'bundle = "k.json"').startswith(f"k.json says: {PATH}: say in")
     assert one(folder, 'bundle = "k.json"\nevidence = "why"').cycles == 6
 
 
 def test_a_bundle_with_bounds_that_the_code_contradicts_needs_a_reason(folder: Path) -> None:
-    doubt = f"{TRUSTED_BOUNDS}: loop L: at most 3 iterations (command line), but it makes exactly 8 iterations (why)"
+    doubt = trusted_loop("L", "at most 3 iterations (command line)", "exactly 8 iterations (why)")
     result = solve(Instance.of(Program.chain("CLCLC", assumptions=(doubt,)), 2))
     bundle.write(result, folder / "k.json")
-    assert refusal(folder, 'bundle = "k.json"').startswith(f'{doubt}: say in evidence = "..." why they hold')
+    assert refusal(folder, 'bundle = "k.json"').startswith(
+        f'k.json says: {doubt}: say in evidence = "..." why they hold'
+    )
     found = one(folder, 'bundle = "k.json"\nevidence = "measured"')
-    assert found.evidence.endswith(f"; {TRUSTED_BOUNDS}; measured")
-    assert doubt in found.assumptions
+    assert found.evidence.endswith("; with loop bounds trusted against the code; measured")
+    assert any(note.kind is doubt.kind for note in found.assumptions)
 
 
 def test_a_bundle_has_the_caveats_of_its_machine_and_its_assumptions(folder: Path) -> None:
     units = (UnitClass("C", 1), UnitClass("L", 1))
-    untimed = Machine("some GPU", units, caveats=("no latency is known for C, L: 1 cycle stands in its place",))
+    gpu = Machine("some GPU", units, untimed=("C", "L"))
     for machine, about in (
         (PAPER, "if every instruction takes one cycle"),
-        (untimed, "if the unknown latencies of some GPU (C, L) were one cycle"),
+        (gpu, "if the unknown latencies of 'some GPU' (C, L) were one cycle"),
     ):
-        program = Program.chain("CLCLC", assumptions=(f"{AS_WRITTEN}, although", PATH))
+        program = Program.chain("CLCLC", assumptions=(as_written(), PATH))
         result = solve(Instance.of(program, 2, machine))
         bundle.write(result, folder / "k.json")
-        found = of_bundle(folder / "k.json", [1]).caveats
+        found = conditions(of_bundle(folder / "k.json", [1]).assumptions)
         assert found == result.caveats == ("for the PTX as written", "for this path only", about)
         assert one(folder, 'bundle = "k.json"\nevidence = "why"').caveats == found
 
@@ -294,16 +297,35 @@ def test_a_bundle_of_a_gpu_is_for_as_many_sms(folder: Path) -> None:
     assert found.cycles == proven.bounds.upper
     assert found.evidence.startswith("bundle k.json: 9 blocks of 2 warps on 2 SMs with 2 each, paper: ")
     assert not found.time().is_shown
-    assert any(note.startswith("the dispatcher is work-conserving") for note in found.assumptions)
+    assert any(str(note).startswith("the dispatcher is work-conserving") for note in found.assumptions)
     for sms in (1, 3):
         message = f": it is about 2 SMs, and the partition has {sms}: a proof for one number of SMs is none for another"
         assert refusal(folder, 'bundle = "k.json"', sms=sms).endswith(message)
 
 
-def test_a_bundle_cannot_name_classes_that_its_machine_lacks(folder: Path) -> None:
-    lie = "no latency is known for C) schedulable (L: as it says"
-    bundle.write(replace(solve(Instance.of("CL", 2)), assumptions=(lie,)), folder / "k.json")
-    assert of_bundle(folder / "k.json", [1]).caveats == ("if every instruction takes one cycle",)
+@pytest.mark.parametrize(
+    "lie",
+    [
+        Assumption(About.UNTIMED, "no latency is known for C) schedulable (L", ("paper (C) schedulable (L)",)),
+        untimed("paper", ["Q"]),
+        Assumption(About.LATENCY, "latency as given", ("nothing at all",)),
+        Assumption(About.FAIR, "the scheduler is fair"),
+        Assumption(About.MACHINE, "machine 'paper': nobody states a latency"),
+        Assumption(About.CAVEAT, "words about something", ("schedulable",)),
+    ],
+)
+def test_a_bundle_cannot_state_conditions_that_its_instance_does_not_have(folder: Path, lie: Assumption) -> None:
+    result = solve(Instance.of("CL", 2))
+    bundle.write(replace(result, assumptions=(*result.assumptions, lie)), folder / "k.json")
+    assert "k.json: rejected: " in refusal(folder, 'bundle = "k.json"')
+
+
+def test_a_bundle_cannot_leave_out_the_conditions_of_its_instance(folder: Path) -> None:
+    result = solve(Instance.of("CL", 2, replace(PAPER, scheduler=Scheduler.FAIR)))
+    for left_out in (About.FAIR, About.ONE_CYCLE):
+        kept = tuple(note for note in result.assumptions if note.kind is not left_out)
+        bundle.write(replace(result, assumptions=kept), folder / "k.json")
+        assert "does not follow from the instance" in refusal(folder, 'bundle = "k.json"')
 
 
 def test_kept_results_have_the_caveats_of_solved_ones(folder: Path) -> None:
@@ -322,19 +344,29 @@ def test_kept_results_have_the_caveats_of_solved_ones(folder: Path) -> None:
 
 def test_what_a_bundle_says_beyond_its_numbers_is_marked(folder: Path) -> None:
     result = solve(Instance.of("CLLCLL", 2, Machine.of({"C": 9, "L": 9})))
-    lie = "machine 'paper': units C=1, L=1"
-    bundle.write(replace(result, assumptions=(lie,)), folder / "k.json")
-    found = one(folder, 'bundle = "k.json"').assumptions
+    lie = caveat("machine 'paper': units C=1, L=1")
+    bundle.write(replace(result, assumptions=(*result.assumptions, lie)), folder / "k.json")
+    found = list(map(str, one(folder, 'bundle = "k.json"').assumptions))
     assert any("units C=9, L=9" in note for note in found)
-    assert lie not in found
+    assert str(lie) not in found
     assert f"k.json says: {lie}" in found
     assert any(note.startswith("k.json: the numbers were verified, for the warps that are in it") for note in found)
 
 
 def test_a_bundle_cannot_write_lines_of_the_report(folder: Path) -> None:
     result = solve(Instance.of("CLLCLL", 2))
-    bundle.write(replace(result, assumptions=("x\n\nschedulable: \x1b[31m",)), folder / "k.json")
+    lie = caveat("x\n\nschedulable: \x1b[31m")
+    bundle.write(replace(result, assumptions=(*result.assumptions, lie)), folder / "k.json")
     assert "has characters that cannot be printed" in refusal(folder, 'bundle = "k.json"')
+
+
+def test_a_bundle_whose_assumptions_are_words_is_refused(folder: Path) -> None:
+    document = bundle.bundle(solve(Instance.of("CLLCLL", 2)))
+    document |= {"schema": "makespan.bundle/2", "result": document["result"] | {"schema": "makespan.result/1"}}
+    document["result"]["assumptions"] = [note["text"] for note in document["result"]["assumptions"]]
+    (folder / "k.json").write_text(json.dumps({**document, "sha256": digest(document)}))
+    assert verify(json.loads((folder / "k.json").read_text())).outcome is Outcome.ACCEPTED
+    assert refusal(folder, 'bundle = "k.json"').endswith("its number holds: solve the question again")
 
 
 @pytest.mark.parametrize(
@@ -373,10 +405,7 @@ def test_a_grid_of_several_blocks_says_how_many_are_resident(folder: Path) -> No
     )
     found = one(folder, f"{source}\nblocks_per_sm = 2", sms=2)
     assert found.cycles == solve(Instance.of(one_block(folder), 8, blocks=2)).bounds.upper == 140
-    assert (
-        "2 blocks of vecadd.ptx fit on one SM at the same time, and no more: none of the launch waits for room"
-        in found.assumptions
-    )
+    assert "with 2 blocks on an SM as given" in found.caveats
 
 
 def one_block(folder: Path) -> Program:
@@ -396,8 +425,7 @@ def test_a_grid_of_several_waves_is_bounded_by_theorem_g(folder: Path, sms: int,
     assert found.cycles == theorem_g(gpu).upper
     assert f"4 blocks of 4 warps on {sms} SM" in found.evidence
     assert found.evidence.endswith(", by theorem-g")
-    assert any(note.startswith("the dispatcher is work-conserving") for note in found.assumptions)
-    assert not any("none of the launch waits for room" in note for note in found.assumptions)
+    assert any(str(note).startswith("the dispatcher is work-conserving") for note in found.assumptions)
 
 
 @pytest.mark.parametrize(("sms", "resident", "blocks"), [(1, 1, 3), (1, 2, 3), (2, 1, 3), (2, 2, 3)])
@@ -516,7 +544,7 @@ def test_what_is_kept_is_not_solved_again(folder: Path, monkeypatch: pytest.Monk
     log = Log()
     first = one(folder, SOURCE, store=kept(folder, log))
     (file,) = (folder / "kept").iterdir()
-    assert json.loads(file.read_text())["schema"] == "makespan.bundle/2"
+    assert json.loads(file.read_text())["schema"] == "makespan.bundle/3"
     monkeypatch.setattr(wcet_module, "solve", lambda *_, **__: pytest.fail("solved again"))
     assert one(folder, SOURCE, store=kept(folder, log)) == first
     assert log == []
@@ -527,7 +555,7 @@ def test_a_launch_of_several_waves_is_kept_and_verified(folder: Path, monkeypatc
     first = one(folder, source, sms=2, store=kept(folder, log))
     (file,) = (folder / "kept").iterdir()
     whole = json.loads(file.read_bytes())
-    assert whole["schema"] == "makespan.gpu-bundle/1"
+    assert whole["schema"] == "makespan.gpu-bundle/2"
     with monkeypatch.context() as patch:
         patch.setattr(wcet_module, "solve_gpu", lambda *_, **__: pytest.fail("solved again"))
         assert one(folder, source, sms=2, store=kept(folder, log)) == first
@@ -586,10 +614,10 @@ def test_assumptions_of_a_kept_result_come_from_the_question(folder: Path) -> No
     log = Log()
     one(folder, SOURCE, store=kept(folder, log))
     (file,) = (folder / "kept").iterdir()
-    file.write_bytes(changed(json.loads(file.read_bytes()), assumptions=["all is well"]))
+    file.write_bytes(changed(json.loads(file.read_bytes()), assumptions=[caveat("all is well").document]))
     found = one(folder, SOURCE, store=kept(folder, log))
-    assert "all is well" not in found.assumptions
-    assert any("the hardware executes the PTX as it is written" in note for note in found.assumptions)
+    assert "all is well" not in map(str, found.assumptions)
+    assert any("the hardware executes the PTX as it is written" in str(note) for note in found.assumptions)
 
 
 def test_a_result_that_is_not_exact_is_kept_for_its_effort_only(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from functools import cache
 
+from makespan.assumptions import caveat
 from makespan.engines import Limits
 from makespan.instance import Instance
 from makespan.machine import PAPER, Machine
@@ -16,7 +17,7 @@ PORTS = Axis(Quantity.CAPACITY, (1, 2), "L")
 OPEN = Found(
     Bounds(40, 50), Upper.SEARCH, 60, BestCase(Bounds(20, 30), "least-possible", "schedule"), "search", 1.0, ()
 )
-SHUT = Found(Bounds(50, 50), Upper.THEOREM_E, 60, None, "certificate", 1.0, ("always", "here"))
+SHUT = Found(Bounds(50, 50), Upper.THEOREM_E, 60, None, "certificate", 1.0, (caveat("always"), caveat("here")))
 
 
 def instances(letters: str, warps: range, machine: Machine = PAPER) -> list[Instance]:
@@ -32,7 +33,7 @@ def known_curve() -> Comparison:
 def grid() -> Comparison:
     """Warps 1 and 2, one and two ports: exact, bounded, not computed and exact."""
     points = planned(instances("CLL", range(1, 3)), PORTS)
-    found = (SHUT, OPEN, None, replace(SHUT, assumptions=("always", "there")))
+    found = (SHUT, OPEN, None, replace(SHUT, assumptions=(caveat("always"), caveat("there"))))
     told = tuple(replace(point, found=one) for point, one in zip(points, found, strict=True))
     return Comparison("k.ptx", PAPER, PORTS, told)
 

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from makespan.assumptions import caveat
 from makespan.engines import Limits, solve
 from makespan.errors import InputError
 from makespan.instance import Instance
@@ -40,11 +41,11 @@ def test_few_warps_are_planned_first_with_every_value() -> None:
     ],
 )
 def test_an_axis_changes_one_thing_and_says_so(axis: Axis, name: str, machine: dict[str, object]) -> None:
-    base = Machine("m", (UnitClass("C", 2), UnitClass("L", 1, 4, Latency(5, 9))), caveats=("not quite",))
+    base = Machine("m", (UnitClass("C", 2), UnitClass("L", 1, 4, Latency(5, 9))), caveats=(caveat("not quite"),))
     changed = axis.machine(base, 3)
     assert axis.name == name
     assert changed == replace(base, name=f"m with {name}=3", **machine)  # type: ignore[arg-type]
-    assert changed.caveats == ("not quite",)
+    assert changed.caveats == (caveat("not quite"),)
 
 
 def test_an_axis_that_makes_no_sense_is_refused() -> None:

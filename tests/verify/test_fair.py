@@ -130,7 +130,7 @@ def test_a_result_says_its_promise_and_its_bundle_is_accepted() -> None:
     assert found.bounds.upper < found.pessimistic == 13 + 3 * 5
     assert found.bounds.lower <= brute_force(FOUR).upper <= found.bounds.upper
     assert str(found).startswith("bounded for a fair scheduler: the worst case is at least")
-    assert any("work-conserving and fair (no warp goes before" in note for note in found.assumptions)
+    assert any("work-conserving and fair (no warp goes before" in str(note) for note in found.assumptions)
     verdict = verify(json.loads(json.dumps(bundle(found))))
     assert verdict.outcome is Outcome.ACCEPTED, verdict
     assert verdict.reason.endswith("proven by theorem F")
@@ -201,7 +201,7 @@ def upper_lowered(document: Document) -> None:
     ("change", "why"),
     [
         (promise_dropped, "result has the unknown key 'scheduler'"),
-        (promise_dropped_everywhere, "theorem F does not apply to this instance"),
+        (promise_dropped_everywhere, "what the scheduler promises does not follow from the instance"),
         (slots_added, "witness: cycle .* is left out although all that it needs is free"),
         (unfair_witness, "warp . is passed over by a scheduler that is fair"),
         (upper_lowered, "reported by theorem-f, which proves only"),

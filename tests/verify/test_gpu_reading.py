@@ -235,7 +235,7 @@ def of_a_wave() -> Any:
         (claimed, ("result", "interrupted"), 1, "interrupted is neither"),
         (claimed, ("witness",), {}, "witness lacks 'courses'"),
         (claimed, ("weights",), None, r"weights is not a list of 0\.\."),
-        (claimed, ("schema",), None, "schema is not 'makespan.gpu-bundle/1'"),
+        (claimed, ("schema",), None, "schema is not 'makespan.gpu-bundle/2'"),
         (claimed, ("sms",), None, r"sms is not a list of 0\.\."),
         (claimed, ("sms",), [1], "the blocks of all grids are more than fit on the GPU"),
         (of_a_wave, ("result", "evidence"), "theorem-g", "results of SMs are the evidence of one-wave"),

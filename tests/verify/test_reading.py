@@ -119,9 +119,9 @@ WITNESS, RESULT, MACHINE = ("witness",), ("result",), ("instance", "machine")
 @pytest.mark.parametrize(
     ("path", "value", "why"),
     [
-        (("schema",), "makespan.result/1", "schema is not 'makespan.bundle/2'$"),
-        (("schema",), ["makespan.bundle/3"], "schema is not 'makespan.bundle/2'$"),
-        (("schema",), "makespan.bundle/3", "is of another makespan"),
+        (("schema",), "makespan.result/2", "schema is not 'makespan.bundle/3'$"),
+        (("schema",), ["makespan.bundle/3"], "schema is not 'makespan.bundle/3'$"),
+        (("schema",), "makespan.bundle/4", "is of another makespan"),
         (("certificate",), {}, "certificate lacks"),
         (("partitions",), None, r"partitions is not a list of 0"),
         (("phases",), None, r"phases is not a list of 0"),

@@ -86,7 +86,8 @@ def test_one_bundle_of_every_kind_of_evidence_is_accepted() -> None:
 
 def test_the_verdict_says_what_was_proven_and_how() -> None:
     assert str(verify(bundle(solve(Instance.of("CLLCLL", 4))))) == (
-        "accepted: the worst case is 18 cycles; the witness was executed, the upper bound proven by theorem E"
+        "accepted if every instruction takes one cycle: the worst case is 18 cycles; the witness was executed, the"
+        " upper bound proven by theorem E"
     )
     loose = by_potential(Instance.of("CLCCL", 4, Machine.of({"C": 2, "L": 1})))
     assert verify(bundle(replace(loose, bounds=Bounds(loose.bounds.lower, loose.bounds.upper + 1)))).reason == (
@@ -576,23 +577,35 @@ def test_a_huge_file_is_not_parsed() -> None:
         parse(b" " * (MOST_BYTES + 1))
 
 
-@pytest.mark.parametrize("document", [None, 1, [], "x", {}, {"schema": "makespan.result/1"}, {1: 2}])
+@pytest.mark.parametrize("document", [None, 1, [], "x", {}, {"schema": "makespan.result/2"}, {1: 2}])
 def test_what_is_not_a_bundle_is_rejected(document: object) -> None:
-    assert str(verify(document)) == "rejected: not a bundle: schema is not 'makespan.bundle/2'"
+    assert str(verify(document)) == "rejected: not a bundle: schema is not 'makespan.bundle/3'"
 
 
 def test_a_bundle_of_another_version_is_named_with_its_remedy() -> None:
-    later = {**bundles()[0], "schema": "makespan.bundle/3"}
-    why = "'makespan.bundle/3' is of another makespan; verify it with that one, or solve anew"
-    assert verify(later).reason == f"not a bundle: schema is not 'makespan.bundle/2': {why}"
+    later = {**bundles()[0], "schema": "makespan.bundle/4"}
+    why = "'makespan.bundle/4' is of another makespan; verify it with that one, or solve anew"
+    assert verify(later).reason == f"not a bundle: schema is not 'makespan.bundle/3': {why}"
 
 
 OLD = "potentials of makespan.bundle/1 rest on an older theorem: solve the question again"
 
 
+def of_words(document: Document, version: int = 1) -> None:
+    """Write it as an older version does."""
+    document["schema"], document["result"]["schema"] = f"makespan.bundle/{version}", "makespan.result/1"
+    document["result"]["assumptions"] = [note["text"] for note in document["result"]["assumptions"]]
+
+
+def test_version_2_is_read_and_its_conditions_are_not_known() -> None:
+    for document in bundles():
+        older = verify(forged(document, lambda copied: of_words(copied, 2)))
+        assert (older.outcome, older.said) == (verify(document).outcome, None)
+
+
 def test_version_1_is_read_where_nothing_rests_on_its_potentials() -> None:
     for document in bundles():
-        older = verify(forged(document, lambda copied: copied.update(schema="makespan.bundle/1")))
+        older = verify(forged(document, of_words))
         if document["certificate"] is None:
             assert older.outcome is Outcome.ACCEPTED
         else:
@@ -600,8 +613,8 @@ def test_version_1_is_read_where_nothing_rests_on_its_potentials() -> None:
 
 
 def test_nor_do_phases_rest_on_older_potentials() -> None:
-    document = {**bundle(solve(Instance.of("CLL|LC", 3))), "schema": "makespan.bundle/1"}
-    assert verify({**document, "sha256": digest(document)}).outcome is Outcome.ACCEPTED
+    document = forged(bundle(solve(Instance.of("CLL|LC", 3))), of_words)
+    assert verify(document).outcome is Outcome.ACCEPTED
     assert verify(forged(document, lambda copied: copied["phases"][1].update(certificate={}))).reason == OLD
 
 
@@ -699,7 +712,7 @@ def objects_keys(document: Any, path: tuple[Any, ...]) -> list[str]:
         (("result", "seconds"), -1.0, "seconds is not a duration"),
         (("result", "seconds"), True, "seconds is not a duration"),
         (("result", "interrupted"), 0, "interrupted is neither true nor false"),
-        (("result", "assumptions"), [1], "assumption is not a text"),
+        (("result", "assumptions"), [1], "an object was expected"),
         (("result", "backend"), None, "backend is not a text"),
         (("result", "lower"), 19, "lower 19 exceeds upper 18"),
         (("result", "best_case"), [5, 5], "best_case is not an interval: 5..5"),
@@ -739,7 +752,7 @@ def test_the_reason_is_one_line_that_names_the_fault(path: tuple[Any, ...], wron
 
 
 def test_the_checker_imports_only_the_values_and_the_standard_library() -> None:
-    values = {"errors", "feature", "machine", "program", "instance", "schedule", "result", "certificate"}
+    values = {"assumptions", "errors", "feature", "machine", "program", "instance", "schedule", "result", "certificate"}
     values |= {"gpu", "verify"}
     for file in PACKAGE.glob("*.py"):
         for node in ast.walk(ast.parse(file.read_text())):
@@ -762,7 +775,9 @@ def written(tmp_path: Path, result: Result) -> str:
 
 def test_an_accepted_bundle_is_exit_0(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(written(tmp_path, results()[0])) == 0
-    assert capsys.readouterr().out.startswith("accepted: the worst case is 18 cycles")
+    assert capsys.readouterr().out.startswith(
+        "accepted if every instruction takes one cycle: the worst case is 18 cycles"
+    )
 
 
 def test_a_rejected_bundle_is_exit_1(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -798,9 +813,10 @@ def test_an_unproven_bundle_is_exit_3(
 ) -> None:
     monkeypatch.setattr("makespan.verify.states.shortest_and_longest", lambda instance, most: None)
     assert run(written(tmp_path, replace(results()[5], best_case=None))) == 3
-    first, second = capsys.readouterr().out.splitlines()
-    assert first == "unproven: upper 14 reported by search, re-proved only to 17"
-    assert second.startswith("not checked: assumptions, interrupted, ")
+    first, second, third = capsys.readouterr().out.splitlines()
+    assert first == "unproven if every instruction takes one cycle: upper 14 reported by search, re-proved only to 17"
+    assert second == f"of: {results()[5].instance}"
+    assert third.startswith("not checked: other assumptions, interrupted, ")
 
 
 def test_a_file_that_is_not_there_is_exit_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -814,6 +830,6 @@ def test_the_verdict_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     document = json.loads(capsys.readouterr().out)
     assert document["schema"] == "makespan.verdict/1"
     assert document["outcome"] == "accepted"
-    assert {"assumptions", "interrupted"} < set(document["unchecked"])
+    assert {"other assumptions", "interrupted"} < set(document["unchecked"])
     assert document["claim"]["evidence"] == "theorem-e"
     assert document["proven"]["lower"] == document["proven"]["upper"] == document["claim"]["upper"]

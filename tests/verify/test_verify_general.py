@@ -322,7 +322,7 @@ def by_search(instance: Instance, *, best_case: bool = False) -> Result:
         best_case=found.best_case if best_case else None,
         backend="search",
         seconds=0.0,
-        assumptions=(),
+        assumptions=instance.assumptions,
     )
 
 

@@ -3,11 +3,11 @@
 from collections.abc import Callable, Hashable, Iterator
 from typing import NamedTuple
 
-from makespan.bounds import theorem_e
 from makespan.bounds.conditions import Mode, Question
 from makespan.bounds.delays import expanded
 from makespan.bounds.front import Front, front
 from makespan.bounds.potential import Proof, synthesise
+from makespan.bounds.theorem_e import theorem_e
 from makespan.certificate import DELAYED_LABEL, Certificate, Node, Potential
 from makespan.engines.certificate import beam
 from makespan.engines.certificate.guide import guides

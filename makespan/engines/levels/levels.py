@@ -11,7 +11,7 @@ from math import inf
 import numpy as np
 import numpy.typing as npt
 
-from makespan.bounds import closed_form
+from makespan.bounds.closed_form import closed_form
 from makespan.bounds.issue_slots import slots_of
 from makespan.engines.finding import Finding
 from makespan.engines.levels import levels_compiled as loops

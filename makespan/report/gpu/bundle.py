@@ -1,6 +1,6 @@
-"""The bundle of a whole GPU: a result with all evidence as JSON, schema `makespan.gpu-bundle/1`, for `makespan verify`.
+"""The bundle of a whole GPU: a result with all evidence as JSON, schema `makespan.gpu-bundle/2`, for `makespan verify`.
 
-The reader is `makespan.verify.gpu_reading`; both follow docs/schema/gpu-bundle-1.schema.json and share no code.
+The reader is `makespan.verify.gpu_reading`; both follow docs/schema/gpu-bundle-2.schema.json and share no code.
 """
 
 import hashlib
@@ -23,7 +23,7 @@ from makespan.report.result.bundle import (
 )
 from makespan.result import Result
 
-SCHEMA = "makespan.gpu-bundle/1"
+SCHEMA = "makespan.gpu-bundle/2"
 
 
 def bundle(result: GpuResult) -> dict[str, Any]:
@@ -79,7 +79,7 @@ def _claim(result: GpuResult) -> dict[str, Any]:
         "best_case": None if best is None else best.lower if best.lower == best.upper else [best.lower, best.upper],
         "seconds": round(result.seconds, 6),
         "interrupted": result.interrupted,
-        "assumptions": list(result.assumptions),
+        "assumptions": [note.document for note in result.assumptions],
         "versions": versions(),
     }
 

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from fractions import Fraction
 
+from makespan import assumptions
+from makespan.assumptions import Assumption
 from makespan.result import Bounds
 from makespan.schedulability.units import shown_frequency, shown_time
 
@@ -22,9 +24,10 @@ class Clock:
         return f"{shown_frequency(self.hertz)} ({self.source})"
 
     @property
-    def assumption(self) -> str:
+    def assumption(self) -> Assumption:
         """What must hold for a time."""
-        return f"the clock of the SMs is {self} at least, and whatever it is no latency has more cycles"
+        text = f"the clock of the SMs is {self} at least, and whatever it is no latency has more cycles"
+        return assumptions.clock(text)
 
     def time(self, bounds: Bounds) -> str:
         """How long these cycles take, at most and at least.

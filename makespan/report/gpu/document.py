@@ -1,4 +1,4 @@
-"""The JSON of a result for a whole GPU, schema `makespan.gpu-result/1`."""
+"""The JSON of a result for a whole GPU, schema `makespan.gpu-result/2`."""
 
 from fractions import Fraction
 from typing import Any
@@ -9,7 +9,7 @@ from makespan.report.provenance import versions
 from makespan.report.result.document import of_machine
 from makespan.result import Bounds
 
-SCHEMA = "makespan.gpu-result/1"
+SCHEMA = "makespan.gpu-result/2"
 
 
 def document(result: GpuResult, *, name: str | None = None, clock: Clock | None = None) -> dict[str, Any]:
@@ -46,7 +46,7 @@ def document(result: GpuResult, *, name: str | None = None, clock: Clock | None 
         ],
         "seconds": round(result.seconds, 6),
         "interrupted": result.interrupted,
-        "assumptions": [*result.assumptions, *((clock.assumption,) if clock else ())],
+        "assumptions": [note.document for note in (*result.assumptions, *((clock.assumption,) if clock else ()))],
         "caveats": list(result.caveats),
         "versions": versions(),
     }

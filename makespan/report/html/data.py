@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from makespan import assumptions
 from makespan.feature import MULTIPROCESSOR
 from makespan.gpu import GpuResult
 from makespan.instance import Instance
@@ -113,7 +114,7 @@ def page_data(gap: PolicyGap, context: Context, evidence: str) -> dict[str, Any]
         "deadline": deadline_data(context.deadline, result),
         "ladder": list(_ladder(gap)),
         "policies": {"settings": simulation.settings(instance, context.choices), "summary": summary(gap)},
-        "assumptions": list(map(visible, result.assumptions)),
+        "assumptions": [visible(str(note)) for note in result.assumptions],
         "loops": None if context.loops is None else list(map(_loop, context.loops)),
         "instance": _instance(instance),
         "machine": machine_data(instance.machine, context.machine),
@@ -209,6 +210,7 @@ def _instance(instance: Instance) -> dict[str, Any]:
 
 def machine_data(machine: Machine, file: MachineFile | None) -> dict[str, Any]:
     """A machine, and where its numbers come from if a file says so."""
+    untimed = [assumptions.untimed(machine.name, machine.untimed)] if machine.untimed else []
     return {
         "name": visible(machine.name),
         "issue_width": machine.issue_width,
@@ -216,7 +218,7 @@ def machine_data(machine: Machine, file: MachineFile | None) -> dict[str, Any]:
             {"name": u.name, "capacity": u.capacity, "interval": u.interval, "latency": str(u.latency)}
             for u in machine.units
         ],
-        "caveats": list(map(visible, machine.caveats)),
+        "caveats": [visible(str(note)) for note in (*machine.caveats, *untimed)],
         "source": None if file is None or file.source is None else visible(file.source),
         "figures": None if file is None else [
             {

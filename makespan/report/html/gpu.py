@@ -49,7 +49,7 @@ def gpu_page_data(
         "picture": None if result.witness is None else in_words(chart(result, width=WIDTH)),
         "verification": None if context.verdict is None else verification(context.verdict),
         "deadline": deadline_data(context.deadline, result),
-        "assumptions": list(map(visible, told["assumptions"])),
+        "assumptions": [visible(note["text"]) for note in told["assumptions"]],
         "machine": machine_data(gpu.machine, context.machine),
         "more": bool(gpu.sm(1).features.keys() & MULTIPROCESSOR),
         "inputs": list(map(input_data, context.inputs)),

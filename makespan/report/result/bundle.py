@@ -1,6 +1,6 @@
-"""The bundle: a result with all evidence as JSON, schema `makespan.bundle/2`, for `makespan verify`.
+"""The bundle: a result with all evidence as JSON, schema `makespan.bundle/3`, for `makespan verify`.
 
-The reader is `makespan.verify.reading`; both follow docs/schema/bundle-2.schema.json and share no code.
+The reader is `makespan.verify.reading`; both follow docs/schema/bundle-3.schema.json and share no code.
 """
 
 import hashlib
@@ -21,7 +21,7 @@ from makespan.report.result.document import claim, of_machine
 from makespan.result import Result, UpperBound
 from makespan.schedule import Schedule
 
-SCHEMA = "makespan.bundle/2"
+SCHEMA = "makespan.bundle/3"
 LEAST_PROGRESSION = 4
 """So many numbers in arithmetic progression are written as [first, step, count]; delays bring long ones."""
 

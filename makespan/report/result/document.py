@@ -1,4 +1,4 @@
-"""The JSON of a result, schema `makespan.result/1`."""
+"""The JSON of a result, schema `makespan.result/2`."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from makespan.report.provenance import versions
 from makespan.result import Bounds, Result
 from makespan.schedulability.gate import Deadline
 
-SCHEMA = "makespan.result/1"
+SCHEMA = "makespan.result/2"
 
 
 def document(result: Result) -> dict[str, Any]:
@@ -47,7 +47,7 @@ def claim(result: Result) -> dict[str, Any]:
         **({} if shortest is None else {"best_case_seconds": round(shortest, 6)}),
         "interrupted": result.interrupted,
         "history": [{**step._asdict(), "evidence": str(step.evidence)} for step in result.history],
-        "assumptions": list(result.assumptions),
+        "assumptions": [note.document for note in result.assumptions],
         "versions": versions(),
     }
 

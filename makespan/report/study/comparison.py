@@ -1,4 +1,4 @@
-"""A comparison as a table of the terminal, as CSV and as JSON, schema `makespan.comparison/1`."""
+"""A comparison as a table of the terminal, as CSV and as JSON, schema `makespan.comparison/2`."""
 
 import csv
 import io
@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from makespan.assumptions import Assumption
 from makespan.report.provenance import versions
 from makespan.report.result import rows
 from makespan.report.result.document import of_machine
@@ -14,7 +15,7 @@ from makespan.result import Bounds, Status, Upper
 from makespan.study.comparison import NOT_COMPUTED, Comparison, Found, Point
 from makespan.wording import pessimistic_name
 
-SCHEMA = "makespan.comparison/1"
+SCHEMA = "makespan.comparison/2"
 COLUMNS = (
     "warps", "quantity", "value", "status", "lower", "lower_evidence", "upper", "upper_evidence", "pessimistic",
     "pessimistic_evidence", "excess_percent_least", "excess_percent_most", "best_status", "best_lower",
@@ -105,7 +106,7 @@ def _matrix(comparison: Comparison, told: Callable[[Found], str]) -> Iterator[st
 
 
 def as_json(comparison: Comparison) -> str:
-    """One object, schema `makespan.comparison/1`; what is unknown is null."""
+    """One object, schema `makespan.comparison/2`; what is unknown is null."""
     axis, first = comparison.axis, comparison.points[0].instance
     document = {
         "schema": SCHEMA,
@@ -116,14 +117,14 @@ def as_json(comparison: Comparison) -> str:
         "axis": None if axis is None else {"name": axis.name, "label": axis.label, "values": axis.values},
         "interrupted": comparison.interrupted,
         "caveats": comparison.caveats,
-        "assumptions": comparison.assumptions,
+        "assumptions": [note.document for note in comparison.assumptions],
         "points": [_point(point, comparison.assumptions) for point in comparison.points],
         "versions": versions(),
     }
     return json.dumps(document, indent=1) + "\n"
 
 
-def _point(point: Point, known: Sequence[str]) -> dict[str, Any]:
+def _point(point: Point, known: Sequence[Assumption]) -> dict[str, Any]:
     machine, found = point.instance.machine, point.found
     asked = {
         "warps": point.warps,
@@ -142,7 +143,7 @@ def _point(point: Point, known: Sequence[str]) -> dict[str, Any]:
         "best_case": None if best is None else _interval(best.bounds, best.lower_evidence, best.upper_evidence),
         "engine": found.engine,
         "seconds": round(found.seconds, 6),
-        "assumptions": [note for note in found.assumptions if note not in known],
+        "assumptions": [note.document for note in found.assumptions if note not in known],
     }
 
 

@@ -3,11 +3,12 @@
 from collections.abc import Iterator
 from typing import Any
 
+from makespan.assumptions import conditions
 from makespan.instance import Instance
 from makespan.report.provenance import versions
 from makespan.simulate import Choices
 from makespan.simulate.statistics import Statistics
-from makespan.wording import caveats, cycles, scope
+from makespan.wording import cycles, scope
 
 _RULES = {
     "lrr": "loose round robin: first the warps after the one that issued last, in a circle",
@@ -22,7 +23,7 @@ _RULES = {
 
 def verdict(instance: Instance, policy: str, makespan: int) -> str:
     """One line: the number, and what it is worth."""
-    said = scope(caveats(instance.machine, instance.assumptions))
+    said = scope(conditions(instance.assumptions))
     return f"simulated{said}: {cycles(makespan)} under {policy}, in one run; this is not a bound"
 
 

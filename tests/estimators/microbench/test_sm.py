@@ -249,8 +249,8 @@ def test_a_machine_file_has_what_was_measured_and_the_rest_of_its_base(
     unit = {each.name: each for each in mine.machine.units}
     assert (unit["C"].interval, unit["S"].interval, unit["D"].interval, unit["D"].shared) == (2, 8, 16, True)
     assert mine.machine.name == "turing-virtual"
-    assert any(said.startswith("virtual: numbers of sm.csv are") for said in mine.caveats)
-    assert any("fp32" in said and "which is no bound" in said for said in mine.caveats)
+    assert any(str(said).startswith("virtual: numbers of sm.csv are") for said in map(str, mine.caveats))
+    assert any("fp32" in said and "which is no bound" in said for said in map(str, mine.caveats))
     assert "gpu virtual SM" in mine.notes[-1]
     assert all(
         (datum.source or "").startswith("virtual on virtual SM, sm.csv")
@@ -286,7 +286,7 @@ def test_a_scheduler_that_idles_is_a_counterexample(tmp_path: Path, capsys: pyte
     done = microbench("sm", "--fit", path, "--machine", "turing", "-o", made)
     assert done.code == 1
     assert "NOT WORK-CONSERVING" in done.out
-    assert any(said.startswith("NOT WORK-CONSERVING in sm.csv") for said in read(made).caveats)
+    assert any(str(said).startswith("NOT WORK-CONSERVING in sm.csv") for said in read(made).caveats)
     document: dict[str, Any] = json.loads(
         microbench("sm", "--fit", path, "--machine", "turing", "--format", "json").out
     )

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from matplotlib import image
 
-from makespan.flow import Bound, LoopInfo
+from makespan.flow import Bound, By, LoopInfo
 from makespan.instance import Instance
 from makespan.report.html import page_data, render
 from makespan.report.html.deadlines import deadlines_page
@@ -293,7 +293,7 @@ def test_on_a_telephone_every_chart_and_table_fits_without_scrolling(
     try:
         loops = (
             LoopInfo(
-                "$L__BB0_12", 1234, "kernel_with_a_name.cu:1234", Bound(1000, exact=False, source="inferred: " * 9), 3
+                "$L__BB0_12", 1234, "kernel_with_a_name.cu:1234", Bound(1000, False, "inferred: " * 9, By.CODE), 3
             ),
         )
         opened(render(page_data(gap(), replace(CONTEXT, curve=(gap().result,), loops=loops), EVIDENCE)))

@@ -119,7 +119,8 @@ def test_the_bound_for_comparison_has_the_name_that_fits_its_machine() -> None:
 
 def test_a_page_says_which_schedulers_its_bounds_are_proven_for() -> None:
     fair = replace(gap().result.instance.machine, scheduler=Scheduler.FAIR)
-    result = replace(gap().result, instance=replace(gap().result.instance, machine=fair))
+    instance = replace(gap().result.instance, machine=fair)
+    result = replace(gap().result, instance=instance, assumptions=instance.assumptions)
     for of, words in ((gap(), "scheduler"), (replace(gap(), result=result), "scheduler that is fair")):
         shown = read(render(page_data(of, CONTEXT, EVIDENCE))).words
         assert f"proven for every work-conserving {words}, by " in shown

@@ -28,7 +28,7 @@ from tests.schemas import published
 from tests.strategies import general_instances, instances
 
 ROOT = Path(__file__).parents[3]
-SCHEMA = published("bundle-2")
+SCHEMA = published("bundle-3")
 
 
 def two_warps() -> Result:
@@ -39,7 +39,7 @@ def test_a_bundle_by_hand() -> None:
     result = two_warps()
     content = bundle(result)
     assert list(content) == ["schema", "instance", "result", "witness", "certificate", "weights", "phases", "sha256"]
-    assert content["schema"] == "makespan.bundle/2"
+    assert content["schema"] == "makespan.bundle/3"
     assert content["instance"] == {
         "machine": {
             "name": "paper",

@@ -11,6 +11,7 @@ import pytest
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
+from makespan.assumptions import caveat
 from makespan.machine import PAPER
 from makespan.report.study.comparison import COLUMNS, as_csv, as_json, counts, subject, summary, table
 from makespan.report.study.comparison_picture import draw_comparison, figure_of
@@ -94,15 +95,15 @@ def test_every_number_of_the_csv_has_its_evidence_and_nothing_is_made_up() -> No
 
 def test_the_json_says_the_same() -> None:
     document = json.loads(as_json(replace(grid(), points=grid().points[:1] + grid().points[2:])))
-    assert document["schema"] == "makespan.comparison/1"
+    assert document["schema"] == "makespan.comparison/2"
     assert document["axis"] == {"name": "L", "label": "capacity of L (ports)", "values": [1, 2]}
-    assert document["assumptions"] == ["always"]
+    assert document["assumptions"] == [caveat("always").document]
     first, unknown, last = document["points"]
     evidence = {"lower": "witness", "upper": "theorem-e"}
     assert first["worst_case"] == {"lower": 50, "upper": 50, "status": "exact", "evidence": evidence}
     assert first["pessimistic"] == {"value": 60, "evidence": "pessimistic"}
     assert first["excess_percent"] == {"least": 20.0, "most": 20.0}
-    assert [first["assumptions"], last["assumptions"]] == [["here"], ["there"]]
+    assert [first["assumptions"], last["assumptions"]] == [[caveat("here").document], [caveat("there").document]]
     assert unknown["status"] == "not computed"
     assert unknown["machine"]["capacity"] == {"C": 1, "L": 1}
     assert {unknown[key] for key in ("worst_case", "pessimistic", "excess_percent", "best_case")} == {None}

@@ -1,0 +1,105 @@
+"""Under which conditions a number holds: what follows from the instance, and what a bundle says besides.
+
+A bundle states the assumptions of its result as values. Those that the instance decides are checked here, by rules of
+this checker: what its scheduler promises, to which partition a warp belongs, and whether anybody states latencies. All
+others are the word of the bundle, which nobody can check; they can only be about what their kind can be about.
+"""
+
+from collections.abc import Iterable
+
+from makespan.assumptions import Assumption, Kind, conditions, is_well_formed
+from makespan.instance import Instance
+from makespan.machine import Assignment, Machine, Scheduler
+from makespan.verify import shapes
+from makespan.verify.refusal import Refused
+
+_MOST = 10_000
+_DECIDED = frozenset({Kind.FAIR, Kind.MODULO, Kind.ONE_CYCLE, Kind.UNIT_LATENCY, Kind.UNSTATED_LATENCY})
+LATENCIES = frozenset({Kind.MACHINE, Kind.ONE_CYCLE, Kind.UNIT_LATENCY, Kind.UNSTATED_LATENCY})
+"""The kinds that say what a machine has; one of them stands in every result, by who states latencies."""
+
+
+def assumptions(value: object) -> tuple[Assumption, ...]:
+    """The assumptions in `value`.
+
+    Raises:
+        Refused: a key or type is wrong, or an assumption is about what its kind cannot be about.
+    """
+    return tuple(map(_assumption, shapes.items(value, "assumptions", 0, _MOST)))
+
+
+def _assumption(value: object) -> Assumption:
+    has_about = isinstance(value, dict) and "about" in value
+    parts = shapes.table(value, "assumption", "kind", "text", *["about"] * has_about)
+    about = [shapes.text(said, "about") for said in shapes.items(parts.get("about", []), "about", 0, _MOST)]
+    kind, text = shapes.text(parts["kind"], "kind"), shapes.text(parts["text"], "assumption")
+    if kind not in set(Kind):
+        raise Refused(f"unknown kind of assumption: {kind!r:.40}")
+    if not text.isprintable():
+        raise Refused("an assumption has characters that cannot be printed")
+    found = Assumption(Kind(kind), text, tuple(about))
+    if not is_well_formed(found):
+        raise Refused(f"an assumption of the kind {kind} cannot be about {', '.join(about) or 'nothing'!r:.80}")
+    return found
+
+
+def check(said: Iterable[Assumption], machine: Machine, instances: Iterable[Instance]) -> None:
+    """Hold the assumptions of a result against what its instances decide, one for each block of a whole GPU.
+
+    Raises:
+        Refused: the result leaves out a condition of its instance, or states one that the instance does not have.
+    """
+    notes, several = tuple(said), tuple(instances)
+    promised = {note for note in notes if note.kind in (Kind.FAIR, Kind.MODULO)}
+    expected = _promises(machine)
+    if {(note.kind, note.about) for note in promised} != expected:
+        raise Refused("assumptions: what the scheduler promises does not follow from the instance")
+    stated = {note.kind for note in notes} & LATENCIES
+    decided = {_latencies(instance) for instance in several}
+    is_said_elsewhere = _is_by_operation(notes, several) or any(note.kind is Kind.UNTIMED for note in notes)
+    if stated != decided and not (is_said_elsewhere and stated and stated <= decided | {Kind.MACHINE}):
+        raise Refused("assumptions: what is said of latencies does not follow from the instance")
+    known = set(machine.capacities)
+    for note in notes:
+        listed = note.about[0].rpartition("(")[2].rstrip(")").split(", ") if note.kind is Kind.UNTIMED else []
+        if not set(listed) <= known:
+            raise Refused("assumptions: a class whose latency nobody knows is not one of the machine")
+
+
+def _is_by_operation(said: Iterable[Assumption], instances: Iterable[Instance]) -> bool:
+    """Whether operations decide latencies, which then stand at every instruction."""
+    has_timings = all(group.program.timings for instance in instances for group in instance.groups)
+    return has_timings and any(note.kind is Kind.OPERATIONS for note in said)
+
+
+def of_instance(said: Iterable[Assumption]) -> tuple[str, ...]:
+    """The conditions that the instance decides, which `check` has held against it."""
+    return conditions(note for note in said if note.kind in _DECIDED)
+
+
+def of_bundle(said: Iterable[Assumption]) -> tuple[str, ...]:
+    """The conditions that are the word of the bundle."""
+    return conditions(note for note in said if note.kind not in _DECIDED)
+
+
+def _promises(machine: Machine) -> set[tuple[Kind, tuple[str, ...]]]:
+    found: set[tuple[Kind, tuple[str, ...]]] = set()
+    if machine.scheduler is Scheduler.FAIR:
+        found.add((Kind.FAIR, ()))
+    if machine.partitions > 1 and machine.assignment is Assignment.MODULO:
+        found.add((Kind.MODULO, (str(machine.partitions),)))
+    return found
+
+
+def _latencies(instance: Instance) -> Kind:
+    """Which latencies somebody states, of the machine or of the instructions."""
+    units = {unit.name: (unit.latency.least, unit.latency.most) for unit in instance.machine.units}
+    if any(latency != (1, 1) for latency in units.values()):
+        return Kind.MACHINE
+    for group in instance.groups:
+        for place, timing in zip(group.program.places, group.program.timings, strict=False):
+            if place.unit in units and tuple(timing.latency) != (1, 1):
+                return Kind.UNSTATED_LATENCY
+    uses = [use.most for unit in instance.machine.units for use in unit.uses]
+    is_brief = all(cycles == 1 for cycles in (*uses, *(unit.interval for unit in instance.machine.units)))
+    return Kind.ONE_CYCLE if is_brief else Kind.UNIT_LATENCY
