@@ -98,7 +98,11 @@ def test_resources_that_no_class_uses_are_no_assumption() -> None:
 
 LONG = Machine(
     "long",
-    (UnitClass("C", 1), UnitClass("L", 1, latency=Latency(1, 100_000), uses=(Use(("memory",), 1, 1000),)), UnitClass("D", 1)),
+    (
+        UnitClass("C", 1),
+        UnitClass("L", 1, latency=Latency(1, 100_000), uses=(Use(("memory",), 1, 1000),)),
+        UnitClass("D", 1),
+    ),
     resources=(Resource("memory", 1),),
 )
 
@@ -140,7 +144,7 @@ def check_that_no_schedule_is_longer(instance: Instance) -> None:
     worst = brute_force(instance).upper
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(values, "MAX_CYCLES", worst - 1)
-        with pytest.raises(InputError, match="schedules of up to .* cycles exceed the limit"):
+        with pytest.raises(InputError, match=r"schedules of up to .* cycles exceed the limit"):
             Instance(instance.groups, instance.machine, instance.blocks)
 
 

@@ -17,7 +17,7 @@ from tests.command import Runner
 PARTITIONED = {name: file for name, file in shipped().items() if "path" in {r.name for r in file.machine.resources}}
 MEASURED = {1: 53 - 2 + 32, 4: 99 - 2 + 32}
 """Cycles from the first issue to the last result of 16 loads of each warp that hit after 32 cycles, by the number of
-partitions that have a warp: the last one is issued in cycle 13 + 10 * 4, or 19 + 10 * 8, where the first is in cycle 2."""
+partitions that have a warp: the first is issued in cycle 2, the last one in cycle 13 + 10 * 4, or 19 + 10 * 8."""
 
 
 def held(file: MachineFile, unit: str) -> dict[str, tuple[int, int]]:

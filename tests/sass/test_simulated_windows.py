@@ -1,4 +1,4 @@
-"""No bound is below what a public simulator of the multiprocessor counts, once code and constants are in their caches."""
+"""No bound is below what a public simulator of the multiprocessor counts, with code and constants in their caches."""
 
 import csv
 from pathlib import Path
@@ -42,7 +42,9 @@ def test_no_bound_is_below_a_simulated_window(row: dict[str, str]) -> None:
         latencies=[f"{operation}=..{row['global']}" for operation in ("global", "atomic")],
     )
     wide = launched(question).default_machine
-    least = next(use.least for unit in wide.units for use in unit.uses if unit.name == "L" and "memory" in use.resources)
+    least = next(
+        use.least for unit in wide.units for use in unit.uses if unit.name == "L" and "memory" in use.resources
+    )
     coalesced = narrowed(wide, given_intervals([f"memory=..{max(int(row['passes']), least)}"]))
     bounds = [bound(question.instance(machine)) for machine in (wide, coalesced)]
     assert min(bounds) >= int(row["window"])
