@@ -3,8 +3,8 @@
     python -m benchmarks.kernels --warps 8 --seconds 1
 
 A row of Markdown for each kernel, on the path that ptx/README.md documents. Twice, with the latencies below where the
-machine knows no upper end: once every other number is fixed too, at its upper end, and accesses hold the memory unit
-for a cycle; once all ranges are those of the file.
+machine knows no upper end: once every other number is fixed too, at its upper end, and accesses are coalesced and of
+32 bits (`COALESCED`); once all ranges are those of the file.
 """
 
 import argparse
@@ -48,6 +48,7 @@ LATENCIES = (
     | dict.fromkeys(("shared", "constant", "parameter", "special", "shuffle", "barrier"), 30)
     | {"vote": 12, "fp64": 45, "fence": 200}
 )
+COALESCED = "memory=2", "path=4"
 BLOCKING = {"C": 8, "L": 400, "S": 29, "D": 45}
 """Latencies of the classes of the multiprocessor as a whole."""
 
@@ -88,9 +89,10 @@ def rows(machine: Machine, warps: int, seconds: float) -> Iterator[Row]:
     ends = {each.name: each.most or LATENCIES[each.name] for each in machine.operations if each.name != "texture"}
     every = [f"{name}={cycles}" for name, cycles in ends.items()]
     opened = [f"{each.name}=..{ends[each.name]}" for each in machine.operations if each.most is None]
-    ranges = {use.resources[0]: use for unit in machine.units for use in unit.uses if not use.is_fixed}
-    fixed = narrowed(
-        machine, given_intervals(f"{name}={1 if name == 'memory' else use.most}" for name, use in ranges.items())
+    coalesced = narrowed(machine, given_intervals(COALESCED))
+    held = (tuple(replace(use, least=use.most) for use in unit.uses) for unit in coalesced.units)
+    fixed = replace(
+        coalesced, units=tuple(replace(unit, uses=uses) for unit, uses in zip(coalesced.units, held, strict=True))
     )
     unpartitioned = find(f"{machine.name}-unpartitioned").machine
     units = tuple(replace(unit, latency=Latency(*[BLOCKING[unit.name]] * 2)) for unit in unpartitioned.units)

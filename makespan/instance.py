@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 
 from makespan import assumptions
 from makespan.assumptions import Assumption, Kind
@@ -14,7 +15,7 @@ from makespan.program import BARRIER, Program, merged
 MAX_WARPS = 65_536
 MAX_WARP_INSTRUCTIONS = 5_000_000
 MAX_CYCLES = 50_000_000
-"""Of one warp alone at its largest latencies, and of all instructions one after another on one port."""
+"""Of any schedule, as `Instance` finds out from stalls, latencies and what is held."""
 _MOST_SHOWN = 4
 _WITHOUT_PROMISE = 'leave the promise out: scheduler = "any" in the machine file'
 
@@ -78,25 +79,35 @@ class Instance:
                 f"{self.warps} warps with {size} instructions in all exceed the limits of"
                 f" {MAX_WARPS} warps and {MAX_WARP_INSTRUCTIONS} warp-instructions"
             )
-        self._check_cycles(size)
+        self._check_cycles()
         if any(unit.name == DELAY and unit != UnitClass.of_delays(self.warps) for unit in self.machine.units):
             raise InputError(f"the class of delays needs a unit for each of {self.warps} warps")
         if self.blocks > 1 and not self.has_barriers:
             object.__setattr__(self, "blocks", 1)  # equal questions are equal values
 
-    def _check_cycles(self, size: int) -> None:
-        """Refuse schedules that nobody could write down."""
+    def _check_cycles(self) -> None:
+        """Refuse schedules that nobody could write down.
+
+        Count stalls and latencies along the longest part of a path between two barriers, in every phase. A warp that
+        could issue and does not meets a cycle in which some instruction takes a slot or holds a port. So by induction
+        every instruction is issued, every result is there and every barrier opens no later than this sum up to there,
+        and as many cycles as somebody has held something.
+        """
         if self.machine.is_basic and not self.runs_ahead:
             return
-        units, programs = self.machine.units, [group.program for group in self.groups]
-        slowest = max(unit.latency.most for unit in units)
-        slowest = max(
-            (slowest, *(max(timing.stall, timing.latency[1]) for program in programs for timing in program.timings))
-        )
-        held = max(max((unit.interval, *(use.most for use in unit.uses))) for unit in units)
-        most = max(program.most() for program in programs) * slowest + size * held
+        units, parts = self.machine.units, list[list[int]]()
+        latencies = {unit.name: unit.latency.most for unit in units}
+        held = {unit.name: max((unit.interval, *(use.most for use in unit.uses))) for unit in units}
+        for program in (group.program for group in self.groups):
+            cycles = [max(timing.stall, timing.latency[1]) for timing in program.timings]
+            parts.append(program.longest_parts(cycles or [latencies.get(place.unit, 0) for place in program.places]))
+        most = sum(max(phase) for phase in zip_longest(*parts, fillvalue=0))
+        most += sum(group.warps * group.program.heaviest(held) for group in self.groups)
         if most > MAX_CYCLES:
-            raise InputError(f"schedules of up to {most} cycles exceed the limit of {MAX_CYCLES} cycles")
+            raise InputError(
+                f"schedules of up to {most} cycles exceed the limit of {MAX_CYCLES} cycles;"
+                " ask about fewer warps, or shorter loops"
+            )
 
     @classmethod
     def of(cls, program: Program | str, warps: int, machine: Machine = PAPER, *, blocks: int = 1) -> "Instance":

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from heapq import heappop, heappush
 from typing import NamedTuple
 
 from makespan.assumptions import Assumption
@@ -178,6 +179,41 @@ class Program:
         """The smallest sum of the weights of classes on a path."""
         sums = self.sums(weights, min)
         return min(sums[start] for start in self.starts)
+
+    def longest_parts(self, cycles: Sequence[int]) -> list[int]:
+        """The largest sum of cycles on a part of a path that has no barrier, by how many barriers come before the part.
+
+        Args:
+            cycles: of every place; those of a barrier do not count.
+
+        >>> places = [Place(unit, (at + 1,)) for at, unit in enumerate("CL|C|")]
+        >>> Program(tuple(places)).longest_parts([1, 5, 9, 2, 9])
+        [6, 2, 0]
+        """
+        ahead, is_barrier = [0] * (self.end + 1), [place.unit == BARRIER for place in self.places]
+        for at in range(self.end - 1, -1, -1):
+            if not is_barrier[at]:
+                ahead[at] = cycles[at] + max(ahead[after] for after in self.places[at].successors)
+        if not any(is_barrier):
+            return [max(ahead[start] for start in self.starts)]
+        fewest, most = [self.end] * (self.end + 1), [0] * (self.end + 1)
+        for start in self.starts:
+            fewest[start] = 0
+        for at, place in enumerate(self.places):
+            for after in place.successors:
+                fewest[after] = min(fewest[after], fewest[at] + is_barrier[at])
+                most[after] = max(most[after], most[at] + is_barrier[at])
+        begins: list[list[tuple[int, int]]] = [[] for _ in range(most[self.end] + 1)]
+        for at in range(self.end + 1):
+            begins[fewest[at]].append((-ahead[at], most[at]))
+        found, longest = list[int](), list[tuple[int, int]]()
+        for barriers, coming in enumerate(begins):
+            for part in coming:
+                heappush(longest, part)
+            while longest[0][1] < barriers:
+                heappop(longest)
+            found.append(-longest[0][0])
+        return found
 
     def __repr__(self) -> str:
         return f"Program({self})"

@@ -1,15 +1,18 @@
 """Instances: groups of warps that a machine can run."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 
+from makespan import instance as values
 from makespan.assumptions import conditions
 from makespan.errors import InputError
+from makespan.gpu import GpuInstance
 from makespan.instance import MAX_WARPS, Group, Instance
-from makespan.machine import PAPER, Machine, Resource, UnitClass, find
-from makespan.program import Program
+from makespan.machine import PAPER, Latency, Machine, Resource, UnitClass, Use, find
+from makespan.program import BARRIER, Program
 from makespan.strings import parse_string
-from tests.strategies import instances
+from tests.oracle import brute_force
+from tests.strategies import general_barrier_instances, instances, multiprocessor_instances
 
 C, L = Program.chain("C"), Program.chain("L")
 
@@ -89,3 +92,77 @@ def test_latencies_of_a_string_are_among_its_assumptions() -> None:
 def test_resources_that_no_class_uses_are_no_assumption() -> None:
     machine = Machine("m", (UnitClass("C", 1),), resources=(Resource("idle", 1),))
     assert not [note for note in Instance.of("C", 1, machine).assumptions if "idle" in str(note)]
+
+
+# How long schedules may be
+
+LONG = Machine(
+    "long",
+    (
+        UnitClass("C", 1),
+        UnitClass("L", 1, latency=Latency(1, 100_000), uses=(Use(("memory",), 1, 1000),)),
+        UnitClass("D", 1),
+    ),
+    resources=(Resource("memory", 1),),
+)
+
+
+@pytest.mark.parametrize(
+    "string",
+    [
+        "L" + "C" * 10_000,  # 10,001 instructions of 100,000 cycles, as a product
+        "C" * 100_000,  # and here nothing is as long
+        "L()@100000" + "C(1)@9" * 1000 + "|" + "C()@9" * 1000,
+    ],
+)
+def test_a_question_is_not_refused_for_what_its_instructions_do_not_take(string: str) -> None:
+    """Each instruction counts by itself, and not as if it were the slowest."""
+    program = parse_string(string, LONG)
+    assert Instance.of(program, 4, LONG).warps == 4
+    gpu = GpuInstance.of(((program, 4),), 10**6, LONG, sms=46, resident=2)
+    assert gpu.sm(2).warps == 8
+
+
+def test_a_loop_of_slow_loads_is_not_refused_for_its_barriers_or_warps() -> None:
+    """A warp alone takes 8 million cycles, and others add what they hold."""
+    loop = ("L()@800" + "C(1)@4" + BARRIER) * 10_000
+    turing = find("turing").machine
+    assert Instance.of(parse_string(loop, turing), 4, turing, blocks=2).has_barriers
+
+
+def test_a_schedule_past_the_limit_is_refused_with_a_remedy() -> None:
+    slow = Machine("slow", (UnitClass("C", 1, latency=Latency(1, 100_000)),))
+    assert Instance.of("C" * 499, 1, slow).warps == 1
+    with pytest.raises(InputError, match=r"limit of 50000000 cycles; ask about fewer warps, or shorter loops$"):
+        Instance.of("C" * 500, 1, slow)
+
+
+def check_that_no_schedule_is_longer(instance: Instance) -> None:
+    """It is refused as soon as the limit is below the longest schedule."""
+    if instance.machine.is_basic and not instance.runs_ahead:
+        return
+    worst = brute_force(instance).upper
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(values, "MAX_CYCLES", worst - 1)
+        with pytest.raises(InputError, match=r"schedules of up to .* cycles exceed the limit"):
+            Instance(instance.groups, instance.machine, instance.blocks)
+
+
+@settings(max_examples=60)
+@given(general_barrier_instances())
+def test_no_schedule_is_longer_than_is_checked(instance: Instance) -> None:
+    check_that_no_schedule_is_longer(instance)
+
+
+@settings(max_examples=60)
+@given(multiprocessor_instances())
+def test_no_schedule_of_a_multiprocessor_is_longer_than_is_checked(instance: Instance) -> None:
+    check_that_no_schedule_is_longer(instance)
+
+
+def test_a_result_that_is_pending_at_a_barrier_is_checked() -> None:
+    """Two warps that each are the last at a barrier, and a result that is awaited behind it."""
+    machine = Machine("m", (UnitClass("C", 1), UnitClass("L", 1)), issue_width=1)
+    early = parse_string("L()@30|C(1)", machine)
+    late = parse_string("C()@9C(1)|C()", machine)
+    check_that_no_schedule_is_longer(Instance.merged([(early, 1), (late, 1)], machine))

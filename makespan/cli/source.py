@@ -104,7 +104,7 @@ machine_options = section(
         "holds",
         multiple=True,
         metavar="RESOURCE=[N..|..]N",
-        help="cycles for which a port is held, such as memory=1, where the machine has a wider range",
+        help="cycles for which a port is held, such as memory=2, where the machine has a wider range",
     ),
 )
 

@@ -20,7 +20,8 @@ _Row = TypeVar("_Row")
 ONE_WAVE, THEOREM_G = "one-wave", "theorem-g"
 
 SHARE_OF_FIRST_RUN = 0.5
-"""Of the time, what policies may take until one shows how long several waves may last: the bound is proven by then."""
+"""Of the time, what policies may take until one shows how short several waves may be; how long they may be, a run shows
+that is made whatever the time."""
 SHARE_OF_RUNS = 1 / 60
 """The same of all others, that may show more: a second by default, and as much of less time, but a tenth at most."""
 
@@ -30,7 +31,8 @@ def solve_gpu(gpu: GpuInstance, *, best_case: bool = False, limits: Limits | Non
 
     Args:
         best_case: also an interval for the shortest schedule.
-        limits: time, memory, progress; by default 60 seconds. Of more than one wave a tenth or two are used.
+        limits: time, memory, progress; by default 60 seconds. Of more than one wave a tenth or two are used, and one
+            schedule is made whatever the limits are.
 
     >>> from makespan import Machine, Program
     >>> block = ((Program.chain("CLLCLL"), 2),)

@@ -49,8 +49,8 @@ class GpuResult:
 
     Args:
         bounds: proven interval of the worst case.
-        witness: a schedule of `bounds.lower` cycles; replayed before it got here. None where none was found in time:
-            then no schedule is shorter than `bounds.lower`.
+        witness: a schedule of `bounds.lower` cycles; replayed before it got here. None where runs take too long
+            before they repeat: then no schedule is shorter than `bounds.lower`.
         upper_evidence: `theorem-g`; or `one-wave`, where all blocks are on the GPU from the beginning: the largest of
             `sms`.
         last_dispatch: the parts of theorem G, where it is the evidence.

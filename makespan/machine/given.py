@@ -1,4 +1,4 @@
-"""What a user says of a machine: latencies of operations, such as `global=..900`, and intervals, such as `memory=1`."""
+"""What a user says of a machine: latencies of operations, such as `global=..900`, and intervals, such as `memory=2`."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -116,7 +116,7 @@ def given_intervals(texts: Iterable[str]) -> dict[str, GivenRange]:
     Raises:
         InputError: a text of another form, cycles out of range, or a resource given twice.
     """
-    return _given(texts, _INTERVAL, "interval", "memory=1, memory=1..4 or memory=..4", MAX_INTERVAL)
+    return _given(texts, _INTERVAL, "interval", "memory=2, memory=2..4 or memory=..4", MAX_INTERVAL)
 
 
 def _given(texts: Iterable[str], pattern: re.Pattern[str], what: str, form: str, limit: int) -> dict[str, GivenRange]:
@@ -190,13 +190,16 @@ def timed(machine: Machine, given: Mapping[str, GivenRange]) -> dict[str, Operat
 
 
 def narrowed(machine: Machine, given: Mapping[str, GivenRange]) -> Machine:
-    """The machine whose ranges of intervals are no larger than given; the caveats say so. Fixed intervals stay.
+    """The machine whose ranges of intervals are no larger than given; the caveats say so.
+
+    What is given is meant of the instructions that may hold the resource for the longest. Fixed intervals stay, and so
+    does a range of another class that ends below the longest and within what is given.
 
     >>> from makespan.machine import Resource, UnitClass, Use
-    >>> loads = UnitClass("L", 1, uses=(Use(("memory",), 1, 32),))
+    >>> loads = UnitClass("L", 1, uses=(Use(("memory",), 2, 32),))
     >>> machine = narrowed(Machine("m", (loads,), resources=(Resource("memory", 1),)), {"memory": GivenRange(None, 4)})
     >>> print(*machine.units, *machine.caveats)
-    L=1+memory/1..4 interval as given: class L holds memory for at most 4 cycles; the machine says 1..32
+    L=1+memory/2..4 interval as given: class L holds memory for at most 4 cycles; the machine says 2..32
 
     Raises:
         InputError: a resource that no class holds for a range of cycles, or cycles outside of that range.
@@ -212,7 +215,10 @@ def narrowed(machine: Machine, given: Mapping[str, GivenRange]) -> Machine:
                 f"machine {machine.name!r}: no class holds {shown(name)} for a range of cycles"
                 f"{did_you_mean(name, names) or ';'} {known}"
             )
+        longest = max(use.most for _, use in meant)
         for unit, use in meant:
+            if use.most < longest and use.most <= cycles.most:
+                continue  # nobody holds it for longer than the user says
             least = use.least if cycles.least is None else cycles.least
             held, own = f"class {unit.name} holds {' or '.join(use.resources)}", f"{use.least}..{use.most}"
             if not use.least <= least <= cycles.most <= use.most:

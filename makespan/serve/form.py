@@ -66,7 +66,7 @@ def fields() -> tuple[tuple[Field, ...], tuple[Field, ...]]:
             Field("clock", "Clock", "of the SM, at least, such as 1.4GHz"),
             Field("loop-bound", "Loop bounds", "LABEL=N at most, LABEL==N exactly, each on a line", lines=3),
             Field("latency", "Latencies", "such as global=..900, each on a line", lines=3),
-            Field("hold", "Ports held for", "such as memory=1, each on a line", lines=3),
+            Field("hold", "Ports held for", "such as memory=2, each on a line", lines=3),
             Field(MACHINE_FILE, "A machine of your own", "the text of a machine file", lines=3, most=16 << 10),
         ),
     )

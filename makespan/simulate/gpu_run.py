@@ -9,7 +9,7 @@ rest of all grids comes last, in the same order.
 """
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from heapq import heappop, heappush
@@ -39,6 +39,15 @@ FAIRLY = dict(zip(("fair", "fair-together", "fair-in-turn"), FAIR, strict=True))
 
 _SOON = ("starve-together", "starve-in-turn", "gto", "gty", "oldest", "youngest")
 """Policies under which one block goes before another: an SM is soon where it was before. They are tried first."""
+
+_FIRST = {
+    Scheduler.ANY: ("starve-in-turn", "starve-together"),
+    Scheduler.FAIR: ("fair-in-turn", "fair-together"),
+}
+"""Policies of which one makes the run that there always is. The first one mostly needs the least work until then."""
+
+_FAVOUR = 3
+"""How many times as much work the run of a policy may be as that of the next one, while all of them are tried."""
 
 MAX_WORK = 20_000_000
 """Cycles and warp-instructions that are executed one by one."""
@@ -104,7 +113,10 @@ def _never() -> bool:
 def longest(
     gpu: GpuInstance, expired: Callable[[], bool] = _never, *, enough: Callable[[], bool] = _never
 ) -> Found | None:
-    """The longest run that is found, of which a replay makes a lower bound on the worst case; None if none ends.
+    """The longest run that is found, of which a replay makes a lower bound on the worst case.
+
+    One run is made whatever `expired` says, and how much work that is does not depend on any clock. None if no SM comes
+    back to where it was within `MAX_WORK` in that run, and none is found in time that does.
 
     Args:
         expired: once it says so, only what has been found by then counts.
@@ -113,15 +125,15 @@ def longest(
     Raises:
         UnsupportedError: a machine of which `run` knows no policy.
     """
-    ends = ("most", "least")
-    return _best(gpu, (Choices(latency=latency) for latency in ends), gpu.dispatch, max, expired, enough)
+    ends = [Choices(latency=latency) for latency in ("most", "least")]
+    return _best(gpu, ends, gpu.dispatch, max, expired, enough, _soonest(gpu, ends[::-1], gpu.dispatch))
 
 
 def shortest(
     gpu: GpuInstance, expired: Callable[[], bool] = _never, *, enough: Callable[[], bool] = _never
 ) -> Found | None:
-    """The shortest run that is found, of which a replay makes an upper bound on the best case; else as `longest`."""
-    least = (Choices(path=path, latency="least", interval="least") for path in ("shortest", "longest"))
+    """The shortest run that is found in time, of which a replay makes an upper bound on the best case; or None."""
+    least = [Choices(path=path, latency="least", interval="least") for path in ("shortest", "longest")]
     return _best(gpu, least, 0, min, expired, enough)
 
 
@@ -129,16 +141,35 @@ class _StoppedError(Exception):
     """A run has been stopped before its end."""
 
 
+def _soonest(gpu: GpuInstance, choices: Sequence[Choices], delay: int) -> Found | None:
+    """A run of one of a few policies, that which needs the least work; the first ones may need more than the others."""
+    _check(gpu)
+    tried = list(product(_asked(gpu, choices), _FIRST[gpu.machine.scheduler]))
+    runs = [_Alike(gpu, policy, chosen, delay, range(len(gpu.grids))) for chosen, policy in tried]
+    work = dict.fromkeys(range(len(runs)), 0)
+    while work:
+        number = min(work, key=lambda number: work[number] * _FAVOUR**number)
+        try:
+            done = next(runs[number].supplying, None)
+            if done is None:
+                (schedule,) = runs[number].schedules(DISPATCH[0])
+                return Found(schedule, f"{DISPATCH[0]} dispatch, {tried[number][1]}")
+            work[number] = done
+        except UnsupportedError:
+            del work[number]  # it does not come back to where it was; another may
+    return None
+
+
 def _best(
     gpu: GpuInstance,
-    choices: Iterable[Choices],
+    choices: Sequence[Choices],
     delay: int,
     better: Callable[..., Found],
     expired: Callable[[], bool],
     enough: Callable[[], bool],
+    found: Found | None = None,
 ) -> Found | None:
-    """The best run of all policies and dispatchers that draw no random numbers."""
-    found: Found | None = None
+    """The best run of all policies and dispatchers that draw no random numbers, and of what has been found already."""
     _check(gpu)
 
     def stop() -> bool:
@@ -146,10 +177,9 @@ def _best(
 
     others = sorted({*STARVING, *POLICIES} - {*_SOON, "random"})
     names = tuple(FAIRLY) if gpu.machine.scheduler is Scheduler.FAIR else (*_SOON, *others)
-    asked = dict.fromkeys(one if _has_choice(gpu) else Choices() for one in choices)
     ascending = tuple(range(len(gpu.grids)))
     orders = dict.fromkeys([ascending, ascending[::-1]])
-    for chosen, policy, order in product(asked, names, orders):
+    for chosen, policy, order in product(_asked(gpu, choices), names, orders):
         if found and stop():
             break
         try:
@@ -175,11 +205,12 @@ def _check(gpu: GpuInstance) -> None:
         )
 
 
-def _has_choice(gpu: GpuInstance) -> bool:
-    """Whether paths, latencies or intervals are to be chosen."""
+def _asked(gpu: GpuInstance, choices: Sequence[Choices]) -> Sequence[Choices]:
+    """What differs of these, which is nothing where no path, latency or interval is to be chosen."""
     alone = [gpu.alone(grid).sm(1) for grid in range(len(gpu.grids))]
     is_sole = all(group.program.is_chain for one in alone for group in one.groups)
-    return not (is_sole and all(one.fixed_latencies for one in alone) and gpu.machine.fixed_uses)
+    has_none = is_sole and all(one.fixed_latencies for one in alone) and gpu.machine.fixed_uses
+    return [Choices()] if has_none else choices
 
 
 def _policies(gpu: GpuInstance, policy: str, choices: Choices, slots: int, partitions: Sequence[int]) -> list[Policy]:
@@ -384,6 +415,10 @@ class _Alike:
 
     Args:
         order: in which grids are dispatched.
+
+    Attributes:
+        supplying: gives every SM its blocks but for the rest, as soon as there is room, and tells from time to time how
+            much work has been done.
     """
 
     def __init__(
@@ -400,11 +435,15 @@ class _Alike:
         self._new: Callable[[int], _Sm] = lambda slots: _Sm(gpu, slots, policy, choices, delay, stop)
         self._sm = self._new(gpu.most_together)
         self._left = {grid: gpu.grids[grid].blocks for grid in order}
-        for grid in order:
-            each = self._left[grid] // gpu.sms
-            self._left[grid] -= gpu.sms * (each - self._supply(grid, each))
+        self.supplying = self._supply_all()
 
-    def _supply(self, grid: int, blocks: int) -> int:
+    def _supply_all(self) -> Iterator[int]:
+        for grid in self._order:
+            each = self._left[grid] // self._gpu.sms
+            left = yield from self._supply(grid, each)
+            self._left[grid] -= self._gpu.sms * (each - left)
+
+    def _supply(self, grid: int, blocks: int) -> Generator[int, None, int]:
         """Give these blocks to each SM as soon as there is room, until more would fit; how many are left."""
         sm, seen = self._sm, dict[Hashable, tuple[int, int]]()
         while blocks and (room := sm.fits(grid)) <= blocks:
@@ -419,10 +458,13 @@ class _Alike:
             blocks -= room
             if blocks:
                 sm.advance()
+                yield sm.work
         return blocks
 
     def schedules(self, *dispatches: str) -> Iterator[GpuSchedule]:
         """What all SMs do if dispatchers decide where the rest goes."""
+        for _ in self.supplying:
+            pass
         return (self._schedule(dispatch, self._sm.copy()) for dispatch in dispatches)
 
     def _schedule(self, dispatch: str, sm: _Sm) -> GpuSchedule:

@@ -117,7 +117,7 @@ def test_a_key_forgets_how_a_question_is_written_and_nothing_else() -> None:
         "blocks-per-sm": 2, "scheduler": "fair", "assignment": "modulo", "backend": "search", "seed": 1,
         "time-limit": 61, "memory-limit": "1GiB", "threads": 2, "best-case": True, "deadline": "3cycles",
         "param": "N=0", "loop-bound": ["L=1"], "trust-bounds": True, "arch": "sm_86", "dynamic-shared": 0,
-        "hold": "memory=1", "clock": "1GHz", "dependences": "blocking", "kernel": "k", "latency": "global=..9",
+        "hold": "memory=2", "clock": "1GHz", "dependences": "blocking", "kernel": "k", "latency": "global=..9",
         "instance": "2", "paths": "single", "profile": "fermi", "take": "L=fall", "unknown": "C", "block": 32,
     }  # fmt: skip
     assert others.keys() | {"source", "classes", "trace"} == set(OPTIONS)

@@ -9,9 +9,12 @@ from makespan import Bounds, InputError, Latency, Limits, Machine, Program, Unit
 from makespan.bounds.gpu_best_case import least_possible
 from makespan.bounds.theorem_g import theorem_g
 from makespan.engines.gpu import solve_gpu
-from makespan.gpu import GpuInstance
+from makespan.gpu import GpuInstance, Grid
+from makespan.machine import Resource, Scheduler, Use
 from makespan.result import Status
+from makespan.simulate import gpu_run
 from makespan.simulate.gpu_replay import replay
+from makespan.strings import parse_string
 from tests.oracle import brute_force_gpu
 from tests.strategies import gpus
 
@@ -94,12 +97,50 @@ def test_a_million_blocks_keep_their_proof_when_time_is_short() -> None:
     assert sum(history.sms * history.blocks for history in found.witness.histories) == 1_000_000
 
 
-def test_the_proof_is_kept_without_any_schedule() -> None:
-    """No run of ever so many letters ends in no time; what no schedule falls short of is below the worst case, too."""
+def test_the_proof_is_kept_without_any_schedule(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No run of ever so many letters is short enough; what no schedule falls short of is below the worst case, too."""
+    monkeypatch.setattr(gpu_run, "MAX_WORK", 1000)
     gpu = GpuInstance.of(((Program.chain("CLLCL" * 60), 8),), 1_000_000, MACHINE, sms=46, resident=6)
     found = solve_gpu(gpu, best_case=True, limits=Limits(0))
     assert (found.witness, found.policy) == (None, "")
     assert found.bounds == found.best_case == Bounds(least_possible(gpu), theorem_g(gpu).upper)
+
+
+SPLIT = Machine(
+    "split",
+    (UnitClass("C", 1), UnitClass("L", 1, latency=Latency(1, 40), uses=(Use(("memory",), 1, 4),))),
+    issue_width=1,
+    partitions=2,
+    resources=(Resource("memory", 1, shared=True),),
+)
+AHEAD = ((parse_string("L()@4..40L()C(1,2)@4|C()@4", SPLIT), 3), (parse_string("CCL", SPLIT), 1))
+
+
+@pytest.mark.parametrize("interrupted", [False, True])
+@pytest.mark.parametrize(
+    "gpu",
+    [
+        GpuInstance.of(BLOCK, 7, MACHINE, sms=4, resident=3),
+        GpuInstance.of(BLOCK, 7, MACHINE, sms=4, resident=3, dispatch=5),
+        GpuInstance.of(BLOCK, 65_536, MACHINE, sms=46, resident=6),
+        GpuInstance.of(((Program.chain("CLLCL" * 12), 8),), 65_536, MACHINE, sms=46, resident=6),
+        GpuInstance.of(AHEAD, 65_536, SPLIT, sms=46, resident=4),
+        GpuInstance((Grid(AHEAD, 500), Grid(((Program.chain("CL"), 2),), 300)), SPLIT, 5, (3,)),
+        GpuInstance.of(BLOCK, 500, replace(MACHINE, scheduler=Scheduler.FAIR), sms=4, resident=3),
+    ],
+    ids=["one wave", "dispatch", "waves", "long", "partitions", "launches", "fair"],
+)
+def test_there_is_always_a_schedule_of_the_whole_gpu(gpu: GpuInstance, interrupted: bool) -> None:
+    """Whatever the time: here none is left from the beginning, or the user has stopped."""
+    limits = Limits(60 if interrupted else 0)
+    if interrupted:
+        limits.interrupt()
+    found = solve_gpu(gpu, limits=limits)
+    assert found.interrupted == interrupted
+    assert found.witness is not None
+    assert replay(gpu, found.witness) == found.bounds.lower <= found.bounds.upper
+    assert sum(history.sms * history.blocks for history in found.witness.histories) == gpu.blocks
+    assert found.bounds.lower > least_possible(gpu)
 
 
 def test_what_is_no_gpu_is_refused() -> None:

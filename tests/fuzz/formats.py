@@ -33,7 +33,7 @@ class Format(NamedTuple):
 WORDS = (
     b"string=CLC\nwarps=1..4\ncapacity=C=2,L=1\nbest-case\nseed=2\n",
     b"string=CL(1)@4..8|C\nwarps=2\ncapacity=C=1,L=1\ndeadline=200ns\nclock=1.4GHz\nblocks-per-sm=2\nseed=3\n",
-    b"string=CLC\nwarps=2\ngpu=t4\nsms=2\ngrid=4\nblocks-per-sm=1\nhold=memory=1\n",
+    b"string=CLC\nwarps=2\ngpu=t4\nsms=2\ngrid=4\nblocks-per-sm=1\nhold=memory=2\n",
     b"string=CLLK\nwarps=3\nmachine=turing\nassignment=modulo\nformat=json\n",
 )
 POLICIES = (b"string=CLC\nwarps=3\ncapacity=C=2,L=1\nseed=3\n", b"string=CL()@4..9C(1)\nwarps=2\nformat=json\n")

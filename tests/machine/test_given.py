@@ -1,4 +1,4 @@
-"""What a user says of latencies and intervals: `global=..400+10n`, `memory=1`."""
+"""What a user says of latencies and intervals: `global=..400+10n`, `memory=2`."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -66,12 +66,12 @@ def test_ranges_become_narrower_and_fixed_intervals_stay(texts: list[str], meant
         (["memory=4", "way=4"], "no class holds 'way' for a range of cycles; it has a range for slot"),
         (["l2=4"], "no class holds 'l2' for a range of cycles; it has a range for memory, way, slot"),
         (["memory=4", "slot=2", "way=4"], "for a range of cycles; its intervals are no ranges"),
-        (["memory"], "an interval is given as memory=1, memory=1..4 or memory=..4, not 'memory'"),
+        (["memory"], "an interval is given as memory=2, memory=2..4 or memory=..4, not 'memory'"),
         (["memory=0"], "interval of memory: 1..1024 cycles, not 0"),
         (["memory=5..4"], "interval of memory: 5..4 is no range"),
         (["memory=4", "memory=4"], "the interval of memory is given twice"),
-        (["memory=..4+1n"], "an interval is given as memory=1, "),
-        (["memory=..4:1,5:2"], "an interval is given as memory=1, "),
+        (["memory=..4+1n"], "an interval is given as memory=2, "),
+        (["memory=..4:1,5:2"], "an interval is given as memory=2, "),
     ],
 )
 def test_what_is_no_narrower_range_is_refused(texts: list[str], message: str) -> None:
@@ -99,7 +99,7 @@ def test_less_choice_is_never_worse(data: st.DataObject) -> None:
 def test_a_verdict_says_for_how_long_ports_are_held() -> None:
     turing = narrowed(find("turing").machine, given_intervals(["memory=..4", "b-ports=1"]))
     said = Instance.of("L", 2, turing).assumptions
-    assert "interval as given: class L holds memory for at most 4 cycles; the machine says 1..32" in map(str, said)
+    assert "interval as given: class L holds memory for at most 4 cycles; the machine says 2..32" in map(str, said)
     held = "if class L holds memory for at most 4 cycles and class B holds b-ports for 1 cycle"
     assert held in conditions(said)
 

@@ -182,19 +182,19 @@ def test_latencies_are_for_kernels_on_machines_that_time_operations(ahead: Path,
 
 
 def test_for_how_long_ports_are_held_is_said_of_a_machine(ahead: Path, solve: Runner, tmp_path: Path) -> None:
-    asked = "--warps", 2, "--machine", "turing", "--quiet", "--hold", "memory=1"
+    asked = "--warps", 2, "--machine", "turing", "--quiet", "--hold", "memory=2"
     kernel = solve(ahead, *asked, "--latency", "global=..400")
-    assert "if global takes at most 400 cycles and class L holds memory for 1 cycle: the worst case" in kernel.out
-    assert "if class L holds memory for 1 cycle, if the unknown" in solve("--string", "L", *asked).out
-    assert solve(ahead, *asked[:2], "--hold", "memory=1").code == 2
+    assert "if global takes at most 400 cycles and class L holds memory for 2 cycles: the worst case" in kernel.out
+    assert "if class L holds memory for 2 cycles, if the unknown" in solve("--string", "L", *asked).out
+    assert solve(ahead, *asked[:2], "--hold", "memory=2").code == 2
     path = tmp_path / "instances.toml"
     path.write_text('[[instance]]\nstring = "CL"\nwarps = 2\ncapacity = { C = 1, L = 1 }\n')
-    assert "no --warps, --capacity, --machine, --hold beside it" in solve(path, "--hold", "memory=1").err
+    assert "no --warps, --capacity, --machine, --hold beside it" in solve(path, "--hold", "memory=2").err
 
 
 def test_a_report_on_a_kernel_says_for_how_long_ports_are_held(
     ahead: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    asked = "--warps", 2, "--machine", "turing", "--hold", "memory=1", "--latency", "global=4..40", "--time-limit", 1
+    asked = "--warps", 2, "--machine", "turing", "--hold", "memory=2", "--latency", "global=4..40", "--time-limit", 1
     done = Runner("report", capsys)(ahead, *asked, "-o", tmp_path / "page.html")
-    assert "class L holds memory for 1 cycle" in done.out
+    assert "class L holds memory for 2 cycles" in done.out

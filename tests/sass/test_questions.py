@@ -193,9 +193,9 @@ def test_machine_code_has_one_instance_whoever_asks(cubin: Path, tmp_path: Path)
 
 def test_a_port_of_the_machine_of_the_architecture_can_be_narrowed(cubin: Path) -> None:
     options = [word for latency in LATENCIES for word in ("--latency", latency)]
-    wide, narrow = (by_options(str(cubin), "--warps", "1", *options, *hold) for hold in ((), ("--hold", "memory=1")))
+    wide, narrow = (by_options(str(cubin), "--warps", "1", *options, *hold) for hold in ((), ("--hold", "memory=2")))
     assert wide.machine != narrow.machine
-    assert any("memory for 1 cycle" in str(caveat) for caveat in narrow.machine.caveats)
+    assert any("memory for 2 cycles" in str(caveat) for caveat in narrow.machine.caveats)
 
 
 def test_a_result_says_that_it_is_about_machine_code(

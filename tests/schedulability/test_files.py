@@ -478,7 +478,7 @@ def test_a_bundle_is_found_beside_the_file(tmp_path: Path) -> None:
         ("latency = ['x']", ": task a: a latency is given as global=400, global=300..900 or global=..900, "),
         (
             "machine = 'turing'\nhold = ['x']",
-            ": task a: an interval is given as memory=1, memory=1..4 or memory=..4, not 'x'",
+            ": task a: an interval is given as memory=2, memory=2..4 or memory=..4, not 'x'",
         ),
         ("warps = 0", ": task a: warps must be 1..65536, not 0"),
         ("blocks_per_sm = -1", ": task a: blocks_per_sm must be 1..65536, not -1"),

@@ -1,7 +1,7 @@
 """Runs of whole GPUs: they obey the definition, circles are what they stand for, and the longest is a lower bound."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from itertools import count
 from typing import Any
@@ -19,6 +19,7 @@ from makespan.simulate.choices import Draws
 from makespan.simulate.gpu_replay import replay
 from makespan.simulate.gpu_run import DISPATCH, FAIRLY, STARVING, Found, longest, run, shortest
 from makespan.simulate.policies import Policy
+from makespan.simulate.rules import RULES, Ruled
 from tests.oracle import brute_force_gpu, obeys_gpu
 from tests.strategies import gpus, shared_gpus
 
@@ -314,13 +315,16 @@ def test_the_longest_may_have_the_last_grid_first() -> None:
 def test_where_one_policy_does_not_come_back_the_others_are_tried(monkeypatch: pytest.MonkeyPatch) -> None:
     made = gpu_run._policies
 
-    def all_but_one(gpu: GpuInstance, policy: str, *rest: Any) -> list[Policy]:
-        if policy == "starve-together":
+    class Endless(Ruled):
+        def pick(self, able: Sequence[int]) -> int:
             raise UnsupportedError("far away")
-        return made(gpu, policy, *rest)
 
-    monkeypatch.setattr(gpu_run, "_policies", all_but_one)
-    assert some(longest(gpu_of("CLL", 2, 50, 3, 2))).policy.split(", ")[1] != "starve-together"
+    def all_but_two(gpu: GpuInstance, policy: str, *rest: Any) -> list[Policy]:
+        starving = policy in {"starve-together", "starve-in-turn"}
+        return [Endless(RULES[0], ())] if starving else made(gpu, policy, *rest)
+
+    monkeypatch.setattr(gpu_run, "_policies", all_but_two)
+    assert some(longest(gpu_of("CLL", 2, 50, 3, 2))).policy.split(", ")[1] in POLICIES
 
 
 def test_a_fair_scheduler_is_served_fairly() -> None:
@@ -351,22 +355,48 @@ def test_short_runs_end_with_the_time_or_when_one_is_enough_and_longer_ones_befo
         found = longest(gpu, lambda: expired, enough=lambda: enough)
         return None if found is None else found.policy.split(", ")[1]
 
-    first = "starve-together"
+    first = "starve-in-turn"
     assert ends() != first
-    assert ends(expired=True) == ends(enough=True) == first, "who does not look in between ends behind the first run"
+    assert ends(expired=True) == ends(enough=True) == first
     monkeypatch.setattr(gpu_run, "_CYCLES_PER_LOOK", 1)
-    assert ends(enough=True) == first
-    assert ends(expired=True) is None
+    assert ends(expired=True) == ends(enough=True) == first
 
 
-@pytest.mark.parametrize("best", [longest, shortest])
-def test_time_ends_even_the_first_run_and_enough_only_those_after_one(best: Callable[..., Found | None]) -> None:
+def test_time_ends_even_the_first_of_the_shortest_runs_and_enough_only_those_after_one() -> None:
     gpu = gpu_of("CLL" * 40, 8, 10**6, 3, 6)
     looks = count()
-    assert best(gpu, lambda: next(looks) >= 2) is None
+    assert shortest(gpu, lambda: next(looks) >= 2) is None
     assert next(looks) == 3
-    found = some(best(gpu, enough=lambda: next(looks) > 0))
+    found = some(shortest(gpu, enough=lambda: next(looks) > 0))
     assert next(looks) == 5, "nobody asks whether one is enough before there is one"
+    assert replay(gpu, found.schedule) == found.schedule.makespan
+
+
+def test_one_run_is_made_whatever_the_time_and_looks_at_no_clock() -> None:
+    looks = count()
+    for gpu in gpu_of("CLL" * 8, 4, 10**6, 3, 4), gpu_of("CLL", 2, 5, 3, 2), gpu_of("CCL", 3, 65_536, 46, 6):
+        found = some(longest(gpu, lambda: next(looks) >= 0))
+        assert replay(gpu, found.schedule) == found.schedule.makespan
+        assert sum(history.sms * history.blocks for history in found.schedule.histories) == gpu.blocks
+    assert next(looks) == 3, "one look for each, behind the run"
+
+
+def test_the_run_that_is_always_made_is_that_of_the_policy_that_needs_little_work(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Under the first policy that is tried no SM comes back to where it was."""
+    gpu, made = gpu_of("CLL" * 8, 4, 10**6, 3, 4), gpu_run._policies
+
+    class Restless(Ruled):
+        def state(self, cycle: int) -> Hashable:
+            return object()
+
+    def one_restless(gpu: GpuInstance, policy: str, *rest: Any) -> list[Policy]:
+        return [Restless(RULES[2], ())] if policy == "starve-in-turn" else made(gpu, policy, *rest)
+
+    monkeypatch.setattr(gpu_run, "_policies", one_restless)
+    found = some(longest(gpu, lambda: True))
+    assert found.policy == "round-robin dispatch, starve-together"
     assert replay(gpu, found.schedule) == found.schedule.makespan
 
 

@@ -127,7 +127,9 @@ def marks(result: GpuResult) -> Iterator[Mark]:
 
 def _witness(result: GpuResult) -> GpuSchedule:
     if result.witness is None:
-        raise UnsupportedError("a picture of a whole GPU: no schedule was found within the time limit; give more time")
+        raise UnsupportedError(
+            "a picture of a whole GPU: no schedule was found, as runs take too long before they repeat; give more time"
+        )
     return result.witness
 
 

@@ -18,7 +18,7 @@ _COUNTINGS = {
     "pairs": "as all, but of two instructions of different classes that could go together one counts (theorem E)",
 }
 
-WITHOUT_WITNESS = "no schedule is shorter; none was found within the time limit"
+WITHOUT_WITNESS = "no schedule is shorter; none was found, as runs take too long before they repeat"
 
 
 def report(
