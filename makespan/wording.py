@@ -8,7 +8,6 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from makespan.machine import (
-    ASSIGNMENT_AS_GIVEN,
     INTERVAL_AS_GIVEN,
     ONE_CYCLE,
     UNPARTITIONED,
@@ -73,8 +72,7 @@ def caveats(machine: Machine, assumptions: Iterable[str]) -> tuple[str, ...]:
     listed = dict.fromkeys(each.split()[0] for note in doubted for each in note.partition(";")[0].split(", "))
     said += [f"with unverified latencies ({', '.join(listed)})"] if listed else []
     promise: tuple[str, ...] = () if machine.scheduler is Scheduler.ANY else (_PROMISES[machine.scheduler],)
-    is_assigned = any(note.startswith(ASSIGNMENT_AS_GIVEN) for note in notes)
-    if is_assigned and machine.assignment is Assignment.MODULO:
+    if machine.partitions > 1 and machine.assignment is Assignment.MODULO:
         promise += (f"if warp w belongs to partition w mod {machine.partitions}",)
     return (*compiled, *said, *promise, *_about_latencies(machine, notes))
 
