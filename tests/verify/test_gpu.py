@@ -6,15 +6,11 @@ import random
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cache, partial
-from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from referencing import Registry
-from referencing.jsonschema import DRAFT202012
 
 from makespan.bounds.theorem_g import theorem_g
 from makespan.certificate import Weights
@@ -36,10 +32,10 @@ from makespan.verify.gpu_witness import replay
 from makespan.verify.quickest import floor_of_gpu
 from makespan.verify.refusal import Refused
 from tests.oracle import brute_force_gpu
+from tests.schemas import published
 from tests.strategies import gpus
 
 Document = dict[str, Any]
-OTHER = "bundle-2.schema.json"
 """Of ordinary bundles, of which that of a GPU has parts."""
 PAPER = Machine.of({"C": 1, "L": 1})
 SLOW = Machine("slow", (UnitClass("C", 1, 2, Latency(3, 3)), UnitClass("L", 1)), 1)
@@ -155,10 +151,7 @@ def test_honest_bundles_are_accepted() -> None:
 
 
 def test_honest_bundles_are_valid_by_the_published_schema() -> None:
-    folder = Path(__file__).parents[2] / "docs" / "schema"
-    ours, other = (json.loads((folder / name).read_text()) for name in ("gpu-bundle-1.schema.json", OTHER))
-    known = Registry().with_resource("makespan.gpu-bundle/" + OTHER, DRAFT202012.create_resource(other))
-    validator = jsonschema.Draft202012Validator(ours, registry=known)
+    validator = published("gpu-bundle-1")
     for document in (*honest(), {**honest()[0], "witness": None, "shortest": honest()[0]["witness"]}):
         validator.validate(document)
         assert not validator.is_valid({**document, "more": 1})
