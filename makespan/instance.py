@@ -44,7 +44,7 @@ class Instance:
     """Groups of warps, all different in their programs, that start together on one machine.
 
     Warps are listed in the order of the groups, within a group in that of the blocks, and within a block in that of the
-    launch. `number_of_warp` says which number each of them has on the SM.
+    launch. `number_of_warp` says which number each of them has on the SM (docs/model.md, "The number of a warp").
 
     Args:
         groups: the warps of all blocks together.
@@ -119,7 +119,8 @@ class Instance:
             has = ", ".join(f"{warps} of group {number}" for number, warps in islice(crews.items(), _MOST_SHOWN))
             more = ", ..." * (len(crews) > _MOST_SHOWN)
             raise InputError(
-                f"an order names the group of each warp of a block, and a block has {has}{more}; it is not {order!r:.60}"
+                f"an order names the group of each warp of a block, and a block has {has}{more}; it is not"
+                f" {order!r:.60} (order=() stands for groups one after another)"
             )
         return order
 
@@ -144,12 +145,14 @@ class Instance:
         return cls((Group(chosen, warps),), machine, blocks)
 
     @classmethod
-    def merged(cls, launched: Iterable[tuple[Program, int]], machine: Machine = PAPER, *, blocks: int = 1) -> "Instance":
+    def merged(
+        cls, launched: Iterable[tuple[Program, int]], machine: Machine = PAPER, *, blocks: int = 1
+    ) -> "Instance":
         """The warps of a launch, equal programs put together under all that they assume.
 
         Args:
-            launched: the programs of the warps of a block, in the order of the launch, each with how many warps that
-                follow one another run it, of all blocks together. The groups are in order of appearance.
+            launched: the programs of the warps of a block, in the order of the launch, each with how many warps in a
+                row run it, those of all blocks added up. The groups are in order of appearance.
             machine: what executes them.
             blocks: over which each of these numbers of warps is spread evenly.
 
@@ -393,7 +396,7 @@ class Instance:
         return tuple(warp * self.blocks // group.warps for group in self.groups for warp in range(group.warps))
 
     def number_of_warp(self) -> tuple[int, ...]:
-        """The number of every warp on the SM: that of its block, times the warps of a block, and its place in the block.
+        """The number of every warp on the SM: that of its block, times the warps of a block, and its place in it.
 
         >>> compute, load = Program.chain("C|C"), Program.chain("L|")
         >>> instance = Instance.merged([(compute, 2), (load, 2), (compute, 2)], blocks=2)

@@ -88,7 +88,7 @@ def test_warps_of_one_group_after_another_have_no_order() -> None:
 def test_orders_that_decide_to_which_partition_a_warp_belongs_tell_instances_apart() -> None:
     other = Instance.merged([(LONG, 2), (BRIEF, 2)], HALVES)
     assert ALTERNATING.groups == other.groups
-    assert ALTERNATING != other
+    assert other != ALTERNATING
     assert of_instance(ALTERNATING) != of_instance(other)
     assert of_instance(ALTERNATING)["order"] == [[0, 1], [1, 1], [0, 1], [1, 1]]
     assert "order" not in of_instance(other)
@@ -105,7 +105,9 @@ def test_orders_without_effect_make_no_other_question_and_are_kept(machine: Mach
     assert replace(one, machine=HALVES) == ALTERNATING != replace(other, machine=HALVES)
 
 
-@pytest.mark.parametrize("order", [(0, 1), (0, 1, 0, 1, 0), (0, 0, 0, 1), (0, 1, 2, 1), (0, 1, False, 1), (0, 1, 0, "1")])
+@pytest.mark.parametrize(
+    "order", [(0, 1), (0, 1, 0, 1, 0), (0, 0, 0, 1), (0, 1, 2, 1), (0, 1, False, 1), (0, 1, 0, "1")]
+)
 def test_an_order_is_one_of_the_warps_of_a_block(order: tuple[int, ...]) -> None:
     with pytest.raises(InputError, match=r"a block has 2 of group 0, 2 of group 1; it is not \(0, "):
         Instance(ALTERNATING.groups, HALVES, order=order)

@@ -92,10 +92,10 @@ class Warps:
         return self._made[known]
 
     def programs(self) -> tuple[tuple[Program, int], ...]:
-        """The programs of the warps of one block in the order of the launch, each with how many warps that follow run it.
+        """The programs of the warps of one block in the order of the launch, each with how many warps in a row run it.
 
-        Warps differ where the launch decides their branches differently, as in `if (threadIdx.x / 32 == 0)`. The warps of
-        a block are numbered by the linear index of their threads, which CUDA counts along x first, then y, then z.
+        Warps differ where the launch decides their branches differently, as in `if (threadIdx.x / 32 == 0)`. The warps
+        of a block are numbered by the linear index of their threads, which CUDA counts along x first, then y, then z.
 
         Raises:
             InputError: see `program`; a launch without block.

@@ -19,7 +19,7 @@ MAX_ROOM = 2**40
 _MOST_SHOWN = 4
 
 Block: TypeAlias = tuple[tuple[Program, int], ...]
-"""The programs of the warps of a block in the order of the launch, each with how many warps that follow run it."""
+"""The programs of the warps of a block in the order of the launch, each with how many warps in a row run it."""
 
 
 @dataclass(frozen=True, slots=True)

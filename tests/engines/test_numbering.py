@@ -25,7 +25,6 @@ from makespan.engines.gpu import solve_gpu
 from makespan.gpu import GpuInstance
 from makespan.instance import Instance
 from makespan.machine import Assignment, Machine
-from makespan.program import Program
 from makespan.report.gpu.bundle import bundle as gpu_bundle
 from makespan.report.result.bundle import bundle
 from makespan.result import Bounds, Status
@@ -59,9 +58,7 @@ def launch(draw: random.Random, most_warps: int, most_letters: int) -> Launch:
 
 
 def instance_of(asked: Launch) -> Instance:
-    return Instance.merged(
-        [(program, asked.blocks) for program in asked.block], asked.machine, blocks=asked.blocks
-    )
+    return Instance.merged([(program, asked.blocks) for program in asked.block], asked.machine, blocks=asked.blocks)
 
 
 def by_group(asked: Launch) -> Launch:

@@ -1,4 +1,4 @@
-"""The checker numbers warps on its own: right bundles are accepted, and no other order takes a claim that is false of it."""
+"""The checker numbers warps on its own: right bundles are accepted, and no claim that is false of another order."""
 
 import copy
 import json

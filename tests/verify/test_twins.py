@@ -97,7 +97,19 @@ def test_theorem_g(gpu: GpuInstance) -> None:
 
 @pytest.mark.parametrize(
     "block",
-    ["C 3", "C 6", "LC", "CCL 2", "CL CCC 2", "CLC 3 L", "CCCCC CL LC", "CCC L CCC", "CL CCC CL 2 CCC", "C|CL 2", "L| C"],
+    [
+        "C 3",
+        "C 6",
+        "LC",
+        "CCL 2",
+        "CL CCC 2",
+        "CLC 3 L",
+        "CCCCC CL LC",
+        "CCC L CCC",
+        "CL CCC CL 2 CCC",
+        "C|CL 2",
+        "L| C",
+    ],
 )
 @pytest.mark.parametrize(("resident", "partitions"), [(1, 2), (2, 2), (3, 3), (3, 8), (5, 2), (8, 8)])
 @pytest.mark.parametrize("held", [PARTS, HELD_PARTS])
