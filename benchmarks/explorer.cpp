@@ -11,7 +11,7 @@
 //   program blocks|ahead N start...
 //   place CLASS N successor...                       CLASS -1: a barrier; the number of places: finished
 //   timing STALL LEAST MOST N sets... N awaits...    of the place before, if its warp runs ahead
-//   warp PROGRAM BLOCK
+//   warp PROGRAM BLOCK                               in the order of their numbers
 //   explore STEPS
 
 #include <algorithm>

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from benchmarks import cpp
 from makespan import Instance, Program
-from makespan.machine import Assignment, Scheduler
+from makespan.machine import Assignment, Machine, Scheduler
 from makespan.program import BARRIER
 
 
@@ -29,8 +29,8 @@ def built(folder: Path) -> Path:
     return cpp.built("explorer.cpp", folder, "-O2")
 
 
-def _lines(instance: Instance) -> Iterator[str]:
-    machine = instance.machine
+def _lines(machine: Machine, programs: Sequence[Program], warps: Iterable[tuple[int, int]]) -> Iterator[str]:
+    """Warps in the order of their numbers, each with the number of its program and its block."""
     width = machine.issue_width or 0
     assigned = "modulo" if machine.assignment is Assignment.MODULO else "any"
     promised = "fair" if machine.scheduler is Scheduler.FAIR else "any"
@@ -44,10 +44,9 @@ def _lines(instance: Instance) -> Iterator[str]:
         for use in unit.uses:
             yield f"use {use.least} {use.most} {_list([resources.index(name) for name in use.resources])}"
     classes = list(machine.capacities)
-    for group in instance.groups:
-        yield from _of_program(group.program, classes)
-    for warp in zip(instance.group_of_warp(), instance.block_of_warp(), strict=True):
-        yield f"warp {warp[0]} {warp[1]}"
+    for program in programs:
+        yield from _of_program(program, classes)
+    yield from (f"warp {program} {block}" for program, block in warps)
 
 
 def _of_program(program: Program, classes: list[str]) -> Iterator[str]:
@@ -69,7 +68,17 @@ def _list(numbers: Sequence[int]) -> str:
 
 def written(instance: Instance) -> str:
     """The instance as the program reads it."""
-    return "\n".join(_lines(instance))
+    crews = [group.warps // instance.blocks for group in instance.groups]
+    order = instance.order or [number for number, warps in enumerate(crews) for _ in range(warps)]
+    warps = [(number, block) for block in range(instance.blocks) for number in order]
+    return "\n".join(_lines(instance.machine, [group.program for group in instance.groups], warps))
+
+
+def launched(block: Sequence[Program], blocks: int, machine: Machine) -> str:
+    """So many blocks of warps that run these programs, launched one after another, as the program reads it."""
+    programs = list(dict.fromkeys(block))
+    warps = [(programs.index(program), number) for number in range(blocks) for program in block]
+    return "\n".join(_lines(machine, programs, warps))
 
 
 class Explorer:
@@ -80,9 +89,13 @@ class Explorer:
 
     def __call__(self, instances: Iterable[Instance], steps: int) -> list[Truth | None]:
         """All schedules of some hundred instances; None where these are more than so many steps from state to state."""
+        return self.explore(map(written, instances), steps)
+
+    def explore(self, texts: Iterable[str], steps: int) -> list[Truth | None]:
+        """The same of texts that `written` or `launched` made."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        asked = [f"{written(one)}\nexplore {steps}\n" for one in instances]
+        asked = [f"{text}\nexplore {steps}\n" for text in texts]
         self._process.stdin.write("".join(asked))  # the answers fit into the pipe until they are read
         self._process.stdin.flush()
         answers = [self._process.stdout.readline().split() for _ in asked]

@@ -96,7 +96,12 @@ def improved(draw: random.Random, instance: Instance) -> Instance:
         )
         for group in instance.groups
     ]
-    return Instance.merged([(program, warps) for program, warps in crew if warps], better, blocks=instance.blocks)
+    left, launched = [warps for _, warps in crew], list[tuple[Program, int]]()
+    for number, group in sorted(zip(instance.number_of_warp(), instance.group_of_warp(), strict=True)):
+        if number < instance.warps // instance.blocks and left[group]:  # blocks are alike
+            left[group] -= instance.blocks
+            launched.append((crew[group][0], instance.blocks))
+    return Instance.merged(launched, better, blocks=instance.blocks)
 
 
 def _shorter(draw: random.Random, unit: UnitClass) -> Latency:

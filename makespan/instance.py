@@ -1,8 +1,9 @@
 """One question: these warps on this machine."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
-from itertools import zip_longest
+from dataclasses import dataclass, field, replace
+from itertools import groupby, islice, zip_longest
 
 from makespan import assumptions
 from makespan.assumptions import Assumption, Kind
@@ -38,7 +39,8 @@ class Group:
 class Instance:
     """Groups of warps, all different in their programs, that start together on one machine.
 
-    Warps are numbered from 0 in the order of the groups and, within a group, of the blocks.
+    Warps are listed in the order of the groups, within a group in that of the blocks, and within a block in that of the
+    launch. `number_of_warp` says which number each of them has on the SM (docs/model.md, "The number of a warp").
 
     Args:
         groups: the warps of all blocks together.
@@ -46,15 +48,21 @@ class Instance:
         blocks: thread blocks, all alike, over which every group is spread evenly. A warp waits at a barrier for the
             other warps of its block, those that have finished aside; without barriers blocks make no difference, and
             any number becomes 1.
+        order: the order in which the warps of a block are launched: the group of each of them, by number. () means that
+            the groups follow one another, and every order that says no more than that becomes (). Instances that
+            differ only in an order that has no effect on their machine are equal.
 
     Raises:
         InputError: no warp, a class that the machine lacks, a program in two groups, a group that cannot be spread
-            over the blocks, or sizes past the limits.
+            over the blocks, an order that is not one of the warps of a block, or sizes past the limits.
     """
 
     groups: tuple[Group, ...]
     machine: Machine = PAPER
     blocks: int = 1
+    order: tuple[int, ...] = field(default=(), compare=False)
+    effective_order: tuple[int, ...] = field(default=(), init=False, repr=False)
+    """`order` where it has an effect, because the numbers of warps decide to which partitions they belong; else ()."""
 
     def __post_init__(self) -> None:
         if not self.groups:
@@ -82,8 +90,35 @@ class Instance:
         self._check_cycles()
         if any(unit.name == DELAY and unit != UnitClass.of_delays(self.warps) for unit in self.machine.units):
             raise InputError(f"the class of delays needs a unit for each of {self.warps} warps")
+        order = self._checked_order()
         if self.blocks > 1 and not self.has_barriers:
+            order = (order or self._in_turn()) * self.blocks
             object.__setattr__(self, "blocks", 1)  # equal questions are equal values
+        order = () if self.identical or order == self._in_turn() else order
+        has_effect = self.machine.partitions > 1 and self.machine.assignment is Assignment.MODULO
+        object.__setattr__(self, "order", order)
+        object.__setattr__(self, "effective_order", order if has_effect else ())
+
+    def _in_turn(self) -> tuple[int, ...]:
+        """The order in which the groups of a block follow one another."""
+        return tuple(number for number, group in enumerate(self.groups) for _ in range(group.warps // self.blocks))
+
+    def _checked_order(self) -> tuple[int, ...]:
+        """What the constructor was given, if that is an order of the warps of a block.
+
+        Raises:
+            InputError: it is none.
+        """
+        order = tuple(self.order)
+        crews = {number: group.warps // self.blocks for number, group in enumerate(self.groups)}
+        if order and (any(type(group) is not int for group in order) or Counter(order) != crews):
+            has = ", ".join(f"{warps} of group {number}" for number, warps in islice(crews.items(), _MOST_SHOWN))
+            more = ", ..." * (len(crews) > _MOST_SHOWN)
+            raise InputError(
+                f"an order names the group of each warp of a block, and a block has {has}{more}; it is not"
+                f" {order!r:.60} (order=() stands for groups one after another)"
+            )
+        return order
 
     def _check_cycles(self) -> None:
         """Refuse schedules that nobody could write down.
@@ -116,10 +151,36 @@ class Instance:
         return cls((Group(chosen, warps),), machine, blocks)
 
     @classmethod
-    def merged(cls, groups: Iterable[tuple[Program, int]], machine: Machine = PAPER, *, blocks: int = 1) -> "Instance":
-        """Groups in order of appearance, equal programs put together under all that they assume."""
-        checked = [(group.program, group.warps) for group in (Group(program, warps) for program, warps in groups)]
-        return cls(tuple(Group(program, warps) for program, warps in merged(checked)), machine, blocks)
+    def merged(
+        cls, launched: Iterable[tuple[Program, int]], machine: Machine = PAPER, *, blocks: int = 1
+    ) -> "Instance":
+        """The warps of a launch, equal programs put together under all that they assume.
+
+        Args:
+            launched: the programs of the warps of a block, in the order of the launch, each with how many warps in a
+                row run it, those of all blocks added up. The groups are in order of appearance.
+            machine: what executes them.
+            blocks: over which each of these numbers of warps is spread evenly.
+
+        Raises:
+            InputError: a number of warps that cannot be spread over the blocks, or what no instance can be.
+
+        >>> compute, load = Program.chain("CC"), Program.chain("L")
+        >>> instance = Instance.merged([(compute, 1), (load, 2), (compute, 1)])
+        >>> [group.warps for group in instance.groups], instance.order
+        ([2, 2], (0, 1, 1, 0))
+        """
+        checked = [(group.program, group.warps) for group in (Group(program, warps) for program, warps in launched)]
+        groups = merged(checked)
+        number = {program: number for number, (program, _) in enumerate(groups)}
+        order: list[int] = []
+        if len(groups) < len(checked) and isinstance(blocks, int) and blocks > 0:  # else it is the order of the groups
+            for group, run in groupby(checked, key=lambda each: number[each[0]]):
+                each, left = divmod(sum(warps for _, warps in run), blocks)
+                if left:
+                    raise InputError(f"{each * blocks + left} warps cannot be spread evenly over {blocks} blocks")
+                order += [group] * each
+        return cls(tuple(Group(program, warps) for program, warps in groups), machine, blocks, tuple(order))
 
     @property
     def features(self) -> dict[Feature, str]:
@@ -307,7 +368,7 @@ class Instance:
         parts = self.machine.partitions
         if parts > 1 and self.machine.assignment is Assignment.ANY:
             return None
-        return tuple(warp % parts for warp in range(self.warps))
+        return tuple(number % parts for number in self.number_of_warp())
 
     def assignments(self) -> Iterator[tuple[int, ...]]:
         """Every way to spread the warps over the partitions, up to the names of partitions."""
@@ -336,6 +397,20 @@ class Instance:
     def block_of_warp(self) -> tuple[int, ...]:
         """The block number of every warp."""
         return tuple(warp * self.blocks // group.warps for group in self.groups for warp in range(group.warps))
+
+    def number_of_warp(self) -> tuple[int, ...]:
+        """The number of every warp on the SM: that of its block, times the warps of a block, and its place in it.
+
+        >>> compute, load = Program.chain("C|C"), Program.chain("L|")
+        >>> instance = Instance.merged([(compute, 2), (load, 2), (compute, 2)], blocks=2)
+        >>> instance.number_of_warp()  # places 0 and 2 of both blocks run the first program, place 1 the second one
+        (0, 2, 3, 5, 1, 4)
+        """
+        places: list[list[int]] = [[] for _ in self.groups]
+        for place, group in enumerate(self.order or self._in_turn()):
+            places[group].append(place)
+        width = self.warps // self.blocks
+        return tuple(block * width + place for own in places for block in range(self.blocks) for place in own)
 
     def group_of_warp(self) -> tuple[int, ...]:
         """The group number of every warp."""

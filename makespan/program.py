@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
+from itertools import groupby
 from typing import NamedTuple
 
 from makespan.assumptions import Assumption
@@ -255,3 +256,13 @@ def merged(groups: Iterable[tuple[Program, int]]) -> tuple[tuple[Program, int], 
         count, notes = found.get(program, (0, {}))
         found[program] = count + warps, notes | dict.fromkeys(program.assumptions)
     return tuple((program.assuming(notes), count) for program, (count, notes) in found.items())
+
+
+def runs(groups: Iterable[tuple[Program, int]]) -> tuple[tuple[Program, int], ...]:
+    """Programs with numbers of warps, in order; equal programs are put together only where one follows the other.
+
+    >>> c, load = Program.chain("C"), Program.chain("L")
+    >>> [(str(program), warps) for program, warps in runs([(c, 1), (c, 1), (load, 1), (c, 2)])]
+    [('C', 2), ('L', 1), ('C', 2)]
+    """
+    return tuple(run for _, equal in groupby(groups, key=lambda group: group[0]) for run in merged(equal))

@@ -1,12 +1,20 @@
-"""Truth, slowly: written with nothing but the definition of a work-conserving cycle."""
+"""Truth, slowly: written with nothing but the definition of a work-conserving cycle.
+
+Which number a warp has, and so to which partition it belongs, follows from its launch alone (`Launch`): no property of
+an instance is asked for it.
+"""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields
+from itertools import product
 from math import comb, prod
+from typing import cast
 
 from makespan.errors import InputError
 from makespan.gpu import Begin, GpuInstance, GpuSchedule, History
 from makespan.instance import Instance
-from makespan.machine import Scheduler
+from makespan.machine import Assignment, Machine, Scheduler
+from makespan.program import Program
 from makespan.result import Bounds
 from makespan.schedule import Schedule
 from makespan.simulate import gpu_semantics
@@ -27,6 +35,100 @@ _OF_WARPS = ("places", "waits", "past", "partitions", "pending")
 """The fields of a state that say something of every warp."""
 
 
+@dataclass(frozen=True)
+class Launch:
+    """What the definition asks of an instance, told by its launch: warp n is the one that is launched as number n.
+
+    Args:
+        block: the programs of the warps of a block, one after another.
+        blocks: one after another.
+    """
+
+    block: tuple[Program, ...]
+    blocks: int
+    machine: Machine
+
+    @property
+    def warps(self) -> int:
+        return len(self.block) * self.blocks
+
+    def programs(self) -> tuple[Program, ...]:
+        return self.block * self.blocks
+
+    def block_of_warp(self) -> tuple[int, ...]:
+        return tuple(block for block in range(self.blocks) for _ in self.block)
+
+    @property
+    def kinds(self) -> list[tuple[int, int]]:
+        """For every warp its program, by number, and its block."""
+        programs = list(dict.fromkeys(self.block))
+        return list(zip(map(programs.index, self.programs()), self.block_of_warp(), strict=True))
+
+    @property
+    def partition_of_warp(self) -> tuple[int, ...] | None:
+        if self.machine.partitions > 1 and self.machine.assignment is Assignment.ANY:
+            return None
+        return tuple(number % self.machine.partitions for number in range(self.warps))
+
+    def assignments(self) -> Iterator[tuple[int, ...]]:
+        """Partitions are named in the order in which they get their first warp."""
+        parts = self.machine.partitions
+        least, most = self.warps // parts, -(-self.warps // parts)
+
+        def spread(chosen: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+            if len(chosen) == self.warps and all(chosen.count(part) >= least for part in range(parts)):
+                yield chosen
+            for part in range(min(parts, max(chosen, default=-1) + 2) if len(chosen) < self.warps else 0):
+                if chosen.count(part) < most:
+                    yield from spread((*chosen, part))
+
+        yield from spread(()) if self.partition_of_warp is None else (self.partition_of_warp,)
+
+    @property
+    def has_barriers(self) -> bool:
+        return any(program.has_barriers for program in self.block)
+
+    @property
+    def runs_ahead(self) -> bool:
+        return any(program.runs_ahead for program in self.block)
+
+    @property
+    def defined(self) -> Instance:
+        """As the definition takes it, which asks for nothing else."""
+        return cast(Instance, self)
+
+    def listed(self, groups: Sequence[Program]) -> list[int]:
+        """The numbers of the warps in the order in which an instance with groups of these programs lists them."""
+        kinds = [(groups.index(program), block) for block in range(self.blocks) for program in self.block]
+        return sorted(range(self.warps), key=kinds.__getitem__)
+
+
+def launch_of(instance: Instance) -> Launch:
+    """How the warps of an instance are launched: the groups one after another where it says no order."""
+    programs = [group.program for group in instance.groups]
+    crews = [group.warps // instance.blocks for group in instance.groups]
+    order = instance.order or [number for number, warps in enumerate(crews) for _ in range(warps)]
+    return Launch(tuple(programs[number] for number in order), instance.blocks, instance.machine)
+
+
+class LaunchedGpu(GpuInstance):
+    """A GPU whose warps have the numbers of the launch, without a list of another order."""
+
+    def sm(self, blocks: int) -> Instance:
+        return self.launch(blocks).defined
+
+    def launch(self, blocks: int) -> Launch:
+        return Launch(tuple(p for p, warps in self.grid.block for _ in range(warps)), blocks, self.machine)
+
+    def slots_of_warps(self, blocks: int) -> tuple[tuple[int, int], ...]:
+        return tuple(product(range(blocks), range(self.grid.warps)))
+
+
+def launched(gpu: GpuInstance) -> LaunchedGpu:
+    """The same GPU."""
+    return LaunchedGpu(*(getattr(gpu, field.name) for field in fields(gpu)))
+
+
 def standing(instance: Instance, *places: int, partitions: tuple[int, ...] = ()) -> State:
     """The state in which the warps stand at these places, with nothing to wait for and no port held."""
     past = () if instance.machine.scheduler is Scheduler.ANY else ((0, 1),) * len(places)
@@ -39,7 +141,12 @@ def brute_force(instance: Instance) -> Bounds:
 
     States that are equal, but for the names of warps of the same program and block, are walked once.
     """
-    kinds = kinds_of_warps(instance)
+    return brute_force_launch(launch_of(instance))
+
+
+def brute_force_launch(launch: Launch) -> Bounds:
+    """The same of warps that are launched so."""
+    instance, kinds = launch.defined, launch.kinds
     frontier, cycles, lengths = {unnamed(kinds, state) for state in starts(instance)}, 0, []
     while frontier:
         cycles += 1
@@ -53,6 +160,7 @@ def brute_force(instance: Instance) -> Bounds:
 
 def brute_force_gpu(gpu: GpuInstance) -> Bounds:
     """The shortest and the longest schedule of a whole GPU, in cycles."""
+    gpu = launched(gpu)
     frontier, cycles, lengths = set(gpu_semantics.starts(gpu)), 0, []
     while frontier:
         cycles += 1
@@ -64,16 +172,17 @@ def brute_force_gpu(gpu: GpuInstance) -> Bounds:
     return Bounds(lengths[0], lengths[-1])
 
 
-def kinds_of_warps(instance: Instance) -> list[tuple[int, int]]:
-    """For every warp its group and block, in order."""
-    return list(zip(instance.group_of_warp(), instance.block_of_warp(), strict=True))
-
-
 def unnamed(kinds: Sequence[tuple[int, int]], state: State) -> State:
     """The same state, with warps of one kind in the order of what it says of them: the definition knows no names."""
     rows = {name: row for name in _OF_WARPS if (row := getattr(state, name))}
-    _, *told = zip(*sorted(zip(kinds, *rows.values(), strict=True)), strict=True)
-    return state._replace(**dict(zip(rows, told, strict=True)))
+    told = list(zip(*rows.values(), strict=True))
+    places: dict[tuple[int, int], list[int]] = {}
+    for warp, kind in enumerate(kinds):
+        places.setdefault(kind, []).append(warp)
+    for own in places.values():
+        for warp, row in zip(own, sorted(told[warp] for warp in own), strict=True):
+            told[warp] = row
+    return state._replace(**dict(zip(rows, zip(*told, strict=True), strict=True)))
 
 
 def nobody(instance: Instance) -> Iterator[State]:
@@ -97,6 +206,7 @@ def unfinished_slots(gpu: GpuInstance, sm: State) -> set[int]:
 
 def obeys_gpu(gpu: GpuInstance, schedule: GpuSchedule) -> bool:
     """Whether a schedule of a whole GPU is one of the runs that the definition allows, all repeats unfolded."""
+    gpu = launched(gpu)
     try:
         sms = [_WalkedSm(gpu, schedule, history) for history in schedule.histories for _ in range(history.sms)]
         if len(sms) > gpu.sms:
@@ -120,7 +230,7 @@ def obeys_gpu(gpu: GpuInstance, schedule: GpuSchedule) -> bool:
 class _WalkedSm:
     """An SM that does what its history says; what that does not allow is some exception."""
 
-    def __init__(self, gpu: GpuInstance, schedule: GpuSchedule, history: History) -> None:
+    def __init__(self, gpu: LaunchedGpu, schedule: GpuSchedule, history: History) -> None:
         self.gpu, self.courses = gpu, schedule.courses
         cycles = [stretch.cycles for stretch in history.stretches for _ in range(stretch.repeat)]
         self.cycles = [executing for some in cycles for executing in some]
@@ -130,7 +240,7 @@ class _WalkedSm:
         slots = len(self.begins.get(0, ()))
         self.instance, self.numbers = gpu.sm(slots), gpu.slots_of_warps(slots)
         self.programs = tuple(self.instance.programs())
-        parts = self.instance.partition_of_warp
+        parts = gpu.launch(slots).partition_of_warp
         if parts is None:
             if [len(row) for row in history.partitions] != [gpu.grid.warps] * slots:
                 raise ValueError
@@ -140,7 +250,7 @@ class _WalkedSm:
         if not all(0 <= part < gpu.machine.partitions for part in parts):
             raise ValueError
         (self.state,) = (sm for sm in nobody(self.instance) if sm.partitions in ((), _renamed(parts)))
-        warps = range(self.instance.warps)
+        warps = range(len(self.numbers))
         self.left: list[list[int]] = [[] for _ in warps]
         self.latencies: list[list[int]] = [[] for _ in warps if any(course.latencies for course in self.courses)]
         self.uses: list[list[tuple[tuple[int, int], ...]]] = [
@@ -205,22 +315,27 @@ def _by_slot(numbers: tuple[tuple[int, int], ...], parts: tuple[int, ...]) -> tu
 
 def obeys(instance: Instance, schedule: Schedule) -> bool:
     """Whether `schedule` is one of the runs that the definition allows, from a start to the end of all warps."""
-    programs = tuple(instance.programs())
+    launch = launch_of(instance)
+    number = launch.listed([group.program for group in instance.groups])
+    programs, instance = launch.programs(), launch.defined
     if len(schedule.paths) != len(programs) or not all(schedule.paths):
         return False
+    if any(rows and len(rows) != len(programs) for rows in (schedule.latencies, schedule.uses, schedule.partitions)):
+        return False
+    if any(warp not in range(len(number)) for executing in schedule.cycles for warp in executing):
+        return False
+    schedule = named(schedule, number)
     if any(path[0] not in program.starts for path, program in zip(schedule.paths, programs, strict=True)):
         return False
-    partitions = instance.partition_of_warp or schedule.partitions
-    if schedule.partitions not in ((), partitions) or _renamed(partitions) not in set(instance.assignments()):
+    partitions = launch.partition_of_warp or schedule.partitions
+    if schedule.partitions not in ((), partitions) or _renamed(partitions) not in set(launch.assignments()):
         return False
-    if not all(0 <= part < instance.machine.partitions for part in partitions):
+    if not all(0 <= part < launch.machine.partitions for part in partitions):
         return False
-    walked = partitions if instance.machine.partitions > 1 else ()
+    walked = partitions if launch.machine.partitions > 1 else ()
     state = standing(instance, *(path[0] for path in schedule.paths), partitions=walked)
     left = [[*path[1:], program.end] for path, program in zip(schedule.paths, programs, strict=True)]
     latencies, uses = [list(row) for row in schedule.latencies], [list(row) for row in schedule.uses]
-    if any(rows and len(rows) != len(programs) for rows in (schedule.latencies, schedule.uses)):
-        return False
     for executing in (None, *schedule.cycles):
         if executing is not None:
             moves = _moves(instance, state, executing, left, latencies, uses)
@@ -233,6 +348,19 @@ def obeys(instance: Instance, schedule: Schedule) -> bool:
                 return False
             state = state._replace(places=tuple(targets.get(warp, place) for warp, place in enumerate(state.places)))
     return finished(instance, state) and not any(row for row in (*latencies, *uses))
+
+
+def named(schedule: Schedule, names: Sequence[int]) -> Schedule:
+    """The same schedule, whose warps have these names instead."""
+    places = {name: warp for warp, name in enumerate(names)}
+    order = [places[name] for name in range(len(names))]
+    return Schedule(
+        tuple(tuple(sorted(names[warp] for warp in executing)) for executing in schedule.cycles),
+        *(
+            tuple(rows[warp] for warp in order) if rows else ()
+            for rows in (schedule.paths, schedule.latencies, schedule.partitions, schedule.uses)
+        ),
+    )
 
 
 def _renamed(partitions: tuple[int, ...]) -> tuple[int, ...]:

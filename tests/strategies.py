@@ -4,7 +4,6 @@ A strategy is checked and labelled when it is first drawn from, which takes long
 on drawn values is built once, and what does is an index that `choose` draws.
 """
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from itertools import combinations
@@ -13,13 +12,13 @@ from typing import TypeVar
 from hypothesis import strategies as st
 
 from makespan.errors import InputError
-from makespan.gpu import Begin, Course, GpuInstance, GpuSchedule, Grid, History, Stretch
+from makespan.gpu import Begin, Course, GpuInstance, GpuSchedule, Grid, History, Stretch, resident
 from makespan.instance import Instance
 from makespan.machine import PAPER, Assignment, Latency, Machine, Resource, Scheduler, UnitClass, Use
 from makespan.program import BARRIER, Place, Program, Timing
 from makespan.schedule import Schedule
 from makespan.simulate.semantics import State, finished, issues, moved, outcomes, released, starts
-from tests.oracle import nobody, unfinished_slots
+from tests.oracle import LaunchedGpu, launch_of, launched, named, nobody, unfinished_slots
 
 CLASSES = "CLS"
 
@@ -290,9 +289,11 @@ def running_ahead(draw: st.DrawFn, program: Program) -> Program:
 
 
 @st.composite
-def runs(draw: st.DrawFn, instance: Instance) -> Schedule:
-    """A random work-conserving schedule, made with the definition only."""
-    programs = tuple(instance.programs())
+def runs(draw: st.DrawFn, asked: Instance) -> Schedule:
+    """A random work-conserving schedule, made with the definition and the numbers of the launch only."""
+    launch = launch_of(asked)
+    number = launch.listed([group.program for group in asked.groups])
+    programs, instance = launch.programs(), launch.defined
     state = choose(draw, list(starts(instance, pass_barriers=False)))
     paths: list[list[int]] = [[] for _ in programs]
     latencies: list[list[int]] = [[] for _ in programs]
@@ -307,7 +308,7 @@ def runs(draw: st.DrawFn, instance: Instance) -> Schedule:
             state = state._replace(places=tuple(targets.get(warp, at) for warp, at in enumerate(state.places)))
         return state
 
-    partitions = state.partitions if instance.partition_of_warp is None else ()
+    partitions = state.partitions if launch.partition_of_warp is None else ()
     state = pass_barriers(state)
     while not finished(instance, state):
         issuing = choose(draw, list(issues(instance, state)))
@@ -320,13 +321,14 @@ def runs(draw: st.DrawFn, instance: Instance) -> Schedule:
             moves.append(move)
         state = pass_barriers(moved(instance, state, moves))
         cycles.append(tuple(sorted(issuing)))
-    return Schedule(
+    made = Schedule(
         tuple(cycles),
         tuple(map(tuple, paths)),
-        () if instance.fixed_latencies else tuple(map(tuple, latencies)),
+        () if asked.fixed_latencies else tuple(map(tuple, latencies)),
         partitions,
-        () if instance.machine.fixed_uses else tuple(map(tuple, uses)),
+        () if asked.machine.fixed_uses else tuple(map(tuple, uses)),
     )
+    return named(made, [number.index(warp) for warp in range(launch.warps)])
 
 
 def paper_instances(most_warps: int = 4, most: int = 5, *, choices: bool = True) -> st.SearchStrategy[Instance]:
@@ -347,7 +349,8 @@ def gpus(
     resident = draw(integers(1, most_slots // sms))
     dispatch = choose(draw, (0, 0, 1))
     blocks = draw(integers(1, most_blocks))
-    return GpuInstance.of(Counter(programs).items(), blocks, machine, sms=sms, resident=resident, dispatch=dispatch)
+    block = [(program, 1) for program in programs]
+    return GpuInstance.of(block, blocks, machine, sms=sms, resident=resident, dispatch=dispatch)
 
 
 @st.composite
@@ -361,14 +364,15 @@ def shared_gpus(draw: st.DrawFn, *, most_sms: int = 2, most_blocks: int = 4) -> 
         blocks = draw(integers(1, free[0] - others))
         free[0] -= blocks
         takes = draw(integers(1, room[0])), draw(integers(0, room[1]))
-        grids.append(Grid(tuple(Counter(programs).items()), blocks, takes))
+        grids.append(Grid(tuple((program, 1) for program in programs), blocks, takes))
     sms, dispatch = draw(integers(1, most_sms)), choose(draw, (0, 0, 1))
     return GpuInstance(tuple(grids), machine, sms, room, dispatch)
 
 
 @st.composite
-def gpu_runs(draw: st.DrawFn, gpu: GpuInstance) -> GpuSchedule:
+def gpu_runs(draw: st.DrawFn, asked: GpuInstance) -> GpuSchedule:
     """A random schedule of a whole GPU, made with the definition of an SM only, cycle by cycle and without repeats."""
+    gpu = launched(asked)
     blocks = draw(st.lists(st.integers(0, gpu.sms - 1), min_size=gpu.blocks * 4, max_size=gpu.blocks * 4))
     counts = [0] * gpu.sms
     while sum(counts) < min(gpu.blocks, gpu.slots):
@@ -391,8 +395,11 @@ def gpu_runs(draw: st.DrawFn, gpu: GpuInstance) -> GpuSchedule:
 class _SmRun:
     """One SM of a random schedule, and what its blocks have done."""
 
-    def __init__(self, gpu: GpuInstance, slots: int, draw: st.DrawFn) -> None:
+    def __init__(self, gpu: LaunchedGpu, slots: int, draw: st.DrawFn) -> None:
         self.gpu, self.slots, self.draw = gpu, slots, draw
+        self.has_choice = gpu.launch(slots).partition_of_warp is None
+        alone = resident(gpu.grid.block, 1, gpu.machine)
+        self.fixed = alone.fixed_latencies, alone.machine.fixed_uses
         self.instance, self.numbers = gpu.sm(slots), gpu.slots_of_warps(slots)
         self.programs = tuple(self.instance.programs())
         self.state = choose(draw, list(nobody(self.instance)))
@@ -445,8 +452,7 @@ class _SmRun:
             paths, latencies, uses = (
                 tuple(tuple(rows[warp][kind]) for warp in range(self.gpu.grid.warps)) for kind in range(3)
             )
-            fixed = self.instance.fixed_latencies, self.instance.machine.fixed_uses
-            found.append(Course(0, paths, () if fixed[0] else latencies, () if fixed[1] else uses))  # type: ignore[arg-type]
+            found.append(Course(0, paths, () if self.fixed[0] else latencies, () if self.fixed[1] else uses))  # type: ignore[arg-type]
         return found
 
     def history(self, number: Callable[[Course], int]) -> History:
@@ -454,7 +460,7 @@ class _SmRun:
             begin._replace(course=number(course))
             for (begin, _), course in zip(self.begins, self.courses(), strict=True)
         )
-        given = self.instance.partition_of_warp is None
-        parts = dict(zip(self.numbers, self.partitions, strict=True)) if given else {}
-        rows = [tuple(parts[slot, warp] for warp in range(self.gpu.grid.warps)) for slot in range(self.slots) if given]
+        parts = dict(zip(self.numbers, self.partitions, strict=True)) if self.has_choice else {}
+        warps = range(self.gpu.grid.warps)
+        rows = [tuple(parts[slot, warp] for warp in warps) for slot in range(self.slots) if self.has_choice]
         return History(1, (Stretch(tuple(self.cycles), begins),), tuple(rows))

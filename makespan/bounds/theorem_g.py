@@ -12,7 +12,7 @@ weighs in a chain what it takes of an SM. Proof: docs/theory.md, 15.
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import chain, islice
 from math import gcd
@@ -94,8 +94,6 @@ class _Count(NamedTuple):
 
 def _of_one_grid(gpu: GpuInstance) -> Iterator[LastDispatch]:
     sm, block = gpu.sm(gpu.resident), _Block.of(gpu, gpu.grid)
-    if gpu.is_one_wave:  # some SMs may have fewer blocks, and with them other warps in a partition
-        sm = replace(sm, machine=replace(sm.machine, assignment=Assignment.ANY))
     late = gpu.dispatch + block.held
     tail = late + bound(sm)
     for count in (*_by_prices(gpu, sm, block, late), *_by_pairs(gpu, sm)):
@@ -241,11 +239,11 @@ def _meetings(gpu: GpuInstance, most: int) -> int:
 
 def _crowding_as_numbered(gpu: GpuInstance, heaviest: Sequence[tuple[int, int]]) -> int:
     """The same where the numbers of warps say to which partition they belong."""
-    parts, slots = range(gpu.machine.partitions), range(gpu.resident)
+    parts, sm = range(gpu.machine.partitions), gpu.sm(gpu.resident)
     values = [own for own, warps in heaviest for _ in range(gpu.resident * warps)]
-    crews: list[dict[int, list[int]]] = [{} for _ in slots]
-    for number, ((slot, _), value) in enumerate(zip(gpu.slots_of_warps(gpu.resident), values, strict=True)):
-        crews[slot].setdefault(number % len(parts), []).append(value)
+    crews: list[dict[int, list[int]]] = [{} for _ in range(gpu.resident)]
+    for number, value in zip(sm.number_of_warp(), values, strict=True):
+        crews[number // gpu.grid.warps].setdefault(number % len(parts), []).append(value)
     together = [[value for crew in crews for value in crew.get(part, ())] for part in parts]
     there = max(sum(values) - min(values) for values in together if values)
     loads = Counter(tuple(sum(crew.get(part, (-1,))) for part in parts) for crew in crews)

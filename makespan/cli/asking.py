@@ -277,7 +277,7 @@ def on_one_sm(
 def _under(scheduler: str | None, assignment: str | None, found: Iterable[NamedInstance]) -> Iterator[NamedInstance]:
     for named in found:
         instance = named.instance
-        machine = promised(instance.machine, scheduler, assignment, identical=instance.identical)
+        machine = promised(instance.machine, scheduler, assignment)
         yield replace(named, instance=replace(instance, machine=machine))
 
 

@@ -127,8 +127,7 @@ def asked(
         chosen = narrowed(named or (PAPER if card is None else card.machine), intervals)
         instance = _of_string(letters, warps, chosen, count, card, options)
     instance = as_given(instance, named, card)
-    identical = len(instance.grids) == 1 and instance.sm(1).identical
-    instance = replace(instance, machine=promised(instance.machine, scheduler, assignment, identical=identical))
+    instance = replace(instance, machine=promised(instance.machine, scheduler, assignment))
     ticks = _clock(card, clock)
     return Asked(
         instance, card, ticks, None if deadline is None else read_deadline(deadline, ticks.hertz if ticks else None)

@@ -239,20 +239,12 @@ def instances(
     )
 
 
-def promised(machine: Machine, scheduler: str | None, assignment: str | None, *, identical: bool) -> Machine:
+def promised(machine: Machine, scheduler: str | None, assignment: str | None) -> Machine:
     """The machine under what `promise_options` say.
 
-    Args:
-        identical: whether all warps run the same program.
-
     Raises:
-        InputError: partitions by numbers of warps that are none of the GPU, or without partitions.
+        InputError: partitions by numbers of warps on a machine without partitions.
     """
-    if assignment is not None and not identical:
-        raise InputError(
-            "--assignment modulo is for warps that all run the same program: others are numbered by program here, and"
-            " by their threads on a GPU"
-        )
     found = machine if assignment is None else spread_modulo(machine)
     return found if scheduler is None else replace(found, scheduler=Scheduler(scheduler))
 

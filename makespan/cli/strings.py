@@ -13,7 +13,7 @@ from makespan.cli.parameters import OneOf
 from makespan.cli.source import chosen_kernels, kernel_options, kernel_question, machine_option, timing_options
 from makespan.errors import InputError
 from makespan.machine import Machine, find
-from makespan.program import BARRIER, Program
+from makespan.program import BARRIER, Program, merged
 
 if TYPE_CHECKING:
     from makespan.flow import LoopInfo
@@ -127,7 +127,9 @@ def _description(launched: "LaunchedKernel", machine: Machine | None, *, alone: 
         return {**found, "string": None, "programs": [], "refused": str(refusal)}
     found["loops"] = [_loop(loop) for loop in launched.loops]
     try:
-        programs = [_program(program, warps) for program, warps in launched.programs(machine)]
+        launch = launched.programs(machine)
+        known = merged((program, warps) for program, warps in launch if warps is not None)
+        programs = [_program(program, warps) for program, warps in known or launch]
     except InputError as refusal:
         return {**found, "string": None, "programs": [], "refused": str(refusal)}
     return {**found, **(programs[0] if len(programs) == 1 else {"string": None}), "programs": programs}

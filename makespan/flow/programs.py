@@ -22,7 +22,7 @@ from makespan.flow.paths import by_take, by_trace, refuse_unbounded
 from makespan.flow.tokens import lean
 from makespan.flow.uniformity import decided, said_uniform, uniform_branches
 from makespan.flow.walk import Terrain
-from makespan.program import Origin, Place, Program, merged
+from makespan.program import Origin, Place, Program, runs
 
 Paths: TypeAlias = Literal["automaton", "single"]
 
@@ -93,9 +93,10 @@ class Warps:
         return self._made[known]
 
     def programs(self) -> tuple[tuple[Program, int], ...]:
-        """The programs of the warps of one block, each with the number of its warps.
+        """The programs of the warps of one block in the order of the launch, each with how many warps in a row run it.
 
-        Warps differ where the launch decides their branches differently, as in `if (threadIdx.x / 32 == 0)`.
+        Warps differ where the launch decides their branches differently, as in `if (threadIdx.x / 32 == 0)`. The warps
+        of a block are numbered by the linear index of their threads, which CUDA counts along x first, then y, then z.
 
         Raises:
             InputError: see `program`; a launch without block.
@@ -106,7 +107,7 @@ class Warps:
             raise InputError("the number of warps is not known: give --block")
         if self._kind == "single":
             return ((self.program(), warps),)
-        return merged((self.program(warp), 1) for warp in range(warps))
+        return runs((self.program(warp), 1) for warp in range(warps))
 
     @cached_property
     def _kind(self) -> Paths:

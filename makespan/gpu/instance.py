@@ -10,7 +10,7 @@ from makespan.errors import InputError
 from makespan.instance import MAX_WARPS, Group, Instance
 from makespan.machine import Machine
 from makespan.machine.values import MAX_SMS, check_whole
-from makespan.program import Program
+from makespan.program import Program, merged, runs
 from makespan.wording import counted, cycles
 
 MAX_BLOCKS = 2**62
@@ -21,7 +21,7 @@ MAX_ROOM = 2**40
 _MOST_SHOWN = 4
 
 Block: TypeAlias = tuple[tuple[Program, int], ...]
-"""The programs of the warps of a block, each with how many warps run it."""
+"""The programs of the warps of a block in the order of the launch, each with how many warps in a row run it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,8 @@ class Grid:
     """The equal blocks of one launch.
 
     Args:
-        block: what the warps of a block may execute. Warps of a block are numbered from 0 in this order.
+        block: what the warps of a block may execute. Warps of a block are numbered from 0 in this order. Equal programs
+            that follow one another are put together.
         blocks: how many there are.
         takes: what a block takes of each resource of an SM, for as long as it is there; `GpuInstance.room` says what
             these are.
@@ -45,6 +46,7 @@ class Grid:
             raise InputError("a block needs at least one warp")
         if any(isinstance(one, bool) or not isinstance(one, int) or not 0 <= one <= MAX_ROOM for one in self.takes):
             raise InputError(f"a block takes a whole number 0..{MAX_ROOM} of each resource, not {self.takes!r:.80}")
+        object.__setattr__(self, "block", runs(self.block))  # equal questions are equal values
 
     @property
     def warps(self) -> int:
@@ -215,17 +217,12 @@ class GpuInstance:
         A block that comes later to the slot of one that has ended takes its warps' places, one by one.
 
         >>> from makespan import Machine, Program
-        >>> block = (Program.chain("CL"), 2), (Program.chain("C"), 1)
+        >>> block = (Program.chain("CL"), 1), (Program.chain("C"), 1), (Program.chain("CL"), 1)
         >>> gpu = GpuInstance.of(block, 9, Machine.of({"C": 1, "L": 1}), sms=1, resident=2)
-        >>> gpu.slots_of_warps(2)  # warps of an instance are numbered by program, then by block
-        ((0, 0), (0, 1), (1, 0), (1, 1), (0, 2), (1, 2))
+        >>> gpu.slots_of_warps(2)  # an instance lists its warps by program, then by block
+        ((0, 0), (0, 2), (1, 0), (1, 2), (0, 1), (1, 1))
         """
-        merged: dict[Program, list[int]] = {}
-        first = 0
-        for program, warps in self.grid.block:
-            merged.setdefault(program, []).extend(range(first, first + warps))
-            first += warps
-        return tuple((slot, warp) for numbers in merged.values() for slot in range(blocks) for warp in numbers)
+        return tuple(divmod(number, self.grid.warps) for number in self.sm(blocks).number_of_warp())
 
 
 def resident(block: Block, blocks: int, machine: Machine) -> Instance:
@@ -239,7 +236,8 @@ def assuming(block: Block, *told: Assumption) -> Block:
 
 
 def _of_block(grid: Grid) -> str:
-    shown = [f"{warps} x {program}" for program, warps in grid.block[:_MOST_SHOWN]]
-    if others := sum(warps for _, warps in grid.block[_MOST_SHOWN:]):
+    programs = merged(grid.block)
+    shown = [f"{warps} x {program}" for program, warps in programs[:_MOST_SHOWN]]
+    if others := sum(warps for _, warps in programs[_MOST_SHOWN:]):
         shown.append(f"{others} x others")
     return " + ".join(shown)

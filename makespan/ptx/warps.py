@@ -83,7 +83,7 @@ def programs(
     dependences: Dependences | None = None,
     latencies: Mapping[str, GivenRange] | None = None,
 ) -> tuple[tuple[Program, int], ...]:
-    """The programs of the warps of one block, each with the number of its warps.
+    """The programs of the warps of one block in the order of the launch, each with how many warps in a row run it.
 
     Warps differ where the launch decides their branches differently, as in `if (threadIdx.x / 32 == 0)`.
 

@@ -58,7 +58,7 @@ def programs(
     machine: Machine = PAPER,
     latencies: Mapping[str, GivenRange] | None = None,
 ) -> tuple[tuple[Program, int], ...]:
-    """The programs of the warps of one block, each with the number of its warps.
+    """The programs of the warps of one block in the order of the launch, each with how many warps in a row run it.
 
     Raises:
         InputError: see `program`; a launch without block.

@@ -177,7 +177,7 @@ def assigned(instance: Instance, choices: Choices) -> tuple[int, ...]:
     """The partition of every warp."""
     if (fixed := instance.partition_of_warp) is not None:
         return fixed
-    spread = [warp % instance.machine.partitions for warp in range(instance.warps)]
+    spread = [number % instance.machine.partitions for number in instance.number_of_warp()]
     if choices.assignment == "random":
         draws = Draws(choices.seed, _PARTITION)
         for last in range(len(spread) - 1, 0, -1):

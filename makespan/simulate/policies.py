@@ -186,6 +186,34 @@ class Adversarial(Policy):
         return next(self._now)
 
 
+class Numbered(Policy):
+    """A policy that knows warps by their numbers, where a run knows them by their places in a list.
+
+    Args:
+        number: of every warp in the list.
+    """
+
+    def __init__(self, policy: Policy, number: Sequence[int]) -> None:
+        self._policy, self._number, self.watches = policy, number, policy.watches
+        self._warp = {number: warp for warp, number in enumerate(number)}
+
+    def begin(self, cycle: int, waiting: Iterable[int]) -> None:
+        """The same warps are ready."""
+        self._policy.begin(cycle, (self._number[warp] for warp in waiting))
+
+    def put(self, warp: int) -> None:
+        """The same warp comes."""
+        self._policy.put(self._number[warp])
+
+    def state(self, cycle: int) -> Hashable:
+        """All that the policy remembers."""
+        return self._policy.state(cycle)
+
+    def pick(self, able: Sequence[int]) -> int:
+        """The warp of the number that the policy picks."""
+        return self._warp[self._policy.pick(sorted(self._number[warp] for warp in able))]
+
+
 POLICIES: dict[str, Callable[[Sequence[int], Choices, int], Policy]] = {
     "lrr": lambda *_: LooseRoundRobin(),
     "gto": lambda *_: Greedy(),
@@ -201,13 +229,16 @@ _ROUNDS_PER_LOOK = 256
 
 
 def arbiters(instance: Instance, policy: str, choices: Choices, chosen: Routes) -> list[Policy]:
-    """The same policy for every partition.
+    """The same policy for every partition; the age of a warp is its number on the SM.
 
     Raises:
         KeyError: a policy that is not known.
     """
-    make, parts = POLICIES[policy], instance.machine.partitions
-    return [make(members(chosen.partitions, part), choices, part) for part in range(parts)]
+    make, number = POLICIES[policy], instance.number_of_warp()
+    partition = dict(zip(number, chosen.partitions, strict=True))
+    by_number = [partition[warp] for warp in range(instance.warps)]
+    made = [make(members(by_number, part), choices, part) for part in range(instance.machine.partitions)]
+    return made if number == tuple(range(instance.warps)) else [Numbered(one, number) for one in made]
 
 
 def members(partitions: Sequence[int], partition: int) -> list[int]:

@@ -148,6 +148,8 @@ class Runner:
             _ints([unit.interval for unit in machine.units]),
             machine.issue_width or instance.warps,
         )
+        by_age = sorted(range(instance.warps), key=instance.number_of_warp().__getitem__)
+        self._by_age = None if by_age == list(range(instance.warps)) else by_age
         self.longest = max(latencies)
         self.nothing = loops.Log(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
 
@@ -158,9 +160,7 @@ class Runner:
     def schedule(self, policy: str, choices: Choices = _DEFAULT) -> Schedule:
         """The run of a policy."""
         log = self.log()
-        makespan = self._run(policy, choices, log)
-        order = range(self._instance.warps - 1, -1, -1) if policy in _REVERSED else None
-        return self.logged(log, makespan, order)
+        return self.logged(log, self._run(policy, choices, log), self._order(policy))
 
     def ranked(self, order: Sequence[int]) -> int:
         """Cycles that a fixed order of all warps takes, see `makespan`.
@@ -175,6 +175,12 @@ class Runner:
         log = self.log()
         return self.logged(log, self._ranked(order, log), order)
 
+    def _order(self, policy: str) -> Sequence[int] | None:
+        """The warps in the order in which a policy counts them; None where they are listed so."""
+        if policy not in _REVERSED:
+            return self._by_age
+        return range(self._instance.warps - 1, -1, -1) if self._by_age is None else self._by_age[::-1]
+
     def _run(self, policy: str, choices: Choices, log: "loops.Log") -> int:
         from makespan.simulate import runner_compiled as loops
 
@@ -188,7 +194,7 @@ class Runner:
             "random": loops.RANDOM,
         }
         warps = self._instance.warps
-        work = self._ordered(range(warps - 1, -1, -1)) if policy in _REVERSED else self.work
+        work = self.work if (order := self._order(policy)) is None else self._ordered(order)
         size = min(choices.group_size, warps)
         return self._execute(kinds[policy], size, draws_of_policy(choices.seed).state, work, log)
 

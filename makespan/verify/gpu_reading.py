@@ -116,9 +116,13 @@ def instance(value: object) -> GpuInstance:
 
 
 def _grid(value: object, places: Work, machine: Machine) -> Grid:
-    parts = shapes.table(value, "grid", "block", "blocks", "takes")
+    some = ["order"] if "order" in shapes.entries(value) else []
+    parts = shapes.table(value, "grid", "block", "blocks", "takes", *some)
     groups = instances.groups(shapes.items(parts["block"], "block", most=MAX_WARPS), places, machine)
     block = tuple((group.program, group.warps) for group in groups)
+    if some:
+        launched = instances.runs(parts["order"], [group.warps for group in groups])
+        block = tuple((groups[group].program, warps) for group, warps in launched)
     return Grid(block, shapes.whole(parts["blocks"], "blocks", 1, MAX_BLOCKS), _amounts(parts["takes"], "takes"))
 
 

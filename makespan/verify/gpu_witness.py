@@ -238,8 +238,7 @@ def _partitions(gpu: GpuInstance, history: History, slots: int, where: str) -> l
     if parts == 1:
         return [0] * (slots * width)
     if not is_free:
-        fixed = {place: number % parts for number, place in enumerate(gpu.slots_of_warps(slots))}
-        return [fixed[slot, warp] for slot in range(slots) for warp in range(width)]
+        return [number % parts for number in range(slots * width)]
     found = [part for row in chosen for part in row]
     if len(chosen) != slots or any(len(row) != width for row in chosen) or not set(found) <= set(range(parts)):
         raise Refused(f"{where}: there are not partitions 0..{parts - 1} for {width} warps of each of {slots} slots")

@@ -20,7 +20,7 @@ from makespan.machine import (
 )
 from makespan.machine.values import MAX_PARTITIONS, MAX_RESOURCES
 from makespan.program import BARRIER, MAX_PLACES, MAX_TOKENS_OF_PLACE, Place, Program, Timing
-from makespan.verify import shapes
+from makespan.verify import numbering, shapes
 from makespan.verify.refusal import Refused, TooMuchWork, Work
 
 MOST_PLACES = 2_000_000
@@ -34,13 +34,46 @@ def instance(value: object) -> Instance:
     Raises:
         Refused: a key or type is wrong, something is none of the values, or there is too much of it.
     """
-    parts = shapes.table(value, "instance", "machine", "blocks", "groups")
+    some = ["order"] if "order" in shapes.entries(value) else []
+    parts = shapes.table(value, "instance", "machine", "blocks", "groups", *some)
     written = shapes.items(parts["groups"], "groups", most=MAX_WARPS)
     room = Work(MOST_PLACES)
     blocks = shapes.whole(parts["blocks"], "blocks", 1, MAX_WARPS)
     with checked():
         served = machine(parts["machine"])
-        return Instance(groups(written, room, served), served, blocks)
+        crews = groups(written, room, served)
+        if "order" not in parts:
+            return Instance(crews, served, blocks)
+        if not numbering.matter(served):
+            shapes.bad("an order is given, but the numbers of warps have no effect on this machine")
+        launched = runs(parts["order"], [group.warps // blocks for group in crews])
+        return Instance(crews, served, blocks, tuple(group for group, warps in launched for _ in range(warps)))
+
+
+def runs(value: object, crews: Sequence[int]) -> list[tuple[int, int]]:
+    """The order in which the warps of a block are launched: groups by number, each with how many of its warps follow.
+
+    Args:
+        crews: of every group the warps that a block has.
+
+    Raises:
+        Refused: a key or type is wrong, the warps are not those of a block, or the order says nothing.
+    """
+    found: list[tuple[int, int]] = []
+    left = list(crews)
+    for entry in shapes.items(value, "order", most=MAX_WARPS):
+        group, warps = shapes.items(entry, "order", 2, 2)
+        group = shapes.whole(group, "order", 0, len(crews) - 1)
+        warps = shapes.whole(warps, "order", 1, MAX_WARPS)
+        if found and found[-1][0] == group:
+            shapes.bad("order: a group follows itself")
+        left[group] -= warps
+        found.append((group, warps))
+    if any(left):
+        shapes.bad("order: the warps are not those of a block")
+    if len(found) == len(crews) and found == sorted(found):
+        shapes.bad("order: it says no more than that the groups follow one another")
+    return found
 
 
 @contextmanager

@@ -15,8 +15,9 @@ from math import lcm
 from typing import NamedTuple, TypeVar
 
 from makespan.instance import Instance
-from makespan.machine import Assignment, Machine
+from makespan.machine import Machine
 from makespan.program import BARRIER, Program
+from makespan.verify import numbering
 from makespan.verify.paths import along
 from makespan.verify.refusal import TooMuchWork, Work
 
@@ -132,7 +133,8 @@ class Question:
         instance, parts = self._instance, self._instance.machine.partitions
         numbers = [group.warps for group in instance.groups]
         nobody = [0] * len(numbers)
-        if parts == 1 or instance.machine.assignment is not Assignment.MODULO or self._in_blocks:
+        fixed = None if parts == 1 or self._in_blocks else numbering.partitions(instance)
+        if fixed is None:
             seats = -(-instance.warps // parts) - 1
             of_block = [warps // instance.blocks for warps in numbers]
             for group in range(len(numbers)):
@@ -141,8 +143,8 @@ class Question:
                 yield group, every, own
             return
         inside = [nobody.copy() for _ in range(parts)]
-        for warp, group in enumerate(instance.group_of_warp()):
-            inside[warp % parts][group] += 1
+        for part, group in zip(fixed, instance.group_of_warp(), strict=True):
+            inside[part][group] += 1
         for here in dict.fromkeys(map(tuple, inside)):
             rest = [total - own for total, own in zip(numbers, here, strict=True)]
             for group, warps in enumerate(here):

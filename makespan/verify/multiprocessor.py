@@ -11,8 +11,8 @@ from itertools import groupby, product
 from typing import NamedTuple
 
 from makespan.instance import Instance
-from makespan.machine import Assignment
 from makespan.program import BARRIER, Program
+from makespan.verify import numbering
 from makespan.verify.refusal import TooMuchWork, Work
 
 MOST_BYTES = 1 << 29
@@ -145,8 +145,12 @@ class _Walker:
     def _assignments(self, labels: Sequence[tuple[int, int]]) -> Iterable[tuple[tuple[tuple[int, int], ...], ...]]:
         """Which warps belong to which partition; partitions are alike."""
         parts = self._instance.machine.partitions
-        if self._instance.machine.assignment is Assignment.MODULO:
-            return [tuple(tuple(labels[part::parts]) for part in range(parts))]
+        if (fixed := numbering.partitions(self._instance)) is not None:
+            rows = zip(labels, fixed, strict=True)
+            spread: list[list[tuple[int, int]]] = [[] for _ in range(parts)]
+            for label, part in rows:
+                spread[part].append(label)
+            return [tuple(map(tuple, spread))]
         most = -(-len(labels) // parts)
         found: set[tuple[tuple[tuple[int, int], ...], ...]] = {((),) * parts}
         for label in labels:

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from makespan.instance import Group, Instance
 from makespan.machine import Assignment, Machine, Scheduler
+from makespan.verify import numbering
 from makespan.verify.refusal import TooMuchWork, Work
 
 MOST_STEPS = 1_000_000
@@ -45,11 +46,11 @@ def _alone(machine: Machine, used: frozenset[str]) -> Machine:
 def _crews(instance: Instance, work: Work) -> Iterator[tuple[int, ...]]:
     """How many warps of each group a partition can have."""
     numbers, parts = [group.warps for group in instance.groups], instance.machine.partitions
-    if instance.machine.assignment is Assignment.MODULO:
+    if (fixed := numbering.partitions(instance)) is not None:
         rows = [[0] * len(numbers) for _ in range(parts)]
         work.spend(parts * len(numbers))
-        for warp, group in enumerate(instance.group_of_warp()):
-            rows[warp % parts][group] += 1
+        for part, group in zip(fixed, instance.group_of_warp(), strict=True):
+            rows[part][group] += 1
         yield from (tuple(row) for row in rows if any(row))
         return
     for size in dict.fromkeys((-(-instance.warps // parts), instance.warps // parts)):

@@ -9,6 +9,7 @@ from makespan.gpu import GpuInstance
 from makespan.instance import Instance
 from makespan.machine import Assignment, UnitClass
 from makespan.program import BARRIER, Program
+from makespan.verify import numbering
 from makespan.verify.paths import total
 from makespan.verify.refusal import TooMuchWork, Work
 
@@ -161,7 +162,10 @@ def _tail(instance: Instance, unit: UnitClass) -> int:
 def _busiest(instance: Instance, work: list[int]) -> int:
     """What some partition has to do, if a warp of each group has so much; `_busy` knows its share of all."""
     parts, loads = instance.machine.partitions, [work[group] for group in instance.group_of_warp()]
-    if instance.machine.assignment is Assignment.MODULO:
-        return max(sum(loads[part::parts]) for part in range(parts))
+    if (fixed := numbering.partitions(instance)) is not None:
+        found = [0] * parts
+        for part, own in zip(fixed, loads, strict=True):
+            found[part] += own
+        return max(found)
     seats = -(-len(loads) // parts)  # in the fullest partition, whoever has them
     return sum(sorted(loads)[:seats])

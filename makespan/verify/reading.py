@@ -9,7 +9,7 @@ import json
 import math
 import re
 from dataclasses import dataclass
-from itertools import chain, repeat
+from itertools import chain, groupby, repeat
 from typing import Any, NoReturn
 
 from makespan.assumptions import Assumption
@@ -20,7 +20,7 @@ from makespan.machine.values import MAX_RESOURCES
 from makespan.program import MAX_PLACES
 from makespan.result import Status, Step
 from makespan.schedule import Schedule
-from makespan.verify import conditions, instances, proofs, shapes
+from makespan.verify import conditions, instances, numbering, proofs, shapes
 from makespan.verify.outcome import Claim
 from makespan.verify.refusal import Refused, TooMuchWork, Work
 
@@ -190,7 +190,15 @@ def _determined(instance: Instance) -> dict[str, object]:
         "groups": [
             {"program": group.program.letters or str(group.program), "warps": group.warps} for group in instance.groups
         ],
+        **_of_order(instance),
     }
+
+
+def _of_order(instance: Instance) -> dict[str, object]:
+    """The order of the launch as a bundle has it, said only where the numbers of warps have an effect."""
+    if not instance.order or not numbering.matter(instance.machine):
+        return {}
+    return {"order": [[group, len(list(equal))] for group, equal in groupby(instance.order)]}
 
 
 def _of_multiprocessor(machine: Machine) -> dict[str, object]:
@@ -257,7 +265,7 @@ def witness(value: object, instance: Instance, makespan: int) -> Schedule:
     Raises:
         Refused: a key or type is wrong, it has another length, or it is too large.
     """
-    chosen = [] if instance.partition_of_warp is not None else ["partitions"]
+    chosen = [] if numbering.partitions(instance) is not None else ["partitions"]
     chosen += [] if instance.machine.fixed_uses else ["uses"]
     parts = shapes.table(value, "witness", "paths", "latencies", "cycles", *chosen)
     runs: list[tuple[int, tuple[int, ...]]] = []

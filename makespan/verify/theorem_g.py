@@ -11,7 +11,6 @@ begin of each block on, and from t1 on, nothing is counted, but all of them are 
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from fractions import Fraction
 from itertools import islice, zip_longest
 from math import gcd, lcm
@@ -41,8 +40,6 @@ def bound(gpu: GpuInstance, weights: Sequence[Weights]) -> int:
     if len(gpu.grids) > 1:
         return min(_several_grids(gpu))
     sm = gpu.sm(gpu.resident)
-    if gpu.is_one_wave:  # where fewer blocks are, others of their warps are in a partition
-        sm = replace(sm, machine=replace(sm.machine, assignment=Assignment.ANY))
     return min((*_priced(gpu, sm), *(proven for proof in weights for proven in _paired(gpu, sm, proof))))
 
 
@@ -153,7 +150,7 @@ def _beside(gpu: GpuInstance, here: Sequence[Fraction], there: Sequence[Fraction
     """
     more = [one - other for one, other in zip(here, there, strict=True)]
     if gpu.machine.assignment is Assignment.MODULO:
-        return _beside_by_number(gpu, [own for own, warps in zip(more, crew, strict=True) for _ in range(warps)])
+        return _beside_by_number(gpu, more)
     rows, block, others = list(zip(more, crew, strict=True)), sum(crew), gpu.resident - 1
     seats = -(-gpu.resident * block // gpu.machine.partitions)
     present = _most([(own, gpu.resident * warps) for own, warps in rows], seats - 1)
@@ -167,18 +164,16 @@ def _beside(gpu: GpuInstance, here: Sequence[Fraction], there: Sequence[Fraction
 
 
 def _beside_by_number(gpu: GpuInstance, more: Sequence[Fraction]) -> Fraction:
-    """The same where the partition of every warp of a slot is known; `more` is by warp, programs one after another."""
-    parts = gpu.machine.partitions
-    slots: dict[int, list[list[Fraction]]] = {}
-    ordered: dict[int, int] = {}
-    for number, (slot, warp) in enumerate(gpu.slots_of_warps(gpu.resident)):
-        rows = slots.setdefault(slot, [[] for _ in range(parts)])
-        if slot == 0:
-            ordered[warp] = len(ordered)
-        rows[number % parts].append(more[ordered[warp]])
-    every = [[own for rows in slots.values() for own in rows[part]] for part in range(parts)]
+    """The same where the partition of every warp of a slot is known; `more` is by program, in order of appearance."""
+    parts, programs = gpu.machine.partitions, dict.fromkeys(program for program, _ in gpu.grid.block)
+    value = dict(zip(programs, more, strict=True))
+    launched = [value[program] for program, warps in gpu.grid.block for _ in range(warps)] * gpu.resident
+    slots: list[list[list[Fraction]]] = [[[] for _ in range(parts)] for _ in range(gpu.resident)]
+    for number, own in enumerate(launched):
+        slots[number * gpu.resident // len(launched)][number % parts].append(own)
+    every = [[own for rows in slots for own in rows[part]] for part in range(parts)]
     present = max(sum(own, Fraction(0)) - min(own) for own in every if own)
-    kinds = Counter(tuple(sum(own, Fraction(0)) if own else None for own in rows) for rows in slots.values())
+    kinds = Counter(tuple(sum(own, Fraction(0)) if own else None for own in rows) for rows in slots)
 
     def met(comes: Sequence[Fraction | None], chain: Sequence[Fraction | None]) -> Fraction:
         """At the most, of a block that comes, in a partition where the chain may be."""

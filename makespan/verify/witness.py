@@ -7,6 +7,7 @@ from makespan.instance import Instance
 from makespan.machine import Machine
 from makespan.program import BARRIER, Program
 from makespan.schedule import Schedule
+from makespan.verify import numbering
 from makespan.verify.floor import Floor, Script, Step
 from makespan.verify.refusal import Refused
 
@@ -47,11 +48,11 @@ def replay(instance: Instance, witness: Schedule) -> int:
 
 def _partitions(instance: Instance, witness: Schedule) -> tuple[int, ...]:
     """That of every warp."""
-    chosen, fixed, parts = witness.partitions, instance.partition_of_warp, range(instance.machine.partitions)
+    chosen, fixed, parts = witness.partitions, numbering.partitions(instance), range(instance.machine.partitions)
     if fixed is not None:
-        if chosen not in ((), fixed):
+        if chosen not in ((), tuple(fixed)):
             raise Refused("witness: the machine leaves no choice of a partition")
-        return fixed
+        return tuple(fixed)
     if len(chosen) != instance.warps or not set(chosen) <= set(parts):
         raise Refused(f"witness: {len(chosen)} partitions in 0..{parts[-1]} for {instance.warps} warps")
     sizes = [chosen.count(part) for part in parts]

@@ -85,9 +85,11 @@ SMALL = tuple(
 
 
 def crowded(draw: random.Random, one: Instance) -> Instance:
-    """The same with more warps of some groups."""
+    """The same with more warps of some groups, launched in any order."""
     groups = tuple(replace(group, warps=group.warps * draw.choice((1, 1, 2, 3))) for group in one.groups)
-    return replace(one, groups=groups)
+    order = [number for number, group in enumerate(groups) for _ in range(group.warps // one.blocks)]
+    draw.shuffle(order)
+    return replace(one, groups=groups, order=tuple(order))
 
 
 def value(bound: UpperBound | None) -> int | None:
@@ -220,12 +222,15 @@ def test_grids_that_few_are_like(
     assert own == theirs
 
 
-@pytest.mark.parametrize(("blocks", "tail"), [(4, 2 + 2), (5, 2 + 1)])
-def test_in_one_wave_any_warps_may_share_a_partition_and_later_those_of_their_numbers(blocks: int, tail: int) -> None:
-    """The CC of two blocks, or a CC and a C."""
+@pytest.mark.parametrize("blocks", [3, 4, 5])
+@pytest.mark.parametrize(("block", "tail"), [("CC C", 2 + 2), ("CC C C", 2 + 1 + 1), ("C CC C CC", 2 + 2 + 2 + 2)])
+def test_in_one_wave_as_in_several_warps_of_the_same_numbers_share_a_partition(
+    block: str, tail: int, blocks: int
+) -> None:
+    """Both CC of two blocks; one of them with a C of each block; all four of them."""
     halves = Machine("halves", (UnitClass("C", 1),), 1, partitions=2, assignment=Assignment.MODULO)
-    block = [(Program.chain("CC"), 1), (Program.chain("C"), 1)]
-    gpu = GpuInstance.of(block, blocks, halves, sms=2, resident=2)
+    programs = [(Program.chain(letters), 1) for letters in block.split()]
+    gpu = GpuInstance.of(programs, blocks, halves, sms=2, resident=2)
     own, theirs = ways(gpu)
     assert own == theirs
     one_by_one, *_ = theorem_g._of_one_grid(gpu)
@@ -235,7 +240,8 @@ def test_in_one_wave_any_warps_may_share_a_partition_and_later_those_of_their_nu
 def whole_gpu(draw: random.Random) -> GpuInstance:
     """One grid or several, of blocks whose warps are those of an instance."""
     one = crowded(draw, draw.choice(BLOCKS)(draw))
-    block = [(group.program, group.warps // one.blocks) for group in one.groups]
+    block = [(group.program, 1) for group in one.groups for _ in range(group.warps // one.blocks)]
+    draw.shuffle(block)
     sms, dispatch = draw.randint(1, 3), draw.choice((0, 0, 1, 3))
     if draw.random() < 0.7:
         blocks, resident = draw.choice((1, 3, 9, 40)), draw.randint(1, 4)

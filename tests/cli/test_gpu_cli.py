@@ -168,20 +168,19 @@ def test_warps_are_assigned_to_partitions_as_said(solve: Runner) -> None:
     assert any(note["text"].startswith("assignment as given: warp w") for note in json.loads(said)["assumptions"])
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("--string", "CL", "--warps", 2), "machine 'paper' has no partitions"),
-        ((*CUBIN, "--blocks-per-sm", 1), "--assignment modulo is for warps that all run the same program"),
-        ((*CUBIN, "--gpu", "rtx-3070", "--grid", 9), "--assignment modulo is for warps that all run the same program"),
-    ],
-)
-def test_warps_without_partitions_or_numbers_are_not_assigned(
-    solve: Runner, arguments: tuple[object, ...], message: str
-) -> None:
-    told = solve(*arguments, "--assignment", "modulo")
+def test_warps_without_partitions_are_not_assigned(solve: Runner) -> None:
+    told = solve("--string", "CL", "--warps", 2, "--assignment", "modulo")
     assert told.code == 2
-    assert message in told.err
+    assert "machine 'paper' has no partitions" in told.err
+
+
+@pytest.mark.parametrize("where", [("--blocks-per-sm", 2), ("--gpu", "rtx-3070", "--grid", 9)])
+def test_warps_that_differ_are_assigned_by_their_numbers(solve: Runner, where: tuple[object, ...]) -> None:
+    asked = (*CUBIN, *where, "--time-limit", 1, "--format", "json")
+    free, said = (json.loads(solve(*asked, *more).out) for more in ((), ("--assignment", "modulo")))
+    assert "if warp w belongs to partition w mod 4" in said["caveats"]
+    assert said["upper"] <= free["upper"]
+    assert said["lower"] <= said["upper"]
 
 
 @pytest.mark.parametrize("grid", [7, 100])

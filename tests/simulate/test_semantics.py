@@ -12,7 +12,7 @@ from makespan.program import Place, Program, Timing
 from makespan.result import Bounds
 from makespan.simulate.semantics import finished, pools, ready, selections, starts, steps
 from makespan.strings import parse_string
-from tests.oracle import brute_force, kinds_of_warps, obeys, standing, unnamed
+from tests.oracle import brute_force, brute_force_launch, launch_of, obeys, standing, unnamed
 from tests.strategies import general_barrier_instances, instances, multiprocessor_instances, runs
 
 
@@ -85,7 +85,8 @@ def test_a_private_port_is_that_of_the_warps_own_partition() -> None:
 @example(Instance.of("C|L", 4, blocks=2))
 @example(Instance.of("LC|C", 4, Machine.of({"C": 2, "L": 1}), blocks=2))  # it matters who is in whose block
 def test_brute_force_finds_what_a_walk_finds_that_tells_all_warps_apart(instance: Instance) -> None:
-    kinds = kinds_of_warps(instance)
+    launch = launch_of(instance)
+    instance, kinds = launch.defined, launch.kinds
     frontier, cycles, lengths = set(starts(instance)), 0, set[int]()
     while frontier:
         lengths |= {cycles} if any(finished(instance, state) for state in frontier) else set()
@@ -95,7 +96,7 @@ def test_brute_force_finds_what_a_walk_finds_that_tells_all_warps_apart(instance
             assert {unnamed(kinds, each) for each in of_unnamed} == {unnamed(kinds, each) for each in after}
         frontier = set().union(*reached.values())
         cycles += 1
-    assert brute_force(instance) == Bounds(min(lengths), max(lengths))
+    assert brute_force_launch(launch) == Bounds(min(lengths), max(lengths))
 
 
 @pytest.mark.parametrize(

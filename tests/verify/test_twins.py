@@ -75,8 +75,6 @@ def ways(gpu: GpuInstance) -> tuple[list[int], list[int]]:
         proofs = list(theorem_g._of_several_grids(gpu))
         return list(checked_theorem_g._several_grids(gpu)), [proof.upper for proof in proofs]
     sm = gpu.sm(gpu.resident)
-    if gpu.is_one_wave:
-        sm = replace(sm, machine=replace(sm.machine, assignment=Assignment.ANY))
     proofs = list(theorem_g._of_one_grid(gpu))
     priced = [proof.upper for proof in proofs if proof.counting != theorem_g.PAIRS]
     paired = [proof for proof in proofs if proof.counting == theorem_g.PAIRS]  # two of each weights, for both ends
@@ -97,7 +95,22 @@ def test_theorem_g(gpu: GpuInstance) -> None:
     assert checked_theorem_g.bound(gpu, proof.weights) <= proof.upper
 
 
-@pytest.mark.parametrize("block", ["C 3", "C 6", "LC", "CCL 2", "CL CCC 2", "CLC 3 L", "CCCCC CL LC", "C|CL 2", "L| C"])
+@pytest.mark.parametrize(
+    "block",
+    [
+        "C 3",
+        "C 6",
+        "LC",
+        "CCL 2",
+        "CL CCC 2",
+        "CLC 3 L",
+        "CCCCC CL LC",
+        "CCC L CCC",
+        "CL CCC CL 2 CCC",
+        "C|CL 2",
+        "L| C",
+    ],
+)
 @pytest.mark.parametrize(("resident", "partitions"), [(1, 2), (2, 2), (3, 3), (3, 8), (5, 2), (8, 8)])
 @pytest.mark.parametrize("held", [PARTS, HELD_PARTS])
 @pytest.mark.parametrize("assignment", Assignment)
@@ -149,13 +162,13 @@ def test_theorem_g_of_several_grids(takes: tuple[int, int], room: int, blocks: i
     assert own == theirs
 
 
-def test_in_one_wave_fewer_blocks_put_other_warps_together() -> None:
-    """Of eleven partitions programs 0 and 5 share none if there are three blocks on an SM, and one if there are two."""
+def test_in_one_wave_warps_have_the_numbers_of_their_slots() -> None:
+    """Of eleven partitions the first warp of the first block and the last warp of the second block share one."""
     block = [Program.chain(letters) for letters in ("CC", "D", "E", "F", "G", "CCC")]
     machine = Machine.of(dict.fromkeys("CDEFG", 1))
     machine = replace(machine, partitions=11, assignment=Assignment.MODULO)
     gpu = GpuInstance.of([(program, 1) for program in block], 2, machine, sms=1, resident=3)
-    assert gpu.sm(2).partition_of_warp == (*range(11), 0)
+    assert gpu.sm(2).partition_of_warp == (0, 6, 1, 7, 2, 8, 3, 9, 4, 10, 5, 0)
     assert checked_theorem_g.bound(gpu, ()) == theorem_g.theorem_g(gpu).upper >= 2 + 3
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from makespan.gpu import Course, GpuInstance, GpuResult, GpuSchedule, Grid, History, Stretch
 from makespan.instance import Instance
 from makespan.machine import Assignment
+from makespan.program import merged
 from makespan.report.provenance import versions
 from makespan.report.result.bundle import (
     canonical,
@@ -54,17 +55,23 @@ def of_gpu(gpu: GpuInstance) -> dict[str, Any]:
     """The question alone: equal instances give equal data."""
     return {
         "machine": of_named_machine(gpu.machine),
-        "grids": [
-            {
-                "block": [of_group(program, warps) for program, warps in grid.block],
-                "blocks": grid.blocks,
-                "takes": list(grid.takes),
-            }
-            for grid in gpu.grids
-        ],
+        "grids": list(map(_grid, gpu.grids)),
         "sms": gpu.sms,
         "room": list(gpu.room),
         "dispatch": gpu.dispatch,
+    }
+
+
+def _grid(grid: Grid) -> dict[str, Any]:
+    """The warps of a block by program and, where a program is there more than once, in the order of the launch."""
+    programs = merged(grid.block)
+    number = {program: number for number, (program, _) in enumerate(programs)}
+    order = [[number[program], warps] for program, warps in grid.block]
+    return {
+        "block": [of_group(program, warps) for program, warps in programs],
+        **({"order": order} if len(order) > len(programs) else {}),
+        "blocks": grid.blocks,
+        "takes": list(grid.takes),
     }
 
 

@@ -4,9 +4,10 @@ from fractions import Fraction
 from typing import Any
 
 from makespan.gpu import GpuInstance, GpuResult, Grid, LastDispatch
+from makespan.program import merged
 from makespan.report.gpu.clock import Clock
 from makespan.report.provenance import versions
-from makespan.report.result.document import of_machine
+from makespan.report.result.document import of_machine, of_order
 from makespan.result import Bounds
 
 SCHEMA = "makespan.gpu-result/2"
@@ -57,7 +58,10 @@ def _grid(gpu: GpuInstance, grid: Grid) -> dict[str, Any]:
         "blocks": grid.blocks,
         "resident": gpu.most_resident(grid),
         "takes": list(grid.takes),
-        "groups": [{"program": program.letters or str(program), "warps": warps} for program, warps in grid.block],
+        "groups": [
+            {"program": program.letters or str(program), "warps": warps} for program, warps in merged(grid.block)
+        ],
+        **(of_order(gpu.sm(1).effective_order) if len(gpu.grids) == 1 else {}),
     }
 
 

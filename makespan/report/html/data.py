@@ -15,6 +15,7 @@ from makespan.report.html.visible import visible
 from makespan.report.result import text
 from makespan.report.result.document import deadline_document, document
 from makespan.report.schedule.activity import Wait, bars, full, gaps, holds, split, waits
+from makespan.report.schedule.by_number import by_number
 from makespan.report.schedule.cost_table import CostRow, CostTable, cost_table
 from makespan.report.schedule.costs import Cost
 from makespan.report.schedule.explanation import explain, explanation_document
@@ -98,7 +99,7 @@ def page_data(gap: PolicyGap, context: Context, evidence: str) -> dict[str, Any]
         evidence: the SHA-256 in the bundle of the result.
     """
     result = gap.result
-    instance, witness = result.instance, result.witness
+    instance, witness = by_number(result.instance, result.witness)
     traced, between = _traced(instance, witness)
     explained, name = explain(instance, witness), pessimistic_name(instance.machine, runs_ahead=instance.runs_ahead)
     costs = cost_table(instance, traced.bars, between, context.kernel, _texts(context.inputs))

@@ -17,7 +17,7 @@ from makespan.instance import Instance
 from makespan.machine import Machine
 from makespan.output_file import check_writable, write_whole
 from makespan.program import Program
-from makespan.report.result.document import claim, of_machine
+from makespan.report.result.document import claim, of_machine, of_order
 from makespan.result import Result, UpperBound
 from makespan.schedule import Schedule
 
@@ -84,7 +84,12 @@ def canonical(content: dict[str, Any]) -> bytes:
 def of_instance(instance: Instance) -> dict[str, Any]:
     """The question alone as plain data: equal instances give equal data."""
     groups = [of_group(group.program, group.warps) for group in instance.groups]
-    return {"machine": of_named_machine(instance.machine), "blocks": instance.blocks, "groups": groups}
+    return {
+        "machine": of_named_machine(instance.machine),
+        "blocks": instance.blocks,
+        "groups": groups,
+        **of_order(instance.effective_order),
+    }
 
 
 def of_named_machine(machine: Machine) -> dict[str, Any]:

@@ -1,5 +1,7 @@
 """The JSON of a result, schema `makespan.result/2`."""
 
+from collections.abc import Iterable
+from itertools import groupby
 from typing import Any
 
 from makespan.bounds import any_units
@@ -41,6 +43,7 @@ def claim(result: Result) -> dict[str, Any]:
         "groups": [
             {"program": group.program.letters or str(group.program), "warps": group.warps} for group in instance.groups
         ],
+        **of_order(instance.effective_order),
         "backend": result.backend,
         "evidence": {"lower": "witness", "upper": str(result.upper_evidence)},
         "seconds": round(result.seconds, 6),
@@ -50,6 +53,16 @@ def claim(result: Result) -> dict[str, Any]:
         "assumptions": [note.document for note in result.assumptions],
         "versions": versions(),
     }
+
+
+def of_order(order: Iterable[int]) -> dict[str, Any]:
+    """The order of a launch, if there is one to be told: each group with how many of its warps follow one another.
+
+    >>> of_order((0, 1, 1, 0))
+    {'order': [[0, 1], [1, 2], [0, 1]]}
+    """
+    runs = [[group, len(list(equal))] for group, equal in groupby(order)]
+    return {"order": runs} if runs else {}
 
 
 def bound_of_any_units(instance: Instance) -> int | None:

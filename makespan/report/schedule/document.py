@@ -7,6 +7,7 @@ from makespan.feature import MULTIPROCESSOR
 from makespan.instance import Instance
 from makespan.machine import UnitClass
 from makespan.report.schedule.activity import Bar, Wait, bars, full, gaps, holds, lanes, partitions, split, waits
+from makespan.report.schedule.by_number import by_number
 from makespan.schedule import Schedule
 
 SCHEMA = "makespan.schedule/1"
@@ -31,6 +32,7 @@ _NOTES = (
 
 def chart_document(instance: Instance, schedule: Schedule) -> dict[str, Any]:
     """Everything that a Gantt chart shows: bars, waits and lanes, by docs/schema/schedule-1.schema.json."""
+    instance, schedule = by_number(instance, schedule)
     machine, issued = instance.machine, bars(instance, schedule)
     between = waits(instance, schedule, issued)
     idle: dict[tuple[str, int], list[dict[str, Any]]] = {}

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from makespan.instance import Instance
 from makespan.report.schedule.activity import Bar, Hold, Wait, Why, bars, full, holds, partitions, split, waits
+from makespan.report.schedule.by_number import by_number
 from makespan.schedule import Schedule
 
 _MOST_NAMED = 3
@@ -81,6 +82,7 @@ def explain(instance: Instance, schedule: Schedule) -> Explanation:
     >>> explained.warp, explained.executing, explained.starved
     (1, 2, (Starvation(unit='C', cycles=1, by=(Share(warp=0, cycles=1),)),))
     """
+    instance, schedule = by_number(instance, schedule)
     issued = bars(instance, schedule)
     between = waits(instance, schedule, issued)
     ends = [0] * instance.warps

@@ -14,6 +14,7 @@ from makespan.machine import Machine
 from makespan.output_file import write_whole
 from makespan.report.pictures import CAPTION_INK, LINE, MARGIN, Page, check_picture_path, head_lines, rendered
 from makespan.report.schedule.activity import Gap, Wait, Why, bars, full, gaps, waits
+from makespan.report.schedule.by_number import by_number
 from makespan.report.schedule.looks import legend
 from makespan.report.schedule.panel_drawing import ROW_NAME, draw_panel, label_points
 from makespan.report.schedule.panels import Panel, Scale, Window, busiest, shows, units_panel, warps_panel
@@ -92,6 +93,7 @@ class _Chart(NamedTuple):
 
 def _chart(instance: Instance, schedule: Schedule, window: Window) -> _Chart:
     """What is drawn, and how large; excerpts beside one another where a column mixes several cycles."""
+    instance, schedule = by_number(instance, schedule)
     scale = Scale.of(window, width=_WIDEST, widest_cycle=_WIDEST_CYCLE)
     issued = bars(instance, schedule)
     between = waits(instance, schedule, issued)

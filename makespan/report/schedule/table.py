@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from makespan.instance import Instance
 from makespan.program import Origin
 from makespan.report.schedule.activity import bars, partitions
+from makespan.report.schedule.by_number import by_number
 from makespan.schedule import Schedule
 
 HEADER = (
@@ -28,6 +29,7 @@ def table(instance: Instance, schedule: Schedule) -> str:
     >>> table(instance, Schedule.of_chains(instance, [(0,)])).splitlines()[1]
     '0,0,0,0,C,0,1,1,1,,'
     """
+    instance, schedule = by_number(instance, schedule)
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(HEADER + PARTITION if instance.machine.partitions > 1 else HEADER)

@@ -6,6 +6,7 @@ from itertools import groupby
 
 from makespan.instance import Instance
 from makespan.report.schedule.activity import Why, bars, full, partitions, split, waits
+from makespan.report.schedule.by_number import by_number
 from makespan.report.schedule.panels import round_numbers
 from makespan.schedule import Schedule
 
@@ -39,6 +40,7 @@ def timeline(instance: Instance, schedule: Schedule, *, width: int) -> str:
     warp 0  CL
     warp 1  -CL
     """
+    instance, schedule = by_number(instance, schedule)
     rows = _rows(instance, schedule)
     name = len(f"warp {len(rows) - 1}") + 2
     columns = max(_FEWEST_COLUMNS, width - name)

@@ -10,6 +10,7 @@ from typing import Any
 from makespan.instance import Instance
 from makespan.program import Origin
 from makespan.report.schedule.activity import Why, bars, full, holds, lanes, partitions, split, waits
+from makespan.report.schedule.by_number import by_number
 from makespan.schedule import Schedule
 
 _UNITS, _WARPS = 1, 2
@@ -28,6 +29,7 @@ def trace(instance: Instance, schedule: Schedule) -> dict[str, Any]:
 
     Tracks are numbered from 1; `args.warp` and the names of the tracks count from 0.
     """
+    instance, schedule = by_number(instance, schedule)
     return {
         "traceEvents": [*_names(instance, schedule), *_slices(instance, schedule)],
         "displayTimeUnit": "ns",

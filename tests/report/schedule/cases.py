@@ -10,6 +10,7 @@ from makespan.instance import Instance
 from makespan.machine import Machine, UnitClass
 from makespan.program import BARRIER
 from makespan.report.schedule.activity import Why
+from makespan.report.schedule.by_number import by_number
 from makespan.schedule import Schedule
 from makespan.simulate.semantics import Issue, State, finished, issues, moved, outcomes, pools, ready, released
 from tests.oracle import standing
@@ -41,9 +42,12 @@ class Cycle(NamedTuple):
 
 @st.composite
 def cases(draw: st.DrawFn) -> Case:
-    """A schedule of a few warps, with or without barriers, on a general machine or on a multiprocessor."""
+    """A schedule of a few warps, with or without barriers, on a general machine or on a multiprocessor.
+
+    The warps are in the order of their numbers, as reports tell them.
+    """
     instance = draw(general_instances(most=4) | _barriers() | _multiprocessors() | _multiprocessors())
-    return instance, draw(runs(instance))
+    return by_number(instance, draw(runs(instance)))
 
 
 def _multiprocessors() -> st.SearchStrategy[Instance]:
@@ -56,7 +60,7 @@ def _barriers(draw: st.DrawFn) -> Instance:
     machine = draw(general_machines(most_classes=2))
     units = {unit.name: unit for unit in machine.units}
     chosen = tuple(units.get(name, UnitClass(name, 1, 2)) for name in plain.machine.capacities)
-    return Instance(plain.groups, Machine("general", chosen, machine.issue_width), plain.blocks)
+    return Instance(plain.groups, Machine("general", chosen, machine.issue_width), plain.blocks, plain.order)
 
 
 def cycle_by_cycle(instance: Instance, schedule: Schedule) -> Iterator[Cycle]:

@@ -1,0 +1,36 @@
+"""Which number each warp has on its SM, for the checker: warps are numbered as they are launched, block after block."""
+
+from makespan.instance import Instance
+from makespan.machine import Assignment, Machine
+
+
+def matter(machine: Machine) -> bool:
+    """Whether the numbers of warps say to which partition they belong."""
+    return machine.partitions > 1 and machine.assignment is Assignment.MODULO
+
+
+def numbers(instance: Instance) -> list[int]:
+    """For every warp, in the order in which a bundle lists them, its number.
+
+    A bundle lists warps by group, then by block, then as they are launched. The blocks are launched one after another,
+    and each of them launches its warps in the order that the bundle states, or else group after group.
+    """
+    crews = [group.warps // instance.blocks for group in instance.groups]
+    launched = list(instance.order) or [group for group, warps in enumerate(crews) for _ in range(warps)]
+    listed, before = [], 0  # for every group, where the next of its warps stands in the list
+    for group in instance.groups:
+        listed.append(before)
+        before += group.warps
+    found = [0] * instance.warps
+    for number, group in enumerate(launched * instance.blocks):
+        found[listed[group]] = number
+        listed[group] += 1
+    return found
+
+
+def partitions(instance: Instance) -> list[int] | None:
+    """For every warp the partition to which it belongs; None where the machine does not say."""
+    machine = instance.machine
+    if machine.partitions == 1:
+        return [0] * instance.warps
+    return [number % machine.partitions for number in numbers(instance)] if matter(machine) else None
