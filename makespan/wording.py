@@ -33,6 +33,8 @@ READ_BEHIND = "operands that are counted apart from a result have been read some
 BY_OPERATION = "operations"
 GIVEN_LATENCY = "latency as given: "
 UNVERIFIED_LATENCIES = "latencies that nobody has confirmed: "
+DRAM_MOVES = "DRAM moves at least "
+DRAM_MAY_NEED = "DRAM may need "
 TOGETHER = "all warps start in cycle 0; "
 IN_ONE_BLOCK = "all warps are in one block; "
 OWN_LATENCIES = "latencies of instructions that are not those of their class: "
@@ -55,6 +57,13 @@ _PROMISES = {scheduler: f"for a {scheduler} scheduler" for scheduler in Schedule
 
 _NARROWED = re.compile(rf"{INTERVAL_AS_GIVEN}(class [A-Z] holds [a-z0-9 -]+ for (?:at most )?[0-9.]+ cycles?); ")
 """What the caveat of a machine may say in a verdict: a file has any caveats that its author likes."""
+
+
+_SERVED = re.compile(
+    rf"(?P<rate>{DRAM_MOVES}[0-9.e+]+ GB/s, (?:its|[0-9.]+ % of its) peak, as long as an access waits for it); "
+    rf"|(?P<need>{DRAM_MAY_NEED}[0-9]+ cycles for what can be in flight); "
+)
+"""What the caveats about DRAM may say in a verdict."""
 
 
 def caveats(machine: Machine, assumptions: Iterable[str]) -> tuple[str, ...]:
@@ -145,6 +154,9 @@ def _about_latencies(machine: Machine, notes: Sequence[str]) -> Iterator[str]:
         further = [re.sub("( takes|(?<=[0-9]) cycles?)", "", said) if " takes " in said else said for said in given[1:]]
         *others, last = [given[0], *further]
         yield f"if {', '.join(others)} and {last}" if others else f"if {last}"
+    served = [found for note in notes if (found := _SERVED.match(note))]
+    yield from (f"if {found['rate']}" for found in served if found["rate"])
+    yield from (f"although {found['need']}" for found in served if found["need"])
     if any(note.startswith(f"{BY_OPERATION} of machine ") for note in notes):
         return
     named = [note.removeprefix(UNTIMED).partition(":")[0].strip() for note in notes if note.startswith(UNTIMED)]

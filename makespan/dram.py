@@ -1,0 +1,150 @@
+"""What a launch asks of the DRAM that all SMs share, and for how many cycles of an SM that keeps it busy.
+
+Nobody knows the addresses, so each access counts with all that its lanes can touch. docs/theory.md, 16, has the proof
+of what these cycles do to a launch.
+"""
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from math import ceil
+
+from makespan.errors import InputError
+from makespan.gpu import Block
+from makespan.machine.gpus import Gpu
+from makespan.program import Program
+from makespan.wording import DRAM_MAY_NEED, DRAM_MOVES, counted, cycles
+
+
+def moved(program: Program) -> int:
+    """Bytes that DRAM moves at most for all accesses of a warp, on any path.
+
+    >>> from makespan.program import Place
+    >>> load, store = Access("global", 1024, True), Access("global", 2048, False)
+    >>> moved(Program((Place("L", (1,)), Place("C", (2,)), Place("L", (3,))), accesses=(load, None, store)))
+    3072
+
+    Raises:
+        InputError: nobody knows it of some access; it names the line.
+    """
+    ahead = [0] * (program.end + 1)
+    for at in range(program.end - 1, -1, -1):
+        access = program.accesses[at] if program.accesses else None
+        own = 0 if access is None else access.moved
+        if own is None:
+            raise InputError(f"{_where(program, at)}: nobody says how much DRAM moves for it, so +dram cannot count it")
+        ahead[at] = own + max(ahead[after] for after in program.places[at].successors)
+    return max(ahead[start] for start in program.starts)
+
+
+def in_flight(program: Program) -> int:
+    """Bytes that DRAM moves at most for those accesses of a warp that are on their way at one time, and are awaited.
+
+    An access is on its way until its warp has awaited what it sets. Stores, for which nobody waits, are not counted,
+    and neither is what nobody knows.
+
+    >>> from makespan.program import Place, Timing
+    >>> loads = (Access("global", 1024, True),) * 2
+    >>> places, ahead = (Place("L", (1,)), Place("L", (2,)), Place("C", (3,))), Timing(1, (1, 400), (0,))
+    >>> in_flight(Program(places, timings=(ahead, ahead, Timing(awaits=(0,))), accesses=(*loads, None)))
+    2048
+    """
+    waiting: dict[int, dict[tuple[int, ...], int]] = {start: {} for start in program.starts}
+    most = 0
+    for at in range(program.end if program.accesses else 0):
+        pending, access = waiting.pop(at), program.accesses[at]
+        sets, awaits = ((), ()) if not program.timings else program.timings[at][2:]
+        pending = {tokens: own for tokens, own in pending.items() if program.timings and not {*tokens} & {*awaits}}
+        if access is not None and access.is_awaited:
+            pending[sets] = pending.get(sets, 0) + (access.moved or 0)
+            most = max(most, sum(pending.values()))
+        for after in program.places[at].successors:
+            there = waiting.setdefault(after, {})
+            for tokens, own in pending.items():
+                there[tokens] = max(own, there.get(tokens, 0))
+    return most
+
+
+def busy(launches: Sequence[tuple[Block, int]], card: Gpu, share: Fraction) -> tuple[int, str]:
+    """For how many cycles of an SM DRAM can be busy with all blocks of launches, and what that supposes.
+
+    Args:
+        share: of its peak bandwidth that DRAM moves at least, as long as an access waits for it.
+
+    Raises:
+        InputError: the GPU file lacks the bandwidth, the clock or the size of L2, or see `moved`.
+    """
+    dirty = card.whole("l2_bytes")
+    total = dirty + sum(blocks * warps * moved(program) for block, blocks in launches for program, warps in block)
+    most = int(_cycles(total, card) / share)
+    launched = counted(sum(blocks for _, blocks in launches), "block")
+    peak = "its peak" if share == 1 else f"{float(100 * share):g} % of its peak"
+    return most, (
+        f"{DRAM_MOVES}{_gigabytes(card.bandwidth * share)} GB/s, {peak}, as long as an access waits for it; {total}"
+        f" bytes keep it busy for at most {cycles(most)}: a sector of 32 bytes for each lane of each access of"
+        f" {launched}, twice for what writes, as a part of a sector may have to be read before, and what L2 ({dirty}"
+        " bytes) has to write back of before. L2 fetches no sector that nobody asks for. Nothing else uses L2 and DRAM:"
+        f" no copy, no display, no other kernel. The clock of the SMs is {_gigahertz(card)} GHz at most"
+    )
+
+
+def check_clock(card: Gpu | None, hertz: Fraction | None) -> None:
+    """Refuse a clock at which DRAM would be busy for more cycles than `busy` has counted.
+
+    Raises:
+        InputError: it names the largest clock that the GPU file knows.
+    """
+    if card is not None and hertz is not None and hertz > card.hertz("clock_ghz"):
+        raise InputError(
+            f"+dram counts cycles of the largest clock of {card.name}, {_gigahertz(card)} GHz: give no larger clock, or"
+            " a GPU file with a larger clock_ghz"
+        )
+
+
+def doubts(block: Block, at_once: int, card: Gpu, beside: Mapping[str, bool]) -> tuple[str, ...]:
+    """Whether DRAM can serve within the latencies of a program all that can be in flight, by Little's law.
+
+    Args:
+        at_once: blocks that can be on the GPU at the same time.
+        beside: the operations whose latency is without the cycles in which DRAM is busy.
+    """
+    within: dict[str, int] = {}
+    for program, _ in block:
+        for access, timing in zip(program.accesses, program.timings, strict=False):
+            if access is not None and access.is_awaited and not beside.get(access.operation):
+                within[access.operation] = max(timing.latency[1], within.get(access.operation, 0))
+    if not within:
+        return ()
+    if unknown := card.missing("mem_bw_gbs", "clock_ghz"):
+        return (f"nobody says whether DRAM serves what is in flight: {', '.join(unknown)} of {card.name} is not known",)
+    flying = at_once * sum(warps * in_flight(program) for program, warps in block)
+    need = ceil(_cycles(flying, card))
+    late = [f"{name} {most}" for name, most in within.items() if most < need]
+    if not late:
+        return ()
+    return (
+        f"{DRAM_MAY_NEED}{need} cycles for what can be in flight; so the latency of {', '.join(late)} holds only if"
+        f" less is in flight, or L2 serves enough of it: loads of {counted(at_once, 'block')} at a time touch {flying}"
+        " bytes at most, a sector of 32 bytes for each lane (a load touches an eighth of that if lanes next to each"
+        " other load words of 4 bytes next to each other), and stores come on top;"
+        f" {card.name} moves {_gigabytes(card.bandwidth)} GB/s at its peak, and the clock of its SMs is"
+        f" {_gigahertz(card)} GHz at most",
+    )
+
+
+def _cycles(count: int, card: Gpu) -> Fraction:
+    """Cycles of an SM at its largest clock in which DRAM moves so many bytes at its peak."""
+    return count * card.hertz("clock_ghz") / card.bandwidth
+
+
+def _gigabytes(bandwidth: Fraction) -> str:
+    return f"{float(bandwidth / 10**9):g}"
+
+
+def _gigahertz(card: Gpu) -> str:
+    return f"{card.datum('clock_ghz').value}"
+
+
+def _where(program: Program, at: int) -> str:
+    """The line of a place."""
+    origin = program.origins[at]
+    return f"{origin.file}:{origin.line}: `{origin.text}`"
