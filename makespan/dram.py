@@ -18,7 +18,7 @@ from makespan.wording import DRAM_MAY_NEED, DRAM_MOVES, counted, cycles
 def moved(program: Program) -> int:
     """Bytes that DRAM moves at most for all accesses of a warp, on any path.
 
-    >>> from makespan.program import Place
+    >>> from makespan.program import Access, Place
     >>> load, store = Access("global", 1024, True), Access("global", 2048, False)
     >>> moved(Program((Place("L", (1,)), Place("C", (2,)), Place("L", (3,))), accesses=(load, None, store)))
     3072
@@ -42,26 +42,62 @@ def in_flight(program: Program) -> int:
     An access is on its way until its warp has awaited what it sets. Stores, for which nobody waits, are not counted,
     and neither is what nobody knows.
 
-    >>> from makespan.program import Place, Timing
+    >>> from makespan.program import Access, Place, Timing
     >>> loads = (Access("global", 1024, True),) * 2
     >>> places, ahead = (Place("L", (1,)), Place("L", (2,)), Place("C", (3,))), Timing(1, (1, 400), (0,))
     >>> in_flight(Program(places, timings=(ahead, ahead, Timing(awaits=(0,))), accesses=(*loads, None)))
     2048
     """
-    waiting: dict[int, dict[tuple[int, ...], int]] = {start: {} for start in program.starts}
+    if not program.accesses:
+        return 0
+    flying = {start: _Flying() for start in program.starts}
     most = 0
-    for at in range(program.end if program.accesses else 0):
-        pending, access = waiting.pop(at), program.accesses[at]
-        sets, awaits = ((), ()) if not program.timings else program.timings[at][2:]
-        pending = {tokens: own for tokens, own in pending.items() if program.timings and not {*tokens} & {*awaits}}
+    for at, access in enumerate(program.accesses):
+        here = flying.pop(at)
+        here.settle(program.timings[at].awaits if program.timings else None)
         if access is not None and access.is_awaited:
-            pending[sets] = pending.get(sets, 0) + (access.moved or 0)
-            most = max(most, sum(pending.values()))
-        for after in program.places[at].successors:
-            there = waiting.setdefault(after, {})
-            for tokens, own in pending.items():
-                there[tokens] = max(own, there.get(tokens, 0))
+            here.add(program.timings[at].sets if program.timings else (), access.moved or 0)
+            most = max(most, here.total)
+        *others, last = program.places[at].successors
+        for after in others:
+            flying.setdefault(after, _Flying()).join(here)
+        if last in flying:
+            flying[last].join(here)
+        else:
+            flying[last] = here
     return most
+
+
+class _Flying:
+    """Bytes of accesses on their way, by the tokens that they set: they are there once any of these was awaited."""
+
+    def __init__(self) -> None:
+        self.total = 0
+        self.own: dict[tuple[int, ...], int] = {}
+        self._several = 0
+
+    def add(self, sets: tuple[int, ...], moved: int) -> None:
+        """One more access."""
+        self._raise(sets, self.own.get(sets, 0) + moved)
+
+    def settle(self, awaits: tuple[int, ...] | None) -> None:
+        """The warp awaits these tokens, or None: all that it has set."""
+        gone = list(self.own) if awaits is None else [(token,) for token in awaits if (token,) in self.own]
+        if awaits and self._several:
+            gone += [sets for sets in self.own if len(sets) > 1 and not {*sets}.isdisjoint(awaits)]
+        for sets in gone:
+            self.total -= self.own.pop(sets)
+            self._several -= len(sets) > 1
+
+    def join(self, other: "_Flying") -> None:
+        """Of each the larger, where ways meet."""
+        for sets, own in other.own.items():
+            self._raise(sets, max(own, self.own.get(sets, 0)))
+
+    def _raise(self, sets: tuple[int, ...], own: int) -> None:
+        self._several += len(sets) > 1 and sets not in self.own
+        self.total += own - self.own.get(sets, 0)
+        self.own[sets] = own
 
 
 def busy(launches: Sequence[tuple[Block, int]], card: Gpu, share: Fraction) -> tuple[int, str]:
