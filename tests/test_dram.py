@@ -68,18 +68,21 @@ def test_what_is_counted_is_in_flight_in_some_run() -> None:
     assert max(flown for _, flown in seen) == dram.in_flight(seen[0][0]) == 2 * 1024
 
 
+ACCESSES = (None, LOAD, LOAD, LOAD._replace(moved=4096), STORE, Access("texture", None, True))
+
+
 def random_program(draw: random.Random) -> Program:
     """A small automaton whose warps run ahead, with accesses and barriers anywhere."""
-    size = draw.randint(2, 8)
+    size = draw.randint(2, 10)
     places, timings, accesses = [], [], []
     for at in range(size):
-        after = {at + 1} | ({draw.randint(at + 1, size)} if draw.random() < 0.4 else set())
+        after = {at + 1} | ({draw.randint(at + 1, size)} if draw.random() < 0.6 else set())
         awaits = tuple(sorted(draw.sample(range(3), draw.choice((0, 0, 1, 2)))))
         is_barrier = at > 0 and draw.random() < 0.1
         sets = () if is_barrier else tuple(sorted(draw.sample(range(3), draw.choice((0, 1, 1, 2)))))
         places.append(Place(BARRIER if is_barrier else "L", tuple(sorted(after))))
         timings.append(Timing(0, (0, 0), (), awaits) if is_barrier else Timing(1, (1, 9), sets, awaits))
-        accesses.append(None if is_barrier else draw.choice((None, LOAD, LOAD, STORE, Access("texture", None, True))))
+        accesses.append(None if is_barrier else draw.choice(ACCESSES))
     return Program(tuple(places), timings=tuple(timings), accesses=tuple(accesses))
 
 
@@ -106,7 +109,7 @@ def on_path(program: Program, path: tuple[int, ...]) -> int:
 
 def test_what_is_in_flight_is_no_less_than_on_any_path_and_exact_on_one() -> None:
     draw = random.Random(1)
-    for _ in range(400):
+    for _ in range(1500):
         program = random_program(draw)
         each = [on_path(program, path) for path in paths(program, 0)]
         assert dram.in_flight(program) >= max(each)

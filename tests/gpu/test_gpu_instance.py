@@ -69,4 +69,5 @@ def test_an_sm_is_a_question_of_its_own_where_nothing_that_sms_share_delays_it()
     gpu = GpuInstance.of(BLOCK, 4, MACHINE, sms=2, resident=2)
     assert gpu.has_lone_sms
     assert not replace(gpu, sms=1).has_lone_sms
-    assert not any(replace(gpu, **{name: 1}).has_lone_sms for name in ("dispatch", "dram"))
+    assert not replace(gpu, dispatch=1).has_lone_sms
+    assert not replace(gpu, dram=1).has_lone_sms
