@@ -72,6 +72,8 @@ class Kind(StrEnum):
     GIVEN_BLOCKS = "given-blocks"
     # a whole GPU, and what stands in a file
     GPU = "gpu"
+    DRAM_RATE = "dram-rate"
+    DRAM_NEED = "dram-need"
     CLOCK = "clock"
     BUNDLE = "bundle"
 
@@ -138,7 +140,10 @@ class Condition(NamedTuple):
 
 
 _OPERATION = r"[a-z][a-z0-9-]{0,31}"
-_CYCLES = r"(?:at most )?[0-9]{1,9}(?:\.\.[0-9]{1,9})? cycles?(?: with [0-9]{1,4} active SMs?)?"
+_CYCLES = (
+    r"(?:at most )?[0-9]{1,9}(?:\.\.[0-9]{1,9})? cycles?(?: besides those in which DRAM is busy)?"
+    r"(?: with [0-9]{1,4} active SMs?)?"
+)
 _HELD = r"class [A-Z] holds [a-z0-9 -]{1,200} for " + _CYCLES
 _LOOP = r"[^\s,;()]{1,200}={1,2}[0-9]{1,5}"
 
@@ -211,6 +216,18 @@ CONDITIONS: tuple[Condition, ...] = (
         "`--hold` and `--latency`",
         rf"{_HELD}|{_OPERATION} takes {_CYCLES}(?:, less than the machine says)?",
         _joined,
+    ),
+    Condition(
+        (Kind.DRAM_RATE,),
+        "if DRAM moves at least {}, as long as an access waits for it",
+        "`--latency` with `+dram`",
+        r"[0-9.e+]{1,20} GB/s, (?:its|[0-9.]{1,9} % of its) peak",
+    ),
+    Condition(
+        (Kind.DRAM_NEED,),
+        "although DRAM may need {} for what can be in flight",
+        "of a whole GPU, more loads can be in flight than DRAM moves within the latencies that are given",
+        "[0-9]{1,40} cycles?",
     ),
     Condition(
         (Kind.UNTIMED,),
@@ -572,6 +589,16 @@ def given_room(text: str) -> Assumption:
 def gpu(text: str) -> Assumption:
     """What is assumed of a whole GPU and its dispatcher."""
     return Assumption(Kind.GPU, text)
+
+
+def dram_rate(rate: str, then: str) -> Assumption:
+    """How much DRAM moves at least, such as `448 GB/s, its peak`, and what follows from that."""
+    return Assumption(Kind.DRAM_RATE, f"DRAM moves at least {rate}, as long as an access waits for it; {then}", (rate,))
+
+
+def dram_need(need: str, then: str) -> Assumption:
+    """That DRAM may need so many cycles for what can be in flight, and what that means for latencies."""
+    return Assumption(Kind.DRAM_NEED, f"DRAM may need {need} for what can be in flight; {then}", (need,))
 
 
 def clock(text: str) -> Assumption:

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from math import prod
 
-from makespan import assumptions, ptx, sass
+from makespan import assumptions, dram, ptx, sass
 from makespan.assumptions import Assumption
 from makespan.errors import InputError
 from makespan.gpu import Block, GpuInstance, Grid, assuming
@@ -64,12 +64,19 @@ def of_kernel(
             that is not known or cannot be; or see `question.instances`.
     """
     blocks = _blocks(kernel, card)
-    known = at_work(kernel, sms, blocks, card)
+    known = _beside_dram(at_work(kernel, sms, blocks, card), sms, card)
     chosen = machine or (known.default_machine if card is None else card.machine)
     block = _block(known, chosen)
     resident, told = _resident(known, sum(warps for _, warps in block), blocks, card)
+    (doubts,), busy, served = _served([kernel], [block], [blocks], [min(blocks, sms * resident)], card)
     return GpuInstance.of(
-        assuming(block, *told), blocks, chosen, sms=sms, resident=resident, dispatch=dispatch_cycles(card)
+        assuming(block, *told, *served, *doubts),
+        blocks,
+        chosen,
+        sms=sms,
+        resident=resident,
+        dispatch=dispatch_cycles(card),
+        dram=busy,
     )
 
 
@@ -120,20 +127,23 @@ def of_kernels(
             counts.append(_blocks(launch.kernel, card))
     for launch in launches:
         with _telling(launch.name):
-            known = at_work(launch.kernel, sms, sum(counts), card)
+            known = _beside_dram(at_work(launch.kernel, sms, sum(counts), card), sms, card)
             blocks.append(_block(known, machine))
             shares.append(_shares(launch, sum(warps for _, warps in blocks[-1]), card, room))
     if room is None:
         _check_registers(launches, shares, card)
     has = {name: share.room for own in shares for name, share in own.items()}
+    fit = [min(share.room // share.takes for share in own.values() if share.takes) for own in shares]
+    at_once = [min(count, sms * most) for count, most in zip(counts, fit, strict=True)]
+    doubts, busy, served = _served([launch.kernel for launch in launches], blocks, counts, at_once, card)
     grids = []
-    for launch, count, block, own in zip(launches, counts, blocks, shares, strict=True):
+    for launch, count, block, own, doubt in zip(launches, counts, blocks, shares, doubts, strict=True):
         taken = ", ".join(f"{share.takes} of {share.room} {share.unit}" for share in own.values() if share.takes)
         said = f"a block of {launch.name} takes {taken} of an SM, which has room for it as long as so much is left"
         told = assumptions.residency(said) if room is None else assumptions.given_room(said)
         takes = tuple(own[name].takes if name in own else 0 for name in has)
-        grids.append(Grid(assuming(block, told), count, takes))
-    return GpuInstance(tuple(grids), machine, sms, tuple(has.values()), dispatch_cycles(card))
+        grids.append(Grid(assuming(block, told, *served, *doubt), count, takes))
+    return GpuInstance(tuple(grids), machine, sms, tuple(has.values()), dispatch_cycles(card), busy)
 
 
 @contextmanager
@@ -218,6 +228,55 @@ def at_work(kernel: LaunchedKernel, sms: int, blocks: int, card: Gpu | None) -> 
         except InputError as error:
             raise InputError(f"operation {name}: {error}") from None
     return LaunchedKernel(replace(kernel.question, latencies=given), kernel.module, kernel.kernel)
+
+
+def _beside_dram(kernel: LaunchedKernel, sms: int, card: Gpu | None) -> LaunchedKernel:
+    """The same with latencies without the cycles in which DRAM is busy; `_served` counts these.
+
+    Raises:
+        InputError: nobody says what DRAM moves, or what else uses it.
+    """
+    given = kernel.question.latencies
+    for name, latency in given.items():
+        if latency.dram is None:
+            continue
+        says = f"latency of {name}: {latency} depends on {latency.depends_on}"
+        if card is None:
+            raise InputError(f"{says}; say on which GPU, with {kernel.question.named('gpu')}")
+        if sms < (every := card.whole("sms")):
+            raise InputError(
+                f"{says}, and nobody says what the other {every - sms} SMs of {card.name} ask of it; ask about all"
+                f" {every} SMs, or give {name}=..N"
+            )
+    beside = {name: latency.beside_dram() for name, latency in given.items()}
+    return LaunchedKernel(replace(kernel.question, latencies=beside), kernel.module, kernel.kernel)
+
+
+def _served(
+    kernels: Sequence[LaunchedKernel],
+    blocks: Sequence[Block],
+    counts: Sequence[int],
+    at_once: Sequence[int],
+    card: Gpu | None,
+) -> tuple[list[tuple[Assumption, ...]], int, tuple[Assumption, ...]]:
+    """What is to be said of the latencies of each launch; for how long DRAM is busy with all, and what that supposes.
+
+    Args:
+        kernels: as they were asked about.
+        at_once: blocks of each that can be on the GPU at the same time.
+    """
+    if card is None:
+        return [() for _ in kernels], 0, ()
+    given = [kernel.question.latencies for kernel in kernels]
+    doubts = [
+        dram.doubts(block, most, card, {name: latency.dram is not None for name, latency in own.items()})
+        for own, block, most in zip(given, blocks, at_once, strict=True)
+    ]
+    shares = [latency.dram for own in given for latency in own.values() if latency.dram is not None]
+    if not shares:
+        return doubts, 0, ()
+    busy, told = dram.busy(list(zip(blocks, counts, strict=True)), card, min(shares))
+    return doubts, busy, (told,)
 
 
 def _block(kernel: LaunchedKernel, machine: Machine) -> Block:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
-from itertools import groupby
+from itertools import groupby, zip_longest
 from typing import NamedTuple
 
 from makespan.assumptions import Assumption
@@ -45,6 +45,34 @@ class Timing(NamedTuple):
     awaits: tuple[int, ...] = ()
 
 
+class Access(NamedTuple):
+    """An access to memory that DRAM may have to serve.
+
+    Args:
+        operation: of `machine.OPERATIONS`.
+        moved: bytes that DRAM moves for it, at most; None where nobody knows.
+        is_awaited: whether the warp can wait for it. Nobody waits for a store.
+    """
+
+    operation: str
+    moved: int | None
+    is_awaited: bool
+
+    @staticmethod
+    def worst(several: "Iterable[Access | None]") -> "Access | None":
+        """What covers each of several accesses, some of which may be none.
+
+        >>> Access.worst([None, Access("global", 1024, True), Access("global", 2048, False)])
+        Access(operation='global', moved=2048, is_awaited=True)
+        """
+        found = [one for one in several if one is not None]
+        if not found:
+            return None
+        known = [one.moved for one in found if one.moved is not None]
+        moved = max(known) if len(known) == len(found) else None
+        return Access(found[0].operation, moved, any(one.is_awaited for one in found))
+
+
 class Place(NamedTuple):
     """One instruction instance, or a barrier: the unit class it needs, and which places may follow it."""
 
@@ -67,6 +95,8 @@ class Program:
         assumptions: what must hold for this program to stand for its source; goes into every result.
         timings: one per place of a warp that runs ahead; empty for one that *blocks*: after every instruction it waits
             for as long as the latency of its class says.
+        accesses: what each place asks of DRAM, None where that is nothing; empty where no place asks anything, or
+            nobody knows, as of a string.
 
     Raises:
         InputError: no place, a successor out of order, a place that no path reaches, or a path that is all barriers.
@@ -77,6 +107,7 @@ class Program:
     origins: tuple[Origin, ...] = field(default=(), compare=False, repr=False)
     assumptions: tuple[Assumption, ...] = field(default=(), compare=False)
     timings: tuple[Timing, ...] = ()
+    accesses: tuple[Access | None, ...] = field(default=(), compare=False, repr=False)
 
     def __post_init__(self) -> None:
         if not self.places:
@@ -87,6 +118,8 @@ class Program:
             raise InputError(f"{len(self.places)} places but {len(self.origins)} origins")
         if self.timings and len(self.timings) != len(self.places):
             raise InputError(f"{len(self.places)} places but {len(self.timings)} timings")
+        if self.accesses and len(self.accesses) != len(self.places):
+            raise InputError(f"{len(self.places)} places but {len(self.accesses)} accesses")
         for number, (place, timing) in enumerate(zip(self.places, self.timings, strict=False)):
             check_timing(timing, f"place {number}", is_barrier=place.unit == BARRIER)
         reached = set(self.starts)
@@ -251,11 +284,16 @@ def check_timing(timing: Timing, where: str, *, is_barrier: bool) -> None:
 
 def merged(groups: Iterable[tuple[Program, int]]) -> tuple[tuple[Program, int], ...]:
     """Programs with numbers of warps, in order of appearance, equal ones put together under all that they assume."""
-    found: dict[Program, tuple[int, dict[Assumption, None]]] = {}
+    found: dict[Program, tuple[int, dict[Assumption, None], tuple[Access | None, ...]]] = {}
     for program, warps in groups:
-        count, notes = found.get(program, (0, {}))
-        found[program] = count + warps, notes | dict.fromkeys(program.assumptions)
-    return tuple((program.assuming(notes), count) for program, (count, notes) in found.items())
+        count, notes, accesses = found.get(program, (0, {}, program.accesses))
+        if accesses != program.accesses:
+            accesses = tuple(map(Access.worst, zip_longest(accesses, program.accesses)))  # one of them may be empty
+        found[program] = count + warps, notes | dict.fromkeys(program.assumptions), accesses
+    return tuple(
+        (replace(program.assuming(notes), accesses=accesses), count)
+        for program, (count, notes, accesses) in found.items()
+    )
 
 
 def runs(groups: Iterable[tuple[Program, int]]) -> tuple[tuple[Program, int], ...]:

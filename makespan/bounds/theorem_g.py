@@ -8,6 +8,8 @@ SM, R of them, and there are S R slots: with A for all that one block adds to th
 
 What an instruction counts is that of theorem 1S (prices of ports), or of theorem E (pairs). Several grids: a block
 weighs in a chain what it takes of an SM. Proof: docs/theory.md, 15.
+
+Cycles in which DRAM is busy, and latencies stand still, come on top of all that, once (theorem V, docs/theory.md, 16).
 """
 
 from collections import Counter
@@ -56,7 +58,7 @@ def theorem_g(gpu: GpuInstance) -> LastDispatch:
         UnsupportedError: there are delays as places.
     """
     proofs = _of_one_grid(gpu) if len(gpu.grids) == 1 else _of_several_grids(gpu)
-    return min(proofs, key=lambda proof: proof.upper)
+    return min(proofs, key=lambda proof: proof.upper)._replace(dram=gpu.dram)
 
 
 class _Count(NamedTuple):
@@ -268,7 +270,7 @@ def _largest(values: Sequence[tuple[int, int]], count: int) -> int:
 def _by_pairs(gpu: GpuInstance, sm: Instance) -> Iterator[_Count]:
     """Theorem E, for each link from when its block begins, with all that other warps have open then."""
     units = {unit.name: unit for unit in gpu.machine.units if unit.name in _units(sm)}
-    if MULTIPROCESSOR & sm.features.keys() or sm.has_barriers or sm.issue_width is not None:
+    if MULTIPROCESSOR & sm.features.keys() or sm.has_barriers or sm.issue_width is not None or gpu.dram:
         return
     if any(unit.interval > 1 for unit in units.values()):
         return

@@ -96,6 +96,7 @@ def asked(
     Raises:
         InputError: options that contradict each other or lack something, or a source that is no launch.
     """
+    from makespan.dram import check_clock
     from makespan.gpu_question import as_given
 
     check_source(source, letters)
@@ -129,6 +130,8 @@ def asked(
     instance = as_given(instance, named, card)
     instance = replace(instance, machine=promised(instance.machine, scheduler, assignment))
     ticks = _clock(card, clock)
+    if instance.dram:
+        check_clock(card, ticks.hertz if ticks else None)
     return Asked(
         instance, card, ticks, None if deadline is None else read_deadline(deadline, ticks.hertz if ticks else None)
     )

@@ -10,7 +10,10 @@ from makespan.errors import InputError
 from makespan.machine.gpus import Gpu, find, shipped
 from makespan.report.lines import bullets, columns, facts, terminal_width
 
-_HEADER = ("name", "architecture", "capability", "machine", "SMs", "base, GHz", "boost, GHz", "MIG")
+_HEADER = (
+    *("name", "architecture", "capability", "machine", "SMs", "base, GHz", "boost, GHz"),
+    *("DRAM, GB/s", "L2, MiB", "MIG"),
+)
 
 
 @click.command("gpus", cls=Command, epilog=examples("makespan gpus", "makespan gpus rtx-3070"))
@@ -30,13 +33,14 @@ def command(gpu: str | None, output: str) -> None:
 
 
 def _table(files: Sequence[Gpu]) -> Iterator[str]:
-    yield from columns([_HEADER, *map(_row, files)], right=(4, 5, 6, 7))
+    yield from columns([_HEADER, *map(_row, files)], right=(4, 5, 6, 7, 8, 9))
 
 
 def _row(gpu: Gpu) -> tuple[str, ...]:
     named = gpu.name, gpu.architecture, gpu.compute_capability, _machine(gpu)
-    counted = (_number(gpu, key) for key in ("sms", "base_clock_ghz", "clock_ghz"))
-    return *(text or "-" for text in (*named, *counted)), str(len(gpu.mig) or "-")
+    counted = (_number(gpu, key) for key in ("sms", "base_clock_ghz", "clock_ghz", "mem_bw_gbs"))
+    cache = None if gpu.missing("l2_bytes") else f"{gpu.whole('l2_bytes') / 2**20:g}"
+    return *(text or "-" for text in (*named, *counted, cache)), str(len(gpu.mig) or "-")
 
 
 def _number(gpu: Gpu, key: str) -> str | None:

@@ -47,8 +47,7 @@ def solve_gpu(gpu: GpuInstance, *, best_case: bool = False, limits: Limits | Non
     if not isinstance(gpu, GpuInstance):
         raise InputError(f"solve_gpu takes a GpuInstance, see makespan.gpu, not {shown(gpu)}")
     budget = limits or Limits()
-    # blocks that begin some cycles after they got their room do not start together, and are no instance of an SM
-    found = (_one_wave if gpu.is_one_wave and not gpu.dispatch else _waves)(gpu, best_case=best_case, budget=budget)
+    found = (_one_wave if gpu.has_lone_sms else _waves)(gpu, best_case=best_case, budget=budget)
     for schedule in found.witness, found.shortest:
         if schedule is not None and (length := replay(gpu, schedule)) != schedule.makespan:
             raise BrokenPromiseError(f"a schedule takes {length} cycles when it is replayed, not {schedule.makespan}")

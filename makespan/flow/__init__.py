@@ -31,7 +31,7 @@ from makespan.flow.instruction_set import (
 from makespan.flow.loop_bound import MAX_ITERATIONS, Bound, By, GivenBound, given_bound, loop_bounds, read_bounds
 from makespan.flow.loop_info import LoopInfo, fitting, loop_infos
 from makespan.flow.loops import Loop, Nest, nest
-from makespan.flow.operations import TimedCode, served
+from makespan.flow.operations import SECTOR, TimedCode, access, served
 from makespan.flow.paths import refuse_unbounded
 from makespan.flow.programs import Paths, Warps
 from makespan.flow.spread import UNIFORM, Spread, Spreads, Surroundings
@@ -41,6 +41,7 @@ from makespan.flow.walk import Terrain
 
 __all__ = [
     "MAX_ITERATIONS",
+    "SECTOR",
     "SHARED_REGISTER",
     "SIDES",
     "UNIFORM",
@@ -88,6 +89,7 @@ __all__ = [
     "TooLongError",
     "Transfer",
     "Warps",
+    "access",
     "branch_infos",
     "closure",
     "decided",

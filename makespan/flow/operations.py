@@ -7,8 +7,32 @@ from makespan import assumptions
 from makespan.assumptions import Assumption
 from makespan.errors import InputError
 from makespan.flow.graph import Flow
+from makespan.flow.grid import WARP_LANES
 from makespan.machine import GivenRange, Machine, Operation, timed
-from makespan.program import Timing
+from makespan.program import Access, Timing
+
+SERVED_BY_DRAM = frozenset({"global", "local", "atomic", "texture"})
+"""The operations that DRAM may have to serve: what they access is in the memory that all SMs share."""
+
+SECTOR = 32
+"""Bytes of a sector, the unit in which L2 asks DRAM; an aligned access of a lane lies in one.
+
+Source: NVIDIA, CUDA C++ Best Practices Guide, "Coalesced Access to Global Memory": 32-byte transactions.
+"""
+
+
+def access(operation: str, per_lane: int | None, *, is_awaited: bool) -> Access | None:
+    """What an instruction asks of DRAM, if it is one of the operations that it may have to serve.
+
+    Args:
+        per_lane: bytes that DRAM moves at most for one lane; None where nobody knows.
+
+    >>> access("global", 32, is_awaited=True)
+    Access(operation='global', moved=1024, is_awaited=True)
+    """
+    if operation not in SERVED_BY_DRAM:
+        return None
+    return Access(operation, None if per_lane is None else per_lane * WARP_LANES, is_awaited)
 
 
 @dataclass(frozen=True)
@@ -23,6 +47,7 @@ class TimedCode:
         table: the operations of the machine by name, with the latencies that are given.
         timings: by instruction, of warps that run ahead; none for warps that block. Tokens are any numbers from 0.
         results: the tokens that a warp waits for at its end.
+        accesses: by instruction, what it asks of DRAM; empty where the machine times no operations.
     """
 
     flow: Flow
@@ -33,6 +58,7 @@ class TimedCode:
     table: Mapping[str, Operation] = field(default_factory=dict)
     timings: tuple[Timing, ...] = ()
     results: frozenset[int] = frozenset()
+    accesses: tuple[Access | None, ...] = ()
 
     def about_operations(self, used: Set[str], awaited: Set[str]) -> Iterator[Assumption]:
         """The operations that a kernel uses, the latencies of those that are awaited, and which of them are given."""

@@ -22,7 +22,7 @@ from makespan.flow.paths import by_take, by_trace, refuse_unbounded
 from makespan.flow.tokens import lean
 from makespan.flow.uniformity import decided, said_uniform, uniform_branches
 from makespan.flow.walk import Terrain
-from makespan.program import Origin, Place, Program, runs
+from makespan.program import Access, Origin, Place, Program, runs
 
 Paths: TypeAlias = Literal["automaton", "single"]
 
@@ -161,7 +161,10 @@ class Warps:
         if self.code.timings:
             made = lean(with_arrivals(made), self.code.results)
         origins = tuple(self._origin(behind) for behind in made.instructions)
-        return Program(made.places, made.starts, origins, assumed, made.timings)
+        accesses: tuple[Access | None, ...] = ()
+        if any(one is not None for one in self.code.accesses):
+            accesses = tuple(Access.worst(self.code.accesses[at] for at in behind) for behind in made.instructions)
+        return Program(made.places, made.starts, origins, assumed, made.timings, accesses)
 
     def _remarks(self, visited: Set[int]) -> Iterator[Assumption]:
         numbers = [number for block in sorted(visited) for number in self.flow.numbers(block)]

@@ -16,6 +16,8 @@ from makespan.wording import counted, cycles
 MAX_BLOCKS = 2**62
 """More than the largest grid of CUDA, (2^31 - 1) x 65535 x 65535, on purpose: numbers are exact whatever their size."""
 MAX_DISPATCH = 100_000
+MAX_DRAM = 10**18
+"""Cycles; a longest launch of `MAX_BLOCKS` is longer, and refused."""
 MAX_GRIDS = 16
 MAX_ROOM = 2**40
 _MOST_SHOWN = 4
@@ -65,6 +67,7 @@ class GpuInstance:
         room: what an SM has of each resource that blocks take; of one grid of which R blocks can be resident it is
             `(R,)`, and each of its blocks takes `(1,)`.
         dispatch: cycles from when a block gets its room until its warps begin, at most; at least none.
+        dram: cycles in which DRAM may be busy, at most: latencies may stand still then (docs/theory.md, 16).
 
     >>> from makespan import Machine, Program
     >>> block = ((Program.chain("CLL"), 8),)
@@ -81,6 +84,7 @@ class GpuInstance:
     sms: int
     room: tuple[int, ...]
     dispatch: int = 0
+    dram: int = 0
 
     def __post_init__(self) -> None:
         check_whole(self.sms, "the number of SMs", MAX_SMS)
@@ -88,6 +92,8 @@ class GpuInstance:
             raise InputError(f"a GPU executes 1..{MAX_GRIDS} grids here, not {len(self.grids)}")
         if isinstance(self.dispatch, bool) or not 0 <= self.dispatch <= MAX_DISPATCH:
             raise InputError(f"the cycles of dispatch must be 0..{MAX_DISPATCH}, not {self.dispatch!r:.40}")
+        if isinstance(self.dram, bool) or not isinstance(self.dram, int) or not 0 <= self.dram <= MAX_DRAM:
+            raise InputError(f"the cycles in which DRAM is busy must be 0..{MAX_DRAM}, not {self.dram!r:.40}")
         for room in self.room:
             check_whole(room, "what an SM has of a resource", MAX_ROOM)
         for grid in self.grids:
@@ -110,9 +116,10 @@ class GpuInstance:
         sms: int,
         resident: int,
         dispatch: int = 0,
+        dram: int = 0,
     ) -> "GpuInstance":
         """One grid, of which so many blocks can be resident on an SM."""
-        return cls((Grid(tuple(block), blocks),), machine, sms, (resident,), dispatch)
+        return cls((Grid(tuple(block), blocks),), machine, sms, (resident,), dispatch, dram)
 
     def fitting(self, grid: Grid) -> int:
         """How many blocks of a grid one SM has room for, if no other is there, even where fewer are launched."""
@@ -140,7 +147,13 @@ class GpuInstance:
         )
         begin = f"at most {cycles(self.dispatch)} after" if self.dispatch else "in the cycle in which"
         yield f"the warps of a block begin {begin} it gets its room, which it keeps until its last warp has finished"
-        yield "SMs share nothing but the dispatcher: what else they share, caches and memory, is in the latencies"
+        if self.dram:
+            yield (
+                f"SMs share the dispatcher, and DRAM, which is busy in at most {cycles(self.dram)}: in these a latency"
+                " may stand still; what else they share is in the latencies"
+            )
+        else:
+            yield "SMs share nothing but the dispatcher: what else they share, caches and memory, is in the latencies"
         if self.machine.partitions > 1 and len(self.grids) > 1:
             yield "blocks of several launches may have their warps in any partitions, spread evenly or not"
         elif self.machine.partitions > 1 and not self.is_one_wave:
@@ -204,8 +217,13 @@ class GpuInstance:
 
     @property
     def is_one_wave(self) -> bool:
-        """Whether all blocks of the only grid are on the GPU from the beginning, so that every SM is on its own."""
+        """Whether all blocks of the only grid have room from the beginning."""
         return len(self.grids) == 1 and self.blocks <= self.slots
+
+    @property
+    def has_lone_sms(self) -> bool:
+        """Whether every SM is a question of its own: all blocks begin in cycle 0, and nothing that SMs share delays."""
+        return self.is_one_wave and not self.dispatch and not self.dram
 
     def sm(self, blocks: int) -> Instance:
         """An SM with so many blocks of the only grid, which start together."""

@@ -13,7 +13,7 @@ from makespan.wording import counted
 
 
 class LastDispatch(NamedTuple):
-    """The parts of theorem G: `upper = dispatched + tail`, in cycles.
+    """The parts of theorem G: `upper = dispatched + tail + dram`, in cycles.
 
     Args:
         counting: which of the ways to count waits was the best, see `bounds.theorem_g`.
@@ -26,6 +26,7 @@ class LastDispatch(NamedTuple):
             the sum with the tail is a bound, and is rounded as one.
         tail: the cycles from then on, at most.
         weights: of theorem E, where it counts the waits.
+        dram: the cycles in which DRAM may be busy, which come on top of what theorem G says without (theorem V).
     """
 
     counting: str
@@ -36,11 +37,12 @@ class LastDispatch(NamedTuple):
     dispatched: int
     tail: int
     weights: tuple[Weights, ...] = ()
+    dram: int = 0
 
     @property
     def upper(self) -> int:
         """The bound."""
-        return self.dispatched + self.tail
+        return self.dispatched + self.tail + self.dram
 
 
 @dataclass(frozen=True, slots=True)

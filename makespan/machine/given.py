@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from fractions import Fraction
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -25,7 +26,8 @@ from makespan.machine.values import (
 _RANGE = r"(?P<name>[a-z0-9-]{1,32})=(?:(?P<least>[0-9]{1,9})\.\.|(?P<open>\.\.))?(?P<most>[0-9]{1,9})"
 _INTERVAL = re.compile(_RANGE)
 _GROWTH = r"(?:\+(?P<per_sm>[0-9]{1,9})n|(?P<table>:[0-9]{1,4}(?:,[0-9]{1,9}:[0-9]{1,4}){0,63}))?"
-_LATENCY = re.compile(_RANGE + _GROWTH)
+_DRAM = r"(?P<dram>\+dram(?:@(?P<share>0\.[0-9]{1,6}|1))?)?"
+_LATENCY = re.compile(_RANGE + _GROWTH + _DRAM)
 
 
 class GivenRange(NamedTuple):
@@ -36,6 +38,8 @@ class GivenRange(NamedTuple):
         per_sm: more for every further active SM.
         steps: (SMs, cycles): so many cycles with up to so many active SMs, rising in both.
         sms: how many are active, where it grew with them.
+        dram: the cycles in which DRAM is busy come on top; it then moves this share of its peak bandwidth at least.
+        is_beside_dram: whether these cycles have been counted elsewhere: what is said here is without them.
     """
 
     least: int | None
@@ -43,22 +47,38 @@ class GivenRange(NamedTuple):
     per_sm: int = 0
     steps: tuple[tuple[int, int], ...] = ()
     sms: int | None = None
+    dram: Fraction | None = None
+    is_beside_dram: bool = False
 
     def __str__(self) -> str:
         unit = "cycle" if self.most == 1 else "cycles"
-        if self.steps:
-            return f"{self.least or ''}..{','.join(f'{cycles}:{sms}' for sms, cycles in self.steps)}"
-        if self.per_sm:
-            return f"{self.least or ''}..{self.most - self.per_sm}+{self.per_sm}n"
+        if self.depends_on:
+            share = "" if self.dram in (None, 1) else f"@{float(self.dram or 0):g}"
+            return f"{self.least or ''}..{self._end}{'' if self.dram is None else f'+dram{share}'}"
+        besides = " besides those in which DRAM is busy" if self.is_beside_dram else ""
         active = "" if self.sms is None else f" with {self.sms} active SM{'s' * (self.sms > 1)}"
         if self.least is None:
-            return f"at most {self.most} {unit}{active}"
-        return f"{Latency(self.least, self.most)} {unit}{active}"
+            return f"at most {self.most} {unit}{besides}{active}"
+        return f"{Latency(self.least, self.most)} {unit}{besides}{active}"
+
+    @property
+    def _end(self) -> str:
+        """The upper end as it was given, DRAM aside."""
+        if self.steps:
+            return ",".join(f"{cycles}:{sms}" for sms, cycles in self.steps)
+        return f"{self.most - self.per_sm}+{self.per_sm}n" if self.per_sm else str(self.most)
 
     @property
     def grows(self) -> bool:
         """Whether it depends on how many SMs are active, which share caches and memory."""
         return bool(self.per_sm or self.steps)
+
+    @property
+    def depends_on(self) -> str:
+        """What of a launch it depends on, in words; nothing where it is plain cycles."""
+        if self.dram is not None:
+            return "what a launch asks of DRAM"
+        return "how many SMs are active" if self.grows else ""
 
     def for_sms(self, active: int) -> "GivenRange":
         """The range while at most so many SMs are active; its upper end falls with no number of them.
@@ -84,22 +104,34 @@ class GivenRange(NamedTuple):
             )
         if most > MAX_LATENCY:
             raise InputError(f"latency {self}: 1..{MAX_LATENCY} cycles, not {most} with {active} active SMs")
-        return GivenRange(self.least, most, sms=active)
+        return GivenRange(self.least, most, sms=active, dram=self.dram)
+
+    def beside_dram(self) -> "GivenRange":
+        """The range without the cycles in which DRAM is busy, which whoever asks for it has to count.
+
+        >>> print(given_latencies(["global=..450+dram@0.8"])["global"].beside_dram())
+        at most 450 cycles besides those in which DRAM is busy
+        """
+        return self if self.dram is None else self._replace(dram=None, is_beside_dram=True)
 
 
 def given_latencies(texts: Iterable[str]) -> dict[str, GivenRange]:
     """What such texts say, by operation.
 
     The upper end may grow with the number n of active SMs, as 400+10n, or as a table: 400:1,600:16 is 400 cycles with
-    one, and 600 with up to 16.
+    one, and 600 with up to 16. With +dram the cycles in which DRAM is busy come on top; with +dram@0.8 it moves 80 % of
+    its peak bandwidth in each of these.
 
-    >>> print(*given_latencies(["global=..900", "sfu=20", "local=..400+10n"]).values(), sep=", ")
-    at most 900 cycles, 20 cycles, ..400+10n
+    >>> print(*given_latencies(["global=..900", "sfu=20", "local=..400+10n", "atomic=..450+dram"]).values(), sep=", ")
+    at most 900 cycles, 20 cycles, ..400+10n, ..450+dram
 
     Raises:
         InputError: a text of another form, no such operation, cycles out of range, or an operation given twice.
     """
-    form = "global=400, global=300..900 or global=..900, on a GPU also global=..400+10n or global=..400:1,900:46"
+    form = (
+        "global=400, global=300..900 or global=..900, on a GPU also global=..400+10n, global=..400:1,900:46,"
+        " global=..450+dram or global=..450+dram@0.8"
+    )
     found = _given(texts, _LATENCY, "latency", form, MAX_LATENCY)
     if unknown := [name for name in found if name not in OPERATIONS]:
         near = did_you_mean(unknown[0], OPERATIONS)
@@ -132,9 +164,16 @@ def _given(texts: Iterable[str], pattern: re.Pattern[str], what: str, form: str,
         steps = _steps(most + said["table"], f"{what} of {name}") if said.get("table") else ()
         per_sm = int(said.get("per_sm") or 0)
         least = None if said["open"] else int(said["least"] or most)
-        given = GivenRange(least, int(most) + per_sm, per_sm, steps)
+        dram = Fraction(said["share"] or 1) if said.get("dram") else None
+        given = GivenRange(least, int(most) + per_sm, per_sm, steps, dram=dram)
         if is_fixed and given.grows:
             raise InputError(f"{what} of {name}: what grows with the number of active SMs is an upper end: ..{most}")
+        if is_fixed and dram is not None:
+            raise InputError(f"{what} of {name}: what +dram is added to is an upper end: ..{most}")
+        if dram == 0:
+            raise InputError(f"{what} of {name}: the share of its bandwidth that DRAM moves at least is above 0")
+        if dram is not None and given.most < 2:  # a result after one cycle is awaited by nobody
+            raise InputError(f"{what} of {name}: no access to DRAM takes less than 2 cycles")
         for cycles in (given.least, given.most, *(cycles for _, cycles in steps)):
             if cycles is not None and not 1 <= cycles <= limit:
                 raise InputError(f"{what} of {name}: 1..{limit} cycles, not {cycles}")
@@ -168,10 +207,9 @@ def timed(machine: Machine, given: Mapping[str, GivenRange]) -> dict[str, Operat
     if "branch" in found:
         found.setdefault(SLEEP, Operation(SLEEP, found["branch"].unit, 1, None))
     for name, latency in given.items():
-        if latency.grows:
-            raise InputError(
-                f"latency of {name}: {latency} depends on how many SMs are active; say on which GPU, with --gpu"
-            )
+        if latency.depends_on:
+            where = "and ask about a whole launch, with --gpu and --grid" if latency.dram is not None else "with --gpu"
+            raise InputError(f"latency of {name}: {latency} depends on {latency.depends_on}; say on which GPU, {where}")
         if name not in found:
             has = (
                 f"it times {', '.join(row.name for row in machine.operations)}"

@@ -155,6 +155,15 @@ class Gpu:
         return Fraction(str(self.datum(key).value)) * 10**9
 
     @property
+    def bandwidth(self) -> Fraction:
+        """Bytes per second that DRAM moves at its peak, exactly the decimal number of GB/s; raises as `number` does.
+
+        >>> print(find("rtx-3070").bandwidth)
+        448000000000
+        """
+        return Fraction(str(self.datum("mem_bw_gbs").value)) * 10**9
+
+    @property
     def sm(self) -> int | None:
         """The compute capability as code names it, 86 for 8.6; None if it is not known."""
         found = None if self.compute_capability is None else _CAPABILITY.fullmatch(self.compute_capability)

@@ -12,12 +12,12 @@ from makespan.ptx.barriers import is_barrier
 from makespan.ptx.effects import JUMPS
 from makespan.ptx.module import Instruction
 
-_CARRY, _ACCESSES, _FENCE, _COPIES = "<carry>", "<accesses>", "<fence>", "<copies>"
+_CARRY, ACCESSES, _FENCE, _COPIES = "<carry>", "<accesses>", "<fence>", "<copies>"
 
 WAY = "<way>"
 """Pending while nobody knows where a warp goes on, so that all its instructions await it."""
 
-UNREAD = frozenset({_ACCESSES, _COPIES})
+UNREAD = frozenset({ACCESSES, _COPIES})
 """What a warp need not wait for at its end: its stores and copies go on without it."""
 
 _SINK = "_"
@@ -53,12 +53,12 @@ def needs(instruction: Instruction, effect: Effect) -> Needs:
     if "cc" in suffixes or name in _READS_CARRY:
         awaits.add(_CARRY)
     if name in _ACCESS and not suffixes & {"param", "const"}:
-        sets.add(_ACCESSES)
+        sets.add(ACCESSES)
         awaits.add(_FENCE)
     if name in _FENCES or suffixes & {"acquire", "acq_rel"}:
         sets.add(_FENCE)
     if name in _FENCES or suffixes & {"release", "acq_rel"}:
-        awaits |= {_ACCESSES, _FENCE}
+        awaits |= {ACCESSES, _FENCE}
     if name == "cp" and suffixes & _WAITS_FOR_COPIES:
         awaits.add(_COPIES)
     elif name == "cp" and "commit_group" not in suffixes:

@@ -3,6 +3,7 @@
 A machine that times operations decides by the operation of an instruction, any other by the class of its opcode.
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from enum import StrEnum
@@ -11,11 +12,11 @@ from typing import TypeAlias
 from makespan import assumptions
 from makespan.assumptions import Assumption
 from makespan.errors import InputError, UnsupportedError
-from makespan.flow import TimedCode, served
+from makespan.flow import SECTOR, TimedCode, access, served
 from makespan.machine import GivenRange, Machine, timed
-from makespan.program import Timing
+from makespan.program import Access, Timing
 from makespan.ptx.barriers import is_barrier
-from makespan.ptx.dependences import UNREAD, WAY, Needs, needs
+from makespan.ptx.dependences import ACCESSES, UNREAD, WAY, Needs, needs
 from makespan.ptx.effects import JUMPS
 from makespan.ptx.graph import PtxFlow
 from makespan.ptx.isa import PROFILES, Classes, prefixes, units_of
@@ -24,6 +25,19 @@ from makespan.ptx.operations import expands, operations
 
 _Tokens: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]
 _NO_LATENCIES: Mapping[str, GivenRange] = {}
+
+_LINE = 128
+"""Bytes of a line, which a prefetch asks for, and in a few of which a lane's share of a matrix lies."""
+
+_MOVED = {
+    **dict.fromkeys(("ld", "ldu", "cp"), SECTOR),
+    **dict.fromkeys(("st", "atom", "red", "multimem"), 2 * SECTOR),
+    **dict.fromkeys(("prefetch", "prefetchu"), _LINE),
+    "wmma": 2 * _LINE,
+}
+"""Bytes that DRAM moves for a lane, at most: a sector that is written in part may be read before."""
+
+_HINT = re.compile(r"L2::([0-9]{1,3})B")
 
 
 class Dependences(StrEnum):
@@ -103,7 +117,18 @@ def timed_code(
     latencies = [(1, 1) if row is None else (row.least, row.most or row.least) for row in rows]
     chosen = dependences or Dependences.REGISTERS
     code = PtxCode(flow, machine, given, units, found, table, classes=classes, dependences=chosen)
-    return _running_ahead(code, latencies)
+    return replace(_running_ahead(code, latencies), accesses=tuple(_accesses(code)))
+
+
+def _accesses(code: PtxCode) -> Iterator[Access | None]:
+    """What each instruction asks of DRAM."""
+    blocks = code.dependences is Dependences.BLOCKING
+    for name, instruction, effect in zip(code.operations, code.flow.code, code.flow.effects, strict=True):
+        hints = [int(hint[1]) for suffix in instruction.opcode.split(".") if (hint := _HINT.fullmatch(suffix))]
+        moved = _MOVED.get(instruction.name)
+        per_lane = None if moved is None else max((moved, *hints))
+        is_awaited = blocks or bool(needs(instruction, effect).sets - {ACCESSES})
+        yield None if is_barrier(instruction) else access(name, per_lane, is_awaited=is_awaited)
 
 
 def _refuse_sleep(flow: PtxFlow, classes: Classes) -> None:

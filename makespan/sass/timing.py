@@ -12,9 +12,9 @@ from typing import NamedTuple
 from makespan import assumptions
 from makespan.assumptions import Assumption
 from makespan.errors import UnsupportedError
-from makespan.flow import Effect, TimedCode, served
+from makespan.flow import SECTOR, Effect, TimedCode, access, served
 from makespan.machine import GivenRange, Machine, Operation, timed
-from makespan.program import BARRIER, Timing
+from makespan.program import BARRIER, Access, Timing
 from makespan.sass.control import COUNTERS, Control
 from makespan.sass.graph import SassFlow
 from makespan.sass.module import Instruction
@@ -26,6 +26,15 @@ _FENCED = frozenset({"shared", "global", "local", "atomic", "texture"})
 
 _WAY, _ACCESSES, _FIRST_RECONVERGENCE = COUNTERS, COUNTERS + 1, COUNTERS + 2
 """Tokens behind the counters: pending while nobody knows when its warp goes on; accesses to memory; B0 and so on."""
+
+_MOVED = {
+    **dict.fromkeys(("LD", "LDG", "LDL", "LDGSTS"), SECTOR),
+    **dict.fromkeys(("ST", "STG", "STL", "ATOM", "ATOMG", "RED", "REDG"), 2 * SECTOR),
+}
+"""Bytes that DRAM moves for a lane, at most: a sector that is written in part may be read before."""
+
+_HINT = re.compile(r"LTC([0-9]{1,3})B")
+"""The modifier that asks L2 for more than the sector."""
 
 _OPERANDS = "operands"
 """The operation whose latency is that of reading operands."""
@@ -143,7 +152,18 @@ def timed_code(flow: SassFlow, machine: Machine, given: Mapping[str, GivenRange]
     results = frozenset().union(*(timing.sets for timing in timings)) - {_ACCESSES}
     late = frozenset(apart - carriers.keys())
     behind = frozenset(carrier for carrier in carriers.values() if timings[carrier].latency[1] > 1)
-    return SassCode(flow, machine, given, units, names, table, tuple(timings), results, late, behind)
+    accesses = tuple(_access(instruction, name) for instruction, name in zip(flow.code, names, strict=True))
+    return SassCode(flow, machine, given, units, names, table, tuple(timings), results, accesses, late, behind)
+
+
+def _access(instruction: Instruction, operation: str) -> Access | None:
+    """What an instruction asks of DRAM; one without a counter for its result is awaited by nobody."""
+    if instruction.opcode == "CCTL.IVALL":  # L1 forgets all that it has, which is nowhere else newer
+        return None
+    hints = [int(hint[1]) for modifier in instruction.modifiers if (hint := _HINT.fullmatch(modifier))]
+    moved = _MOVED.get(instruction.name)
+    per_lane = None if moved is None else max((moved, *hints))
+    return access(operation, per_lane, is_awaited=instruction.control.write_counter is not None)
 
 
 def _reading(table: Mapping[str, Operation], row: Operation) -> int:

@@ -38,11 +38,11 @@ def on_sms(launch: KernelLaunch, sms: int, card: Gpu | None = None) -> GpuInstan
             than an SM holds, or a latency that grows where nobody says on which GPU.
     """
     question = launch.question
-    growing = [(name, latency) for name, latency in question.latencies.items() if latency.grows]
+    growing = [(name, latency) for name, latency in question.latencies.items() if latency.depends_on]
     if growing and card is None:
         name, latency = growing[0]
         raise InputError(
-            f"latency of {name}: {latency} depends on how many SMs are active: say on which GPU, with"
+            f"latency of {name}: {latency} depends on {latency.depends_on}: say on which GPU, with"
             ' gpu = "NAME" at the top (--gpu for CSV)'
         )
     found = launched(question)
@@ -61,11 +61,6 @@ def _one_block(kernel: LaunchedKernel, machine: Machine, sms: int, card: Gpu | N
         raise InputError("the number of blocks is not known: give grid, such as grid = 1 (or warps = N for one block)")
     (block,) = kernel.blocks(machine)
     return GpuInstance.of(block, 1, machine, sms=sms, resident=1, dispatch=dispatch_cycles(card))
-
-
-def at_once(gpu: GpuInstance) -> bool:
-    """Whether all blocks start together."""
-    return gpu.is_one_wave and not gpu.dispatch
 
 
 def on_one_sm(gpu: GpuInstance) -> tuple[Instance, ...]:

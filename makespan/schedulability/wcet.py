@@ -324,7 +324,24 @@ def _execution_time(entry: ServedEntry, description: Description, solver: Solver
             _solved(source, description.sms_of(entry), description.card, solver),
             f"kernel {source.question.name}",
         )
+    _check_dram(claim, description)
     return Wcet.of_claim(claim, description.clock, f"{name}: {claim}{_reason(claim, source.evidence)}")
+
+
+def _check_dram(claim: Claim, description: Description) -> None:
+    """Refuse what counts all that DRAM moves during a kernel, where others may use DRAM at the same time."""
+    from makespan.dram import check_clock
+
+    if not any(note.kind is About.DRAM_RATE for note in claim.assumptions):
+        return
+    others = {
+        "there are copies": bool(description.engines),
+        "there are several partitions": len(description.partitions) > 1,
+        "contexts take a partition in turn": any(entry.slices for entry in description.partitions),
+    }
+    if said := [other for other, is_there in others.items() if is_there]:
+        raise InputError(f"+dram supposes that nothing else uses DRAM, and {said[0]}: give an upper end without +dram")
+    check_clock(description.card, description.clock)
 
 
 def _reason(claim: Claim, evidence: str | None) -> str:
@@ -342,16 +359,16 @@ def _reason(claim: Claim, evidence: str | None) -> str:
 
 def _solved(launch: KernelLaunch, sizes: Sequence[int], card: Gpu | None, solver: Solver) -> Claim:
     """The worst of the worst cases on partitions with so many SMs."""
-    from makespan.schedulability.kernels import at_once, on_one_sm, on_sms
+    from makespan.schedulability.kernels import on_one_sm, on_sms
 
     with within(solver.limits().seconds):
         gpus = [on_sms(launch, sms, card) for sms in sizes]
-        asked = [on_one_sm(gpu) if at_once(gpu) else (gpu,) for gpu in gpus]
+        asked = [on_one_sm(gpu) if gpu.has_lone_sms else (gpu,) for gpu in gpus]
     questions: dict[Instance | GpuInstance, None] = dict.fromkeys(one for several in asked for one in several)
     claims = [solver.claim(one) for one in questions]
     worst = max(claims, key=lambda claim: claim.upper)
     notes = dict.fromkeys(note for claim in claims for note in claim.assumptions)
     lower = max(claim.lower for claim in claims)
-    # what the others do to a latency that grows with the number of active SMs, no run need bring with it
-    one_path = all(c.is_one_path for c in claims) and not any(x.grows for x in launch.question.latencies.values())
+    # what others do to a latency that depends on them, no run need bring with it
+    one_path = all(c.is_one_path for c in claims) and not any(x.depends_on for x in launch.question.latencies.values())
     return replace(worst, lower=lower, assumptions=tuple(notes), is_one_path=one_path)

@@ -26,10 +26,12 @@ class GpuState(NamedTuple):
             those of a block that has its room but not begun yet wait for that at one of their first places. Of several
             grids a slot has the warps of a block of each, and those of all but one have finished.
         left: blocks of each grid that have no room yet.
+        dram: cycles in which DRAM may still be busy.
     """
 
     sms: tuple[State, ...]
     left: tuple[int, ...]
+    dram: int = 0
 
 
 def starts(gpu: GpuInstance) -> Iterator[GpuState]:
@@ -45,21 +47,46 @@ def starts(gpu: GpuInstance) -> Iterator[GpuState]:
         )
     left, found = tuple(grid.blocks for grid in gpu.grids), dict[GpuState, None]()
     if len(gpu.grids) > 1:
-        found.update(dict.fromkeys(_dispatched(gpu, [_nobody(gpu)] * gpu.sms, left)))
+        found.update(dict.fromkeys(_dispatched(gpu, [_nobody(gpu)] * gpu.sms, left, gpu.dram)))
     else:
         for spread in _spreads(min(gpu.blocks, gpu.slots), gpu.sms, gpu.resident):
             for sms in product(*(_empty(gpu.sm(blocks)) for blocks in spread)):
-                found.update(dict.fromkeys(_dispatched(gpu, sms, left)))
+                found.update(dict.fromkeys(_dispatched(gpu, sms, left, gpu.dram)))
     yield from found
 
 
 def steps(gpu: GpuInstance, state: GpuState) -> Iterator[GpuState]:
     """Every state that may follow one cycle later, each once; none once all blocks have ended."""
     found = dict[GpuState, None]()
-    for sms in product(*({_settled(gpu, after) for after in semantics.steps(_sm(gpu, sm), sm)} for sm in state.sms)):
-        found.update(dict.fromkeys(_dispatched(gpu, sms, state.left)))
+    for is_busy in range(min(state.dram, 1) + 1):
+        ways = ({_settled(gpu, after) for after in _after(gpu, sm, is_busy=bool(is_busy))} for sm in state.sms)
+        for sms in product(*ways):
+            found.update(dict.fromkeys(_dispatched(gpu, sms, state.left, state.dram - is_busy)))
     if state.sms:
         yield from found
+
+
+_ITS_WAIT = -1
+"""Stands, beside tokens, for the latency of the last instruction of a warp that blocks."""
+
+
+def _after(gpu: GpuInstance, sm: State, *, is_busy: bool) -> Iterator[State]:
+    """Every state of an SM that may follow; while DRAM is busy, any of the latencies that have begun may stand still.
+
+    Of a warp that blocks, all that it waits for is a latency, but that a block begins late, which nobody tells apart.
+    """
+    instance = _sm(gpu, sm)
+    blocks = [not program.timings for program in instance.programs()]
+    waiting = [(warp, _ITS_WAIT) for warp, wait in enumerate(sm.waits) if wait and blocks[warp]]
+    waiting += [(warp, token) for warp, tokens in enumerate(sm.pending) for token, _ in tokens]
+    for chosen in product((False, True), repeat=len(waiting) * is_busy):
+        still = {one for one, stands in zip(waiting, chosen, strict=False) if stands}
+        waits = tuple(wait + ((warp, _ITS_WAIT) in still) for warp, wait in enumerate(sm.waits))
+        pending = tuple(
+            tuple((token, left + ((warp, token) in still)) for token, left in tokens)
+            for warp, tokens in enumerate(sm.pending)
+        )
+        yield from semantics.steps(instance, sm._replace(waits=waits, pending=pending))
 
 
 def finished(state: GpuState) -> bool:
@@ -149,14 +176,14 @@ Placed = frozenset[tuple[int, int, int]]
 """Blocks that get their room: on which of the SMs, in which slot, of which grid."""
 
 
-def _dispatched(gpu: GpuInstance, sms: Sequence[State], left: tuple[int, ...]) -> Iterator[GpuState]:
+def _dispatched(gpu: GpuInstance, sms: Sequence[State], left: tuple[int, ...], dram: int) -> Iterator[GpuState]:
     """Every way in which blocks get room, after which there is none for those of some grid that are left."""
     for placed in _placements(gpu, [_grids(gpu, sm) for sm in sms], left):
         coming = [{slot: grid for other, slot, grid in placed if other == number} for number in range(len(sms))]
         rest = tuple(blocks - sum(grid == other for _, _, other in placed) for grid, blocks in enumerate(left))
         for begun in product(*(_begun(gpu, sm, own) for sm, own in zip(sms, coming, strict=True))):
             working = sorted(sm for sm in begun if not semantics.finished(_sm(gpu, sm), sm))
-            yield GpuState(tuple(working), rest)
+            yield GpuState(tuple(working), rest, dram)
 
 
 def _placements(gpu: GpuInstance, sms: Sequence[Sequence[int | None]], left: tuple[int, ...]) -> Iterator[Placed]:

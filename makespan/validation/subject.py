@@ -176,7 +176,16 @@ class Target:
             self.card.count_sms(str(self.sms))
 
     def alone(self, kernel: LaunchedKernel) -> Instance:
-        """One block alone on an SM, with all other SMs at work."""
+        """One block alone on an SM, with all other SMs at work.
+
+        Raises:
+            InputError: a latency that depends on all that a launch asks of DRAM.
+        """
+        for name, latency in kernel.question.latencies.items():
+            if latency.dram is not None:
+                raise InputError(
+                    f"latency of {name}: {latency} is for a whole launch, not for a block: give {name}=..N"
+                )
         busy = at_work(kernel, self.sms, self.sms, self.card)
         one = replace(busy.question, blocks_per_sm=1)
         (found,) = LaunchedKernel(one, kernel.module, kernel.kernel).instances(self.machine)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from makespan.assumptions import Assumption
 from makespan.certificate import Certificate, Weights
 from makespan.gpu import Begin, Course, GpuInstance, GpuSchedule, Grid, History, Stretch
-from makespan.gpu.instance import MAX_BLOCKS, MAX_DISPATCH, MAX_GRIDS, MAX_ROOM
+from makespan.gpu.instance import MAX_BLOCKS, MAX_DISPATCH, MAX_DRAM, MAX_GRIDS, MAX_ROOM
 from makespan.instance import MAX_CYCLES, MAX_WARPS, Instance
 from makespan.machine import MAX_LATENCY, Assignment, Machine
 from makespan.machine.values import MAX_SMS
@@ -101,7 +101,8 @@ def instance(value: object) -> GpuInstance:
     Raises:
         Refused: a key or type is wrong, something is none of the values, or there is too much of it.
     """
-    parts = shapes.table(value, "instance", "machine", "grids", "sms", "room", "dispatch")
+    some = ["dram"] if "dram" in shapes.entries(value) else []
+    parts = shapes.table(value, "instance", "machine", "grids", "sms", "room", "dispatch", *some)
     places = Work(instances.MOST_PLACES)
     with instances.checked():
         written = shapes.items(parts["grids"], "grids", most=MAX_GRIDS)
@@ -112,6 +113,7 @@ def instance(value: object) -> GpuInstance:
             shapes.whole(parts["sms"], "sms", 1, MAX_SMS),
             _amounts(parts["room"], "room"),
             shapes.whole(parts["dispatch"], "dispatch", 0, MAX_DISPATCH),
+            shapes.whole(parts.get("dram", 0), "dram", 0, MAX_DRAM),
         )
 
 

@@ -83,6 +83,8 @@ def _name(uppers: dict[str, int], claim: Claim) -> str:
 def _one_wave(bundle: GpuBundle, most_states: int) -> int:
     """The largest upper bound of an SM with any number of blocks that it may have, each proven by its own evidence."""
     gpu, claim = bundle.gpu, bundle.claim
+    if gpu.dram:
+        raise Refused(f"{ONE_WAVE} proves nothing where DRAM may be busy: an SM may take longer than its latencies say")
     if gpu.dispatch and max(bundle.sms) > 1:
         raise Refused(f"{ONE_WAVE} proves nothing where blocks of an SM may begin in different cycles")
     claimed = gpu.dispatch + max(said.upper for said in bundle.sms.values())

@@ -7,6 +7,9 @@ an instruction pays is what it pays in theorem 1S, or in theorem E, which is pro
 
 Ports may be held by a warp that has finished, for one cycle less than the longest hold; in so many cycles from the
 begin of each block on, and from t1 on, nothing is counted, but all of them are added. (docs/theory.md, 15.)
+
+In a cycle in which DRAM is busy latencies stand still, and nothing else: at most that one cycle is lost to every chain,
+so all of these cycles are added at the end. Of pairs nobody has proven it. (docs/theory.md, 16.)
 """
 
 from collections import Counter
@@ -38,9 +41,9 @@ def bound(gpu: GpuInstance, weights: Sequence[Weights]) -> int:
         Refused: weights of pairs are given, and theorem E does not apply, or to others.
     """
     if len(gpu.grids) > 1:
-        return min(_several_grids(gpu))
+        return gpu.dram + min(_several_grids(gpu))
     sm = gpu.sm(gpu.resident)
-    return min((*_priced(gpu, sm), *(proven for proof in weights for proven in _paired(gpu, sm, proof))))
+    return gpu.dram + min((*_priced(gpu, sm), *(proven for proof in weights for proven in _paired(gpu, sm, proof))))
 
 
 # One grid
@@ -201,6 +204,8 @@ def _paired(gpu: GpuInstance, sm: Instance, proof: Weights) -> Iterator[int]:
         )
     if any(unit.interval > 1 for unit in units.values()):
         raise Refused("theorem E does not apply to this GPU: an instruction holds its port for more than a cycle")
+    if gpu.dram:
+        raise Refused("theorem E does not apply to this GPU: latencies stand still while DRAM is busy")
     try:
         judge = pairs.Judge(sm, proof, Work(pairs.MOST_STEPS))
         users = {name: sum(g.warps for g in sm.groups if name in g.program.units) for name in units}

@@ -1,6 +1,7 @@
 """`makespan solve` for a whole GPU: what it prints and refuses, and with which exit code."""
 
 import json
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -79,6 +80,37 @@ def test_a_gpu_says_its_sms_machine_and_clock(solve: Runner) -> None:
     assert any("can be resident: warps limit" in note["text"] for note in told["assumptions"])
 
 
+def test_a_verdict_says_how_long_dram_may_need_and_what_is_supposed_of_it(solve: Runner) -> None:
+    """A warp of the reduction has two loads in flight at a time: 46 SMs, 6 blocks of 8 warps, 1024 bytes each."""
+    launch = (*CUBIN[:3], "--gpu", "rtx-3070", "--grid", 1000, "--time-limit", 1, "--latency")
+    doubted = solve(*launch, "global=..900", "--quiet").out
+    assert (
+        "if global takes at most 900 cycles, although DRAM may need 17412 cycles for what can be in flight" in doubted
+    )
+    told = solve(*launch, "global=..450+dram@0.8", "--format", "json")
+    known = json.loads(told.out)
+    SCHEMA.validate(known)
+    assert told.code == 3
+    # warp 0 of a block loads twice and stores, the other seven load twice; and all of L2
+    moved = 1000 * (8 * 2 * 1024 + 2048) + 4 * 2**20
+    assert known["dram_cycles"] == int(Fraction(moved, 448 * 10**9) * 1_725_000_000 / Fraction(4, 5))
+    last = known["last_dispatch"]
+    assert last["dispatched"] + last["tail"] + known["dram_cycles"] == known["upper"]
+    supposed = "if DRAM moves at least 358.4 GB/s, 80 % of its peak, as long as an access waits for it"
+    assert supposed in known["caveats"]
+    assert "if global takes at most 450 cycles besides those in which DRAM is busy" in known["caveats"]
+
+
+def test_the_evidence_of_a_launch_whose_dram_is_busy_is_verified(
+    solve: Runner, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    launch = (*CUBIN[:3], "--gpu", "rtx-3070", "--grid", 40, "--latency", "global=..450+dram", "--time-limit", 1)
+    told = json.loads(solve(*launch, "--bundle", tmp_path / "b.json", "--format", "json").out)
+    kept = json.loads((tmp_path / "b.json").read_text())
+    assert kept["instance"]["dram"] == told["dram_cycles"] > 0
+    assert Runner("verify", capsys)(tmp_path / "b.json").out.startswith(f"accepted: {'the worst case is at least'}")
+
+
 @pytest.mark.parametrize(
     ("machine", "said"),
     [
@@ -113,6 +145,20 @@ def test_a_machine_in_place_of_the_own_one_of_a_gpu_is_assumed(
         (
             (*CUBIN[:3], "--latency", "global=..9:1", "--gpu", "rtx-3070", "--grid", 9),
             "operation global: latency ..9:1: ",
+        ),
+        (
+            (*CUBIN[:3], "--latency", "global=..450+dram"),
+            "latency of global: ..450+dram depends on what a launch asks of DRAM; say on which GPU, and ask about a"
+            " whole launch, with --gpu and --grid",
+        ),
+        ((*CUBIN[:3], "--latency", "global=..450+dram", "--sms", 4, "--grid", 9), "say on which GPU, with --gpu"),
+        (
+            (*CUBIN[:3], "--latency", "global=..450+dram", "--gpu", "rtx-3070", "--sms", 4, "--grid", 9),
+            "nobody says what the other 42 SMs of rtx-3070 ask of it; ask about all 46 SMs, or give global=..N",
+        ),
+        (
+            (*CUBIN[:3], "--latency", "global=..450+dram", "--gpu", "rtx-3070", "--grid", 9, "--clock", "2GHz"),
+            "+dram counts cycles of the largest clock of rtx-3070, 1.725 GHz: give no larger clock",
         ),
         (ONE_WAVE, "--grid is missing: how many blocks are launched?"),
         ((*ONE_WAVE[:4], "--sms", 4, "--grid", 9), "--blocks-per-sm is missing"),

@@ -36,6 +36,17 @@ def sweep(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytes
     return Runner("sweep", capsys)
 
 
+def test_a_latency_may_depend_on_what_a_launch_asks_of_dram() -> None:
+    kernel = Path(__file__).parents[2] / "ptx" / "vecadd.ptx"
+    launch = {"source": str(kernel), "block": "256", "grid": "64", "blocks-per-sm": "6", "gpu": "rtx-3070"}
+    found = []
+    for more in ("", "+dram"):
+        question = {**launch, "latency": [f"global=..450{more}"], "time-limit": "0.1"}
+        found.append(answer({"question": question, "key": key(question), "bundle": False})["document"])
+    plain, busy = found
+    assert busy["upper"] >= plain["lower"] + busy["dram_cycles"] > plain["lower"]
+
+
 def ctrl_c(*_: object, **__: object) -> None:
     raise KeyboardInterrupt
 

@@ -128,6 +128,13 @@ def test_a_launch_whose_blocks_share_sms_is_held_against_its_own_bound(
     assert "run 7: 2 blocks were on SM 0 at the same time, and the bound is of 1 at most" in told.err
 
 
+def test_what_depends_on_all_that_a_launch_asks_of_dram_is_refused(validate: Runner) -> None:
+    words = tuple("global=..90+dram" if str(word).startswith("global=") else word for word in ASKED)
+    told = validate(*words, "--device", "virtual:1", "--runs", 2)
+    assert (told.code, told.out) == (2, "")
+    assert "latency of global: ..90+dram is for a whole launch, not for a block: give global=..N" in told.err
+
+
 def test_without_a_gpu_it_says_so_in_one_line(validate: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "cuda.bindings.driver", None)
     told = validate(*ASKED)

@@ -1,5 +1,6 @@
 """Questions for a whole GPU: what is one, and what is refused."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -58,4 +59,15 @@ def test_assumptions_are_those_of_a_gpu() -> None:
     assert "at most 40 cycles after it gets its room" in told
     assert "at a barrier a warp waits for the others of its block" in told
     assert "all warps" not in told
+    assert "SMs share nothing but the dispatcher" in told
+    busy = "\n".join(map(str, replace(gpu, dram=7).assumptions))
+    assert "DRAM, which is busy in at most 7 cycles: in these a latency may stand still" in busy
     assert str(gpu) == "9 blocks of 2 x MD|M on 2 SMs of machine custom (M=1, D=2)"
+
+
+def test_an_sm_is_a_question_of_its_own_where_nothing_that_sms_share_delays_it() -> None:
+    gpu = GpuInstance.of(BLOCK, 4, MACHINE, sms=2, resident=2)
+    assert gpu.has_lone_sms
+    assert not replace(gpu, sms=1).has_lone_sms
+    assert not replace(gpu, dispatch=1).has_lone_sms
+    assert not replace(gpu, dram=1).has_lone_sms

@@ -1,6 +1,7 @@
 """What a user says of latencies and intervals: `global=..400+10n`, `memory=2`."""
 
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -180,6 +181,60 @@ def test_growth_that_is_none_is_refused(text: str, message: str) -> None:
     with pytest.raises(InputError) as caught:
         given_latencies([f"global={text}"])
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "share", "beside", "said"),
+    [
+        ("..450+dram", Fraction(1), (None, 450), "at most 450 cycles besides those in which DRAM is busy"),
+        ("..450+dram@0.8", Fraction(4, 5), (None, 450), "at most 450 cycles besides those in which DRAM is busy"),
+        ("300..450+dram@0.875", Fraction(7, 8), (300, 450), "300..450 cycles besides those in which DRAM is busy"),
+        (
+            "..400+10n+dram",
+            Fraction(1),
+            (None, 860),
+            "at most 860 cycles besides those in which DRAM is busy with 46 active SMs",
+        ),
+        ("..400:1,900:46+dram@0.5", Fraction(1, 2), (None, 900), "at most 900 cycles besides those in which DRAM is"),
+    ],
+)
+def test_cycles_in_which_dram_is_busy_come_on_top(
+    text: str, share: Fraction, beside: tuple[int, int], said: str
+) -> None:
+    (found,) = given_latencies([f"global={text}"]).values()
+    assert (found.dram, str(found)) == (share, text)
+    there = found.for_sms(46)
+    assert (there.dram, there.grows, bool(there.depends_on)) == (share, False, True)
+    assert there.beside_dram()[:2] == beside
+    assert str(there.beside_dram()).startswith(said)
+    assert there.beside_dram().depends_on == ""
+    with pytest.raises(
+        InputError, match=r"depends on what a launch asks of DRAM; say on which GPU, and ask about a whole"
+    ):
+        timed(find("turing").machine, {"global": there})
+    assert timed(find("turing").machine, {"global": there.beside_dram()})["global"].most == beside[1]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("450+dram", "latency of global: what +dram is added to is an upper end: ..450"),
+        ("..450+dram@0.0", "the share of its bandwidth that DRAM moves at least is above 0"),
+        ("..1+dram", "no access to DRAM takes less than 2 cycles"),
+        ("..450+dram@1.1", "a latency is given as global=400, "),
+        ("..450+dram@.8", "a latency is given as global=400, "),
+        ("..450+dram@0.1234567", "a latency is given as global=400, "),
+        ("..450+dram+dram", "a latency is given as global=400, "),
+        ("..450+dram+10n", "a latency is given as global=400, "),
+        ("..450 +dram", "a latency is given as global=400, "),
+    ],
+)
+def test_what_dram_is_not_added_to_is_refused(text: str, message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        given_latencies([f"global={text}"])
+    assert message in str(caught.value)
+    with pytest.raises(InputError, match="an interval is given as"):
+        given_intervals(["memory=..4+dram"])
 
 
 def test_growth_past_the_longest_latency_is_refused_for_the_sms_that_reach_it() -> None:

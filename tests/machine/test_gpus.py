@@ -1,6 +1,7 @@
 """Descriptions of GPUs: what the shipped ones say, what a file may say, and how it fails."""
 
 import json
+import re
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -306,6 +307,48 @@ def test_limits_of_the_file_win_over_those_of_the_capability() -> None:
     assert unknown.limits == Limits(warp_size=64)
 
 
+MEMORY = {
+    # bits of the bus, Gbit/s of each, GB/s, KiB of L2
+    "rtx-2080-ti": (352, 14, 616, 5632),
+    "rtx-3070": (256, 14, 448, 4096),
+    "rtx-3090": (384, 19.5, 936, 6144),
+    "rtx-4090": (384, 21, 1008, 73728),
+    "rtx-5090": (512, 28, 1792, 98304),
+    "t4": (256, 10, 320, 4096),
+    "v100-pcie": (4096, 1.754, 898, 6144),
+    "v100-sxm": (4096, 1.754, 898, 6144),
+    "a100-pcie": (5120, 2.43, 1555, 40960),
+    "a100-sxm": (5120, 2.43, 1555, 40960),
+    "h100-pcie": (5120, 3.186, 2039, 51200),
+    "h100-sxm": (5120, 5.238, 3352, 51200),
+    "h200": (6144, 6.25, 4800, 51200),
+    "jetson-agx-orin": (256, 6.4, 204.8, 4096),
+    "jetson-agx-xavier": (256, 4.266, 136.5, 512),
+    "gtx1050": (128, 7, 112, 1024),
+    "hd6970": (256, 5.5, 176, 512),
+}
+
+
+def test_a_shipped_gpu_has_the_bandwidth_of_its_bus_and_an_l2_cache() -> None:
+    for name, (bits, rate, bandwidth, kibibytes) in MEMORY.items():
+        card = gpus.find(name)
+        assert (card.number("mem_bw_gbs"), card.whole("l2_bytes")) == (bandwidth, kibibytes << 10), name
+        assert card.bandwidth == Fraction(str(bandwidth)) * 10**9
+        assert bandwidth == pytest.approx(bits / 8 * rate, rel=0.001), name
+    assert {name for name, card in gpus.shipped().items() if not card.missing("l2_bytes")} == MEMORY.keys()
+
+
+def test_the_page_of_gpus_has_the_memory_of_each() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "gpus.md").read_text("utf-8")
+    rows = re.findall(r"^\| `([a-z0-9-]+)` \| ([0-9.]+) \| ([0-9.-]+) \|", text, re.MULTILINE)
+    said = {
+        name: (f"{card.number('mem_bw_gbs'):g}", f"{card.whole('l2_bytes') / 2**20:g}")
+        for name, card in gpus.shipped().items()
+        if not card.missing("mem_bw_gbs", "l2_bytes")
+    }
+    assert {name: (bandwidth, cache) for name, bandwidth, cache in rows} == said
+
+
 # makespan gpus
 
 
@@ -313,9 +356,10 @@ def test_the_list_has_every_shipped_gpu(capsys: pytest.CaptureFixture[str]) -> N
     assert cli.run(["gpus"]) == 0
     _, *lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines] == list(gpus.shipped())
-    rows = {line.split()[0]: line.split()[-6:] for line in lines}
-    assert rows["a100-sxm"] == ["8.0", "ampere-ga100", "108", "1.095", "1.41", "11"]
-    assert rows["jetson-agx-xavier"] == ["7.2", "-", "8", "-", "1.377", "-"]
+    rows = {line.split()[0]: line.split()[-8:] for line in lines}
+    assert rows["a100-sxm"] == ["8.0", "ampere-ga100", "108", "1.095", "1.41", "1555", "40", "11"]
+    assert rows["jetson-agx-xavier"] == ["7.2", "-", "8", "-", "1.377", "136.5", "0.5", "-"]
+    assert rows["8800gtx"][-3:] == ["86.4", "-", "-"]
 
 
 def test_a_page_has_every_number_with_its_source(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

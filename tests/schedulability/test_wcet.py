@@ -21,7 +21,8 @@ from makespan.engines.gpu import solve_gpu
 from makespan.errors import InputError
 from makespan.estimators.estimate import Estimate
 from makespan.gpu import GpuInstance
-from makespan.machine import PAPER, Scheduler, UnitClass
+from makespan.gpu_question import gpu_instance
+from makespan.machine import PAPER, Scheduler, UnitClass, given_latencies
 from makespan.program import Program
 from makespan.report import cache
 from makespan.report.cache import BundleCache
@@ -466,6 +467,69 @@ def test_what_takes_so_long_because_of_others_is_not_shown(folder: Path, latency
     straight(folder)
     launch = f'kernel = "k.ptx"\nblock = 32\ngrid = 40\nblocks_per_sm = 1\nlatency = ["global={latency}"]'
     assert on_card(folder, launch).time().is_shown == is_shown
+
+
+WITH_DRAM = GROWING.replace("..400+10n", "..450+dram")
+
+
+def test_a_kernel_alone_on_a_gpu_is_later_by_what_dram_needs(folder: Path) -> None:
+    found = on_card(folder, f"{WITH_DRAM}\ngrid = 46", 46)
+    without = on_card(folder, f"{WITH_DRAM.replace('+dram', '')}\ngrid = 46", 46)
+    moved = 46 * 8 * (1024 + 1024 + 2048) + 4 * 2**20
+    assert found.cycles is not None
+    assert without.cycles is not None
+    assert found.cycles >= without.cycles + moved * 1725 // 448_000
+    assert "if global takes at most 450 cycles besides those in which DRAM is busy" in found.caveats
+    assert "if DRAM moves at least 448 GB/s, its peak, as long as an access waits for it" in found.caveats
+    assert not found.time().is_shown
+
+
+SUPPOSES = "+dram supposes that nothing else uses DRAM, and"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "message"),
+    [
+        ("sms = 46", "sms = 45", "nobody says what the other 1 SMs of rtx-3070 ask of it; ask about all 46 SMs"),
+        ("[[task]]", '[[copy_engine]]\nname = "up"\npolicy = "fifo"\n[[task]]', f"{SUPPOSES} there are copies"),
+        (
+            "[[partition]]",
+            'clock = "1.8GHz"\n[[partition]]',
+            "+dram counts cycles of the largest clock of rtx-3070, 1.725",
+        ),
+        (
+            'policy = "fifo"',
+            'policy = "time-sliced"\nslice = "1ms"\nswitch = "1us"\nswitch_evidence = "measured"',
+            f"{SUPPOSES} contexts take a partition in turn",
+        ),
+    ],
+)
+def test_what_others_may_do_to_dram_is_refused(folder: Path, before: str, after: str, message: str) -> None:
+    path, text = folder / "tasks.toml", FILE.format(source=f"{WITH_DRAM}\ngrid = 46", sms=46)
+    if "time-sliced" in after:
+        text = text.replace("[[task]]", '[[task]]\ncontext = "one"')
+    path.write_text('gpu = "rtx-3070"' + text.replace('clock = "1.4GHz"', "").replace(before, after))
+    with pytest.raises(InputError) as caught:
+        execution_times(files.read(path), Solver(lambda: Limits(0.1)))
+    assert message in str(caught.value)
+    assert str(caught.value).startswith(f"{path}: task a: ")
+
+
+def test_so_it_is_of_a_bundle_that_counts_what_dram_needs(folder: Path) -> None:
+    question = KernelQuestion(
+        folder / "vecadd.ptx",
+        launch=Launch((256, 1, 1), (46, 1, 1)),
+        blocks_per_sm=6,
+        latencies=given_latencies(["global=..450+dram"]),
+    )
+    gpu_bundle.write(solve_gpu(gpu_instance(question, "rtx-3070"), limits=Limits(0.1)), folder / "b.json")
+    path, text = folder / "tasks.toml", FILE.format(source='bundle = "b.json"', sms=46)
+    path.write_text(text)
+    (found,) = execution_times(files.read(path), Solver(lambda: Limits(0.1))).values()
+    assert "if DRAM moves at least 448 GB/s, its peak, as long as an access waits for it" in found.caveats
+    path.write_text(f'{text}\n[[partition]]\nname = "other"\npolicy = "fifo"\nsms = 1')
+    with pytest.raises(InputError, match="there are several partitions"):
+        execution_times(files.read(path), Solver(lambda: Limits(0.1)))
 
 
 def straight(folder: Path) -> None:

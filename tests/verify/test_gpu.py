@@ -128,6 +128,8 @@ def honest() -> tuple[Document, ...]:
     for machine, block, dispatch in RICH:
         rich = GpuInstance.of([(parse_string(block, machine), 2)], 3, machine, sms=1, resident=2, dispatch=dispatch)
         results.append(of_theorem_g(rich, run(rich, "random", "random", ANYHOW), 1))
+    busy = replace(of("L L", 3, 2, 1), dram=1)
+    results.append(of_theorem_g(busy, chains(busy, draw), 1))
     return tuple(json.loads(json.dumps(bundle(result))) for result in results)
 
 
@@ -248,6 +250,9 @@ CHANGES: dict[str, tuple[int, Callable[[Document], None]]] = {
     "an SM may take up to": (5, lambda d: d["sms"][0].update(upper=d["sms"][0]["upper"] + 1)),
     "upper is not a whole number": (5, lambda d: d["sms"][0].update(upper=0)),
     "one-wave proves nothing where blocks of an SM may begin": (5, lambda d: d["instance"].update(dispatch=1)),
+    "one-wave proves nothing where DRAM may be busy": (5, lambda d: d["instance"].update(dram=1)),
+    "dram is not a whole number": (-1, lambda d: d["instance"].update(dram=-1)),
+    "reported by theorem-g, re-proved only to 9": (-1, lambda d: d["instance"].update(dram=3)),
     "results of SMs are the evidence of one-wave": (0, lambda d: d["result"].update(evidence="one-wave")),
     "groups is not a list of": (0, lambda d: d["weights"].append({"classes": ["C"], "caps": [1], "groups": []})),
     "all warps have finished already": (0, lambda d: _first(d, "cycles").append([1, []])),

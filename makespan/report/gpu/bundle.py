@@ -59,6 +59,7 @@ def of_gpu(gpu: GpuInstance) -> dict[str, Any]:
         "sms": gpu.sms,
         "room": list(gpu.room),
         "dispatch": gpu.dispatch,
+        **({"dram": gpu.dram} if gpu.dram else {}),
     }
 
 

@@ -31,6 +31,7 @@ def document(result: GpuResult, *, name: str | None = None, clock: Clock | None 
         "sms": gpu.sms,
         "room": list(gpu.room),
         "dispatch_cycles": gpu.dispatch,
+        "dram_cycles": gpu.dram,
         "grids": [_grid(gpu, grid) for grid in gpu.grids],
         "machine": {"name": gpu.machine.name, **of_machine(gpu.machine)},
         "evidence": {"lower": "witness" if result.witness else "least-possible", "upper": result.upper_evidence},

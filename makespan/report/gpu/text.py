@@ -119,11 +119,14 @@ def _of_theorem(gpu: GpuInstance, last: LastDispatch) -> Iterator[str]:
         if len(gpu.grids) == 1:
             most = -(-last.block * gpu.slots // last.scale)
             full = f"all {gpu.slots} slots are taken, by each block for at most {cycles(most)} on average"
-        yield f"as long as blocks are left, {full}; so the last one gets its room in cycle {latest} or before"
+        aside = ", those aside in which DRAM is busy" if last.dram else ""
+        yield f"as long as blocks are left, {full}; so the last one gets its room in cycle {latest} or before{aside}"
         yield f"from then on what is left on its SM takes at most {cycles(last.tail)}"
-    if spared := latest + last.tail - last.upper:
+    if spared := latest - last.dispatched:
         yield f"{cycles(spared)} less together: what its SM has executed before is not left after"
     yield f"counted by {last.counting}: {_COUNTINGS[last.counting]}"
+    if last.dram:
+        yield f"DRAM is busy in at most {cycles(last.dram)}, which are added once, whoever waits for it (theorem V)"
     is_free = len(gpu.grids) == 1 and gpu.machine.partitions > 1 and gpu.machine.assignment is Assignment.ANY
     if is_free and gpu.sm(1).identical:
         yield f"warps in any of {gpu.machine.partitions} partitions: --assignment modulo is sharper, where that is so"
