@@ -22,6 +22,8 @@ PAPERS_NAME = "M^L + M^C"
 ALONE_NAME = "theorem 1S"
 AS_WRITTEN = "the hardware executes the PTX as it is written"
 AS_COMPILED = "the hardware executes the machine code as it is"
+NO_TOOLS = "PTX stands in for machine code, because ptxas or nvdisasm is missing"
+TOO_OLD = "PTX stands in for machine code, because none for GPUs before sm_70 can be read"
 PATH_ONLY = "this path only, not a worst case over inputs"
 TRUSTED_BOUNDS = "loop bounds trusted against the code"
 TRANSFERRED = "transferred by the compiler's line table"
@@ -39,6 +41,8 @@ OWN_LATENCIES = "latencies of instructions that are not those of their class: "
 
 _CAVEATS = {
     AS_WRITTEN: "for the PTX as written",
+    NO_TOOLS: "with PTX in the place of machine code because ptxas or nvdisasm is missing",
+    TOO_OLD: "with PTX in the place of machine code because none for GPUs before sm_70 can be read",
     STALL_ON_USE: "with stall on use",
     BLOCKING: "with every result waited for",
     READ_LATE: "with operands read as late as results",

@@ -25,6 +25,7 @@ from makespan.machine.values import (
     Scheduler,
     UnitClass,
     Use,
+    capability,
     class_name,
 )
 
@@ -54,6 +55,7 @@ __all__ = [
     "Span",
     "UnitClass",
     "Use",
+    "capability",
     "class_name",
     "compatible",
     "executes",
