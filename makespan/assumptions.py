@@ -50,6 +50,7 @@ class Kind(StrEnum):
     PTX = "ptx"
     MACHINE_CODE = "machine-code"
     SOURCE = "source"
+    NO_MACHINE_CODE = "no-machine-code"
     OPERATIONS = "operations"
     UNVERIFIED = "unverified"
     LATENCY = "latency"
@@ -150,6 +151,12 @@ _LOOP = r"[^\s,;()]{1,200}={1,2}[0-9]{1,5}"
 CONDITIONS: tuple[Condition, ...] = (
     Condition((Kind.MACHINE_CODE,), "for the machine code on {}", "machine code is analysed", rf"{_NAME}|'[^']+'"),
     Condition((Kind.PTX,), "for the PTX as written", "PTX is analysed, which ptxas has still to compile"),
+    Condition(
+        (Kind.NO_MACHINE_CODE,),
+        "with PTX in the place of machine code because {}",
+        "`--gpu` or `--machine` asks about machine code, which cannot be made or read here",
+        "ptxas or nvdisasm is missing|none for GPUs before sm_70 can be read",
+    ),
     Condition((Kind.STALL_ON_USE,), "with stall on use", "`--dependences registers`, or a machine with operations"),
     Condition((Kind.BLOCKING,), "with every result waited for", "`--dependences blocking`, a machine with operations"),
     Condition(
@@ -443,6 +450,13 @@ def as_compiled(sm: int, machine_name: str) -> Assumption:
 def compiled(compilation: object) -> Assumption:
     """How the code was made."""
     return Assumption(Kind.SOURCE, str(compilation))
+
+
+def compiled_for(text: str, lacking: str | None) -> Assumption:
+    """For which architecture source was compiled, and what is lacking if that is PTX in the place of machine code."""
+    if lacking is None:
+        return Assumption(Kind.SOURCE, text)
+    return Assumption(Kind.NO_MACHINE_CODE, f"PTX stands in for machine code, because {lacking}; {text}", (lacking,))
 
 
 def operations(machine_name: str, listed: str) -> Assumption:

@@ -1,10 +1,12 @@
 """The few ways in which `makespan` can fail; an unwelcome answer is a value, not an error."""
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 
-_LONGEST_NAME, _NEAR = 40, 0.7
+_LONGEST_NAME, _NEAR, _VERY_NEAR = 40, 0.7, 0.9
+_LEAST_BEGIN, _MOST_NAMES = 3, 6
 
 
 class MakespanError(Exception):
@@ -51,8 +53,43 @@ class InvalidScheduleError(BrokenPromiseError):
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """A question that follows an unknown name; empty where none of the known ones is near.
 
+    The same letters and digits come first, then a name that differs by about one letter, then all names that begin
+    like this one, and then the nearest of the others: who asks for an `h100` means no `h200`.
+
     >>> did_you_mean("slove", ["solve", "verify"]), did_you_mean("magic", ["solve"])
     ("; did you mean 'solve'?", '')
+    >>> did_you_mean("H100", ["h100-pcie", "h100-sxm", "h200"])
+    "; did you mean 'h100-pcie' or 'h100-sxm'?"
     """
-    near = get_close_matches(name[:_LONGEST_NAME], known, 1, _NEAR)
-    return f"; did you mean {near[0]!r}?" if near else ""
+    cut, names = name[:_LONGEST_NAME], list(known)
+    return meant(
+        [each for each in names if _plain(each) == _plain(cut)]
+        or get_close_matches(cut, names, 1, _VERY_NEAR)
+        or [each for each in names if begins(cut, each)]
+        or get_close_matches(cut, names, 1, _NEAR)
+    )
+
+
+def meant(names: Sequence[str]) -> str:
+    """The question whether one of these names was meant; empty without any.
+
+    >>> meant(["a", "b", "c"]), meant([])
+    ("; did you mean 'a', 'b' or 'c'?", '')
+    """
+    *others, last = map(repr, names[:_MOST_NAMES]) if names else ("",)
+    listed = f"{', '.join(others)} or {last}" if others else last
+    return f"; did you mean {listed}?" if names else ""
+
+
+def begins(part: str, name: str) -> bool:
+    """Whether a name begins with some letters and digits, three at least, whatever their case and what stands between.
+
+    >>> begins("RTX 30", "rtx-3070"), begins("rtx-3070-ti", "rtx-3070"), begins("r", "rtx-3070")
+    (True, False, False)
+    """
+    plain = _plain(part)
+    return len(plain) >= _LEAST_BEGIN and _plain(name).startswith(plain)
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[\W_]", "", name).lower()

@@ -43,10 +43,10 @@ def gpu_instance(
     card = gpus.find(gpu) if isinstance(gpu, str) else gpu
     if card is not None:
         count = card.count_sms(None if sms is None else str(sms))
-        return as_given(of_kernel(launched(question), machine, sms=count, card=card), machine, card)
+        return as_given(of_kernel(launched(question, machine, card), machine, sms=count, card=card), machine, card)
     if sms is None:
         raise InputError("a whole GPU has how many SMs? give gpu, such as 'rtx-3070', or sms")
-    return of_kernel(launched(question), machine, sms=sms)
+    return of_kernel(launched(question, machine), machine, sms=sms)
 
 
 def of_kernel(

@@ -1,6 +1,5 @@
 """Files of kernels: what reads them, by suffix; a reader is loaded when it is needed."""
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from importlib import import_module
@@ -8,6 +7,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
+from makespan import architecture
 from makespan.errors import InputError
 from makespan.text_file import is_file
 
@@ -21,7 +21,6 @@ Naming: TypeAlias = Callable[[str], str]
 """What the user calls a field: `--keep-ptx` on a command line, `keep_ptx` in Python."""
 
 _PROGRAM = b"\x7fELF"
-_OF_GPUS = re.compile(r"sm_[1-9][0-9]{1,2}[af]?")
 
 
 class Kind(NamedTuple):
@@ -57,6 +56,15 @@ def is_kernel(file: str) -> bool:
     return _kind(Path(file)) is not None
 
 
+def is_source(path: Path) -> bool:
+    """Whether a file is compiled before it is read, as its suffix tells.
+
+    >>> is_source(Path("saxpy.cu")), is_source(Path("saxpy.ptx"))
+    (True, False)
+    """
+    return path.suffix in KINDS and KINDS[path.suffix].compiles
+
+
 def read(path: Path, *, arch: str | None = None, keep_ptx: Path | None = None, named: Naming = str) -> "Module":
     """The kernels in a file: machine code where the file has it or `arch` is that of GPUs, else PTX.
 
@@ -66,9 +74,11 @@ def read(path: Path, *, arch: str | None = None, keep_ptx: Path | None = None, n
         keep_ptx: where to leave the PTX that source is compiled to.
 
     Raises:
-        InputError: another kind of file, one that cannot be read, or source that does not compile.
+        InputError: another kind of file, one that cannot be read, source that does not compile, or no architecture.
         ParseError: a place that is not understood.
     """
+    if arch is not None:
+        architecture.check(arch, named("arch"))
     kind = _kind(path)
     if kind is None:
         raise InputError(f"{path}: not a kernel file; expected {' or '.join(KINDS)}")
@@ -76,7 +86,7 @@ def read(path: Path, *, arch: str | None = None, keep_ptx: Path | None = None, n
         _refuse_compiling(str(path), arch, keep_ptx, named)
     options: dict[str, object] = {}
     if kind.compiles:
-        options = {"arch": arch and arch.replace("sm_", "compute_"), "keep": keep_ptx}
+        options = {"arch": arch and architecture.virtual(arch), "keep": keep_ptx}
     elif kind.is_machine_code:
         options = {"arch": arch}
     module: Module = import_module(kind.reader).read(path, **options)
@@ -102,6 +112,8 @@ def of_module(module: "Module", arch: str | None = None, keep_ptx: Path | None =
     """
     from makespan import sass
 
+    if arch is not None:
+        architecture.check(arch, named("arch"))
     _refuse_compiling(module.file, arch, keep_ptx, named)
     if isinstance(module, sass.Module) and arch is not None:
         sms = {f"sm_{kernel.sm}" for kernel in module.kernels}
@@ -114,7 +126,7 @@ def _for_gpu(module: "Module", arch: str | None) -> "Module":
     """The machine code that the assembler makes of PTX where `arch` is that of GPUs; else the module as it is."""
     from makespan import ptx
 
-    if arch is None or not _OF_GPUS.fullmatch(arch) or not isinstance(module, ptx.Module):
+    if arch is None or not architecture.is_of_gpus(arch) or not isinstance(module, ptx.Module):
         return module
     return assembled(module, arch)[1]
 
@@ -163,7 +175,7 @@ def _refuse_compiling(file: str, arch: str | None, keep_ptx: Path | None, named:
     Raises:
         InputError: something is given.
     """
-    virtual = None if arch is not None and _OF_GPUS.fullmatch(arch) else arch
+    virtual = None if arch is None or architecture.is_of_gpus(arch) else arch
     given = [named(name) for name, value in (("arch", virtual), ("keep_ptx", keep_ptx)) if value is not None]
     if given:
         unless = ", unless it is that of GPUs, such as sm_86" if virtual is not None else ""

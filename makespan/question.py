@@ -9,14 +9,14 @@ Text from outside becomes a question in one place each: options in `cli.source`,
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property
 from math import prod
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Protocol, TypeAlias
 
-from makespan import assumptions, kernel_file, ptx, sass
+from makespan import architecture, assumptions, kernel_file, ptx, sass
 from makespan.assumptions import Assumption
 from makespan.errors import InputError, ParseError
 from makespan.flow import WARP_LANES, BranchInfo, Flow, GivenBound, Launch, LoopInfo, Paths, Step
@@ -24,6 +24,7 @@ from makespan.gpu import Block, assuming, resident
 from makespan.instance import Instance
 from makespan.kernel_file import Naming
 from makespan.machine import PAPER, GivenRange, Machine, executes, of_architecture
+from makespan.machine.gpus import Gpu
 from makespan.machine.occupancy import Limits, Occupancy
 from makespan.program import Program
 from makespan.transfer import transferred
@@ -90,7 +91,9 @@ class KernelQuestion:
         dependences: what an instruction of PTX waits for; None leaves it to the machine.
         latencies: cycles of operations, instead of those of the machine.
         arch: as of `kernel_file.read`: `sm_86` asks for the machine code of these GPUs, and `compute_80` is what CUDA
-            source is compiled for, `cuda.DEFAULT_ARCH` by default.
+            source is compiled for; None for that of the GPU or machine that is asked about, see `architecture.default`,
+            and for `cuda.DEFAULT_ARCH` if nobody says which these are.
+        by_default: how `arch` was found where nobody gave it; `compiled_for` fills it in.
         keep_ptx: where to leave the PTX of CUDA source.
         named: what the user calls these fields, for messages.
 
@@ -115,6 +118,7 @@ class KernelQuestion:
     dependences: ptx.Dependences | None = None
     latencies: Mapping[str, GivenRange] = field(default_factory=dict)
     arch: str | None = None
+    by_default: architecture.Default | None = None
     keep_ptx: Path | None = None
     named: Naming = field(default=str, repr=False, compare=False)
 
@@ -152,12 +156,38 @@ class KernelQuestion:
         """All numbers of warps that are asked for."""
         return range(self.warps, self.warps + 1) if isinstance(self.warps, int) else self.warps
 
+    def compiled_for(self, machine: Machine | None, card: Gpu | None) -> "KernelQuestion":
+        """The same question, in which CUDA source that nobody names an architecture for is compiled for this GPU.
+
+        Args:
+            machine: each SM, where somebody says it.
+            card: the GPU, which counts before the machine.
+        """
+        if self.arch is not None or not isinstance(self.source, Path) or not kernel_file.is_source(self.source):
+            return self
+        found = architecture.default(machine, card)
+        return self if found is None else replace(self, arch=found.name, by_default=found)
+
+    @contextmanager
+    def telling(self) -> Iterator[None]:
+        """Errors say which program they are about, if the user has not said that."""
+        try:
+            yield
+        except InputError as error:
+            if self.by_default is None:
+                raise
+            raise self.by_default.telling(error, self.named("arch")) from None
+
     def module(self) -> Module:
         """The module with the kernel.
 
         Raises:
             InputError: a file that cannot be read, see `kernel_file.read`; or what machine code says itself.
         """
+        with self.telling():
+            return self._module()
+
+    def _module(self) -> Module:
         if isinstance(self.source, Path):
             found = kernel_file.read(self.source, arch=self.arch, keep_ptx=self.keep_ptx, named=self.named)
         else:
@@ -213,7 +243,8 @@ def read_kernel(
 
     Args:
         file: see `kernel_file.KINDS`; a compiler on this machine makes PTX of CUDA source.
-        arch: see `kernel_file.read`.
+        arch: see `kernel_file.read`. CUDA source without it is compiled whenever the question is asked, for the GPU or
+            machine that is asked about then; errors in it are told then, too.
 
     Raises:
         InputError: a file that cannot be read, or source that does not compile.
@@ -223,9 +254,11 @@ def read_kernel(
     >>> print(solve(read_kernel("ptx/vecadd.ptx", Launch(block=(256, 1, 1))).instance()))
     exact for the PTX as written, if every instruction takes one cycle: the worst case is 140 cycles
     """
-    module, known = kernel_file.read(Path(file), arch=arch, keep_ptx=keep_ptx), launch or Launch()
-    name = module.kernel(entry).name
-    return KernelQuestion(module, entry=name, launch=known, warps=warps, loop_bounds=tuple(loop_bounds))
+    about: dict[str, Any] = {"launch": launch or Launch(), "warps": warps, "loop_bounds": tuple(loop_bounds)}
+    if arch is None and kernel_file.is_source(Path(file)):
+        return KernelQuestion(Path(file), entry=entry, keep_ptx=keep_ptx, **about)
+    module = kernel_file.read(Path(file), arch=arch, keep_ptx=keep_ptx)
+    return KernelQuestion(module, entry=module.kernel(entry).name, **about)
 
 
 def instances(question: KernelQuestion, machine: Machine | None = None) -> tuple[Instance, ...]:
@@ -241,7 +274,7 @@ def instances(question: KernelQuestion, machine: Machine | None = None) -> tuple
     >>> [instance.warps for instance in instances(KernelQuestion(Path("ptx/vecadd.ptx"), warps=range(1, 4)))]
     [1, 2, 3]
     """
-    return launched(question).instances(machine)
+    return launched(question, machine).instances(machine)
 
 
 def bounds_template(question: KernelQuestion, module: Module, kernels: Sequence[Kernel]) -> str:
@@ -257,14 +290,19 @@ def bounds_template(question: KernelQuestion, module: Module, kernels: Sequence[
     return language(module).bounds_template(kernels, loops=loops)
 
 
-def launched(question: KernelQuestion) -> "LaunchedKernel":
+def launched(question: KernelQuestion, machine: Machine | None = None, card: Gpu | None = None) -> "LaunchedKernel":
     """The kernel that is asked about, read.
+
+    Args:
+        machine: the one that is named, and `card` the GPU: what source is compiled for, see
+            `KernelQuestion.compiled_for`.
 
     Raises:
         InputError: a file that cannot be read, or no such kernel in it.
     """
-    module = question.module()
-    return LaunchedKernel(question, module, module.kernel(question.entry))
+    asked = question.compiled_for(machine, card)
+    module = asked.module()
+    return LaunchedKernel(asked, module, module.kernel(asked.entry))
 
 
 @dataclass(frozen=True)
@@ -283,7 +321,8 @@ class LaunchedKernel:
     @cached_property
     def flow(self) -> Flow:
         """Its control flow."""
-        return self.language.flow(self.kernel)
+        with self.question.telling():
+            return self.language.flow(self.kernel)
 
     @cached_property
     def launch(self) -> Launch:
@@ -294,7 +333,7 @@ class LaunchedKernel:
     def _bounded(self) -> tuple[Flow, tuple[GivenBound, ...]]:
         """Its control flow, with what PTX tells of the loops of machine code; and the bounds that are given for it."""
         flow, given = self.flow, self.question.loop_bounds
-        with _telling_how_to_keep(self.module):
+        with self.question.telling(), _telling_how_to_keep(self.module):
             if isinstance(flow, sass.SassFlow) and isinstance(self.module, sass.Module):
                 flow, given = transferred(flow, given, self.launch, self.module.kernels)
             return flow, self.language.bounds_for(self.kernel, given, self.module.kernels)
@@ -308,12 +347,14 @@ class LaunchedKernel:
     def loops(self) -> tuple[LoopInfo, ...]:
         """Its loops, with their bounds as far as they are known."""
         flow, given = self._bounded
-        return self.language.loops(flow, given, self.launch)
+        with self.question.telling():
+            return self.language.loops(flow, given, self.launch)
 
     @property
     def branches(self) -> tuple[BranchInfo, ...]:
         """Its conditional branches that can be reached."""
-        return self.language.branches(self.flow)
+        with self.question.telling():
+            return self.language.branches(self.flow)
 
     @cached_property
     def default_machine(self) -> Machine:
@@ -338,13 +379,16 @@ class LaunchedKernel:
         Raises:
             InputError, UnsupportedError: see `ptx.program`.
         """
+        found, how = self._programs(machine), self.question.by_default
+        if how is None:
+            return found
+        return tuple((program.assuming((*program.assumptions, how.assumption)), warps) for program, warps in found)
+
+    def _programs(self, machine: Machine | None) -> tuple[tuple[Program, int | None], ...]:
         asked, (flow, given) = self.question, self._bounded
         chosen = machine or self.default_machine
-        if isinstance(self.kernel, sass.Kernel) and not executes(chosen, self.kernel.sm):
-            raise InputError(
-                f"{self.kernel.source}: GPUs of machine {chosen.name!r} do not execute machine code for"
-                f" sm_{self.kernel.sm}: leave {asked.named('machine')} out, or name the one of your GPU"
-            )
+        with asked.telling():
+            self._check_executed_by(chosen)
         known: dict[str, Any] = {
             "launch": self.launch,
             "take": asked.take,
@@ -361,10 +405,18 @@ class LaunchedKernel:
                 "unknown": asked.classes.unknown,
                 "dependences": asked.dependences,
             }
-        with _telling_how_to_keep(self.module):
+        with asked.telling(), _telling_how_to_keep(self.module):
             if self.launch.warps_per_block is None:
                 return ((self.language.program(flow, **known), None),)
             return self.language.programs(flow, **known)
+
+    def _check_executed_by(self, machine: Machine) -> None:
+        """Refuse machine code on a machine whose GPUs do not execute it."""
+        if isinstance(self.kernel, sass.Kernel) and not executes(machine, self.kernel.sm):
+            raise InputError(
+                f"{self.kernel.source}: GPUs of machine {machine.name!r} do not execute machine code for"
+                f" sm_{self.kernel.sm}: leave {self.question.named('machine')} out, or name the one of your GPU"
+            )
 
     def instances(self, machine: Machine | None = None) -> tuple[Instance, ...]:
         """See `instances`."""
@@ -402,7 +454,8 @@ class LaunchedKernel:
         given = self.question.dynamic_shared
         if given is None and self.question.blocks_per_sm is not None:
             given = 0
-        return sass.residency(self.kernel, self.launch.threads_per_block or _least_threads(warps), given, limits)
+        with self.question.telling():
+            return sass.residency(self.kernel, self.launch.threads_per_block or _least_threads(warps), given, limits)
 
     def blocks(self, machine: Machine | None = None) -> tuple[Block, ...]:
         """The programs of a block on a machine, for every number of warps that is asked for.

@@ -285,7 +285,9 @@ class _Code:
     def _bound(self, key: _Key) -> _Most:
         most = self.source.most[key]
         if most is None:
-            raise _No(f"it is a copy of PTX loop {key}, whose bound nobody knows: give --loop-bound '{key.label}=N'")
+            loops = zip(self.source.keys, self.source.infos, strict=True)
+            named = next(info.source_line or info.label for other, info in loops if other == key)
+            raise _No(f"it is a copy of PTX loop {key}, whose bound nobody knows: give --loop-bound '{named}=N'")
         return most
 
     def _chain(self, outermost: _Key, inner: Set[_Key]) -> tuple[_Key, ...]:

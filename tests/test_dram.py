@@ -258,7 +258,7 @@ def test_dram_is_busy_with_all_that_a_launch_moves() -> None:
 def test_a_launch_takes_as_long_as_dram_needs_for_what_it_surely_moves() -> None:
     """Three arrays of 64 MiB, which do not fit into L2, at 224 GB/s: 899 microseconds."""
     launch = Launch((256, 1, 1), (65536, 1, 1), {"3": 2**24})
-    slow = replace(CARD, data=CARD.data | {"mem_bw_gbs": replace(CARD.data["mem_bw_gbs"], value=224)})
+    slow = replace(CARD, data={**CARD.data, "mem_bw_gbs": replace(CARD.data["mem_bw_gbs"], value=224)})
     least = Fraction(3 * 4 * 2**24, 224 * 10**9)
     machine = narrowed(CARD.machine, given_intervals(["memory=..2"]))
     uppers = {}

@@ -121,7 +121,7 @@ def asked(
         from makespan.gpu_question import of_kernel
         from makespan.question import launched
 
-        kernel = launched(kernel_question(str(source), input_format, warps=warps, **options))
+        kernel = launched(kernel_question(str(source), input_format, warps=warps, **options), named, card)
         chosen = named or (kernel.default_machine if card is None else card.machine)
         instance = of_kernel(kernel, narrowed(chosen, intervals), sms=count, card=card)
     else:
@@ -144,7 +144,7 @@ def _of_file(
     from makespan.gpu_question import of_kernels
     from makespan.schedulability import launches
 
-    found = launches.read(path)
+    found = launches.read(path, named, card)
     defaults = () if named or card else dict.fromkeys(launch.kernel.default_machine for launch in found.launches)
     if len(defaults) > 1:
         raise InputError(f"{path}: the launches are for different machines: say which one with --machine or --gpu")

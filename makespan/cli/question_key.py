@@ -5,10 +5,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from makespan import kernel_file
+from makespan import architecture, kernel_file
 from makespan.cli.asking import Question, checked
+from makespan.cli.source import given_machine, kernel_question, option_name
 from makespan.errors import InputError
-from makespan.machine import Machine
+from makespan.machine import Machine, gpus
 from makespan.report.result.bundle import canonical, of_named_machine
 from makespan.text_file import decoded, is_file, named_file, parse_toml, read_bytes
 from makespan.version import THEORY
@@ -16,13 +17,16 @@ from makespan.version import THEORY
 MAX_INPUT_BYTES = 256 * 2**20
 """Of a file that a key is made of; the readers of each kind have limits of their own."""
 
+_PROGRAM = "arch", "machine", "gpu"
+"""The options that decide for which architecture a kernel is compiled."""
+
 
 def key(question: Question, *, known: dict[str, str] | None = None) -> str:
     """A SHA-256 that equal questions share, whatever their files are called, and with another `THEORY` nobody.
 
-    It covers the content of every file that is read: of kernels in CUDA the PTX that they are compiled to, so that
-    included files count; of a file of launches also what it names. What only the tools of CUDA decide, such as the
-    machine code that an assembler makes of PTX for `--arch sm_86`, is not covered.
+    It covers the content of every file that is read; of a file of launches also what it names. Of a kernel that is
+    compiled or assembled first it covers the PTX and, where that is asked about, the machine code: so included files
+    and the versions of the tools count, and two programs never share a key. PTX tells what its source is called.
 
     Args:
         known: digests of files by name, of keys that were made at the same time, to be read and extended.
@@ -48,37 +52,65 @@ def _plain(name: str, value: Any, given: Mapping[str, Any], known: dict[str, str
     """A value of an option as plain data; for a file what it holds."""
     match name, value:
         case "source", _:
-            return _digest(Path(value), given["arch"], known)
+            return _digest(Path(value), known, **{about: given[about] for about in _PROGRAM})
         case (("machine" | "gpu"), _) if value.endswith(".toml"):
-            return _digest(Path(value), None, known)
+            return _digest(Path(value), known)
         case (("machine" | "gpu"), _):
             return _sha256(named_file(value, f"{name}s", ".toml", name)[0].read_bytes())
         case "loop_bounds", _:
-            return [each if "=" in each else _digest(Path(each), None, known) for each in value]
+            return [each if "=" in each else _digest(Path(each), known) for each in value]
         case _, Machine():
             return of_named_machine(value)
         case _, Path():
-            return _digest(value, None, known)
+            return _digest(value, known)
         case _, range():
             return [value.start, value.stop]
     return value
 
 
-def _digest(path: Path, arch: str | None, known: dict[str, str]) -> str:
-    """Of what a file holds and leads to."""
-    kept = f"{path} {arch}"
+def _digest(path: Path, known: dict[str, str], **about: Any) -> str:
+    """Of what a file holds and leads to; `about` are the options that decide what a kernel is compiled for."""
+    kept = f"{path} {about}"
     if kept not in known:
-        known[kept] = hashlib.sha256("\n".join(_contents(path, arch)).encode()).hexdigest()
+        found = (path.suffix, *(_program(path, **about) if about else ()), *_contents(path))
+        known[kept] = hashlib.sha256("\n".join(found).encode()).hexdigest()
     return known[kept]
 
 
-def _contents(path: Path, arch: str | None) -> Iterator[str]:
-    """The suffix, which says how a file is read, and digests of what is read."""
-    yield path.suffix
-    if _compiles(path):
+def _program(path: Path, arch: str | None, machine: str | None, gpu: str | None) -> Iterator[str]:
+    """Digests of what a compiler and an assembler make of a kernel."""
+    if arch is not None:
+        architecture.check(arch, option_name("arch"))
+    if kernel_file.is_source(path):
         from makespan.ptx import cuda
 
-        yield _sha256(cuda.read(path, arch=arch and arch.replace("sm_", "compute_")).text.encode())
+        card = None if gpu is None else gpus.find(gpu)
+        asked = kernel_question(str(path), arch=arch).compiled_for(given_machine(None, machine), card)
+        arch = asked.arch
+        with asked.telling():
+            text = cuda.read(path, arch=arch and architecture.virtual(arch)).text
+        yield _sha256(text.encode())
+    elif path.suffix == ".ptx":
+        text = read_bytes(path, "input", MAX_INPUT_BYTES).decode("utf-8-sig", "replace")
+    else:
+        return
+    if arch is not None and architecture.is_of_gpus(arch):
+        yield _machine_code(text, str(path), arch)
+
+
+def _machine_code(ptx: str, file: str, arch: str) -> str:
+    """Its digest; without any there is no answer either, which then says why."""
+    from makespan import sass
+
+    try:
+        return _sha256(sass.assembled(ptx, file, arch))
+    except InputError:
+        return "no machine code"
+
+
+def _contents(path: Path) -> Iterator[str]:
+    """Digests of what is read as it is."""
+    if kernel_file.is_source(path):
         return
     content = read_bytes(path, "input", MAX_INPUT_BYTES)
     yield _sha256(content)
@@ -87,14 +119,9 @@ def _contents(path: Path, arch: str | None) -> Iterator[str]:
     document = parse_toml(decoded(content, "file", str(path)), "file", str(path))
     for name in sorted(set(_texts(document))):  # one that is the name of a file may well be meant as such
         if is_file(found := path.parent / name):
-            if _compiles(found):
+            if kernel_file.is_source(found):
                 raise InputError(f"{path}: {name}: compile it first (--keep-ptx), and name the PTX")
             yield from (name, _sha256(read_bytes(found, "input", MAX_INPUT_BYTES)))
-
-
-def _compiles(path: Path) -> bool:
-    kind = kernel_file.KINDS.get(path.suffix)
-    return kind is not None and kind.compiles
 
 
 def _sha256(content: bytes) -> str:

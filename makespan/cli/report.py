@@ -18,6 +18,7 @@ from makespan.cli.parameters import Warps
 from makespan.cli.running import DONE, GATE, INTERRUPTED, UNDECIDED, attended, exit_code
 from makespan.cli.source import (
     engine_options,
+    given_machine,
     instances,
     kernel_question,
     source_options,
@@ -255,7 +256,7 @@ def _launched(source: dict[str, Any]) -> "LaunchedKernel | None":
     from makespan.question import launched
 
     about = {name: value for name, value in source.items() if name not in _NOT_OF_KERNELS}
-    return launched(kernel_question(**about))
+    return launched(kernel_question(**about), given_machine(source["capacity"], source["machine"]))
 
 
 def _machine_file(source: dict[str, Any], instance: Instance) -> MachineFile | None:

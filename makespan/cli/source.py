@@ -43,7 +43,8 @@ cuda_options = section(
     click.option(
         "--arch",
         metavar="sm_NN|compute_NN",
-        help="sm_NN: the machine code for these GPUs; compute_NN: what PTX a .cu file becomes [default: compute_75]",
+        help="sm_NN: the machine code for these GPUs; compute_NN: what PTX a .cu file becomes [default: that of the GPU"
+        " or machine that is named, else compute_75]",
     ),
     click.option("--keep-ptx", type=click.Path(path_type=Path), metavar="FILE.ptx", help="leave the PTX of a .cu file"),
 )
@@ -228,7 +229,7 @@ def instances(
     if letters is None:
         from makespan.question import launched
 
-        kernel = launched(kernel_question(str(source), input_format, warps=warps, **options))
+        kernel = launched(kernel_question(str(source), input_format, warps=warps, **options), named)
         chosen = narrowed(named or kernel.default_machine, intervals)
         return tuple(NamedInstance(each, str(source)) for each in kernel.instances(chosen))
     chosen = narrowed(named or PAPER, intervals)

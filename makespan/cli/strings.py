@@ -58,7 +58,7 @@ def command(
     from makespan.question import LaunchedKernel
 
     chosen = None if machine is None else find(machine).machine
-    asked = kernel_question(source, input_format, **options)
+    asked = kernel_question(source, input_format, **options).compiled_for(chosen, None)
     module = asked.module()
     kernels = [LaunchedKernel(asked, module, kernel) for kernel in chosen_kernels(module, asked.entry)]
     alone = len(kernels) == 1

@@ -170,7 +170,7 @@ def command(
     under = campaign.conditions(inputs, offsets, caches, neighbours)
     card, given = None if gpu is None else gpus.find(gpu), given_machine(None, machine)
     question = kernel_question(source, **options)
-    found = subjects.subject(question, subjects.architecture(arch, card), _named(buffers))
+    found = subjects.subject(question, subjects.architecture(arch, card, given), _named(buffers))
     chosen = narrowed(
         given or (found.recorded.default_machine if card is None else card.machine), given_intervals(holds)
     )

@@ -89,8 +89,10 @@ def refuse_unbounded(terrain: Terrain, reached: Set[int]) -> None:
 
 
 def _named(flow: Flow, info: LoopInfo) -> str:
-    """A loop by its label and its place, which for an address is the same."""
-    return info.label if info.label == str(info.line) else f"{info.label} ({flow.at(info.line)})"
+    """A loop by its label and its places in the code, which for an address is the same, and in the source."""
+    places = [flow.at(info.line)] if info.label != str(info.line) else []
+    places += [info.source_line] if info.source_line else []
+    return f"{info.label} ({', '.join(places)})" if places else info.label
 
 
 def _refuse_choices(terrain: Terrain, blocks: Sequence[int]) -> None:

@@ -21,6 +21,7 @@ from makespan.machine.values import (
     Scheduler,
     UnitClass,
     Use,
+    capability,
     class_name,
 )
 
@@ -46,6 +47,7 @@ __all__ = [
     "Span",
     "UnitClass",
     "Use",
+    "capability",
     "class_name",
     "compatible",
     "executes",

@@ -18,6 +18,7 @@ from makespan.machine.values import (
     Assignment,
     Machine,
     Scheduler,
+    capability,
     printable,
     shown,
 )
@@ -140,24 +141,21 @@ def of_architecture(sm: int) -> tuple[Machine, ...]:
     >>> [machine.name for machine in of_architecture(86)]
     ['ampere-ga10x']
     """
-    capability = f"{sm // 10}.{sm % 10}"
-    return tuple(file.machine for file in _partitioned() if capability in file.compute_capability)
+    return tuple(machine for machine in _partitioned() if sm in machine.capabilities)
 
 
 @cache
-def _partitioned() -> tuple[MachineFile, ...]:
-    return tuple(file for file in shipped().values() if file.machine.partitions > 1)
+def _partitioned() -> tuple[Machine, ...]:
+    return tuple(file.machine for file in shipped().values() if file.machine.partitions > 1)
 
 
 def executes(machine: Machine, sm: int) -> bool:
-    """Whether GPUs of this machine execute machine code for sm_86, say; any machine of the user's own may.
+    """Whether GPUs of this machine execute machine code for sm_86, say; one may where nobody says which GPUs have it.
 
     >>> [executes(file.machine, 86) for name, file in shipped().items() if name in ("ada", "hopper", "paper")]
     [True, False, True]
     """
-    file = shipped().get(machine.name)
-    known = [int(each.replace(".", "")) for each in file.compute_capability] if file else []
-    return not known or any(compatible(sm, each) for each in known)
+    return not machine.capabilities or any(compatible(sm, each) for each in machine.capabilities)
 
 
 def compatible(code: int, sm: int) -> bool:
@@ -218,6 +216,7 @@ def machine_file(document: Mapping[str, Any], stem: str) -> MachineFile:
         resources=(*ports, *(resource for _, own, _ in units for resource in own)),
         operations=timed,
         untimed=tuple(unit.name for unit, *_ in units if texts["architecture"] and unit.name not in has_latency),
+        capabilities=tuple(map(capability, _texts(document, "compute_capability"))),
     )
     found = MachineFile(
         machine=machine,

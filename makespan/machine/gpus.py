@@ -4,7 +4,6 @@ A number that is not in the file is not known: whoever asks for it is told how t
 """
 
 import json
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -19,7 +18,7 @@ from makespan.errors import InputError, did_you_mean
 from makespan.machine.files import of_architecture
 from makespan.machine.gpu_keys import KEYS, Key, Range, alternatives
 from makespan.machine.occupancy import Limits, residency
-from makespan.machine.values import MAX_SMS, Machine, printable, shown
+from makespan.machine.values import MAX_SMS, Machine, capability, printable, shown
 from makespan.text_file import named_file, parse_toml, read_text, shipped_files
 
 _DIGITS = 40  # longer numbers are refused
@@ -59,7 +58,6 @@ class Status(StrEnum):
 
 
 _SCOPES: Mapping[str | None, Literal["block", "warp"]] = {"block": "block", "warp": "warp"}
-_CAPABILITY = re.compile(r"([1-9][0-9]?)\.([0-9])")
 _MIG = "mig."
 
 
@@ -81,7 +79,7 @@ class Gpu:
         data: by dotted key, see `gpu_keys.KEYS`.
 
     Raises:
-        InputError: an unknown key, or a value out of range.
+        InputError: an unknown key, a value out of range, or a compute capability that is none.
     """
 
     name: str
@@ -93,6 +91,8 @@ class Gpu:
     def __post_init__(self) -> None:
         for key, known in self.data.items():
             _check(_key(key), key, known.value)
+        if self.compute_capability is not None:
+            capability(self.compute_capability)
         object.__setattr__(self, "data", MappingProxyType(dict(self.data)))
 
     def get(self, key: str) -> float | None:
@@ -166,8 +166,7 @@ class Gpu:
     @property
     def sm(self) -> int | None:
         """The compute capability as code names it, 86 for 8.6; None if it is not known."""
-        found = None if self.compute_capability is None else _CAPABILITY.fullmatch(self.compute_capability)
-        return None if found is None else int("".join(found.groups()))
+        return None if self.compute_capability is None else capability(self.compute_capability)
 
     @property
     def machine(self) -> Machine:

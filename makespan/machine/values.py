@@ -24,6 +24,7 @@ MAX_TEXT = 500
 _MOST_BITS = 64
 _MAX_WARPS = 65_536
 _RESOURCE = re.compile(r"[a-z][a-z0-9-]{0,31}")
+_CAPABILITY = re.compile(r"([1-9][0-9]?)\.([0-9])", re.ASCII)
 
 DELAY = "~"
 """The class of a place that is a cycle of delay: never contended, and without need of an issue slot (docs/model.md)."""
@@ -58,6 +59,21 @@ def printable(given: object, what: str) -> str:
     if not given.isprintable() or not 1 <= len(given) <= MAX_TEXT:
         raise InputError(f"{what} must be 1..{MAX_TEXT} printable characters on one line, not {shown(given)}")
     return given
+
+
+def capability(text: str) -> int:
+    """A compute capability as the names of architectures have it.
+
+    Raises:
+        InputError: another text.
+
+    >>> capability("8.6"), capability("12.0")
+    (86, 120)
+    """
+    match = _CAPABILITY.fullmatch(text)
+    if match is None:
+        raise InputError(f"a compute capability is written like '8.6', not {shown(text)}")
+    return int(match[1] + match[2])
 
 
 def class_name(value: str) -> str:
@@ -290,6 +306,8 @@ class Machine:
         resources: the ports that `UnitClass.uses` names.
         operations: which class serves which operation, and how long that takes; none where nobody has timed any.
         untimed: the classes of a GPU for whose latency one cycle stands, as nobody knows it.
+        capabilities: the compute capabilities of the GPUs that have it, as `capability` has them; none where nobody
+            says which GPUs these are.
     """
 
     name: str
@@ -302,6 +320,7 @@ class Machine:
     resources: tuple[Resource, ...] = ()
     operations: tuple[Operation, ...] = field(default=(), compare=False, repr=False)
     untimed: tuple[str, ...] = field(default=(), compare=False, repr=False)
+    capabilities: tuple[int, ...] = field(default=(), compare=False, repr=False)
 
     def __post_init__(self) -> None:
         names = [unit.name for unit in self.units]

@@ -41,7 +41,28 @@ _PLACED_ERRORS = (
 _OTHER_ERROR = re.compile(r"(?:.{0,80}\b)?(?:error|fatal)\s*: (?P<what>.+)")
 _DEVICE_CODE_ONLY = re.compile(r"host functions are not allowed|(?:could not|cannot) open source file|<<<")
 _UNKNOWN_INTRINSIC = re.compile(r'identifier "__\w+" is undefined')
+_UNKNOWN_ARCH = re.compile(r"[Uu]nsupported gpu architecture|invalid value for --gpu-architecture")
 _MOST_LINES, _LINE_WIDTH, _MESSAGE_WIDTH = 10_000, 2_000, 300
+
+_NO_UNIT = "0" * 8
+_SEPARATOR = r"(?:,|\n\.b8 )"
+_HEX_DIGIT = r"\b(?:4[89]|5[0-7]|9[7-9]|10[0-2])\b"
+"""A small hexadecimal digit as the number of its byte."""
+
+
+def _bytes_of(text: str) -> str:
+    """A pattern for a text in a debug section, where it is a list of the numbers of its bytes over several lines."""
+    return _SEPARATOR.join(str(byte) for byte in text.encode())
+
+
+_AFTER_UNIT = f"_{len(_SOURCE)}_{_SOURCE.replace('.', '_')}_"
+_UNIT = re.compile(rf"(?:(?<=_INTERNAL_)|(?<=_GLOBAL__N__))[0-9a-f]{{8}}(?={_AFTER_UNIT})")
+_UNIT_IN_BYTES = re.compile(
+    rf"(?<=[ ,])((?:{_bytes_of('_INTERNAL_')}|{_bytes_of('_GLOBAL__N__')}){_SEPARATOR})"
+    rf"({_SEPARATOR.join([_HEX_DIGIT] * 8)})(?={_SEPARATOR}{_bytes_of(_AFTER_UNIT)}\b)"
+)
+"""Where a name of a static function or of an unnamed namespace has what tells source files apart: in nvcc a digest of
+the path of the source, which is in another folder every time; in NVRTC zeros."""
 
 
 class Compiler(NamedTuple):
@@ -85,7 +106,7 @@ def read(path: Path, *, arch: str | None = None, keep: Path | None = None, secon
     release = _RELEASE.search(text)
     version = f"V{release[1]}" if release else "of a version that it does not tell"
     told = signatures(source.decode("utf-8", errors="replace"))
-    compilation = Compilation(shown, f"{compiler.name} {version}", compiler.flags, told)
+    compilation = Compilation(shown, f"{compiler.name} {version}", compiler.flags, told, arch)
     if keep is not None:
         _write(keep, text)
     return _remembering(_parsed(text, f"PTX of {shown}" if keep is None else str(keep), keep), compilation)
@@ -117,7 +138,7 @@ def nvrtc_library() -> Path | None:
 
 
 def compiled(path: Path, source: bytes, compiler: Compiler, seconds: float = SECONDS) -> str:
-    """The PTX text of `source`; `.file` directives name the file of the user.
+    """The PTX text of `source`, the same every time; `.file` directives name the file of the user.
 
     Raises:
         InputError: the first error of the compiler, or the limit that it exceeded.
@@ -128,8 +149,25 @@ def compiled(path: Path, source: bytes, compiler: Compiler, seconds: float = SEC
         output = head(folder / _OUTPUT, MAX_BYTES + 1) if code == 0 else None
         if output is None:
             raise InputError(_complaint(path, compiler, code, log, folder))
-        text = decode(output, f"PTX of {printable(str(path))}")
+        text = _without_unit(decode(output, f"PTX of {printable(str(path))}"))
         return _FILE.sub(lambda match: match[1] + _users_name(match[2], path, folder).replace('"', "?"), text)
+
+
+def _without_unit(text: str) -> str:
+    """The text with zeros in the place of what tells source files apart in names, of which there is one file here.
+
+    If there seem to be several, some are names that the user chose, and nothing is changed: two names must stay two.
+
+    >>> _without_unit("_ZN37_INTERNAL_f7842679_9_source_cu__Z1kPi6helperEi")
+    '_ZN37_INTERNAL_00000000_9_source_cu__Z1kPi6helperEi'
+    """
+    listed = {
+        "".join(chr(int(byte)) for byte in re.findall(_HEX_DIGIT, match[2])) for match in _UNIT_IN_BYTES.finditer(text)
+    }
+    if len(listed.union(_UNIT.findall(text))) != 1:
+        return text
+    text = _UNIT.sub(_NO_UNIT, text)
+    return _UNIT_IN_BYTES.sub(lambda match: match[1] + re.sub(_HEX_DIGIT, str(ord("0")), match[2]), text)
 
 
 def _nvcc(nvcc: Path, arch: str) -> Compiler:
@@ -181,6 +219,8 @@ def _complaint(path: Path, compiler: Compiler, code: int, log: str, folder: Path
     elif _UNKNOWN_INTRINSIC.search(failure.what):
         chosen = next(flag.partition("=")[2] for flag in compiler.flags if "arch" in flag)
         hint = f"; this was compiled for {chosen}, and what only newer GPUs have needs --arch, such as compute_90"
+    elif _UNKNOWN_ARCH.search(failure.what):
+        hint = f"; with --arch name an architecture that this compiler knows, such as {DEFAULT_ARCH}"
     return f"{where}: {compiler.name} says: {what}{hint}"
 
 

@@ -112,12 +112,14 @@ class Compilation:
         compiler: with its version.
         flags: those that may change the PTX.
         signatures: the names of the parameters in the source, by kernel.
+        arch: the architecture that was asked for; None is the default.
     """
 
     source: str
     compiler: str
     flags: tuple[str, ...]
     signatures: Signatures = ()
+    arch: str | None = None
 
     def __str__(self) -> str:
         return (
@@ -153,8 +155,11 @@ class Kernel:
 
     @property
     def source(self) -> str:
-        """The file that the user gave: source code that was compiled, or the PTX itself."""
-        return self.compilation.source if self.compilation else self.file
+        """How to ask for it again: the file that the user gave, and the architecture if that is not the default."""
+        made = self.compilation
+        if made is None:
+            return self.file
+        return made.source if made.arch is None else f"{made.source} --arch {made.arch}"
 
     @property
     def statements(self) -> tuple[Statement, ...]:

@@ -45,13 +45,13 @@ def on_sms(launch: KernelLaunch, sms: int, card: Gpu | None = None) -> GpuInstan
             f"latency of {name}: {latency} depends on {latency.depends_on}: say on which GPU, with"
             ' gpu = "NAME" at the top (--gpu for CSV)'
         )
-    found = launched(question)
+    found = launched(question, launch.machine, card)
     chosen = launch.machine or (found.default_machine if card is None else card.machine)
     machine = narrowed(chosen, launch.holds)
     if found.launch.grid is None:
         return as_given(_one_block(found, machine, sms, card), launch.machine, card)
     if prod(found.launch.grid) == 1 and question.blocks_per_sm is None:
-        found = LaunchedKernel(replace(question, blocks_per_sm=1), found.module, found.kernel)
+        found = LaunchedKernel(replace(found.question, blocks_per_sm=1), found.module, found.kernel)
     return as_given(of_kernel(found, machine, sms=sms, card=card), launch.machine, card)
 
 

@@ -13,6 +13,8 @@ from makespan.text_file import parse_toml
 
 if TYPE_CHECKING:
     from makespan.gpu_question import SharedLaunch
+    from makespan.machine import Machine
+    from makespan.machine.gpus import Gpu
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +29,11 @@ class Launches:
     room: Mapping[str, int] | None
 
 
-def read(path: Path) -> Launches:
+def read(path: Path, machine: "Machine | None" = None, card: "Gpu | None" = None) -> Launches:
     """The launches that a file describes; paths in it start from its folder.
+
+    Args:
+        machine: the one that is named, and `card` the GPU, see `question.launched`.
 
     Raises:
         InputError: a file that cannot be read, anything unknown in it, or a kernel that is none.
@@ -36,12 +41,12 @@ def read(path: Path) -> Launches:
     what = "file of launches"
     document = parse_toml(checked_text(path, what), what, str(path))
     try:
-        return _launches(document, path.parent)
+        return _launches(document, path.parent, machine, card)
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
 
 
-def _launches(document: Mapping[str, object], folder: Path) -> Launches:
+def _launches(document: Mapping[str, object], folder: Path, machine: "Machine | None", card: "Gpu | None") -> Launches:
     from makespan.gpu_question import SharedLaunch
     from makespan.question import launched
 
@@ -57,4 +62,5 @@ def _launches(document: Mapping[str, object], folder: Path) -> Launches:
         raise InputError(f"two launches are called {twice[0]}")
     if room is None and (said := [name for name, _, takes in found if takes]):
         raise InputError(f"launch {said[0]}: takes is nothing without room: say what an SM has in [room]")
-    return Launches(tuple(SharedLaunch(name, launched(question), takes) for name, question, takes in found), room)
+    shared = (SharedLaunch(name, launched(question, machine, card), takes) for name, question, takes in found)
+    return Launches(tuple(shared), room)

@@ -1,11 +1,11 @@
 """From a question about a PTX kernel to what is measured and what is bounded, which is the same machine code."""
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from makespan import kernel_file, ptx, sass
+from makespan.architecture import check, default, is_of_gpus, virtual
 from makespan.errors import InputError, UnsupportedError
 from makespan.flow import Launch
 from makespan.gpu import GpuInstance
@@ -124,9 +124,8 @@ def subject(question: KernelQuestion, arch: str, buffers: Mapping[str, str]) -> 
     if not isinstance(source, Path):
         raise InputError("a kernel that is measured comes from a file: give the .cu or the .ptx")
     _check_for_both(question)
-    kind = kernel_file.KINDS.get(source.suffix)
-    virtual = arch.replace("sm_", "compute_") if kind is not None and kind.compiles else None
-    module = kernel_file.read(source, arch=virtual, keep_ptx=question.keep_ptx, named=question.named)
+    of_source = virtual(arch) if kernel_file.is_source(source) else None
+    module = kernel_file.read(source, arch=of_source, keep_ptx=question.keep_ptx, named=question.named)
     if not isinstance(module, ptx.Module):
         raise UnsupportedError(f"{source}: records are added to PTX, not to machine code: give the .cu or the .ptx")
     kernel = module.kernel(question.entry)
@@ -197,20 +196,22 @@ class Target:
         return as_given(found, self.named, self.card)
 
 
-def architecture(arch: str | None, card: Gpu | None) -> str:
-    """What to compile for: the GPU, unless an architecture is given that it executes.
+def architecture(arch: str | None, card: Gpu | None, machine: Machine | None = None) -> str:
+    """What to compile for: the GPU or the machine, unless an architecture is given that the GPU executes.
 
     Raises:
-        InputError: neither says it, or the GPU does not execute it.
+        InputError: nobody says it, or the GPU does not execute it.
     """
-    if arch is None and (card is None or card.sm is None):
-        raise InputError("for which GPU is the kernel compiled? give --gpu, or --arch sm_NN")
     if arch is None:
-        return f"sm_{card.sm}" if card is not None else ""
-    number = re.fullmatch(r"sm_(\d{2,3})[af]?", arch, re.ASCII)
-    if number is None:
+        found = default(machine, card)
+        if found is None:
+            raise InputError("for which GPU is the kernel compiled? give --gpu, or --arch sm_NN")
+        return f"sm_{found.sm}"
+    check(arch, "--arch")
+    if not is_of_gpus(arch):
         raise InputError(f"--arch {arch:.40}: what is measured is machine code: give sm_NN, such as sm_86")
-    if card is not None and card.sm is not None and not compatible(int(number[1]), card.sm):
+    number = int(arch.removeprefix("sm_").rstrip("af"))
+    if card is not None and card.sm is not None and not compatible(number, card.sm):
         raise InputError(f"--arch {arch}: GPU {card.name}, of sm_{card.sm}, does not execute this code")
     return arch
 

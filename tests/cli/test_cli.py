@@ -640,6 +640,31 @@ def test_a_machine_that_is_nearly_known_is_named(solve: Runner) -> None:
     assert done.err.startswith("makespan: unknown machine 'turin'; did you mean 'turing'? shipped: ada, ")
 
 
+@pytest.mark.parametrize(
+    ("option", "name", "meant"),
+    [
+        ("--gpu", "h100", "'h100-pcie' or 'h100-sxm'"),  # and no h200, which is as near by its letters
+        ("--gpu", "a100", "'a100-pcie' or 'a100-sxm'"),
+        ("--gpu", "V100", "'v100-pcie' or 'v100-sxm'"),
+        ("--gpu", "rtx3070", "'rtx-3070'"),
+        ("--gpu", "RTX 3070", "'rtx-3070'"),
+        ("--gpu", "8800", "'8800gt' or '8800gtx'"),
+        ("--gpu", "rtx-4900", "'rtx-4090'"),
+        ("--machine", "blackwell-gb100x", "'blackwell-gb100'"),
+        ("--machine", "kepler", "'kepler-gk104' or 'kepler-gk110'"),
+        (
+            "--machine",
+            "ampere",
+            "'ampere-ga100', 'ampere-ga100-unpartitioned', 'ampere-ga10x' or 'ampere-ga10x-unpartitioned'",
+        ),
+    ],
+)
+def test_a_name_that_begins_like_others_means_those(option: str, name: str, meant: str, solve: Runner) -> None:
+    done = solve(*CL2, option, name)
+    what = "GPU" if option == "--gpu" else "machine"
+    assert done.err.startswith(f"makespan: unknown {what} {name!r}; did you mean {meant}? shipped: ")
+
+
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
 @pytest.mark.parametrize(
     "arguments", [["solve", *CL2], ["--help"], ["solve", "--string", "CL", "--warps", "1..3", "--format", "csv"]]

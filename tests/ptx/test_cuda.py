@@ -76,6 +76,12 @@ def printing(text: str, path: Path) -> str:
     return f'sed "s|FOLDER|$PWD|" {model} > output.ptx'
 
 
+def listed(text: str) -> str:
+    """What the lists of bytes in debug sections say."""
+    lists = (line.removeprefix(".b8 ") for line in text.splitlines() if line.startswith(".b8 "))
+    return bytes(map(int, ",".join(lists).split(","))).decode()
+
+
 # Which compiler
 
 
@@ -172,6 +178,30 @@ def test_kept_ptx_is_what_positions_refer_to(fake: Fake, tmp_path: Path) -> None
     assert (module.kernel().file, module.kernel().source) == (str(kept), str(tmp_path / "k.cu"))
 
 
+def test_names_do_not_tell_in_which_folder_the_compiler_was(fake: Fake, tmp_path: Path) -> None:
+    """Neither as they stand, nor as lists of bytes over several lines."""
+    for name in ("_ZN37_INTERNAL_{}_9_source_cu__Z1kPi6helperEi", "_ZN39_GLOBAL__N__{}_9_source_cu_a4deb302"):
+        texts = set()
+        for unit in ("1d0f9a5e", "ffffffff", "00000000"):
+            code = [str(byte) for byte in name.format(unit).encode()]
+            lines = "\n".join(f".b8 {','.join(code[at : at + 13])}" for at in range(0, len(code), 13))
+            text = f"{PTX}.func {name.format(unit)}() {{ ret; }}\n.section .debug_str {{\n{lines},0\n}}\n"
+            texts.add(cuda.read(fake(printing(text, tmp_path))).text)
+        (text,) = texts
+        assert f".func {name.format('00000000')}()" in text
+        assert listed(text) == name.format("00000000") + "\0"
+
+
+def test_names_that_differ_stay_different(fake: Fake, tmp_path: Path) -> None:
+    """Somebody may call a function as compilers do."""
+    names = [f"_INTERNAL_{unit}_9_source_cu_" for unit in ("12345678", "00000000")]
+    text = PTX + "".join(f".func {name}() {{ ret; }}\n" for name in names)
+    assert [one.name for one in cuda.read(fake(printing(text, tmp_path))).functions] == names
+    listing = ",".join(str(byte) for byte in names[0].encode())
+    mixed = f"{PTX}.func {names[1]}() {{ ret; }}\n.section .debug_str {{\n.b8 {listing},0\n}}\n"
+    assert listed(cuda.read(fake(printing(mixed, tmp_path))).text) == names[0] + "\0"
+
+
 @pytest.mark.parametrize("name", ["kept.cu", "kept", "missing/kept.ptx"])
 def test_ptx_is_kept_only_where_it_can_and_may_be(name: str, fake: Fake, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=f"{name}: (the file that keeps the PTX must end in .ptx|cannot keep the PTX)"):
@@ -253,6 +283,11 @@ LOGS = {
     "other file": ("/usr/x.h(3): error: a", "/usr/x.h:3: nvcc says: a"),
     "long": ("source.cu(3): error: " + "x" * 100_000, "{}:3: nvcc says: " + "x" * 300),
     "no line number": (f"source.cu({'9' * 30}): error: a", "{}: nvcc says: a"),
+    "no such architecture": (
+        "nvcc fatal   : Unsupported gpu architecture 'compute_61'",
+        "{}: nvcc says: Unsupported gpu architecture 'compute_61'; with --arch name an architecture that this compiler"
+        " knows, such as compute_75",
+    ),
 }
 
 
@@ -453,6 +488,40 @@ def test_the_compiler_of_the_samples_makes_them_again(name: str) -> None:
     if module.compilation.compiler.removeprefix("nvcc ") not in beside.read_text():
         pytest.skip(f"the samples are not from {module.compilation.compiler}")
     assert module.kernel().instructions == ptx.read(beside).kernel().instructions
+
+
+LOCAL = """#include <cuda_fp16.h>
+#include "neighbour.cuh"
+static __device__ __noinline__ int far(int a) { return a * 17 + threadIdx.x; }
+static __device__ int near(int a) { return __shfl_down_sync(~0u, a, 1); }
+namespace {
+__device__ __noinline__ int hidden(int a) { return a ^ 5; }
+__global__ void unnamed(int *p, __half *h) {
+    p[0] = hidden(p[1]) + near(p[2]) + same(p[3]);
+    h[0] = __hadd(h[1], h[2]);
+}
+}
+static __global__ void local(int *p) { atomicAdd(p, far(p[1])); }
+void keep() { unnamed<<<1, 1>>>(0, 0); local<<<1, 1>>>(0); }
+"""
+"""Functions that only one source file can name."""
+
+
+@needs_nvcc
+def test_source_becomes_the_same_ptx_every_time(tmp_path: Path) -> None:
+    """Of static functions and unnamed namespaces nvcc names the folder, which is another one every time."""
+    (tmp_path / "neighbour.cuh").write_text("static __device__ int same(int x) { return 2 * x; }\n")
+    source = tmp_path / "k.cu"
+    source.write_text(LOCAL)
+    first, again = (cuda.read(source) for _ in "ab")
+    assert first.text == again.text
+    unit = f"00000000_{len('source.cu')}_source_cu_"
+    assert len({line for line in first.text.splitlines() if f"_GLOBAL__N__{unit}" in line}) > 3
+    assert f"_INTERNAL_{unit}" in first.text
+    names = [kernel.name for kernel in first.kernels]
+    assert [kernel.name for kernel in again.kernels] == names
+    assert len(names) == 2
+    assert f"_INTERNAL_{unit}" in listed(first.text)
 
 
 def test_loops_know_their_source_lines(compiler: str) -> None:

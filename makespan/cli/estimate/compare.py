@@ -72,7 +72,10 @@ def command(
     from makespan.report.estimates import comparison as report
 
     card = described(gpu, settings)
-    question = _question(Asked.taken(dict(options)), card)
+    asked = Asked.taken(dict(options))
+    question = _question(asked, card)
+    if options["machine"] is None:  # both are about one program
+        options["arch"] = asked.arch(card)
     methods: Mapping[str, Callable[[], Estimate]] = {
         "hong-kim": lambda: hong_kim(question, card, active_blocks),
         "kleimenov-popova": lambda: kleimenov_popova(question, card, hit_rates(l1pct, l2pct, worst_case_cache))[0],

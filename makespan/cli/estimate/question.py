@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from makespan import kernel_file
 from makespan.cli.help_page import section
 from makespan.cli.output import format_option, rendered
 from makespan.cli.source import cuda_options, kernel_question, launch_options, option_name
@@ -86,6 +87,20 @@ class Asked:
             if value and name not in allowed:
                 raise InputError(f"{option_name(name)} is for a kernel file; {instead}")
 
+    def arch(self, gpu: "Gpu | None") -> str | None:
+        """The architecture of the PTX that source becomes: the one that is given, else that of the GPU.
+
+        None is the default of `ptx.cuda`. GPUs from before sm_70 get it, too: few compilers still know them, and the
+        models that were published for them count the instructions of any PTX.
+        """
+        from makespan import architecture
+
+        given: str | None = self.kernel["arch"]
+        found = architecture.default(None, gpu) if kernel_file.is_source(Path(str(self.source))) else None
+        if given is not None or found is None or found.sm < architecture.OLDEST_MACHINE_CODE:
+            return given
+        return architecture.virtual(found.name)
+
     def question(self, gpu: "Gpu | None" = None) -> "Question":
         """The kernel with its launch.
 
@@ -99,7 +114,7 @@ class Asked:
         ptxas = self.resources["ptxas"]
         if ptxas is not None:
             claim_input(ptxas)
-        found = launched(kernel_question(str(self.source), **self.kernel))
+        found = launched(kernel_question(str(self.source), **{**self.kernel, "arch": self.arch(gpu)}))
         resources = {
             "registers": self.resources["regs"],
             "resources": None if ptxas is None else read_resources(ptxas, found.kernel.name),
