@@ -5,7 +5,7 @@ an instance is asked for it.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from itertools import product
 from math import comb, prod
 from typing import cast
@@ -354,12 +354,13 @@ def named(schedule: Schedule, names: Sequence[int]) -> Schedule:
     """The same schedule, whose warps have these names instead."""
     places = {name: warp for warp, name in enumerate(names)}
     order = [places[name] for name in range(len(names))]
-    return Schedule(
-        tuple(tuple(sorted(names[warp] for warp in executing)) for executing in schedule.cycles),
-        *(
-            tuple(rows[warp] for warp in order) if rows else ()
-            for rows in (schedule.paths, schedule.latencies, schedule.partitions, schedule.uses)
-        ),
+    return replace(
+        schedule,
+        cycles=tuple(tuple(sorted(names[warp] for warp in executing)) for executing in schedule.cycles),
+        paths=tuple(schedule.paths[warp] for warp in order if schedule.paths),
+        latencies=tuple(schedule.latencies[warp] for warp in order if schedule.latencies),
+        partitions=tuple(schedule.partitions[warp] for warp in order if schedule.partitions),
+        uses=tuple(schedule.uses[warp] for warp in order if schedule.uses),
     )
 
 

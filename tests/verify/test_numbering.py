@@ -5,7 +5,7 @@ import json
 import random
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from itertools import groupby, permutations
 from typing import Any
 
@@ -60,7 +60,7 @@ def test_a_bundle_has_the_order_of_the_launch_and_is_accepted(number: int) -> No
     document, asked = documents()[number], ASKED[number]
     order = [[group, len(list(run))] for group, run in groupby(asked.order)]
     assert document["instance"]["order"] == document["result"]["order"] == order
-    published("bundle-2").validate(document)
+    published("bundle-3").validate(document)
     published("result-1").validate(document["result"])
     truth, verdict = brute_force(asked), verify(document)
     assert verdict.outcome is Outcome.ACCEPTED, verdict
@@ -193,7 +193,7 @@ def gpu_documents() -> tuple[Document, ...]:
 def test_a_bundle_of_a_gpu_has_the_order_of_the_launch_and_is_accepted(number: int) -> None:
     document, asked = gpu_documents()[number], GPUS[number]
     assert document["instance"]["grids"][0]["order"] == [[0, 1], [1, 1], [0, 1]]
-    published("gpu-bundle-1").validate(document)
+    published("gpu-bundle-2").validate(document)
     assert gpu_reading.instance(document["instance"]) == asked
     verdict, truth = verify(document), brute_force_gpu(asked)
     assert verdict.outcome is Outcome.ACCEPTED, verdict
@@ -241,6 +241,6 @@ def test_no_upper_bound_below_the_truth_of_the_order_is_accepted() -> None:
     document = documents()[0]
     assert document["result"]["upper"] == 6
     for upper in 4, 5:
-        verdict = verify(forged(document, lambda document, upper=upper: set_bounds(document, 4, upper)))
+        verdict = verify(forged(document, partial(set_bounds, lower=4, upper=upper)))
         assert verdict.outcome is Outcome.REJECTED
     assert Bounds(6, 6) == solve(ASKED[0]).bounds
