@@ -106,6 +106,26 @@ def test_every_command_has_an_answer_to_every_shipped_kernel(
     assert "for the machine code on ampere-ga10x, " in " ".join(done.out.split())
 
 
+def test_what_only_newer_gpus_have_is_compiled_for_them(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each architecture gets its own program, and the machine code of the GPU is that of a question that names it."""
+    (folder / "k.cu").write_text(
+        "__global__ void k(int *p) {\n#if __CUDA_ARCH__ >= 860\nint own = __reduce_add_sync(~0u, p[threadIdx.x]);\n"
+        "#else\nint own = p[threadIdx.x]; for (int i = 16; i; i /= 2) own += __shfl_down_sync(~0u, own, i);\n#endif\n"
+        "p[threadIdx.x] = own; }\n"
+    )
+    solve, about = (
+        Runner("solve", capsys),
+        ("k.cu", "--block", 32, "--blocks-per-sm", 1, "--latency", "global=..600", "-q"),
+    )
+    by_machine = solve(*about, "--machine", "ampere-ga10x").out
+    by_gpu = solve(*about, "--gpu", "rtx-3070", "--grid", 1).out
+    named = solve(*about, "--machine", "ampere-ga10x", "--arch", "sm_86").out
+    older = solve(*about, "--machine", "ampere-ga10x", "--arch", "sm_80").out
+    assert by_machine == named != older
+    assert by_gpu.split("is ")[-1] == named.split("is ")[-1]
+    assert "REDUX" in Runner("strings", capsys)("k.cu", "--machine", "ampere-ga10x", "--listing").out
+
+
 class Here:
     """A crew of a sweep that answers in this process, as its own processes do."""
 
@@ -167,3 +187,12 @@ def test_a_sweep_knows_kernels_with_functions_of_their_own_and_of_headers_again(
     before = key({"source": "local.cu"})
     (folder / "beside.cuh").write_text(BESIDE.replace("3 * x", "3 + x"))
     assert key({"source": "local.cu"}) != before
+
+
+def test_runs_of_a_kernel_with_functions_of_headers_are_known_again(capsys: pytest.CaptureFixture[str]) -> None:
+    validate = Runner("validate", capsys)
+    (path,) = (path for path in SAMPLES if path.stem == "warp_reduction")
+    about = (path, "--gpu", "rtx-3070", "--block", 32, "--latency", "global=..900", "--buffer", "0=256")
+    first = validate(*about, "--buffer", "1=256", "--device", "virtual:1", "--runs", 2, "-q", "-o", "runs.jsonl")
+    again = validate(*about, "--buffer", "1=256", "-q", "--from", "runs.jsonl")
+    assert (first.code, again.code, again.out) == (0, 0, first.out)
