@@ -1,10 +1,14 @@
 """The few ways in which `makespan` can fail; an unwelcome answer is a value, not an error."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 from pathlib import Path
+from typing import TypeAlias
 
 _LONGEST_NAME, _NEAR = 40, 0.7
+
+Naming: TypeAlias = Callable[[str], str]
+"""What the user calls a field: `--keep-ptx` on a command line, `keep_ptx` in Python."""
 
 
 class MakespanError(Exception):

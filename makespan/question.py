@@ -17,11 +17,10 @@ from types import MappingProxyType
 from typing import Any, Protocol, TypeAlias
 
 from makespan import kernel_file, ptx, sass
-from makespan.errors import InputError, ParseError
+from makespan.errors import InputError, Naming, ParseError
 from makespan.flow import WARP_LANES, BranchInfo, Flow, GivenBound, Launch, LoopInfo, Paths, Step
 from makespan.gpu import Block, assuming, resident
 from makespan.instance import Instance
-from makespan.kernel_file import Naming
 from makespan.machine import PAPER, GivenRange, Machine, executes, of_architecture
 from makespan.machine.occupancy import Limits, Occupancy
 from makespan.program import Program
@@ -94,7 +93,7 @@ class KernelQuestion:
         named: what the user calls these fields, for messages.
 
     >>> from makespan import Launch
-    >>> vecadd = KernelQuestion(Path("ptx/vecadd.ptx"), launch=Launch(block=(256, 1, 1)))
+    >>> vecadd = KernelQuestion(Path("ptx/vecadd.ptx"), launch=Launch(block=256))
     >>> print(vecadd.instance())
     8 x automaton of 21 places on machine paper (C=1, L=1)
     """
@@ -190,7 +189,11 @@ class KernelQuestion:
         """
         found = instances(self, machine)
         if len(found) != 1:
-            raise InputError(f"one instance is asked for, and {self.named('warps')} means {len(found)}")
+            raise InputError(
+                f"one instance is asked for, and {self.named('warps')} means {len(found)}: choose one with"
+                " dataclasses.replace(question, warps=N), or take all of them from"
+                " makespan.question.instances(question)"
+            )
         return found[0]
 
 
@@ -219,7 +222,7 @@ def read_kernel(
         ParseError: a place that is not understood.
 
     >>> from makespan import Launch, solve
-    >>> print(solve(read_kernel("ptx/vecadd.ptx", Launch(block=(256, 1, 1))).instance()))
+    >>> print(solve(read_kernel("ptx/vecadd.ptx", Launch(block=256))))
     exact for the PTX as written, if every instruction takes one cycle: the worst case is 140 cycles
     """
     module, known = kernel_file.read(Path(file), arch=arch, keep_ptx=keep_ptx), launch or Launch()

@@ -43,7 +43,8 @@ def solve_gpu(gpu: GpuInstance, *, best_case: bool = False, limits: Limits | Non
         BrokenPromiseError: proofs contradict each other, or a witness does not replay; always a bug.
     """
     if not isinstance(gpu, GpuInstance):
-        raise InputError(f"solve_gpu takes a GpuInstance, see makespan.gpu, not {shown(gpu)}")
+        how = "make one of a kernel with gpu_instance(question, 'rtx-3070'), where the second is your GPU"
+        raise InputError(f"solve_gpu takes a GpuInstance, not {shown(gpu)}: {how}")
     budget = limits or Limits()
     # blocks that begin some cycles after they got their room do not start together, and are no instance of an SM
     found = (_one_wave if gpu.is_one_wave and not gpu.dispatch else _waves)(gpu, best_case=best_case, budget=budget)
