@@ -129,6 +129,18 @@ class Launch:
         return None if self.threads_per_block is None else -(-self.threads_per_block // WARP_LANES)
 
 
+class LaunchInput(NamedTuple):
+    """Something that a user can say of a launch: a field of `Launch` and, of its parameters, which one."""
+
+    field: str
+    name: str = ""
+
+    @property
+    def blank(self) -> str:
+        """What to write there, with N for a number that is to be filled in."""
+        return f"{self.name}=N" if self.name else "N"
+
+
 def launch(
     block: str | None = None, grid: str | None = None, parameters: Iterable[str] = (), *, named: Naming = str
 ) -> Launch:

@@ -62,10 +62,25 @@ def known_parameters(kernel: Kernel, launch: Launch) -> dict[str, Parameter]:
         InputError: see `fitted`.
     """
     declared = {name: parameter for parameter in kernel.parameters or () for name, _ in parameter.names}
-    inner = (name for s in kernel.statements if isinstance(s, Declaration) for name, _ in s.names)
-    hidden = frozenset(inner) if kernel.is_entry else declared.keys()
-    values = fitted(launch, kernel).parameters
+    hidden, values = _hidden(kernel), fitted(launch, kernel).parameters
     return {name: encoded(declared[name], value, launch.named) for name, value in values.items() if name not in hidden}
+
+
+def called(kernel: Kernel) -> dict[str, str]:
+    """What a user calls the parameters of an entry that can be given as numbers, by PTX name.
+
+    That is the name in the CUDA source, if it tells just this one; else the name in the PTX or, where a compiler made
+    it of a number, the position.
+    """
+    declared = {name: parameter for parameter in kernel.parameters or () for name, _ in parameter.names}
+    said = _said(kernel, len(declared)) or (None,) * len(declared)
+    found: dict[str, str] = {}
+    for position, (name, own) in enumerate(zip(declared, said, strict=True)):
+        if scalar(declared[name]) is not None and name not in _hidden(kernel):
+            is_own = own is not None and own not in declared and said.count(own) == 1
+            is_number = name.endswith(f"_param_{position}")
+            found[name] = own if own is not None and is_own else str(position) if is_number else name
+    return found
 
 
 def encoded(declaration: Declaration, value: int | float, named: Naming) -> Parameter:
@@ -92,6 +107,13 @@ def encoded(declaration: Declaration, value: int | float, named: Naming) -> Para
     if not least <= value <= most:
         raise InputError(f"{said} {name}={value}: {declaration.text} holds {least}..{most}")
     return Parameter(value % (2 * half), bits)
+
+
+def _hidden(kernel: Kernel) -> frozenset[str]:
+    """The parameters of which nothing is known: those whose name the body declares anew, and all but of an entry."""
+    if not kernel.is_entry:
+        return frozenset(name for parameter in kernel.parameters or () for name, _ in parameter.names)
+    return frozenset(name for s in kernel.statements if isinstance(s, Declaration) for name, _ in s.names)
 
 
 def _block(launch: Launch, kernel: Kernel) -> Extent | None:

@@ -18,6 +18,7 @@ from makespan.sass.module import Parameter as Declared
 COMPILER_BANK = 2
 """The bank of the constants that a compiler puts into a kernel; others hold what the host may write before a launch."""
 
+_SIZES = (1, 2, 4, 8)
 _FLOATS = {4: "<f", 8: "<d"}
 
 
@@ -57,6 +58,15 @@ def known_parameters(kernel: Kernel, launch: Launch) -> dict[str, Parameter]:
     return found
 
 
+def called(kernel: Kernel) -> dict[str, str]:
+    """What a user calls the parameters that can be given as numbers, by the names of `fitted`."""
+    return {
+        name: str(position) if name.endswith(f"_param_{position}") else name
+        for position, (name, declared) in enumerate(_declared(kernel).items())
+        if declared.size in _SIZES
+    }
+
+
 def known_bytes(kernel: Kernel, parameters: Mapping[str, Parameter]) -> dict[tuple[int, int], int]:
     """What is known of constants, by bank and offset in bytes."""
     found = {(COMPILER_BANK, at): byte for at, byte in enumerate(kernel.constants.get(COMPILER_BANK, b""))}
@@ -77,7 +87,7 @@ def _declared(kernel: Kernel) -> dict[str, Declared]:
 
 def _encoded(name: str, declared: Declared, value: int | float, named: Naming) -> Parameter:
     size, said = declared.size, named("parameters")
-    if size not in (1, 2, 4, 8):
+    if size not in _SIZES:
         raise InputError(f"{said} {name}: it has {size} bytes, more than a number; its value cannot be given")
     if declared.is_float or isinstance(value, float):
         if size not in _FLOATS:
