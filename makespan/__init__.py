@@ -73,6 +73,10 @@ _LAZY = {
 """What needs a heavy library comes when it is used."""
 
 
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 def __getattr__(name: str) -> Any:
     if name not in _LAZY:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

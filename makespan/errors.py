@@ -1,12 +1,16 @@
 """The few ways in which `makespan` can fail; an unwelcome answer is a value, not an error."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from difflib import get_close_matches
 from pathlib import Path
+from typing import TypeAlias
 
 _LONGEST_NAME, _NEAR, _VERY_NEAR = 40, 0.7, 0.9
 _LEAST_BEGIN, _MOST_NAMES = 3, 6
+
+Naming: TypeAlias = Callable[[str], str]
+"""What the user calls a field: `--keep-ptx` on a command line, `keep_ptx` in Python."""
 
 
 class MakespanError(Exception):

@@ -7,9 +7,8 @@ from math import prod
 
 from makespan import assumptions, dram, ptx, sass
 from makespan.assumptions import Assumption
-from makespan.errors import InputError
+from makespan.errors import InputError, Naming
 from makespan.gpu import Block, GpuInstance, Grid, assuming
-from makespan.kernel_file import Naming
 from makespan.machine import Machine, compatible, gpus, of_architecture
 from makespan.machine.gpus import Gpu
 from makespan.machine.occupancy import Limits, Occupancy, Share, occupancy
@@ -35,7 +34,7 @@ def gpu_instance(
 
     >>> from pathlib import Path
     >>> from makespan import KernelQuestion, Launch
-    >>> launch = Launch(block=(256, 1, 1), grid=(4096, 1, 1))
+    >>> launch = Launch(block=256, grid=4096)
     >>> vecadd = KernelQuestion(Path("ptx/vecadd.ptx"), launch=launch, blocks_per_sm=6)
     >>> print(gpu_instance(vecadd, sms=46))
     4096 blocks of 8 x automaton of 21 places on 46 SMs of machine paper (C=1, L=1)

@@ -1,6 +1,6 @@
 """Files of kernels: what reads them, by suffix; a reader is loaded when it is needed."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from makespan import architecture
-from makespan.errors import InputError
+from makespan.errors import InputError, Naming
 from makespan.text_file import is_file
 
 if TYPE_CHECKING:
@@ -16,9 +16,6 @@ if TYPE_CHECKING:
 
     Module: TypeAlias = ptx.Module | sass.Module
     Kernel: TypeAlias = ptx.Kernel | sass.Kernel
-
-Naming: TypeAlias = Callable[[str], str]
-"""What the user calls a field: `--keep-ptx` on a command line, `keep_ptx` in Python."""
 
 _PROGRAM = b"\x7fELF"
 

@@ -18,11 +18,10 @@ from typing import Any, Protocol, TypeAlias
 
 from makespan import architecture, assumptions, kernel_file, ptx, sass
 from makespan.assumptions import Assumption
-from makespan.errors import InputError, ParseError
+from makespan.errors import InputError, Naming, ParseError
 from makespan.flow import WARP_LANES, BranchInfo, Flow, GivenBound, Launch, LoopInfo, Paths, Step
 from makespan.gpu import Block, assuming, resident
 from makespan.instance import Instance
-from makespan.kernel_file import Naming
 from makespan.machine import PAPER, GivenRange, Machine, executes, of_architecture
 from makespan.machine.gpus import Gpu
 from makespan.machine.occupancy import Limits, Occupancy
@@ -98,7 +97,7 @@ class KernelQuestion:
         named: what the user calls these fields, for messages.
 
     >>> from makespan import Launch
-    >>> vecadd = KernelQuestion(Path("ptx/vecadd.ptx"), launch=Launch(block=(256, 1, 1)))
+    >>> vecadd = KernelQuestion(Path("ptx/vecadd.ptx"), launch=Launch(block=256))
     >>> print(vecadd.instance())
     8 x automaton of 21 places on machine paper (C=1, L=1)
     """
@@ -221,7 +220,11 @@ class KernelQuestion:
         """
         found = instances(self, machine)
         if len(found) != 1:
-            raise InputError(f"one instance is asked for, and {self.named('warps')} means {len(found)}")
+            raise InputError(
+                f"one instance is asked for, and {self.named('warps')} means {len(found)}: choose one with"
+                " dataclasses.replace(question, warps=N), or take all of them from"
+                " makespan.question.instances(question)"
+            )
         return found[0]
 
 
@@ -251,7 +254,7 @@ def read_kernel(
         ParseError: a place that is not understood.
 
     >>> from makespan import Launch, solve
-    >>> print(solve(read_kernel("ptx/vecadd.ptx", Launch(block=(256, 1, 1))).instance()))
+    >>> print(solve(read_kernel("ptx/vecadd.ptx", Launch(block=256))))
     exact for the PTX as written, if every instruction takes one cycle: the worst case is 140 cycles
     """
     about: dict[str, Any] = {"launch": launch or Launch(), "warps": warps, "loop_bounds": tuple(loop_bounds)}

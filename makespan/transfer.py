@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 from makespan import ptx, sass
 from makespan.errors import InputError, ParseError, UnsupportedError
-from makespan.flow import MAX_ITERATIONS, Flow, GivenBound, Launch, LoopInfo, Nest, Told, fitting, nest
+from makespan.flow import MAX_ITERATIONS, Flow, GivenBound, Launch, LoopInfo, Nest, Told, fitting, goes_around, nest
 
 
 class Transferred(NamedTuple):
@@ -192,20 +192,7 @@ class _Source:
     def _is_elusive(self, number: int) -> bool:
         loop = self.nest.loops[number]
         ends = {block for block, _ in loop.exits} | loop.latches
-        return _goes_around(self.flow, loop.header, loop.blocks, {b for b in ends if self._tests(b, number)})
-
-
-def _goes_around(flow: Flow, head: int, blocks: Set[int], past: Set[int]) -> bool:
-    """Whether a way leads from a head back to it that meets none of these blocks."""
-    found, waiting = set[int](), [] if head in past else [head]
-    while waiting:
-        for after in flow.blocks[waiting.pop()].successors:
-            if after == head:
-                return True
-            if after in blocks and after not in found and after not in past:
-                found.add(after)
-                waiting.append(after)
-    return False
+        return goes_around(self.flow, loop, {b for b in ends if self._tests(b, number)})
 
 
 class _No(Exception):
@@ -324,7 +311,7 @@ class _Code:
         loop, tests = self.nest.loops[number], self.source.tests
         at = {block: tests.get(self._last(block)) for block in own if self.flow.has_sides(block)}
         passed = {block for block, key in at.items() if key is not None and key in keys}
-        return _goes_around(self.flow, loop.header, loop.blocks, passed)
+        return goes_around(self.flow, loop, passed)
 
     def _around(self, number: int) -> Iterator[int]:
         outer = self.nest.loops[number].outer

@@ -12,6 +12,11 @@ def test_every_public_name_exists() -> None:
     assert [name for name in makespan.__all__ if not hasattr(makespan, name)] == []
 
 
+def test_completion_shows_the_public_names_and_nothing_else() -> None:
+    assert dir(makespan) == sorted(makespan.__all__)
+    assert {"read_kernel", "Launch", "solve_gpu", "gpu_instance", "replay", "KernelQuestion"} <= set(dir(makespan))
+
+
 def test_a_name_that_does_not_exist_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="module 'makespan' has no attribute 'magic'"):
         _ = makespan.magic

@@ -12,7 +12,19 @@ from typing import NamedTuple
 import click
 import pytest
 
-from makespan import InputError, Instance, KernelQuestion, Launch, flow, kernel_file, ptx, read_kernel, solve
+from makespan import (
+    InputError,
+    Instance,
+    KernelQuestion,
+    Launch,
+    flow,
+    gpu_instance,
+    kernel_file,
+    ptx,
+    read_kernel,
+    solve,
+    solve_gpu,
+)
 from makespan.cli.source import instances as of_options
 from makespan.cli.source import source_options
 from makespan.kernel_file import Kind
@@ -142,7 +154,7 @@ def test_a_question_has_one_instance_whoever_asks_it(ask: Ask) -> None:
 
 def test_a_kernel_file_is_three_lines_from_its_result(monkeypatch: pytest.MonkeyPatch) -> None:
     kernel = read_kernel("vecadd.ptx", Launch(block=BLOCK))
-    assert solve(kernel.instance()).bounds == Bounds(140, 140)
+    assert solve(kernel).bounds == solve(kernel.instance()).bounds == Bounds(140, 140)
     compiled: list[object] = []
 
     def read(path: Path, **options: object) -> ptx.Module:
@@ -158,8 +170,20 @@ def test_a_kernel_file_is_three_lines_from_its_result(monkeypatch: pytest.Monkey
 def test_a_range_of_warps_is_an_instance_for_each() -> None:
     asked = of("vecadd.ptx", warps=range(2, 5), blocks_per_sm=2)
     assert [each.warps for each in instances(asked)] == [4, 6, 8]
-    with pytest.raises(InputError, match="one instance is asked for, and warps means 3"):
-        asked.instance()
+    several = "^one instance is asked for, and warps means 3: choose one with dataclasses.replace.question, warps=N"
+    for ask in (asked.instance, lambda: solve(asked)):
+        with pytest.raises(InputError, match=several):
+            ask()
+    assert solve(replace(asked, warps=3)).instance.warps == 6
+
+
+def test_a_question_without_its_gpu_is_none_about_a_whole_gpu() -> None:
+    asked = of("vecadd.ptx", launch=Launch(block=256, grid=4096), blocks_per_sm=6)
+    with pytest.raises(
+        InputError, match=r"^solve_gpu takes a GpuInstance, not .*: make one .* gpu_instance\(question, "
+    ):
+        solve_gpu(asked)  # type: ignore[arg-type]
+    assert solve_gpu(gpu_instance(asked, sms=46)).instance.blocks == 4096
 
 
 def test_what_was_read_is_not_compiled_again() -> None:
@@ -248,7 +272,7 @@ def test_a_refusal_has_the_words_of_whoever_asks(
             of("vecadd.ptx", launch=Launch(BLOCK, (2, 1, 1)), blocks_per_sm=3),
             "blocks_per_sm 3: the grid has only 2 blocks",
         ),
-        (of("vecadd.ptx", launch=Launch(BLOCK, None, {"x": 1})), "--param x: no such parameter of kernel vecadd; "),
+        (of("vecadd.ptx", launch=Launch(BLOCK, None, {"x": 1})), "parameters x: no such parameter of kernel vecadd; "),
         (of("vecadd.ptx", warps=1, take={"X": "fall"}), "take: no conditional branch X in kernel vecadd; "),
     ],
 )
@@ -268,8 +292,8 @@ def test_what_cannot_be_asked_is_refused_in_one_line(question: KernelQuestion, m
         (lambda: KernelQuestion(VECADD, paths="both"), "paths of a kernel are automaton or single"),  # type: ignore[arg-type]
         (lambda: KernelQuestion(VECADD, warps=2.0), "warps of a kernel are a whole number"),  # type: ignore[arg-type]
         (lambda: KernelQuestion(VECADD, warps=True), "warps of a kernel are a whole number"),
-        (lambda: Launch(block=256), "three whole numbers along x, y and z"),  # type: ignore[arg-type]
-        (lambda: Launch(block=(256,)), "three whole numbers along x, y and z"),  # type: ignore[arg-type]
+        (lambda: Launch(block="256"), "block must be a whole number"),  # type: ignore[arg-type]
+        (lambda: Launch(grid=256.0), "grid must be a whole number"),  # type: ignore[arg-type]
         (lambda: Launch(parameters=["n=1"]), "the parameters of a launch are values by name"),  # type: ignore[arg-type]
     ],
 )

@@ -183,7 +183,7 @@ def _of_string(
     from makespan.gpu_question import dispatch_cycles, given_resident
 
     check_string(warps, options, {"blocks_per_sm", "grid"})
-    grid = flow.launch(None, options["grid"]).grid
+    grid = flow.launch(None, options["grid"], named=option_name).grid
     if grid is None:
         raise InputError("--grid is missing: how many blocks are launched?")
     if warps is None or len(warps) != 1:

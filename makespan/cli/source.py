@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 FORMATS = ("ptx", "toml", "jsonl")
 PROFILE = "paper"
+_SINGULAR = {"loop_bounds": "loop-bound", "latencies": "latency", "parameters": "param"}
+"""The options that give one of several, by the field that has them all."""
 MAX_SHARED_BYTES = 1 << 20
 MAX_STDIN_BYTES = strings.MAX_FILE_BYTES
 
@@ -351,7 +353,7 @@ def kernel_question(
     return KernelQuestion(
         ptx.parse(ptx.decode(_stdin("PTX file"), "<stdin>"), "<stdin>") if source == "-" else Path(source),
         entry=kernel,
-        launch=flow.launch(block, grid, param),
+        launch=flow.launch(block, grid, param, named=option_name),
         warps=warps,
         blocks_per_sm=blocks_per_sm,
         dynamic_shared=dynamic_shared,
@@ -380,10 +382,10 @@ def chosen_kernels(module: "Module", name: str | None) -> "Sequence[Kernel]":
 def option_name(name: str) -> str:
     """What a field is called on the command line.
 
-    >>> option_name("blocks_per_sm")
-    '--blocks-per-sm'
+    >>> option_name("blocks_per_sm"), option_name("parameters")
+    ('--blocks-per-sm', '--param')
     """
-    return "--loop-bound" if name == "loop_bounds" else f"--{name.replace('_', '-')}"
+    return f"--{_SINGULAR.get(name, name).replace('_', '-')}"
 
 
 def kind_of_source(source: str, input_format: str | None) -> str:

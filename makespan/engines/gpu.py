@@ -45,7 +45,8 @@ def solve_gpu(gpu: GpuInstance, *, best_case: bool = False, limits: Limits | Non
         BrokenPromiseError: proofs contradict each other, or a witness does not replay; always a bug.
     """
     if not isinstance(gpu, GpuInstance):
-        raise InputError(f"solve_gpu takes a GpuInstance, see makespan.gpu, not {shown(gpu)}")
+        how = "make one of a kernel with gpu_instance(question, 'rtx-3070'), where the second is your GPU"
+        raise InputError(f"solve_gpu takes a GpuInstance, not {shown(gpu)}: {how}")
     budget = limits or Limits()
     found = (_one_wave if gpu.has_lone_sms else _waves)(gpu, best_case=best_case, budget=budget)
     for schedule in found.witness, found.shortest:

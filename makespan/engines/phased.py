@@ -1,6 +1,7 @@
 """`solve`: the worst case of an instance, partition by partition or phase by phase where that can be."""
 
 from collections.abc import Sequence
+from typing import Protocol
 
 from makespan.bounds import Phase, closed_form, pessimistic, phases
 from makespan.bounds.partitions import partitions
@@ -16,8 +17,15 @@ from makespan.schedule import Schedule
 from makespan.simulate import replay
 
 
+class Question(Protocol):
+    """What stands for one instance, such as `makespan.KernelQuestion`."""
+
+    def instance(self) -> Instance:
+        """The instance."""
+
+
 def solve(
-    instance: Instance, *, backend: str = "auto", best_case: bool = False, limits: Limits | None = None
+    instance: Instance | Question, *, backend: str = "auto", best_case: bool = False, limits: Limits | None = None
 ) -> Result:
     """The worst-case makespan under every work-conserving scheduler, as a proven interval.
 
@@ -26,17 +34,20 @@ def solve(
     Bounds(lower=10, upper=10)
 
     Args:
+        instance: an instance, or a question about a kernel that stands for exactly one.
         backend: a key of `BACKENDS`.
         best_case: also look for the shortest work-conserving schedule.
         limits: time, memory, progress; by default 60 seconds.
 
     Raises:
-        InputError: an unknown backend, or no instance.
+        InputError: an unknown backend, no instance, or a question that stands for several or for none.
         UnsupportedError: the backend does not know what the instance has, or cannot take it.
         BrokenPromiseError: engines contradict each other, or a witness does not replay; always a bug.
     """
     if not isinstance(instance, Instance):
-        raise InputError(f"solve takes an Instance, such as Instance.of('CL', warps=2), not {shown(instance)}")
+        if not callable(getattr(instance, "instance", None)):
+            raise InputError(f"solve takes an Instance, such as Instance.of('CL', warps=2), not {shown(instance)}")
+        instance = instance.instance()
     if backend not in portfolio.BACKENDS:
         raise InputError(f"unknown backend {backend!r}; known: {', '.join(portfolio.BACKENDS)}")
     budget = limits or Limits()

@@ -30,7 +30,7 @@ from makespan.flow.instruction_set import (
 )
 from makespan.flow.loop_bound import MAX_ITERATIONS, Bound, By, GivenBound, given_bound, loop_bounds, read_bounds
 from makespan.flow.loop_info import LoopInfo, fitting, loop_infos
-from makespan.flow.loops import Loop, Nest, nest
+from makespan.flow.loops import Loop, Nest, goes_around, nest
 from makespan.flow.operations import SECTOR, TimedCode, access, served
 from makespan.flow.paths import refuse_unbounded
 from makespan.flow.programs import Paths, Warps
@@ -95,6 +95,7 @@ __all__ = [
     "decided",
     "fitting",
     "given_bound",
+    "goes_around",
     "influential",
     "launch",
     "loop_bounds",

@@ -1,6 +1,7 @@
 """What an instruction computes, as a value: from which sources, to which registers, by which function."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
+from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -28,6 +29,31 @@ class Computation(NamedTuple):
     sources: tuple[Source, ...]
     compute: "Callable[..., tuple[Value, ...]]"
     is_lenient: bool = False
+
+    @property
+    def yields_predicates(self) -> bool:
+        """Whether all results are 0 or 1, as they are at the largest values of all sources."""
+        return all(value in (0, 1) for value in self.apply(self._masks))
+
+    def may_be_known(self, unknown: Set[str]) -> bool:
+        """Whether results may be known although these registers are not, as `p or q` is where p holds.
+
+        It tries the least and the largest values of the others, and those with which they are compared.
+        """
+        if not self.is_lenient:
+            return not any(source.register in unknown for source in self.sources)
+        constants = {source.constant for source in self.sources if source.constant is not None}
+        tried = {
+            name: {0, 1, mask >> 1, mask, *(constant & mask for constant in constants)}
+            for name, mask in self._masks.items()
+            if name not in unknown
+        }
+        states = (dict(zip(tried, values, strict=True)) for values in product(*tried.values()))
+        return any(value is not None for state in states for value in self.apply(state))
+
+    @property
+    def _masks(self) -> dict[str, int]:
+        return {source.register: source.mask for source in self.sources if source.register is not None}
 
     def apply(self, state: "Mapping[str, Value]") -> "tuple[Value, ...]":
         """The values of the results, given those of the registers; a register that is missing is unknown."""

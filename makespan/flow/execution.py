@@ -68,8 +68,8 @@ class Step(NamedTuple):
         """Whether its results can be known if these registers are."""
         if self.computation is None:
             return False
-        found = [source.register is None or source.register in known for source in self.computation.sources]
-        return any(found) if self.computation.is_lenient else all(found)
+        read = (source.register for source in self.computation.sources)
+        return self.computation.may_be_known({name for name in read if name is not None and name not in known})
 
 
 class Front(NamedTuple):
@@ -305,8 +305,9 @@ class Execution:
         """Whether the outcome of a branch that leaves the loop can become known: a quick check, for speed alone."""
         loop, written = self.code.nest.loops[number], self.code.written[number]
         steps = [step for block in loop.blocks for step in self.code.steps[block]]
-        outside = front.state.keys() - written
-        known: Set[str] = outside | written
+        outside, known = front.state.keys() - written, set(front.state)
+        while more := {name for step in steps if step.may_know(known) for name in step.writes} - known:
+            known |= more
         while True:
             found = outside | {name for step in steps if step.may_know(known) for name in step.writes}
             if found == known:

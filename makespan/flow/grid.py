@@ -2,11 +2,13 @@
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from numbers import Integral
+from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
 
-from makespan.errors import InputError
+from makespan.errors import InputError, Naming
 
 Extent: TypeAlias = tuple[int, int, int]
 """Numbers of threads or blocks along x, y and z."""
@@ -71,31 +73,44 @@ class ThreadRegisters(NamedTuple):
         return dict(zip(self.thread, (number % x, number // x % y, number // (x * y)), strict=True))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False)
 class Launch:
     """What a user says of a launch; None and missing parameters are unknown.
 
     Args:
-        block: threads of a block along x, y, z.
-        grid: blocks along x, y, z.
+        block: threads of a block along x, y, z; a number is the extent along x, and an extent that is left out is 1.
+        grid: blocks along x, y, z, given in the same way.
         parameters: values by name; the language of the kernel says which names there are.
+        named: what the user calls these fields, for messages.
 
     Raises:
-        InputError: an extent out of range.
+        InputError: an extent that is none, or out of range.
+
+    >>> Launch(block=256).block, Launch(grid=(8, 4)).grid
+    ((256, 1, 1), (8, 4, 1))
     """
 
-    block: Extent | None = None
-    grid: Extent | None = None
-    parameters: Mapping[str, int | float] = field(default_factory=dict)
+    block: Extent | None
+    grid: Extent | None
+    parameters: Mapping[str, int | float]
+    named: Naming = field(repr=False, compare=False)
 
-    def __post_init__(self) -> None:
-        _check_extent(self.block, MAX_BLOCK, "--block")
-        _check_extent(self.grid, MAX_GRID, "--grid")
-        if self.block is not None and math.prod(self.block) > MAX_BLOCK_THREADS:
-            raise InputError(f"--block {shown(self.block)}: more than {MAX_BLOCK_THREADS} threads in a block")
-        if not isinstance(self.parameters, Mapping):
-            raise InputError(f"the parameters of a launch are values by name, not {self.parameters!r:.40}")
-        object.__setattr__(self, "parameters", dict(self.parameters))
+    def __init__(
+        self,
+        block: int | Sequence[int] | None = None,
+        grid: int | Sequence[int] | None = None,
+        parameters: Mapping[str, int | float] = MappingProxyType({}),
+        named: Naming = str,
+    ) -> None:
+        threads = _whole_extent(block, MAX_BLOCK, named("block"))
+        blocks = _whole_extent(grid, MAX_GRID, named("grid"))
+        if threads is not None and math.prod(threads) > MAX_BLOCK_THREADS:
+            raise InputError(f"{named('block')} {shown(threads)}: more than {MAX_BLOCK_THREADS} threads in a block")
+        if not isinstance(parameters, Mapping):
+            raise InputError(f"the parameters of a launch are values by name, not {parameters!r:.40}")
+        values = {"block": threads, "grid": blocks, "parameters": dict(parameters), "named": named}
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
 
     def __str__(self) -> str:
         """What is known, as on a command line; empty if nothing is."""
@@ -114,21 +129,38 @@ class Launch:
         return None if self.threads_per_block is None else -(-self.threads_per_block // WARP_LANES)
 
 
-def launch(block: str | None = None, grid: str | None = None, parameters: Iterable[str] = ()) -> Launch:
-    """Read what follows `--block` (256 or 16x16), `--grid` (64 or 8x8x2) and `--param` (NAME=VALUE).
+class LaunchInput(NamedTuple):
+    """Something that a user can say of a launch: a field of `Launch` and, of its parameters, which one."""
+
+    field: str
+    name: str = ""
+
+    @property
+    def blank(self) -> str:
+        """What to write there, with N for a number that is to be filled in."""
+        return f"{self.name}=N" if self.name else "N"
+
+
+def launch(
+    block: str | None = None, grid: str | None = None, parameters: Iterable[str] = (), *, named: Naming = str
+) -> Launch:
+    """Read a block as text (256 or 16x16), a grid (64 or 8x8x2) and parameters (NAME=VALUE).
 
     >>> str(launch("16x16", parameters=["n=0x400"]))
     'block 16x16x1, n=1024'
+
+    Args:
+        named: what the user calls the fields of a `Launch`, for messages.
 
     Raises:
         InputError: anything else, or an extent out of range.
     """
     found: dict[str, int | float] = {}
     for text in parameters:
-        name, value = _parameter(text)
+        name, value = _parameter(text, named("parameters"))
         if found.setdefault(name, value) != value:
-            raise InputError(f"--param {text}: {name} already has the value {found[name]}")
-    return Launch(_extent(block, "--block"), _extent(grid, "--grid"), found)
+            raise InputError(f"{named('parameters')} {text}: {name} already has the value {found[name]}")
+    return Launch(_extent(block, named("block")), _extent(grid, named("grid")), found, named)
 
 
 def shown(extent: Extent) -> str:
@@ -140,16 +172,16 @@ def shown(extent: Extent) -> str:
     return "x".join(map(str, extent))
 
 
-def _parameter(text: str) -> tuple[str, int | float]:
+def _parameter(text: str, option: str) -> tuple[str, int | float]:
     match = _PARAMETER.fullmatch(text.strip())
     if match is None:
-        raise InputError(f"--param {text[:60]!r}: give NAME=VALUE, or the position as in 3=1024")
+        raise InputError(f"{option} {text[:60]!r}: give NAME=VALUE, or the position as in 3=1024")
     value = match["value"]
     if _WHOLE.fullmatch(value):
         return match["name"], int(value, 16 if "x" in value.lower() else 10)
     if _REAL.fullmatch(value) and math.isfinite(float(value)):
         return match["name"], float(value)
-    raise InputError(f"--param {text[:60]!r}: {value[:40]!r} is no number such as 1024, 0x400 or 0.5")
+    raise InputError(f"{option} {text[:60]!r}: {value[:40]!r} is no number such as 1024, 0x400 or 0.5")
 
 
 def _extent(text: str | None, option: str) -> Extent | None:
@@ -162,12 +194,20 @@ def _extent(text: str | None, option: str) -> Extent | None:
     return x, y, z
 
 
-def _check_extent(extent: Extent | None, most: Extent, option: str) -> None:
-    if extent is None:
-        return
-    if not (isinstance(extent, tuple) and len(extent) == len(most) and all(type(size) is int for size in extent)):
+def _whole_extent(given: int | Sequence[int] | None, most: Extent, field: str) -> Extent | None:
+    """An extent along x, y and z that is in range."""
+    if given is None:
+        return None
+    sizes = tuple(given) if isinstance(given, tuple | list) else (given,)
+    if not (1 <= len(sizes) <= len(most) and all(_is_whole(size) for size in sizes)):
         raise InputError(
-            f"{option}: three whole numbers along x, y and z are needed, such as (256, 1, 1), not {extent!r:.40}"
+            f"{field} must be a whole number such as 256, or one to three of them such as (16, 16), not {given!r:.40}"
         )
+    x, y, z = extent = (*map(int, sizes), *(1 for _ in most[len(sizes) :]))
     if not all(1 <= size <= limit for size, limit in zip(extent, most, strict=True)):
-        raise InputError(f"{option} {shown(extent)}: at least 1 and at most {shown(most)} along x, y and z")
+        raise InputError(f"{field} {shown((x, y, z))}: at least 1 and at most {shown(most)} along x, y and z")
+    return x, y, z
+
+
+def _is_whole(size: object) -> bool:
+    return isinstance(size, Integral) and not isinstance(size, bool)

@@ -206,6 +206,9 @@ class Semantics(Protocol):
             InputError: a launch that does not fit the kernel.
         """
 
+    def parameter_names(self) -> Mapping[str, str]:
+        """What a user calls the parameters that can be given as numbers, by their names in `parameters`."""
+
     def computation(self, number: int, parameters: Mapping[str, Parameter]) -> Computation | None:
         """What an instruction computes; None where that is not known for sure."""
 

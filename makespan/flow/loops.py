@@ -3,7 +3,7 @@
 A loop is entered at its header only. Flow with a second way in ("irreducible") has no such loops and is refused.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 
 from makespan.errors import UnsupportedError
@@ -76,6 +76,19 @@ def nest(flow: Flow) -> Nest:
         raise _too_deep(flow)
     loops = (_loop(flow, header, bodies[header], depth[n], outer[n]) for n, header in enumerate(headers))
     return Nest(tuple(loops), innermost)
+
+
+def goes_around(flow: Flow, loop: Loop, past: Set[int]) -> bool:
+    """Whether a way leads from the head of a loop back to it, inside of the loop, that meets none of these blocks."""
+    found, waiting = set[int](), [] if loop.header in past else [loop.header]
+    while waiting:
+        for after in flow.blocks[waiting.pop()].successors:
+            if after == loop.header:
+                return True
+            if after in loop.blocks and after not in found and after not in past:
+                found.add(after)
+                waiting.append(after)
+    return False
 
 
 def _loop(flow: Flow, header: int, body: set[int], depth: int, outer: int | None) -> Loop:

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 
 from makespan.flow.dataflow import guards, influential, live
 from makespan.flow.execution import order
-from makespan.flow.graph import Flow, graph
+from makespan.flow.graph import Flow
 from makespan.flow.grid import Launch
 from makespan.flow.instruction_set import SHARED_REGISTER
-from makespan.flow.loops import Nest
+from makespan.flow.partings import Partings
 from makespan.flow.runs import Runs
 from makespan.flow.spread import Spread, Surroundings, special_spreads
 from makespan.stopwatch import check
@@ -101,22 +101,18 @@ class _Divergence:
         entering: the spreads at the beginning of each block that was reached; a register without one may differ.
         mixed: by block, the registers that lanes which come together there may have written differently.
         divergent: the branches that are not uniform.
-        before: by block, how many lead to it.
         live: by block, the registers whose spread is worth carrying there.
     """
 
     flow: Flow
-    nest: Nest
     around: Surroundings
     sure: frozenset[int]
     matter: frozenset[str]
-    meets: Mapping[int, int]
-    before: Mapping[int, int]
+    partings: Partings
     live: Sequence[Set[str]]
     entering: dict[int, dict[str, Spread]] = field(default_factory=dict)
     mixed: dict[int, set[str]] = field(default_factory=dict)
     divergent: set[int] = field(default_factory=set)
-    work_left: int = MAX_WORK
 
     def solve(self) -> bool:
         """Find it; False if it takes too much work."""
@@ -128,14 +124,14 @@ class _Divergence:
             block = min(waiting, key=rank.__getitem__) if len(waiting) > 1 else next(iter(waiting))
             waiting.remove(block)
             spreads = self._after(block)
-            self.work_left -= 1 + len(spreads) + len(waiting)
+            self.partings.work_left -= 1 + len(spreads) + len(waiting)
             if self.flow.is_branch(block) and block not in self.divergent | self.sure and self._parts(block, spreads):
                 self.divergent.add(block)
                 waiting |= self._mix(block)
             for after in self.flow.blocks[block].successors:
                 if after != self.flow.exit and self._enter(after, spreads):
                     waiting.add(after)
-            if self.work_left < 0:
+            if self.partings.work_left < 0:
                 return False
         return True
 
@@ -147,7 +143,7 @@ class _Divergence:
             names = self.matter.intersection(effect.writes)
             if not names:
                 continue
-            self.work_left -= 1
+            self.partings.work_left -= 1
             found = self.flow.semantics.spread(number, spreads, self.around)
             if effect.guard is not None:
                 guard = spreads.get(effect.guard.register)
@@ -181,61 +177,20 @@ class _Divergence:
 
     def _mix(self, block: int) -> set[int]:
         """Note where lanes that part at a block come together; the blocks reached whose entering spreads changed."""
-        flow, changed = self.flow, set()
-        successors = flow.blocks[block].successors
-        if flow.exit in successors:  # those lanes are gone, the others go one way
-            return set()
-        meet = self.meets.get(block, flow.exit)
-        sides = [self._closure(after, meet) for after in successors]
-        region = sides[0] | sides[1]
-        joins = {b for b in sides[0] & sides[1] if self.before[b] > 1} | ({meet} - {flow.exit})
-        mixed = {join: self._written(region) for join in joins}
-        for number in self.nest.around(block):
-            loop = self.nest.loops[number]
-            if any(source == block or source in region for source, _ in loop.exits):
-                written = self._written(loop.blocks)
-                for _, after in loop.exits:
-                    mixed[after] = mixed.get(after, set()) | written
-        for join, names in mixed.items():
+        changed = set()
+        for join, names in self.partings.written(block).items():
             self.mixed.setdefault(join, set()).update(names)
             if join in self.entering and self._enter(join, self.entering[join]):
                 changed.add(join)
         return changed
-
-    def _closure(self, begin: int, avoided: int) -> set[int]:
-        found, waiting = set[int](), [begin]
-        while waiting:
-            block = waiting.pop()
-            if block not in (self.flow.exit, avoided) and block not in found:
-                found.add(block)
-                waiting += self.flow.blocks[block].successors
-        self.work_left -= len(found)
-        return found
-
-    def _written(self, blocks: set[int] | frozenset[int]) -> set[str]:
-        numbers = (number for block in blocks for number in self.flow.numbers(block))
-        found = {name for number in numbers for name in self.flow.effects[number].writes}
-        self.work_left -= len(found)
-        return found & self.matter
 
 
 def _by_spread(flow: Flow, runs: Runs, sure: frozenset[int]) -> Iterator[int]:
     """The branches whose guard does not differ between lanes that execute it together."""
     specials = special_spreads(flow.semantics.instruction_set.registers, runs.launch)
     around = Surroundings(specials, runs.parameters)
-    before: dict[int, int] = {}
-    for block in flow.blocks:
-        for after in set(block.successors):
-            before[after] = before.get(after, 0) + 1
     matter = influential(flow)
-    meets = _meeting_points(flow)
-    divergence = _Divergence(flow, runs.code.nest, around, sure, matter, meets, before, live(flow, matter))
+    partings = Partings.of(flow, runs.code.nest, matter, MAX_WORK)
+    divergence = _Divergence(flow, around, sure, matter, partings, live(flow, matter))
     if divergence.solve():
         yield from (b for b in divergence.entering if flow.is_branch(b) and b not in divergence.divergent)
-
-
-def _meeting_points(flow: Flow) -> dict[int, int]:
-    """The immediate post-dominator of every block from which a way leads to the end."""
-    import networkx as nx
-
-    return dict(nx.immediate_dominators(graph(flow).reverse(copy=False), flow.exit))

@@ -6,7 +6,7 @@ import struct
 from dataclasses import replace
 from itertools import zip_longest
 
-from makespan.errors import InputError
+from makespan.errors import InputError, Naming
 from makespan.flow import Extent, Launch, Parameter, shown
 from makespan.ptx.module import Declaration, Kernel
 from makespan.ptx.signature import names_of
@@ -29,11 +29,12 @@ def fitted(launch: Launch, kernel: Kernel) -> Launch:
     declared = {name: parameter for parameter in kernel.parameters or () for name, _ in parameter.names}
     found: dict[str, int | float] = {}
     for key, value in launch.parameters.items():
-        name = _named(key, list(declared), kernel)
-        encoded(declared[name], value)
+        name = _named(key, list(declared), kernel, launch.named)
+        encoded(declared[name], value, launch.named)
         if found.setdefault(name, value) != value:
-            raise InputError(f"--param: two values for parameter {name}: {found[name]} and {value}")
-    return replace(launch, block=_block(launch.block, kernel), parameters=found)
+            said = launch.named("parameters")
+            raise InputError(f"{said}: two values for parameter {name}: {found[name]} and {value}")
+    return replace(launch, block=_block(launch, kernel), parameters=found)
 
 
 def parameter_names(kernel: Kernel) -> tuple[str, ...]:
@@ -61,52 +62,75 @@ def known_parameters(kernel: Kernel, launch: Launch) -> dict[str, Parameter]:
         InputError: see `fitted`.
     """
     declared = {name: parameter for parameter in kernel.parameters or () for name, _ in parameter.names}
-    inner = (name for s in kernel.statements if isinstance(s, Declaration) for name, _ in s.names)
-    hidden = frozenset(inner) if kernel.is_entry else declared.keys()
-    values = fitted(launch, kernel).parameters
-    return {name: encoded(declared[name], value) for name, value in values.items() if name not in hidden}
+    hidden, values = _hidden(kernel), fitted(launch, kernel).parameters
+    return {name: encoded(declared[name], value, launch.named) for name, value in values.items() if name not in hidden}
 
 
-def encoded(declaration: Declaration, value: int | float) -> Parameter:
-    """A parameter with this value.
+def called(kernel: Kernel) -> dict[str, str]:
+    """What a user calls the parameters of an entry that can be given as numbers, by PTX name.
+
+    That is the name in the CUDA source, if it tells just this one; else the name in the PTX or, where a compiler made
+    it of a number, the position.
+    """
+    declared = {name: parameter for parameter in kernel.parameters or () for name, _ in parameter.names}
+    said = _said(kernel, len(declared)) or (None,) * len(declared)
+    found: dict[str, str] = {}
+    for position, (name, own) in enumerate(zip(declared, said, strict=True)):
+        if scalar(declared[name]) is not None and name not in _hidden(kernel):
+            is_own = own is not None and own not in declared and said.count(own) == 1
+            is_number = name.endswith(f"_param_{position}")
+            found[name] = own if own is not None and is_own else str(position) if is_number else name
+    return found
+
+
+def encoded(declaration: Declaration, value: int | float, named: Naming) -> Parameter:
+    """A parameter with this value; `named` is that of the launch.
 
     Raises:
         InputError: a value that the type cannot hold.
     """
     found = scalar(declaration)
-    name = declaration.names[0][0]
+    name, said = declaration.names[0][0], named("parameters")
     if found is None:
-        raise InputError(f"--param {name}: {declaration.text} holds more than a number; its value cannot be given")
+        raise InputError(f"{said} {name}: {declaration.text} holds more than a number; its value cannot be given")
     kind, bits = found
     if kind == "f" and bits >= 32:
         try:
             packed = struct.pack("<f" if bits == 32 else "<d", value)
         except OverflowError:
-            raise InputError(f"--param {name}={value}: too large for {declaration.text}") from None
+            raise InputError(f"{said} {name}={value}: too large for {declaration.text}") from None
         return Parameter(int.from_bytes(packed, "little"), bits)
     if kind == "f" or not isinstance(value, int):
-        raise InputError(f"--param {name}={value}: expected a whole number for {declaration.text}")
+        raise InputError(f"{said} {name}={value}: expected a whole number for {declaration.text}")
     half = 1 << (bits - 1)
     least, most = -half, 2 * half - 1 if kind in "bu" else half - 1
     if not least <= value <= most:
-        raise InputError(f"--param {name}={value}: {declaration.text} holds {least}..{most}")
+        raise InputError(f"{said} {name}={value}: {declaration.text} holds {least}..{most}")
     return Parameter(value % (2 * half), bits)
 
 
-def _block(given: Extent | None, kernel: Kernel) -> Extent | None:
+def _hidden(kernel: Kernel) -> frozenset[str]:
+    """The parameters of which nothing is known: those whose name the body declares anew, and all but of an entry."""
+    if not kernel.is_entry:
+        return frozenset(name for parameter in kernel.parameters or () for name, _ in parameter.names)
+    return frozenset(name for s in kernel.statements if isinstance(s, Declaration) for name, _ in s.names)
+
+
+def _block(launch: Launch, kernel: Kernel) -> Extent | None:
     """The block as far as it is known, which fits what the kernel says of it.
 
     Source: PTX ISA, "Performance-Tuning Directives": `.maxntid` limits the product, not each extent.
     """
+    given, block = launch.block, launch.named("block")
     said = _declared_extents(kernel)
     required, most = said.get(".reqntid"), said.get(".maxntid")
     if given is None:
         return required
     if required not in (None, given):
-        raise InputError(f"--block {shown(given)}: kernel {kernel.name} requires {shown(required or given)} (.reqntid)")
+        raise InputError(f"{block} {shown(given)}: kernel {kernel.name} requires {shown(required or given)} (.reqntid)")
     if most is not None and math.prod(given) > math.prod(most):
         raise InputError(
-            f"--block {shown(given)}: kernel {kernel.name} allows at most {math.prod(most)} threads in a block"
+            f"{block} {shown(given)}: kernel {kernel.name} allows at most {math.prod(most)} threads in a block"
             f" (.maxntid {shown(most)}), so that it would not start"
         )
     return given
@@ -118,7 +142,7 @@ def _declared_extents(kernel: Kernel) -> dict[str, Extent]:
     return {match[1]: (int(match[2]), int(match[3] or 1), int(match[4] or 1)) for match in found}
 
 
-def _named(key: str, names: list[str], kernel: Kernel) -> str:
+def _named(key: str, names: list[str], kernel: Kernel, named: Naming) -> str:
     """The parameter that a user calls `key`."""
     if key in names:
         return key
@@ -134,7 +158,8 @@ def _named(key: str, names: list[str], kernel: Kernel) -> str:
     listed = ", ".join(f"{position} is {name}" for position, name in enumerate(called)) or "there are none"
     problem = f"fits {len(found)} parameters" if found else "no such parameter"
     raise InputError(
-        f"--param {key}: {problem} of kernel {kernel.name}; give the position, or the name in the PTX: {listed}"
+        f"{named('parameters')} {key}: {problem} of kernel {kernel.name}; give the position, or the name in the PTX:"
+        f" {listed}"
     )
 
 

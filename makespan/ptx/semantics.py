@@ -20,7 +20,7 @@ from makespan.ptx.calls import is_indirect, is_inlined
 from makespan.ptx.evaluate import computation
 from makespan.ptx.instruction_set import PTX
 from makespan.ptx.module import Declaration, Instruction, Kernel
-from makespan.ptx.parameters import fitted, known_parameters
+from makespan.ptx.parameters import called, fitted, known_parameters
 from makespan.ptx.registers import Access
 from makespan.ptx.spread import Context, spread
 
@@ -42,6 +42,10 @@ class PtxSemantics:
     def parameters(self, launch: Launch) -> Mapping[str, Parameter]:
         """See `parameters.known_parameters`."""
         return known_parameters(self.kernel, launch)
+
+    def parameter_names(self) -> Mapping[str, str]:
+        """See `parameters.called`."""
+        return called(self.kernel)
 
     def computation(self, number: int, parameters: Mapping[str, Parameter]) -> Computation | None:
         """See `evaluate.computation`."""

@@ -9,7 +9,7 @@ import struct
 from collections.abc import Mapping
 from dataclasses import replace
 
-from makespan.errors import InputError
+from makespan.errors import InputError, Naming
 from makespan.flow import Extent, Launch, Parameter, shown
 from makespan.sass.instruction_set import word
 from makespan.sass.module import Kernel
@@ -18,6 +18,7 @@ from makespan.sass.module import Parameter as Declared
 COMPILER_BANK = 2
 """The bank of the constants that a compiler puts into a kernel; others hold what the host may write before a launch."""
 
+_SIZES = (1, 2, 4, 8)
 _FLOATS = {4: "<f", 8: "<d"}
 
 
@@ -33,11 +34,12 @@ def fitted(launch: Launch, kernel: Kernel) -> Launch:
     """
     found: dict[str, int | float] = {}
     for key, value in launch.parameters.items():
-        name = _named(key, kernel)
-        _encoded(name, _declared(kernel)[name], value)
+        name = _named(key, kernel, launch.named)
+        _encoded(name, _declared(kernel)[name], value, launch.named)
         if found.setdefault(name, value) != value:
-            raise InputError(f"--param: two values for parameter {name}: {found[name]} and {value}")
-    return replace(launch, block=_block(launch.block, kernel), parameters=found)
+            said = launch.named("parameters")
+            raise InputError(f"{said}: two values for parameter {name}: {found[name]} and {value}")
+    return replace(launch, block=_block(launch, kernel), parameters=found)
 
 
 def known_parameters(kernel: Kernel, launch: Launch) -> dict[str, Parameter]:
@@ -49,10 +51,20 @@ def known_parameters(kernel: Kernel, launch: Launch) -> dict[str, Parameter]:
     declared = _declared(kernel)
     found = {}
     for name, value in fitted(launch, kernel).parameters.items():
-        encoded, first = _encoded(name, declared[name], value), kernel.first_parameter + declared[name].offset
+        encoded = _encoded(name, declared[name], value, launch.named)
+        first = kernel.first_parameter + declared[name].offset
         inside = range(first - first % 4, first + declared[name].size)
         found[name] = encoded._replace(words=tuple(word(0, offset) for offset in inside))
     return found
+
+
+def called(kernel: Kernel) -> dict[str, str]:
+    """What a user calls the parameters that can be given as numbers, by the names of `fitted`."""
+    return {
+        name: str(position) if name.endswith(f"_param_{position}") else name
+        for position, (name, declared) in enumerate(_declared(kernel).items())
+        if declared.size in _SIZES
+    }
 
 
 def known_bytes(kernel: Kernel, parameters: Mapping[str, Parameter]) -> dict[tuple[int, int], int]:
@@ -73,39 +85,40 @@ def _declared(kernel: Kernel) -> dict[str, Declared]:
     }
 
 
-def _encoded(name: str, declared: Declared, value: int | float) -> Parameter:
-    size = declared.size
-    if size not in (1, 2, 4, 8):
-        raise InputError(f"--param {name}: it has {size} bytes, more than a number; its value cannot be given")
+def _encoded(name: str, declared: Declared, value: int | float, named: Naming) -> Parameter:
+    size, said = declared.size, named("parameters")
+    if size not in _SIZES:
+        raise InputError(f"{said} {name}: it has {size} bytes, more than a number; its value cannot be given")
     if declared.is_float or isinstance(value, float):
         if size not in _FLOATS:
-            raise InputError(f"--param {name}={value}: expected a whole number for {size} bytes")
+            raise InputError(f"{said} {name}={value}: expected a whole number for {size} bytes")
         try:
             return Parameter(int.from_bytes(struct.pack(_FLOATS[size], value), "little"), 8 * size)
         except OverflowError:
-            raise InputError(f"--param {name}={value}: too large for a float of {size} bytes") from None
+            raise InputError(f"{said} {name}={value}: too large for a float of {size} bytes") from None
     least, most = -(1 << 8 * size - 1), (1 << 8 * size) - 1
     if not least <= value <= most:
-        raise InputError(f"--param {name}={value}: {size} bytes hold {least}..{most}")
+        raise InputError(f"{said} {name}={value}: {size} bytes hold {least}..{most}")
     return Parameter(value & most, 8 * size)
 
 
-def _block(given: Extent | None, kernel: Kernel) -> Extent | None:
+def _block(launch: Launch, kernel: Kernel) -> Extent | None:
     """The block as far as it is known, which fits what the compiler says of it."""
+    given, block = launch.block, launch.named("block")
     required, most = kernel.resources.block, kernel.resources.most_threads
     if given is None:
         return required
     if required not in (None, given):
-        raise InputError(f"--block {shown(given)}: kernel {kernel.name} requires {shown(required or given)}")
+        raise InputError(f"{block} {shown(given)}: kernel {kernel.name} requires {shown(required or given)}")
     if most is not None and math.prod(given) > most:
         raise InputError(
-            f"--block {shown(given)}: kernel {kernel.name} allows at most {most} threads in a block, so that it would"
+            f"{block} {shown(given)}: kernel {kernel.name} allows at most {most} threads in a block, so that it would"
             " not start"
         )
     return given
 
 
-def _named(key: str, kernel: Kernel) -> str:
+def _named(key: str, kernel: Kernel, named: Naming) -> str:
     """The parameter that a user calls `key`."""
     names = list(_declared(kernel))
     if key in names:
@@ -120,4 +133,6 @@ def _named(key: str, kernel: Kernel) -> str:
         for position, declared in enumerate(kernel.parameters)
     )
     problem = f"fits {len(found)} parameters" if found else "no such parameter"
-    raise InputError(f"--param {key}: {problem} of kernel {kernel.name}; give the position: {listed or 'it has none'}")
+    raise InputError(
+        f"{named('parameters')} {key}: {problem} of kernel {kernel.name}; give the position: {listed or 'it has none'}"
+    )

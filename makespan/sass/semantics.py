@@ -21,7 +21,7 @@ from makespan.sass.instruction_set import machine_code
 from makespan.sass.meaning import Bytes
 from makespan.sass.module import Instruction, Kernel
 from makespan.sass.operands import split
-from makespan.sass.parameters import fitted, known_bytes, known_parameters
+from makespan.sass.parameters import called, fitted, known_bytes, known_parameters
 from makespan.sass.registers import Access
 from makespan.sass.spread import spread
 
@@ -49,6 +49,10 @@ class SassSemantics:
     def parameters(self, launch: Launch) -> Mapping[str, Parameter]:
         """See `parameters.known_parameters`."""
         return known_parameters(self.kernel, launch)
+
+    def parameter_names(self) -> Mapping[str, str]:
+        """See `parameters.called`."""
+        return called(self.kernel)
 
     def computation(self, number: int, parameters: Mapping[str, Parameter]) -> Computation | None:
         """See `evaluate.computation`."""

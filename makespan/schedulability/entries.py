@@ -427,7 +427,7 @@ def _question(table: Mapping[str, object], path: Path, folder: Path) -> "KernelQ
     return KernelQuestion(
         path,
         entry=given("entry", text),
-        launch=flow.launch(given("block", _extent), given("grid", _extent), given("param", _params) or ()),
+        launch=flow.launch(given("block", _extent), given("grid", _extent), given("param", _params) or (), named=_key),
         warps=given("warps", warps),
         blocks_per_sm=given("blocks_per_sm", warps),
         dynamic_shared=given("dynamic_shared", size),
@@ -438,7 +438,13 @@ def _question(table: Mapping[str, object], path: Path, folder: Path) -> "KernelQ
         dependences=given("dependences", dependences),
         latencies=given_latencies(given("latency", _texts) or ()),
         arch=given("arch", text),
+        named=_key,
     )
+
+
+def _key(field: str) -> str:
+    """What a field of a kernel question is called in a table."""
+    return {"loop_bounds": "loop_bound", "latencies": "latency", "parameters": "param"}.get(field, field)
 
 
 def _machine(table: Mapping[str, object], folder: Path) -> Machine | None:

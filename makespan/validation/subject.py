@@ -220,10 +220,7 @@ def _arguments(kernel: ptx.Kernel, launch: Launch, given: Mapping[str, str]) -> 
     """Of every parameter its bytes, or the buffer whose address it is."""
     buffers = {}
     for key, text in given.items():
-        try:
-            (name,) = ptx.fitted(Launch(parameters={key: 0}), kernel).parameters
-        except InputError as error:  # in the words of another option
-            raise InputError(str(error).replace(f"--param {key}", f"--buffer {key}", 1)) from None
+        (name,) = ptx.fitted(Launch(parameters={key: 0}, named=lambda _: "--buffer"), kernel).parameters
         if name in buffers or name in launch.parameters:
             raise InputError(f"--buffer {key}: parameter {name} is given twice")
         buffers[name] = _buffer(key, text)

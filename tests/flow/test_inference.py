@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from makespan import ptx
+from makespan import ptx, sass
 from makespan.errors import InputError
 from makespan.flow import execution, inference, runs
 from makespan.flow.execution import Effort, Execution
@@ -24,6 +24,7 @@ from makespan.ptx import flow
 from makespan.ptx.module import Kernel
 from tests.ptx_interpreter import CASES, Case, Issue, parsed
 from tests.ptx_random import random_body
+from tests.sass.coded import coded
 
 SAMPLES = Path(__file__).parents[2] / "ptx"
 
@@ -631,3 +632,27 @@ def test_no_execution_breaks_an_inferred_bound(case: Case) -> None:
                 if number in bounds:
                     most = bounds[number].maximum - loops.loops[number].is_bottom_tested
                     assert repeats == most if bounds[number].exact else repeats <= most
+
+
+def test_no_step_is_spent_on_a_loop_that_counts_from_what_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So another loop, of which all is known, keeps enough of them, although something else is counted as well."""
+    monkeypatch.setattr(runs, "MAX_STEPS", 2000)
+    unknown = (
+        "ld.global.u32 i, [at]; mov.u32 k, 0; A: sub.u32 i, i, 1; add.u32 k, k, 1; setp.ne.u32 q, i, 0; @q bra A;"
+        " setp.eq.u32 r, k, 5; @r ret;"
+    )
+    assert bounds(f"{unknown} {counted('0', '1', 'lt.s32').replace('BOUND', '64')}") == {"A": None, "L": (64, True)}
+
+
+def test_no_step_is_spent_on_a_loop_whose_test_has_a_constant_beside_what_is_unknown(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As that of every comparison in machine code: PT is true."""
+    monkeypatch.setattr(runs, "MAX_STEPS", 2000)
+    control = "B------:R-:W-:-:S01"
+    lines = [
+        "MOV R0, RZ", "IADD3 R0, R0, 0x1, RZ", "ISETP.LT.AND P0, PT, R0, c[0x0][0x160], PT", "@P0 BRA 0x10",
+        "MOV R1, RZ", "IADD3 R1, R1, 0x1, RZ", "ISETP.LT.AND P0, PT, R1, 0x40, PT", "@P0 BRA 0x50", "EXIT",
+    ]  # fmt: skip
+    graph = sass.flow(coded("\n".join(f"{control} {line}" for line in lines)))
+    assert inferred_bounds(graph, nest(graph), Launch()) == {1: Bound(64, True, "inferred: from the code alone")}

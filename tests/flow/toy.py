@@ -82,6 +82,9 @@ class Semantics:
     def parameters(self, launch: Launch) -> Mapping[str, Parameter]:
         return {}
 
+    def parameter_names(self) -> Mapping[str, str]:
+        return {}
+
     def computation(self, number: int, parameters: Mapping[str, Parameter]) -> Computation | None:
         match self.code[number]:
             case Instruction(_, "put", (to, value)):

@@ -58,7 +58,7 @@ def test_the_required_block_is_known() -> None:
     assert fitted(Launch(block=(256, 1, 1)), limited).block == (256, 1, 1)  # the product counts
     assert fitted(Launch(), limited).block is None
     with pytest.raises(
-        InputError, match=r"--block 257x1x1: kernel k allows at most 256 threads .* \(.maxntid 128x2x1\)"
+        InputError, match=r"^block 257x1x1: kernel k allows at most 256 threads .* \(.maxntid 128x2x1\)"
     ):
         fitted(Launch(block=(257, 1, 1)), limited)
     required = kernel("ret;", attributes=".reqntid 128, 2, 1")

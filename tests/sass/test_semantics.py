@@ -83,14 +83,18 @@ def test_parameters_are_known_by_the_words_in_which_they_lie() -> None:
 @pytest.mark.parametrize(
     ("parameters", "block", "message"),
     [
-        ({"n": 1}, None, "--param n: no such parameter of kernel k; give the position: 0 is the one at byte 0, 1 is"),
-        ({"5": 1}, None, "--param 5: no such parameter"),
-        ({"small": 65536}, None, "--param small=65536: 2 bytes hold -32768..65535"),
-        ({"small": 0.5}, None, "--param small=0.5: expected a whole number for 2 bytes"),
-        ({"1": 1e60}, None, "--param k_param_1=1e+60: too large for a float of 4 bytes"),
-        ({"three": 1}, None, "--param three: it has 12 bytes, more than a number"),
+        (
+            {"n": 1},
+            None,
+            "parameters n: no such parameter of kernel k; give the position: 0 is the one at byte 0, 1 is",
+        ),
+        ({"5": 1}, None, "parameters 5: no such parameter"),
+        ({"small": 65536}, None, "parameters small=65536: 2 bytes hold -32768..65535"),
+        ({"small": 0.5}, None, "parameters small=0.5: expected a whole number for 2 bytes"),
+        ({"1": 1e60}, None, "parameters k_param_1=1e+60: too large for a float of 4 bytes"),
+        ({"three": 1}, None, "parameters three: it has 12 bytes, more than a number"),
         ({"1": 5, "param_1": 6}, None, "two values for parameter k_param_1: 5 and 6"),
-        ({}, (64, 1, 1), "--block 64x1x1: kernel k requires 32x1x1"),
+        ({}, (64, 1, 1), "block 64x1x1: kernel k requires 32x1x1"),
     ],
 )
 def test_a_launch_that_does_not_fit_is_refused(parameters: Any, block: Any, message: str) -> None:

@@ -387,7 +387,7 @@ def test_a_bundle_whose_assumptions_are_words_is_refused(folder: Path) -> None:
             'kernel = "vecadd.ptx"\nblock = 256\ngrid = 1\nwarps = 3',
             "block means 8 warps for each block, and warps says otherwise: leave warps out",
         ),
-        ('kernel = "vecadd.ptx"\nwarps = 2\nparam = ["x=1"]', "--param x: no such parameter of kernel vecadd"),
+        ('kernel = "vecadd.ptx"\nwarps = 2\nparam = ["x=1"]', "param x: no such parameter of kernel vecadd"),
         ('kernel = "vecadd.ptx"\nwarps = 2\nloop_bound = ["L=1"]', "L"),
         ('kernel = "vecadd.ptx"\nwarps = 2\narch = "compute_80"', "vecadd.ptx: arch is for CUDA source (.cu)"),
     ],

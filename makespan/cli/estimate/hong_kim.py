@@ -16,6 +16,7 @@ from makespan.cli.estimate.question import (
 )
 from makespan.cli.help_page import Command, examples
 from makespan.cli.parameters import choice
+from makespan.cli.source import option_name
 from makespan.errors import InputError
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ def _of_counts(text: str, asked: Asked, gpu: "Gpu", active_blocks: int | None, v
     from makespan.estimators.hong_kim.inputs import counts
 
     asked.refuse("--counts says what a thread executes", "block", "grid", "regs", "smem")
-    launch = flow.launch(asked.kernel["block"], asked.kernel["grid"])
+    launch = flow.launch(asked.kernel["block"], asked.kernel["grid"], named=option_name)
     if launch.block is None or launch.grid is None:
         raise InputError(f"--{'grid' if launch.block else 'block'} is missing: how large is the launch?")
     found: dict[str, Any] = {"comp_insts": 0, **counts(text, "--counts")}
