@@ -655,4 +655,6 @@ def test_no_step_is_spent_on_a_loop_whose_test_has_a_constant_beside_what_is_unk
         "MOV R1, RZ", "IADD3 R1, R1, 0x1, RZ", "ISETP.LT.AND P0, PT, R1, 0x40, PT", "@P0 BRA 0x50", "EXIT",
     ]  # fmt: skip
     graph = sass.flow(coded("\n".join(f"{control} {line}" for line in lines)))
-    assert inferred_bounds(graph, nest(graph), Launch()) == {1: Bound(64, True, "inferred: from the code alone")}
+    assert inferred_bounds(graph, nest(graph), Launch()) == {
+        1: Bound(64, True, "inferred: from the code alone", By.CODE)
+    }
