@@ -7,16 +7,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from makespan.errors import InputError
-from makespan.report.deadlines.amounts import down, up
 from makespan.schedulability.units import (
     MAX_SECONDS,
     SECONDS,
+    down,
     duration,
     frequency,
     shown_frequency,
     shown_time,
     ticks_down,
     ticks_up,
+    up,
 )
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from makespan.errors import InputError
 from makespan.report.deadlines import text
-from makespan.report.deadlines.amounts import percent, up
+from makespan.report.deadlines.amounts import percent
 from makespan.report.deadlines.chart import ALL, View, chart
 from makespan.report.deadlines.document import document
 from makespan.report.deadlines.picture import latest_line, missing_words
@@ -19,7 +19,7 @@ from makespan.schedulability.assessment import Assessment
 from makespan.schedulability.chains import predecessors
 from makespan.schedulability.evidence import Window
 from makespan.schedulability.task import Kind, Policy, Segment, Task, TaskSet
-from makespan.schedulability.units import shown_time
+from makespan.schedulability.units import shown_time, up
 from makespan.schedulability.verdict import Answer, TaskVerdict
 from makespan.schedulability.wcet import Wcet
 from makespan.verify import digest
