@@ -134,7 +134,7 @@ class Segment:
         place: the copy engine, or the partition of the kernel, None where that is not assigned yet; of CPU time always
             None, which is on the core of its task.
         delay: from the end of what comes before it until it is ready, at most: what a launch takes, on no resource.
-        attained: how long a run of it is shown to take, at most `wcet`; 0: not known in whole ticks; None: `wcet`,
+        attained: how long a run of it is shown to take, at most `wcet`; 0: nobody knows; None: `wcet`,
             because the user says that a job may take so long.
         is_shown: whether the kernel itself is shown to run for `attained`, and not only some path of its control flow,
             which no input need lead to.
@@ -154,7 +154,7 @@ class Segment:
 
     @property
     def known(self) -> int:
-        """What it is shown to take or, where the user gave its time, that; 0 where nobody knows in whole ticks."""
+        """What it is shown to take or, where the user gave its time, that; 0 where nobody knows."""
         return self.wcet if self.attained is None else self.attained
 
 

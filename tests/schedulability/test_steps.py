@@ -304,6 +304,20 @@ def test_margins_are_those_without_a_tick(command: Command) -> None:
     assert 1399 * Fraction(1157, 1000) + 3001 <= Fraction("3.3e-6") * 1_400_000_000 < 1399 * Fraction(1158, 1000) + 3001
 
 
+def test_text_page_and_json_say_the_same(command: Command) -> None:
+    system = SYSTEMS["a kernel that has just begun"]
+    done = command.on(system.text, system.tick, "--html", "page.html")
+    row = next(line.split() for line in done.out.splitlines() if line.startswith("stop"))
+    assert row[-8:] == ["3", "ms", "4", "ms", "-1", "ms", "not", "schedulable"]
+    words = " ".join(Path("page.html").read_text().split())
+    assert "-1 ms" in words
+    assert "attains the bound" in words
+    task = command.document(system.text, system.tick)["tasks"][1]
+    assert (task["slack"], task["response"], task["deadline"]) == (-2 * 10**9, 8 * 10**9, 6 * 10**9)
+    met = command.on(system.text.replace('"3ms"', '"4ms"'), "")
+    assert met.out.startswith("schedulable: every deadline is proven; stop reaches its deadline\n")
+
+
 # Walks
 
 
@@ -327,6 +341,13 @@ def test_a_step_longer_than_a_period_proves_nothing(command: Command) -> None:
     done = command.on(PAIR, "6ms", "--exact")
     assert done.code == 3
     assert "in steps of 6 ms these take more than there is: a, b" in done.out
+
+
+def test_a_step_shorter_than_what_analyses_count_with_is_no_walk_by_ticks(command: Command) -> None:
+    """In half picoseconds the urgent kernel takes 3.5 ps, and that is not the longest."""
+    tiny = SYSTEMS["a kernel that has just begun"].text.replace("ms", "ps")
+    document = command.document(tiny, "0.001ps", "--exact")
+    assert document["tasks"][1]["response"] * Fraction(document["tick"]) == Fraction(4, 10**12)
 
 
 def test_a_walk_refutes_by_a_schedule_of_whole_steps(command: Command) -> None:
