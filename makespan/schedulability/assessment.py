@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import partial
 
 from makespan.assumptions import together
 from makespan.errors import InputError
@@ -163,7 +164,7 @@ def stages(
             assignment=found,
             verdict=None,
             margins=(),
-            notes=(*_notes(description, wcets, tick, None), *searched),
+            notes=(*_notes(description, wcets, None), *searched),
             priorities=description.priorities,
             gpu=None if description.card is None else description.card.name,
             sms=description.sms,
@@ -173,8 +174,9 @@ def stages(
             yield known
             return
         progress("analysing")
-        for verdict in _verdicts(known.task_set, tick, limits, progress, exact=exact):
-            known = replace(known, verdict=verdict, notes=(*_notes(description, wcets, tick, verdict), *searched))
+        walk = partial(sharpened, tick=tick, step=description.step, progress=progress) if exact else None
+        for verdict in _verdicts(known.task_set, limits, progress, walk):
+            known = replace(known, verdict=verdict, notes=(*_notes(description, wcets, verdict), *searched))
             yield known
         for margin in _margins(description, wcets, known.task_set, progress) if with_margins else ():
             known = replace(known, margins=(*known.margins, margin))
@@ -184,13 +186,16 @@ def stages(
 
 
 def _verdicts(
-    system: TaskSet, tick: Fraction, limits: Limits, progress: Callable[[str], None], *, exact: bool
+    system: TaskSet,
+    limits: Limits,
+    progress: Callable[[str], None],
+    walk: Callable[[Verdict], Iterator[Verdict]] | None,
 ) -> Iterator[Verdict]:
     verdict = None
     for verdict in verdicts(system, limits, progress):
         yield verdict
-    if exact and verdict is not None:
-        yield from sharpened(verdict, tick=tick, progress=progress)
+    if walk is not None and verdict is not None:
+        yield from walk(verdict)
 
 
 def _proven(system: TaskSet, /) -> Verdict:
@@ -249,7 +254,7 @@ def _margins(
 def _slower(description: Description, wcets: Mapping[str, Wcet], system: TaskSet, slower: Fraction) -> TaskSet:
     """The system with its places and priorities, and a clock that is so many times slower."""
     times = {name: wcet.time(slower) for name, wcet in wcets.items()}
-    changed, _ = task_set(replace(description, tick=None), times)
+    changed, _ = task_set(description, times)
     return replace(changed, tasks=tuple(_placed(task, system.by_name[task.name]) for task in changed.tasks))
 
 
@@ -259,13 +264,9 @@ def _placed(task: Task, known: Task) -> Task:
     return replace(task, segments=segments, priority=known.priority)
 
 
-def _notes(
-    description: Description, wcets: Mapping[str, Wcet], tick: Fraction, verdict: Verdict | None
-) -> Iterator[str]:
+def _notes(description: Description, wcets: Mapping[str, Wcet], verdict: Verdict | None) -> Iterator[str]:
     yield "periods, jitter and CPU times are as the file says, and CPU times contain what the driver does on the core"
-    yield f"everything happens at whole ticks of {shown_time(tick)}"
-    if rounded := [name for name, wcet in wcets.items() if (wcet.seconds / tick).denominator != 1]:
-        yield f"execution times rounded up to whole ticks, so a job may never take so long: {', '.join(rounded)}"
+    yield "jobs arrive, and segments begin and end, at any instants: bounds hold in continuous time; no time is rounded"
     yield from _of_partitions(description)
     if any(part.kind is Kind.KERNEL for part in description.executions.values()):
         yield (

@@ -1,6 +1,6 @@
 """What a task file says, as values: exact times in seconds, and for copies and kernels where theirs come from.
 
-`task_set` turns a description into whole ticks once all execution times are known.
+`task_set` turns a description into whole ticks once all execution times are known. No time is rounded.
 """
 
 from collections.abc import Iterable, Mapping
@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, TypeAlias
 from makespan.errors import InputError
 from makespan.machine import GivenRange, Machine
 from makespan.schedulability.task import (
-    MAX_TICKS,
     Activation,
     Chain,
     CopyEngine,
@@ -27,8 +26,9 @@ from makespan.schedulability.task import (
     Task,
     TaskSet,
     Wait,
+    least_unit,
 )
-from makespan.schedulability.units import PICOSECOND, shown_time, ticks_up
+from makespan.schedulability.units import PICOSECOND
 
 if TYPE_CHECKING:
     from makespan.machine.gpus import Gpu
@@ -172,7 +172,7 @@ class TaskEntry:
 
     @property
     def times(self) -> tuple[Fraction, ...]:
-        """Those that must be whole ticks."""
+        """Those that it says itself."""
         own = (self.period, self.deadline, self.jitter, Fraction(0) if self.offset is None else self.offset)
         cpu = (part.seconds for part in self.segments if isinstance(part, CpuEntry))
         launches = (part.launch.seconds for part in self.executions.values() if part.launch is not None)
@@ -198,7 +198,7 @@ class PartitionEntry:
 
     @property
     def times(self) -> tuple[Fraction, ...]:
-        """Those that must be whole ticks."""
+        """Those that it says itself."""
         return () if self.slices is None else (self.slices.length, self.slices.switch)
 
 
@@ -220,7 +220,8 @@ class Description:
         where: the file, for messages.
         clock: hertz of the SM clock that counts cycles, at least; needed where a source is in cycles.
         clock_by: who says so, where the file does not.
-        tick: seconds; None: half a picosecond, or as large a part of it as makes every time an even number of ticks.
+        step: seconds, the shortest step of walks through all schedules; None: what divides all times. Nothing else
+            depends on it.
         card: the GPU whose SMs the partitions are; None where nobody says which.
     """
 
@@ -229,7 +230,7 @@ class Description:
     partitions: tuple[PartitionEntry, ...]
     chains: tuple[ChainEntry, ...] = ()
     clock: Fraction | None = None
-    tick: Fraction | None = None
+    step: Fraction | None = None
     priorities: Priorities | None = None
     card: "Gpu | None" = None
     clock_by: str | None = None
@@ -272,30 +273,40 @@ class ExecutionTime:
 
 
 def task_set(description: Description, execution_times: Mapping[str, ExecutionTime]) -> tuple[TaskSet, Fraction]:
-    """The task set in whole ticks, and the seconds of a tick; only execution times are ever rounded, up.
-
-    What is rounded is no time that a run is known to take.
+    """The task set in ticks, so short that all times are whole numbers of them and that bounds hold in continuous time.
 
     Args:
         execution_times: of `Description.executions`, by the same names.
 
+    Returns:
+        The task set, and the seconds of a tick.
+
     Raises:
         InputError: tasks, partitions, copy engines and chains that do not fit each other, priorities that are missing
-            or contradictory, times that are no whole number of the ticks that the file asks for, or too many of them.
+            or contradictory, or times of more ticks than any file can ask for.
     """
+    unit = least_unit(_longest_way(description))
     try:
-        tick = _tick(description, execution_times)
-        return _in_ticks(description, execution_times, tick), tick
+        tick = _tick(description, execution_times, unit)
+        return _in_ticks(description, execution_times, tick, unit), tick
     except InputError as error:
         raise InputError(f"{description.where}: {error}") from None
 
 
-def _in_ticks(description: Description, times: Mapping[str, ExecutionTime], tick: Fraction) -> TaskSet:
+def _longest_way(description: Description) -> int:
+    """How many segments may come one after the other in what one arrival starts, at most."""
+    by_data = [chain.tasks for chain in description.chains if chain.activation is Activation.DATA]
+    linked = {name for names in by_data for name in names}
+    alone = max((len(entry.segments) for entry in description.tasks), default=1)
+    return max(alone, sum(len(entry.segments) for entry in description.tasks if entry.name in linked))
+
+
+def _in_ticks(description: Description, times: Mapping[str, ExecutionTime], tick: Fraction, unit: int) -> TaskSet:
     ranks = _ranks(description)
     tasks = tuple(_task(entry, times, tick, ranks[entry.name]) for entry in description.tasks)
     chains = tuple(_chain(entry, tick) for entry in description.chains)
     partitions = tuple(_partition(entry, tick) for entry in description.partitions)
-    found = TaskSet(tasks, partitions, chains, description.engines)
+    found = TaskSet(tasks, partitions, chains, description.engines, unit)
     _refuse_confused(description)
     return found
 
@@ -312,42 +323,32 @@ def common_tick(times: Iterable[Fraction]) -> Fraction:
     return found
 
 
-def _tick(description: Description, execution_times: Mapping[str, ExecutionTime]) -> Fraction:
-    if description.tick is not None:
-        return description.tick
+def _tick(description: Description, execution_times: Mapping[str, ExecutionTime], unit: int) -> Fraction:
+    """One of which so many divide every time: theorem 4."""
     times = [time for entry in description.tasks for time in entry.times]
     times += [chain.deadline for chain in description.chains if chain.deadline is not None]
     times += [time for entry in description.partitions for time in entry.times]
     times += [time for both in execution_times.values() for time in (both.at_most, both.at_least) if time is not None]
-    found = common_tick(times) / 2  # then bounds hold between ticks, too: theorem 4
-    longest = max(times)
-    if longest > MAX_TICKS * found:
-        raise InputError(
-            f"{shown_time(longest)} and other times have no common measure but {float(found):.1e} s, too fine to"
-            ' count with: give a longer tick, such as tick = "1ns"'
-        )
-    return found
+    return common_tick(times) / unit
 
 
-def _whole(time: Fraction, tick: Fraction, what: str) -> int:
+def _ticks(time: Fraction, tick: Fraction) -> int:
+    """How many there are in a time of which `tick` is a measure."""
     ticks = time / tick
     if ticks.denominator != 1:
-        raise InputError(f"{what} of {shown_time(time)} is no whole number of ticks of {shown_time(tick)}")
+        raise ValueError(f"{time} s are no whole number of ticks of {tick} s")
     return ticks.numerator
 
 
 def _task(entry: TaskEntry, times: Mapping[str, ExecutionTime], tick: Fraction, rank: int | None) -> Task:
-    def whole(time: Fraction, what: str) -> int:
-        return _whole(time, tick, f"task {entry.name}: {what}")
-
     def served(part: ServedEntry, time: ExecutionTime) -> Segment:
-        delay = 0 if part.launch is None else whole(part.launch.seconds, "launch_delay")
-        longest, attained = ticks_up(time.at_most, tick), _attained(time, tick)
-        return Segment(part.kind, longest, part.place, delay, attained, time.is_shown)
+        delay = 0 if part.launch is None else _ticks(part.launch.seconds, tick)
+        attained = None if time.at_least is None else _ticks(time.at_least, tick)
+        return Segment(part.kind, _ticks(time.at_most, tick), part.place, delay, attained, time.is_shown)
 
     keys = entry.keys
     segments = tuple(
-        Segment(Kind.CPU, whole(part.seconds, "CPU time"))
+        Segment(Kind.CPU, _ticks(part.seconds, tick))
         if isinstance(part, CpuEntry)
         else served(part, times[keys[index]])
         for index, part in enumerate(entry.segments)
@@ -355,10 +356,10 @@ def _task(entry: TaskEntry, times: Mapping[str, ExecutionTime], tick: Fraction, 
     return Task(
         entry.name,
         segments,
-        whole(entry.period, "period"),
-        whole(entry.deadline, "deadline"),
-        whole(entry.jitter, "jitter"),
-        None if entry.offset is None else whole(entry.offset, "offset"),
+        _ticks(entry.period, tick),
+        _ticks(entry.deadline, tick),
+        _ticks(entry.jitter, tick),
+        None if entry.offset is None else _ticks(entry.offset, tick),
         rank,
         entry.core,
         Wait.SPIN if entry.is_assumed_to_spin else entry.wait,
@@ -369,21 +370,12 @@ def _task(entry: TaskEntry, times: Mapping[str, ExecutionTime], tick: Fraction, 
 def _partition(entry: PartitionEntry, tick: Fraction) -> Partition:
     if entry.slices is None:
         return entry.partition
-    where = f"partition {entry.partition.name}"
-    length = _whole(entry.slices.length, tick, f"{where}: slice")
-    return replace(entry.partition, slices=Slices(length, _whole(entry.slices.switch, tick, f"{where}: switch")))
-
-
-def _attained(time: ExecutionTime, tick: Fraction) -> int | None:
-    """As `Task.attained`."""
-    known = time.at_most if time.at_least is None else time.at_least
-    if (known / tick).denominator != 1:
-        return 0
-    return None if time.at_least is None else ticks_up(known, tick)
+    slices = Slices(_ticks(entry.slices.length, tick), _ticks(entry.slices.switch, tick))
+    return replace(entry.partition, slices=slices)
 
 
 def _chain(entry: ChainEntry, tick: Fraction) -> Chain:
-    deadline = None if entry.deadline is None else _whole(entry.deadline, tick, f"chain {entry.name}: deadline")
+    deadline = None if entry.deadline is None else _ticks(entry.deadline, tick)
     return Chain(entry.name, entry.tasks, entry.activation, deadline)
 
 

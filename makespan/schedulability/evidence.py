@@ -258,8 +258,9 @@ def worst_window(
                 worst = run, job
     if worst is None:
         raise InputError(
-            "execution times are rounded up to whole ticks, and no run is known to take as long, or they take more than"
-            f" {MOST_TURNS} slices of a context: there is no schedule to draw; leave the tick out, or lengthen slices"
+            "nobody knows a time that runs of these kernels take, or they take more than"
+            f" {MOST_TURNS} slices of a context: there is no schedule to draw; let the kernels be solved, or lengthen"
+            " slices"
         )
     run, job = worst
     return Window(run, job, _work_since(run, job), max(job.completion, job.deadline))

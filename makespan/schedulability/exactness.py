@@ -1,38 +1,44 @@
 """Verdicts made sharper by walks through all schedules, on ever finer grids."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from itertools import count
-from math import gcd
+from math import ceil, gcd
 
 from makespan.errors import BrokenPromiseError
 from makespan.schedulability.chains import sampled_latency
 from makespan.schedulability.exploration import MOST_STATES, Explored, obstacle, parts, walked
-from makespan.schedulability.task import Activation, Kind, Task
+from makespan.schedulability.task import Activation, Kind, Task, TaskSet
 from makespan.schedulability.units import shown_time
 from makespan.schedulability.verdict import Answer, ChainVerdict, TaskVerdict, Verdict
-from makespan.schedulability.witness import late_job
+from makespan.schedulability.witness import in_steps, late_job
 
 _COARSEST = 8
 """Steps of the shortest period on the first grid; each following one has twice as many."""
+
+_NOT_BY_TICKS = 2
+"""The ticks of the finest grid between whose lines events may lie; in a walk by ticks none does."""
 
 
 def sharpened(
     verdict: Verdict,
     *,
     tick: Fraction,
+    step: Fraction | None = None,
     most_states: int = MOST_STATES,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Iterator[Verdict]:
-    """The verdict with what walks find, as it becomes known: bounds on grids, then the responses themselves.
+    """The verdict with what walks find, as it becomes known: bounds on grids, then schedules in which tasks are late.
 
-    Tasks that share nothing are walked through by themselves. A grid of one tick gives exact responses, if no task has
-    an offset; a coarser one bounds them, in continuous time as well. A task that is late by ticks is refuted by a
-    simulated schedule.
+    Tasks that share nothing are walked through by themselves. A walk on a grid bounds responses in continuous time; it
+    is exact where a schedule with all its events on that grid takes as long. In a task set in which everything happens
+    at whole ticks the last grid is one tick, and the walk is exact, too. With an offset of some task nothing is said to
+    be exact. A task that remains without a proof is refuted by a simulated schedule, if the walks lead to one.
 
     Args:
-        tick: seconds, to say how long steps are.
+        tick: seconds.
+        step: seconds, the last grid where events may lie between ticks; None: what divides all times.
         most_states: of a walk; finer grids have more, and none is tried after one that has too many.
 
     Raises:
@@ -42,7 +48,12 @@ def sharpened(
     for tasks in parts(task_set):
         names = ", ".join(task.name for task in tasks)
         said = None
-        for grid in grids(tasks):
+        last = _last(task_set, tasks, None if step is None else ceil(step / tick))
+        by_ticks = [1] if task_set.unit == 1 and last > 1 else []
+        tried = [grid for grid in (*grids(tasks, last), *by_ticks) if not _is_overfull(tasks, grid)]
+        if not tried:
+            said = f"in steps of {_step(last, tick)} these take more than there is: {names}"
+        for grid in tried:
             if (reason := obstacle(task_set, tasks, grid=grid)) is not None:
                 said = reason
                 continue
@@ -55,36 +66,59 @@ def sharpened(
             said = f"all schedules in steps of {_step(grid, tick)}, {found.states} states: {names}"
             verdict = _merged(verdict, tasks, found, grid, tick)
             yield verdict
-            for task in tasks if grid == 1 else ():
-                if found.response[task.name] > task.deadline:
-                    progress(f"a schedule in which {task.name} is late")
-                    if (miss := late_job(task_set, task.name, most_states)) is not None:
-                        verdict = verdict.with_miss(miss)
-                        yield verdict
+            if grid == last and (attained := _attained(task_set, tasks, grid, most_states)):
+                verdict = replace(verdict, tasks=tuple(_exact(task, attained) for task in verdict.tasks))
+                yield verdict
         if said is not None:
             verdict = replace(verdict, notes=(*verdict.notes, said))
             yield verdict
+        if tried and obstacle(task_set, tasks) is None:
+            unproven = {task.task for task in verdict.tasks if task.answer is Answer.UNKNOWN}
+            for name in (task.name for task in tasks if task.name in unproven):
+                progress(f"a schedule in which {name} is late")
+                if (miss := late_job(task_set, name, most_states, grid=tried[-1])) is not None:
+                    verdict = verdict.with_miss(miss)
+                    yield verdict
 
 
-def grids(tasks: Sequence[Task]) -> Iterator[int]:
-    """The ticks of steps to try, ever fewer: down to what divides all times, and at last a single one.
+def _attained(task_set: TaskSet, tasks: Sequence[Task], grid: int, most_states: int) -> Mapping[str, int]:
+    """The longest responses with all events on a grid, in ticks; none if some time is no whole number of its steps."""
+    if task_set.unit == 1 or _common(tasks) % grid or any(task.offset is not None for task in tasks):
+        return {}
+    stepped = in_steps(task_set, grid)
+    found = walked(stepped, [stepped.by_name[task.name] for task in tasks], most_states=most_states)
+    return {name: grid * steps for name, steps in found.response.items()}
+
+
+def _exact(known: TaskVerdict, attained: Mapping[str, int]) -> TaskVerdict:
+    return replace(known, is_exact=known.is_exact or known.response == attained.get(known.task, 0))
+
+
+def _last(task_set: TaskSet, tasks: Sequence[Task], asked: int | None) -> int:
+    """The ticks of the shortest step between which events may lie."""
+    return _common(tasks) if asked is None or task_set.unit == 1 else max(_NOT_BY_TICKS, asked)
+
+
+def _common(tasks: Sequence[Task]) -> int:
+    """What divides all times."""
+    times = [time for task in tasks for s in task.segments for time in (s.wcet, s.delay)]
+    return gcd(*times, *(time for task in tasks for time in (task.period, task.deadline, task.jitter)))
+
+
+def grids(tasks: Sequence[Task], last: int) -> Iterator[int]:
+    """The ticks of steps, ever fewer, down to `last`.
 
     >>> from makespan.schedulability.task import one_kernel
-    >>> list(grids([one_kernel("t", 6, 100, 100)]))
-    [12, 6, 3, 2, 1]
+    >>> list(grids([one_kernel("t", 6, 100, 100)], 2))
+    [12, 6, 3, 2]
     """
-    times = [time for task in tasks for s in task.segments for time in (s.wcet, s.delay)]
-    common = gcd(*times, *(time for task in tasks for time in (task.period, task.deadline, task.jitter)))
     least = min(task.period for task in tasks)
     for halvings in count():
         grid = least // (_COARSEST << halvings)
-        if grid <= common:
+        if grid <= last:
             break
-        if not _is_overfull(tasks, grid):
-            yield grid
-    yield common
-    if common > 1:
-        yield 1
+        yield grid
+    yield last
 
 
 def _step(grid: int, tick: Fraction) -> str:
@@ -93,6 +127,8 @@ def _step(grid: int, tick: Fraction) -> str:
 
 def _is_overfull(tasks: Sequence[Task], grid: int) -> bool:
     """Whether rounded times demand more of some resource than there is: then jobs pile up, and nothing is learned."""
+    if any(task.period < grid for task in tasks):
+        return True
     demanded: dict[object, Fraction] = {}
     for task in tasks:
         for segment in task.segments:
@@ -103,7 +139,7 @@ def _is_overfull(tasks: Sequence[Task], grid: int) -> bool:
 
 
 def _merged(verdict: Verdict, tasks: Sequence[Task], found: Explored, grid: int, tick: Fraction) -> Verdict:
-    is_exact = grid == 1 and all(task.offset is None for task in tasks)
+    is_exact = grid == 1 and all(task.offset is None for task in tasks)  # in a task set of whole ticks alone
     how = f"exploration of {found.states} states"
     how += ", exact" if is_exact else f" in steps of {_step(grid, tick)}"
     changed = [

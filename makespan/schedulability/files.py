@@ -139,7 +139,7 @@ def _description(document: Mapping[str, object], path: Path) -> Description:
         partitions=tuple(partition(table, card) for table in partitions),
         chains=tuple(map(chain, tables(document, "chain", MAX_TASKS))),
         clock=_optional(document, "clock", frequency),
-        tick=_tick(document),
+        step=_step(document),
         priorities=None if "priorities" not in document else choice(document["priorities"], Priorities, "priorities"),
         card=card,
         engines=tuple(map(copy_engine, tables(document, "copy_engine", MAX_TASKS))),
@@ -159,7 +159,7 @@ def _optional(
     return read_value(document[key], key) if key in document else None
 
 
-def _tick(document: Mapping[str, object]) -> Fraction | None:
+def _step(document: Mapping[str, object]) -> Fraction | None:
     found = _optional(document, "tick", duration)
     if found == 0:
         raise InputError("tick must be more than zero")

@@ -4,6 +4,8 @@ Kernels wait for CPU time before them, CPU time waits for kernels, and tasks wai
 with the others, so they are raised, from what a task takes alone, until nothing changes. A task whose bound grows
 without end has none, and neither has a task that needs that bound.
 
+Where events may lie between ticks every bound is rounded up to a multiple of the unit of the task set: theorem 4.
+
 Source: Tindell and Clark, Microprocessing and Microprogramming 40, 1994. Proof: docs/schedulability_theory.md.
 """
 
@@ -11,13 +13,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+from makespan.errors import InputError
 from makespan.schedulability import oblivious
 from makespan.schedulability.arrivals import OutOfStepsError, Steps, Stream
 from makespan.schedulability.known import Known
 from makespan.schedulability.operations import Graph, Operation, urgency
 from makespan.schedulability.response import Bound, Own, kernel_bounds
 from makespan.schedulability.streams import stream, with_family
-from makespan.schedulability.task import Kind, Policy, Task, TaskSet
+from makespan.schedulability.task import Kind, Policy, Task, TaskSet, least_unit
 from makespan.schedulability.window import Windows
 
 HORIZON = 10
@@ -106,7 +109,7 @@ def responses(task_set: TaskSet, limits: Limits) -> Responses:
     """Bounds for all tasks.
 
     Raises:
-        InputError: a task without a partition, or chains by data that contradict themselves.
+        InputError: a task without a partition, chains by data that contradict themselves, or a unit of too few ticks.
     """
     system = _System(task_set, limits)
     for _ in system.rounds():
@@ -133,6 +136,9 @@ class _System:
     def __init__(self, task_set: TaskSet, limits: Limits) -> None:
         self.tasks, self.limits, self.steps = task_set, limits, Steps(limits.total)
         self.graph = Graph(task_set)
+        least = least_unit(1 + max(operation.earliest for operation in self.graph.operations))
+        if 1 < task_set.unit < least:
+            raise InputError(f"a unit of {task_set.unit} ticks is too short for these tasks: take {least} at least")
         self.known = Known(self.graph)
         self.horizon = HORIZON * max(max(t.period, t.deadline, t.jitter) for t in task_set.tasks)
         self.windows = Windows(self.known, self.horizon)
@@ -210,6 +216,9 @@ class _System:
         since = (0, arrival, own.stream.delay)
         return self._limited(operation.task, lambda steps: kernel_bounds(own, rivals, policy, since, steps))
 
+    def _up(self, ticks: int) -> int:
+        return self.tasks.up(ticks)
+
     # One operation, by windows
 
     def _raise(self, operation: Operation, *, is_late: bool) -> None:
@@ -237,9 +246,9 @@ class _System:
         ends: list[int | None] = []
         sinces: list[int | None] = []
         if served is not None:
-            spans.append(served[0].response)
-            sinces.append(served[1].response)
-            ends.append(self.graph.earliest(task) + served[2].response)
+            spans.append(self._up(served[0].response))
+            sinces.append(self._up(served[1].response))
+            ends.append(self._up(self.graph.earliest(task) + served[2].response))
         known.span[number] = span = _least(spans)
         run = self.graph.run(number)
         firsts = [(self.graph.operations[first], run[at:]) for at, first in enumerate(run[:-1])]
@@ -250,13 +259,14 @@ class _System:
             ends.append(self._longest_way(operation))
         known.end[number], known.since[number] = self._within(_least(ends)), self._within(_least(sinces))
         if number == self.graph.of[task.name][-1]:
-            self._close(task, number, None if served is None else served[1].response)
+            self._close(task, number, None if served is None else self._up(served[1].response))
 
     def _within(self, bound: int | None) -> int | None:
         return None if bound is None or bound > self.horizon else bound
 
     def _window(self, task: Task, path: tuple[int, ...]) -> int | None:
-        return self._limited(task, lambda steps: self.windows.length(path, steps))
+        length = self._limited(task, lambda steps: self.windows.length(path, steps))
+        return None if length is None else self._up(length)
 
     def _least_window(self, windows: Iterable[tuple[int | None, tuple[int, ...]]]) -> int | None:
         """The least sum of when a path is ready and how long it takes, all of them for the same end."""
@@ -323,7 +333,7 @@ class _System:
         own = [
             ("jitter", task.jitter),
             ("launches", sum(segment.delay for segment in task.segments)),
-            ("blocking", blocking),
+            ("blocking", self._up(blocking)),
             *((word, sum(segment.wcet for segment in task.of(kind))) for kind, word in _WORDS.items()),
         ]
         waiting = ("interference", total - sum(ticks for _, ticks in own))

@@ -1,7 +1,8 @@
 """Worst-case response times of kernels that one partition serves one at a time, without preemption.
 
-Time is discrete: everything happens at whole ticks. All bounds are least fixed points in whole numbers; the theorems
-with their proofs are in docs/schedulability_theory.md. Kernels of one task are served in the order of their arrival.
+Time is discrete here: everything happens at whole ticks; `holistic` makes bounds for continuous time of it. All bounds
+are least fixed points in whole numbers; the theorems with their proofs are in docs/schedulability_theory.md. Kernels of
+one task are served in the order of their arrival.
 
 Glossary: C execution time, T period, B blocking, w the start of a kernel after the start of its busy window, d an
 absolute deadline, q how many kernels of the same task come before in the window.

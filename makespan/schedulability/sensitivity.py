@@ -3,6 +3,9 @@
 A search starts at the system as it is, doubles or halves until the answer changes, then bisects. Both ends of the
 result are answers of the analysis, so it stands for an analysis that is not monotone too; that nothing beyond `fails`
 holds again rests on monotonicity.
+
+Where events may lie between ticks, no time is rounded: a thousandth of each is counted in ticks a thousand times as
+short. Where everything happens at whole ticks, execution times are rounded up to them, and so are periods.
 """
 
 from collections.abc import Callable, Iterator
@@ -55,12 +58,12 @@ class Proof(Protocol):
 def execution_factor(task_set: TaskSet, analysis: Analysis, proves: Proof, *, only: str | None = None) -> Margin:
     """The largest factor on the execution times of all kernels, or of those of task `only`, in thousandths.
 
-    Times are rounded up to whole ticks after they are multiplied.
-
     Args:
         analysis: says who is late where it fails.
         proves: whether the answer of `analysis` is yes; asked for every other value.
     """
+    finer = 1 if task_set.unit == 1 else THOUSANDTHS
+    whole = task_set.finer(finer)
 
     def at(thousandths: int) -> TaskSet:
         def longer(ticks: int) -> int:
@@ -74,9 +77,9 @@ def execution_factor(task_set: TaskSet, analysis: Analysis, proves: Proof, *, on
 
         tasks = (
             replace(task, segments=tuple(map(scaled, task.segments))) if only in (None, task.name) else task
-            for task in task_set.tasks
+            for task in whole.tasks
         )
-        return replace(task_set, tasks=tuple(tasks))
+        return replace(whole, tasks=tuple(tasks))
 
     what = "execution times of the kernels" if only is None else f"execution time of {only}"
     harder = _doubled(THOUSANDTHS, THOUSANDTHS * MOST_FACTOR)
@@ -86,25 +89,25 @@ def execution_factor(task_set: TaskSet, analysis: Analysis, proves: Proof, *, on
 def shortest_period(task_set: TaskSet, analysis: Analysis, proves: Proof, task: str) -> Margin:
     """The shortest period of a task in ticks that leaves all deadlines proven; the deadlines stay as they are.
 
-    It is looked for in thousandths of the period, or in ticks if it has fewer.
+    It is looked for in thousandths of the period, or in ticks if everything happens at whole ones and it has fewer.
 
     Tasks that start each other by data have one period, so it changes for all of them.
     """
     own, together = task_set.by_name[task], _started_together(task_set, task)
-    parts = min(THOUSANDTHS, own.period)
+    parts = min(THOUSANDTHS, own.period) if task_set.unit == 1 else THOUSANDTHS
+    finer = 1 if task_set.unit == 1 else parts
+    whole = task_set.finer(finer)
 
     def period_of(count: Fraction) -> int:
-        return ceil(count * own.period / parts)
+        return ceil(count * own.period * finer / parts)
 
     def at(count: int) -> TaskSet:
         period = period_of(Fraction(count))
-        return replace(
-            task_set, tasks=tuple(replace(t, period=period) if t.name in together else t for t in task_set.tasks)
-        )
+        return replace(whole, tasks=tuple(replace(t, period=period) if t.name in together else t for t in whole.tasks))
 
     easier = _doubled(parts, min(MAX_TICKS // own.period, MOST_FACTOR) * parts)
     found = _border(f"period of {task}", analysis, proves, at, parts, _halved(parts, 1), easier, Fraction(1))
-    holds, fails = (None if count is None else Fraction(period_of(count)) for count in (found.holds, found.fails))
+    holds, fails = (None if n is None else Fraction(period_of(n), finer) for n in (found.holds, found.fails))
     return replace(found, holds=holds, fails=fails)
 
 

@@ -1,4 +1,4 @@
-"""Tasks with GPU kernels as values, in whole ticks of time.
+"""Tasks with GPU kernels as values; their times are whole numbers of ticks.
 
 A task's jobs arrive at least `period` apart, or when data of other jobs does. A job is released at most `jitter` after
 its arrival and runs through its segments: CPU time on a core, copies on a copy engine, kernels on a partition of the
@@ -6,7 +6,7 @@ GPU. All of it must be done `deadline` after the arrival. A copy or a kernel tha
 partitions serve one at a time, without preemption. CPU cores schedule preemptively, by the priorities of tasks.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
@@ -15,7 +15,9 @@ from typing import ClassVar
 from makespan.errors import InputError
 from makespan.machine.values import shown
 
-MAX_TICKS = 10**24
+MAX_TICKS = 10**100
+"""More than any times with thirty digits need; it keeps numbers short enough to compute with."""
+
 MAX_TASKS = 1000
 MAX_SEGMENTS = 100
 MAX_NAME = 80
@@ -74,7 +76,7 @@ class Slices:
     def __post_init__(self) -> None:
         for what, value, least in (("slice", self.length, 1), ("switch of contexts", self.switch, 0)):
             if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= MAX_TICKS:
-                raise InputError(f"a {what} must be {least}..1e24 whole ticks, not {shown(value)}")
+                raise InputError(f"a {what} must be {least}..1e100 whole ticks, not {shown(value)}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +134,7 @@ class Segment:
         place: the copy engine, or the partition of the kernel, None where that is not assigned yet; of CPU time always
             None, which is on the core of its task.
         delay: from the end of what comes before it until it is ready, at most: what a launch takes, on no resource.
-        attained: how long a run of it is shown to take, at most `wcet`; 0: not known in whole ticks; None: `wcet`,
+        attained: how long a run of it is shown to take, at most `wcet`; 0: nobody knows; None: `wcet`,
             because the user says that a job may take so long.
         is_shown: whether the kernel itself is shown to run for `attained`, and not only some path of its control flow,
             which no input need lead to.
@@ -152,7 +154,7 @@ class Segment:
 
     @property
     def known(self) -> int:
-        """What it is shown to take or, where the user gave its time, that; 0 where nobody knows in whole ticks."""
+        """What it is shown to take or, where the user gave its time, that; 0 where nobody knows."""
         return self.wcet if self.attained is None else self.attained
 
 
@@ -220,7 +222,7 @@ class Task:
             raise InputError(f"{what} of task {self.name} must be a whole number of ticks, not {shown(value)}")
         if not least <= value <= MAX_TICKS:
             raise InputError(
-                f"{what} of task {self.name} must be at least {least} and at most 1e24 ticks, not {shown(value)}"
+                f"{what} of task {self.name} must be at least {least} and at most 1e100 ticks, not {shown(value)}"
             )
 
     def of(self, *kinds: Kind) -> tuple[Segment, ...]:
@@ -317,17 +319,38 @@ class Chain:
         if twice is not None:
             raise InputError(f"chain {self.name} is cyclic: it comes back to task {twice}; a chain visits a task once")
         if self.deadline is not None and not 1 <= self.deadline <= MAX_TICKS:
-            raise InputError(f"deadline of chain {self.name} must be 1..1e24 ticks, not {shown(self.deadline)}")
+            raise InputError(f"deadline of chain {self.name} must be 1..1e100 ticks, not {shown(self.deadline)}")
+
+
+def least_unit(segments: int) -> int:
+    """How many ticks must divide all times for bounds to hold in continuous time.
+
+    Args:
+        segments: those that come one after the other on the longest way from an arrival through what its data starts.
+
+    >>> least_unit(1), least_unit(3)
+    (2, 10)
+
+    Source: docs/schedulability_theory.md, theorem 4.
+    """
+    return 4 * segments - 2
 
 
 @dataclass(frozen=True)
 class TaskSet:
-    """Tasks, the partitions and copy engines that serve them, and the chains that they form."""
+    """Tasks, the partitions and copy engines that serve them, and the chains that they form.
+
+    Args:
+        unit: 1 if everything happens at whole ticks. Else jobs arrive, and segments begin and end, at any instants, all
+            times here are multiples of so many ticks, at least `least_unit`, and analyses round bounds up to multiples,
+            so that they hold in continuous time.
+    """
 
     tasks: tuple[Task, ...]
     partitions: tuple[Partition, ...]
     chains: tuple[Chain, ...] = ()
     engines: tuple[CopyEngine, ...] = ()
+    unit: int = 1
 
     def __post_init__(self) -> None:
         if not 1 <= len(self.tasks) <= MAX_TASKS:
@@ -340,6 +363,8 @@ class TaskSet:
         for chain in self.chains:
             if unknown := [name for name in chain.tasks if name not in self.by_name]:
                 raise InputError(f"chain {chain.name} names an unknown task {unknown[0]}")
+        if broken := [time for time in self._times if time % self.unit]:
+            raise InputError(f"every time must be a whole multiple of {self.unit} ticks, and {broken[0]} is none")
 
     def _check_places(self, task: Task) -> None:
         known = {Kind.KERNEL: self.partitions, Kind.COPY: self.engines}
@@ -384,6 +409,53 @@ class TaskSet:
         """The tasks of each CPU core."""
         names = dict.fromkeys(task.core for task in self.tasks if task.core is not None)
         return {name: tuple(task for task in self.tasks if task.core == name) for name in names}
+
+    @property
+    def _times(self) -> Iterator[int]:
+        """All that are given; those that are not, are left out."""
+        for task in self.tasks:
+            yield from (task.period, task.deadline, task.jitter, task.offset or 0)
+            for segment in task.segments:
+                yield from (segment.wcet, segment.delay, segment.attained or 0)
+        yield from (chain.deadline for chain in self.chains if chain.deadline is not None)
+        for slices in (partition.slices for partition in self.partitions):
+            yield from () if slices is None else (slices.length, slices.switch)
+
+    def up(self, ticks: int) -> int:
+        """The least multiple of `unit` that is no less.
+
+        >>> TaskSet((one_kernel("a", 4, 10, 10),), (), unit=2).up(7)
+        8
+        """
+        return -(-ticks // self.unit) * self.unit
+
+    def finer(self, count: int) -> "TaskSet":
+        """The same system in ticks that are `count` times as short, of which `unit` has as many as before."""
+
+        def segment_of(segment: Segment) -> Segment:
+            attained = None if segment.attained is None else count * segment.attained
+            return replace(segment, wcet=count * segment.wcet, delay=count * segment.delay, attained=attained)
+
+        def task_of(task: Task) -> Task:
+            segments = tuple(map(segment_of, task.segments))
+            offset = None if task.offset is None else count * task.offset
+            period, deadline, jitter = count * task.period, count * task.deadline, count * task.jitter
+            return replace(task, segments=segments, period=period, deadline=deadline, jitter=jitter, offset=offset)
+
+        def partition_of(partition: Partition) -> Partition:
+            how = partition.slices
+            slices = None if how is None else Slices(count * how.length, count * how.switch)
+            return replace(partition, slices=slices)
+
+        def chain_of(chain: Chain) -> Chain:
+            return replace(chain, deadline=None if chain.deadline is None else count * chain.deadline)
+
+        return replace(
+            self,
+            tasks=tuple(map(task_of, self.tasks)),
+            partitions=tuple(map(partition_of, self.partitions)),
+            chains=tuple(map(chain_of, self.chains)),
+        )
 
     def assigned(self, places: Mapping[str, str]) -> "TaskSet":
         """The same tasks; kernels without a partition of each that `places` names run on the one that it gives."""

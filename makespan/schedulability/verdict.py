@@ -42,7 +42,8 @@ class TaskVerdict:
     Args:
         response: proven upper bound; None where the analysis found none.
         parts: what the bound consists of, in order, for example ("jitter", 3), ("kernel with blocking", 12).
-        is_exact: whether the bound is attained by a legal schedule of the model if all bounds on times are.
+        is_exact: whether legal schedules of the model attain the bound, or come as close to it as one likes, if all
+            bounds on times are attained.
         is_attained: whether it is so, because all kernels that it counts are shown to take the times that it counts.
         method: the theorem behind it.
         miss: evidence against it.

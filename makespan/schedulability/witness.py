@@ -1,6 +1,7 @@
 """A schedule in which a job takes as long as a walk says, for the simulation to confirm."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import islice, pairwise, permutations
 
 from makespan.schedulability.evidence import attainable
@@ -8,45 +9,78 @@ from makespan.schedulability.exploration import Mark, State, Step, TooManyStates
 from makespan.schedulability.families import Job as Pending
 from makespan.schedulability.families import Rows, Stage
 from makespan.schedulability.simulation import Job, Run, Scenario, simulate
-from makespan.schedulability.task import Task, TaskSet
+from makespan.schedulability.task import Segment, Task, TaskSet
 from makespan.schedulability.verdict import Miss
 
 _ORDERS = 120
 _NEW = Pending(Stage.ARRIVED)
 
 
-def late_job(task_set: TaskSet, name: str, most_states: int) -> Miss | None:
-    """A late job of the task in a simulated schedule, which a walk by ticks has found.
+def late_job(task_set: TaskSet, name: str, most_states: int, *, grid: int = 1) -> Miss | None:
+    """A late job of the task in a simulated schedule, which a walk in steps of `grid` ticks has found.
 
     Execution times are those that jobs can take: what is shown is no shorter, either. None where no job is late with
     these, where there are too many states, or where equals go in an order that no scenario has.
     """
-    system = attainable(task_set, name)
-    if system is None or any(task.offset is not None for task in system.tasks):
+    stepped, system = attainable(in_steps(task_set, grid), name), attainable(task_set, name)
+    if stepped is None or system is None or any(task.offset is not None for task in stepped.tasks):
         return None
-    for run in longest(system, name, most_states):
+    for run in longest(system, name, most_states, stepped=stepped, grid=grid):
         late = next((job for job in run.late if job.task == name), None)
         if late is not None:
-            supposes = tuple(task.name for task in system.tasks if task.is_vouched_for)
+            supposes = tuple(task.name for task in stepped.tasks if task.is_vouched_for)
             return Miss(name, late.arrival, late.completion, run.scenario.words, supposes)
     return None
 
 
-def longest(task_set: TaskSet, name: str, most_states: int) -> Iterator[Run]:
+def in_steps(task_set: TaskSet, grid: int) -> TaskSet:
+    """The schedules of a task set in which all events are whole steps of `grid` ticks apart; a step is a tick of it.
+
+    A segment that may take any time up to a limit takes whole steps, if it is not too short for one. What is shown to
+    take a time takes that, so it must be whole steps. Of others no time is known that they take here.
+    """
+
+    def segment_of(segment: Segment) -> Segment:
+        steps, rest = divmod(segment.known, grid)
+        is_unknown = not steps or (segment.attained is not None and rest)
+        attained = 0 if is_unknown else None if segment.attained is None else steps
+        wcet = max(1, segment.wcet // grid)
+        return replace(segment, wcet=wcet, attained=attained, delay=segment.delay // grid)
+
+    def task_of(task: Task) -> Task:
+        period, deadline, jitter = -(-task.period // grid), max(1, task.deadline // grid), task.jitter // grid
+        segments = tuple(map(segment_of, task.segments))
+        return replace(task, segments=segments, period=period, deadline=deadline, jitter=jitter)
+
+    return replace(task_set, tasks=tuple(map(task_of, task_set.tasks)), unit=1)
+
+
+def longest(
+    task_set: TaskSet, name: str, most_states: int, *, stepped: TaskSet | None = None, grid: int = 1
+) -> Iterator[Run]:
     """Schedules on the way of a job of the task that takes longest, with equals in one order after another.
 
     What is shown of a segment is what it takes; of the others, jobs that have not ended by then run for as long as they
     may. There is none if there are too many states.
+
+    Args:
+        stepped: what is walked through instead, in ticks that are `grid` times as long; it may lack tasks.
     """
-    tasks = next(tasks for tasks in parts(task_set) if name in [task.name for task in tasks])
-    walk = Walk(task_set, tasks, 1, is_short=lambda segment: segment.attained is None, is_traced=True)
+    walked = task_set if stepped is None else stepped
+    tasks = next(tasks for tasks in parts(walked) if name in [task.name for task in tasks])
+    walk = Walk(walked, tasks, 1, is_short=lambda segment: segment.attained is None, is_traced=True)
     try:
         walk.run(most_states)
     except TooManyStatesError:
         return
-    jobs = _jobs(walk, tasks, _path(walk, name))
+    jobs = tuple(_longer(job, grid) for job in _jobs(walk, tasks, _path(walk, name)))
     for order in islice(permutations(task_set.by_name), _ORDERS):
         yield simulate(Scenario(task_set, jobs, order, f"the longest response of {name} in all schedules"))
+
+
+def _longer(job: Job, grid: int) -> Job:
+    times, delays = ([grid * ticks for ticks in row] for row in (job.times, job.delays))
+    return Job(job.task, job.number, grid * job.arrival, grid * job.release, tuple(times), tuple(delays))
 
 
 def _path(walk: Walk, name: str) -> list[tuple[State, Step]]:

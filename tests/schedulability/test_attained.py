@@ -219,20 +219,16 @@ def test_an_attained_time_is_no_longer_than_the_bound() -> None:
 # Descriptions and reports
 
 
-def described(tick: Fraction | None = None, partition: str | None = "gpu", deadline: int = 5) -> Description:
+def described(partition: str | None = "gpu", deadline: int = 5) -> Description:
     served = ServedEntry(Kind.KERNEL, GivenTime(Fraction(6), "x"), partition)
     entry = TaskEntry("k", (served,), Fraction(9), Fraction(deadline))
-    return Description("k.toml", (entry,), (PartitionEntry(FIFO),), tick=tick)
+    return Description("k.toml", (entry,), (PartitionEntry(FIFO),))
 
 
-def test_what_is_rounded_is_not_attained() -> None:
-    def attained(at_most: int, at_least: int | None) -> int | None:
-        time = ExecutionTime(Fraction(at_most, 2), None if at_least is None else Fraction(at_least, 2))
-        return task_set(described(Fraction(1)), {"k": time})[0].tasks[0].segments[0].attained
-
-    assert [attained(*times) for times in ((8, None), (7, None), (8, 6), (8, 5), (7, 6))] == [None, 0, 3, 0, 3]
-    ticks, tick = task_set(described(), {"k": ExecutionTime(Fraction(1, 3), Fraction(1, 7))})
-    assert ticks.tasks[0].segments[0].attained == Fraction(1, 7) / tick
+def test_what_is_attained_is_counted_exactly() -> None:
+    for at_least in (Fraction(1, 7), Fraction(1, 3), None):
+        ticks, tick = task_set(described(), {"k": ExecutionTime(Fraction(1, 3), at_least)})
+        assert ticks.tasks[0].segments[0].attained == (None if at_least is None else at_least / tick)
 
 
 def assessed(
@@ -241,7 +237,7 @@ def assessed(
     least = Fraction(low) if kind is Known.PROVEN else None
     wcet = Wcet(Fraction(high), None, kind, "of the test", least)
     way = None if partition is not None else "first-fit"
-    return assess(described(None, partition, deadline), {"k": wcet}, assignment=way)
+    return assess(described(partition, deadline), {"k": wcet}, assignment=way)
 
 
 def test_the_report_says_attained_only_of_what_is_shown_to_be() -> None:
@@ -273,5 +269,5 @@ def test_a_margin_is_refuted_only_by_times_that_are_shown() -> None:
 
 def test_a_picture_shows_times_that_are_attained() -> None:
     assert worst_window(alone(859, 830, 812)).job.response == 812
-    with pytest.raises(InputError, match="there is no schedule to draw; leave the tick out"):
+    with pytest.raises(InputError, match="nobody knows a time that runs of these kernels take"):
         worst_window(alone(859, 830, 0))

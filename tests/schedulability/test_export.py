@@ -468,7 +468,7 @@ def test_a_simulation_lets_a_task_follow_the_one_whose_data_start_it() -> None:
         (
             TaskSet((one_kernel("a", 1, 5, 5, priority=-(2**63), partition=FP.name),), (FP,)),
             Format.SCHEDULE_ABSTRACTION,
-            "counts in 64 bits, too few for task a: choose a longer tick, or priorities nearer to 0",
+            "counts in 64 bits, too few for task a: give times, or the clock, with fewer digits, or priorities nearer",
         ),
         (
             TaskSet((one_kernel("a", 1, 2_147_484, 5, priority=1, partition=FP.name),), (FP,)),

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -127,9 +128,9 @@ def test_everything_in_a_toml_file_is_read_exactly(tmp_path: Path) -> None:
     assert (found.partitions[0].partition.policy, found.partitions[0].sms) == (Policy.FIXED_PRIORITY, 2)
     assert (found.chains[0].tasks, found.chains[0].activation) == (("a", "b"), Activation.PERIODIC)
     system, tick = ticks(found, {"a": Fraction(1, 5000), "b": Fraction(280, 1_400_000_000)})
-    assert tick == Fraction(1, 2 * 10**12)
-    assert kernels(system) == [400_000_000, 400_000]
-    assert system.chains[0].deadline == 80 * 10**9
+    assert tick == Fraction(1, 10 * 10**12)  # ten in the picosecond, as a job of a has three segments
+    assert kernels(system) == [2_000_000_000, 2_000_000]
+    assert system.chains[0].deadline == 400 * 10**9
 
 
 @pytest.mark.parametrize(
@@ -257,11 +258,7 @@ def test_everything_in_a_toml_file_is_read_exactly(tmp_path: Path) -> None:
         ),
         ('clock = "1.4GHz"', "clock = 1.4", ': clock needs a unit: write a frequency such as "1.4GHz", not 1.4'),
         ('clock = "1.4GHz"', 'tick = "0ps"', ": tick must be more than zero"),
-        (
-            'clock = "1.4GHz"',
-            'tick = "3us"',
-            ": task a: CPU time of 1 us is no whole number of ticks of 3 us",
-        ),
+        ('clock = "1.4GHz"', "tick = 3", ': tick needs a unit: write a time such as "200us", not 3'),
     ],
 )
 def test_bad_values_are_refused_by_one_line(tmp_path: Path, old: str, new: str, message: str) -> None:
@@ -576,7 +573,7 @@ def test_a_job_runs_through_its_segments(tmp_path: Path) -> None:
         "traced here",
         "traced",
     ]
-    assert tick == ms / 7 / 10**9 / 2
+    assert tick == ms / 7 / 10**9 / 22  # six segments are one after the other
 
 
 UNITS = {"ps": 10**12, "us": 10**6, "ms": 1000}
@@ -925,22 +922,28 @@ def test_cycles_of_an_odd_clock_stay_exact(tmp_path: Path) -> None:
     found = files.read(written(tmp_path, GOOD.replace("1.4GHz", "1.35GHz")))
     assert found.clock is not None
     system, tick = ticks(found, {"a": Fraction(1, 5000), "b": 280 / found.clock})
-    assert tick == Fraction(1, 54 * 10**12)
+    assert tick == Fraction(1, 27 * 10**12) / 10
     assert kernels(system)[1] * tick == Fraction(280, 1_350_000_000)
 
 
-def test_with_a_given_tick_only_execution_times_are_rounded_up(tmp_path: Path) -> None:
-    found = files.read(written(tmp_path, 'tick = "1us"\n' + GOOD))
-    system, tick = ticks(found, {"a": Fraction(1, 5000), "b": Fraction(1, 1_300_000)})
-    assert tick == Fraction(1, 10**6)
-    assert kernels(system) == [200, 1]
-    assert [task.period for task in system.tasks] == [10_000, 20_000]
+def test_a_tick_of_the_file_rounds_nothing(tmp_path: Path) -> None:
+    found = files.read(written(tmp_path, 'tick = "3us"\n' + GOOD))
+    assert found.step == Fraction(3, 10**6)
+    times = {"a": Fraction(1, 5000), "b": Fraction(1, 1_300_000)}
+    assert ticks(found, times) == ticks(replace(found, step=None), times)
 
 
-def test_times_without_a_common_measure_are_refused_with_the_remedy(tmp_path: Path) -> None:
-    found = files.read(written(tmp_path, GOOD))
-    with pytest.raises(InputError, match='too fine to count with: give a longer tick, such as tick = "1ns"'):
-        ticks(found, {"a": Fraction(1, 1_000_000_007), "b": Fraction(1, 1_000_000_009)})
+def test_all_digits_that_a_file_can_give_are_counted(tmp_path: Path) -> None:
+    """Times with 28 digits after the point, and a clock of 28: nothing is too fine to count with."""
+    text = GOOD.replace("1.4GHz", "1.234567890123456789012345679GHz")
+    text = text.replace('"10ms"', f'"10.{"0" * 26}1ms"').replace('"1us"', f'"0.{"3" * 28}ps"')
+    found = files.read(written(tmp_path, text))
+    assert found.clock is not None
+    times = {"a": Fraction(1, 5000), "b": 280 / found.clock}
+    system, tick = ticks(found, times)
+    assert [wcet * tick for wcet in kernels(system)] == list(times.values())
+    assert system.tasks[0].period * tick == Fraction(1, 100) + Fraction(1, 10**30)
+    assert all(time % system.unit == 0 for task in system.tasks for time in (task.period, task.deadline, task.cpu))
 
 
 @given(st.lists(st.fractions(min_value=Fraction(1, 10**12), max_value=100), min_size=1, max_size=5))

@@ -1,8 +1,11 @@
 """Numbers from papers, books and other programs, to the digit.
 
 Continuous time in a source and whole ticks here differ by one tick of blocking: a kernel that is less urgent must have
-started before the window, one tick at least. `docs/schedulability_theory.md` has the proof.
+started before the window, one tick at least. Where events may lie between ticks there is no difference.
+`docs/schedulability_theory.md` has the proof.
 """
+
+from dataclasses import replace
 
 import pytest
 
@@ -45,6 +48,8 @@ def test_can_messages_of_davis_burns_bril_and_lukkien() -> None:
     )
     millisecond = 250
     assert responses(task_set) == [2 * millisecond - 1, 3 * millisecond - 1, 35 * millisecond // 10]
+    in_continuous_time = replace(task_set.finer(2), unit=2)
+    assert responses(in_continuous_time) == [4 * millisecond, 6 * millisecond, 7 * millisecond]  # of half the length
     verdict = analyse(task_set).tasks[2]
     assert verdict.answer is Answer.NO
     assert isinstance(verdict.miss, Miss)

@@ -32,20 +32,20 @@ def task(name: str = "a", **changes: Any) -> Task:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"period": 0}, "period of task a must be at least 1 and at most 1e24 ticks, not 0"),
-        ({"period": -1}, "period of task a must be at least 1 and at most 1e24 ticks, not -1"),
-        ({"wcet": 0}, "execution time of task a must be at least 1 and at most 1e24 ticks, not 0"),
-        ({"deadline": 0}, "deadline of task a must be at least 1 and at most 1e24 ticks, not 0"),
-        ({"jitter": -1}, "jitter of task a must be at least 0 and at most 1e24 ticks, not -1"),
-        ({"offset": -1}, "offset of task a must be at least 0 and at most 1e24 ticks, not -1"),
-        ({"period": 10**25}, "period of task a must be at least 1 and at most 1e24 ticks, not a number of 84 bits"),
+        ({"period": 0}, "period of task a must be at least 1 and at most 1e100 ticks, not 0"),
+        ({"period": -1}, "period of task a must be at least 1 and at most 1e100 ticks, not -1"),
+        ({"wcet": 0}, "execution time of task a must be at least 1 and at most 1e100 ticks, not 0"),
+        ({"deadline": 0}, "deadline of task a must be at least 1 and at most 1e100 ticks, not 0"),
+        ({"jitter": -1}, "jitter of task a must be at least 0 and at most 1e100 ticks, not -1"),
+        ({"offset": -1}, "offset of task a must be at least 0 and at most 1e100 ticks, not -1"),
+        ({"period": 10**101}, "period of task a must be at least 1 and at most 1e100 ticks, not a number of 336 bits"),
         ({"wcet": 1.5}, "execution time of task a must be a whole number of ticks, not 1.5"),
         ({"wcet": True}, "execution time of task a must be a whole number of ticks, not True"),
         ({"priority": 1.5}, "priority of task a must be a whole number, not 1.5"),
         ({"before": 1}, "task a has CPU time and no core: say which core runs it"),
         ({"core": "cpu0"}, "task a has a core: say what its thread does while it waits, block or spin"),
         ({"attained": 3}, "task a cannot take 3 ticks, and 2 at most"),
-        ({"attained": -1}, "attained time of task a must be at least 0 and at most 1e24 ticks, not -1"),
+        ({"attained": -1}, "attained time of task a must be at least 0 and at most 1e100 ticks, not -1"),
         ({"name": ""}, "the name of a task must be 1..80 printable characters, not ''"),
         ({"name": "a\n"}, r"the name of a task must be 1..80 printable characters, not 'a\n'"),
     ],
@@ -62,13 +62,13 @@ def test_a_task_out_of_range_is_refused(changes: dict[str, Any], message: str) -
         ((), "a job of task a has 1..100 segments, not 0"),
         ((KERNEL,) * 101, "a job of task a has 1..100 segments, not 101"),
         ((CPU, COPY, KERNEL), "task a has CPU time and no core: say which core runs it"),
-        ((Segment(Kind.CPU, 0),), "CPU time of task a must be at least 1 and at most 1e24 ticks, not 0"),
+        ((Segment(Kind.CPU, 0),), "CPU time of task a must be at least 1 and at most 1e100 ticks, not 0"),
         ((Segment(Kind.CPU, 1, "gpu"),), "CPU time of task a is on its core, and nobody launches it"),
         ((Segment(Kind.CPU, 1, delay=1),), "CPU time of task a is on its core, and nobody launches it"),
         ((Segment(Kind.COPY, 1),), "a copy of task a has no engine: say which copy engine serves it"),
         (
             (Segment(Kind.KERNEL, 1, delay=-1),),
-            "launch delay of task a must be at least 0 and at most 1e24 ticks, not -1",
+            "launch delay of task a must be at least 0 and at most 1e100 ticks, not -1",
         ),
     ],
 )
@@ -83,7 +83,7 @@ def test_segments_out_of_range_are_refused(segments: tuple[Segment, ...], messag
     [
         ((("a", "b", "a"), None), "chain c is cyclic: it comes back to task a; a chain visits a task once"),
         (((), None), "chain c has no task"),
-        ((("a",), 0), "deadline of chain c must be 1..1e24 ticks, not 0"),
+        ((("a",), 0), "deadline of chain c must be 1..1e100 ticks, not 0"),
     ],
 )
 def test_a_chain_out_of_range_is_refused(arguments: tuple[tuple[str, ...], int | None], message: str) -> None:

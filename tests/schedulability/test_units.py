@@ -7,16 +7,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from makespan.errors import InputError
-from makespan.report.deadlines.amounts import down, up
 from makespan.schedulability.units import (
+    HERTZ,
     MAX_SECONDS,
     SECONDS,
+    down,
     duration,
     frequency,
     shown_frequency,
     shown_time,
     ticks_down,
     ticks_up,
+    up,
 )
 
 
@@ -118,6 +120,16 @@ def test_what_is_shown_is_read_again(number: int, unit: str) -> None:
 def test_frequencies_are_shown_in_the_largest_unit_that_fits() -> None:
     assert shown_frequency(Fraction(1_350_000_000)) == "1.35 GHz"
     assert shown_frequency(Fraction(999_000)) == "999 kHz"
+
+
+@given(st.fractions(min_value=1, max_value=10**12))
+def test_a_clock_is_shown_no_slower_than_it_must_be(hertz: Fraction) -> None:
+    number, unit = shown_frequency(hertz).split()
+    assert hertz <= Fraction(number) * HERTZ[unit] <= hertz * (1 + Fraction(1, 10**5))
+
+
+def test_what_is_nearly_a_unit_is_shown_in_it() -> None:
+    assert shown_time(Fraction(1, 1000) - Fraction(1, 10**12)) == "1 ms"
 
 
 @given(st.fractions(min_value=Fraction(1, 10**12), max_value=10**9))

@@ -3,12 +3,11 @@
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from itertools import groupby
-from math import ceil
 
-from makespan.report.deadlines.amounts import listed, rounded, up
+from makespan.report.deadlines.amounts import listed
 from makespan.schedulability.fewest import Fewest, Tried
 from makespan.schedulability.sensitivity import Margin
-from makespan.schedulability.units import shown_frequency
+from makespan.schedulability.units import shown_frequency, up
 
 
 def fewest_line(fewest: Fewest) -> str:
@@ -67,7 +66,7 @@ def _if_attained(margin: Margin) -> str:
 def _value(quantity: str, value: Fraction, tick: Fraction) -> str:
     """What is proven, rounded to the safe side."""
     if quantity == "clock":
-        return shown_frequency(rounded(value, ceil))
+        return shown_frequency(value)
     if quantity.startswith("period"):
         return up(value * tick)
     return f"{float(value):.3f} times"

@@ -5,7 +5,6 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from makespan.report.deadlines.amounts import slack
 from makespan.report.deadlines.chart import ALL, Bar, Chart, Span, View, chart
 from makespan.report.pictures import GREY, INK, LINES, cut, cut_within, title_lines, write_figure
 from makespan.report.schedule.looks import Look
@@ -93,8 +92,8 @@ def _head(figure: "Figure", height: float, verdict: Sequence[str], words: Sequen
 
 def latest_line(job: Completed, tick: Fraction) -> str:
     """Which job a picture is about, and how it ends."""
-    left = slack(job.slack, tick)
-    outcome = f"{left.removeprefix('-')} after its deadline" if job.is_late else f"{left} before its deadline"
+    apart = shown_time(abs(job.slack) * tick)
+    outcome = f"{apart} after its deadline" if job.is_late else f"{apart} before its deadline"
     return f"the latest job: {job.task}#{job.number} ends {outcome}; one schedule, no bound"
 
 

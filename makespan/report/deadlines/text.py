@@ -3,13 +3,13 @@
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 
-from makespan.report.deadlines.amounts import listed, many, percent, slack, up
+from makespan.report.deadlines.amounts import listed, many, percent
 from makespan.report.deadlines.margins import fewest_line, margin_line
 from makespan.report.lines import WIDTH, columns, wrapped
 from makespan.schedulability.assessment import Assessment
 from makespan.schedulability.task import Kind as Part
 from makespan.schedulability.task import Partition, Segment, Server, Task
-from makespan.schedulability.units import shown_frequency, shown_time
+from makespan.schedulability.units import down, shown_frequency, shown_time, up
 from makespan.schedulability.verdict import Answer, ChainVerdict, TaskVerdict
 from makespan.schedulability.wcet import Kind, Wcet, wcet_key
 from makespan.wording import scope
@@ -136,7 +136,7 @@ def row(task: Task, assessment: Assessment, about: TaskVerdict | None) -> tuple[
         shown_time(task.period * tick),
         shown_time(task.deadline * tick),
         _UNKNOWN if response is None else up(response * tick),
-        _UNKNOWN if response is None else slack(task.deadline - response, tick),
+        _UNKNOWN if response is None else down((task.deadline - response) * tick),
         _UNKNOWN if about is None else str(about.answer),
     )
 
@@ -148,7 +148,7 @@ def places(task: Task) -> str:
 
 
 def _alone(task: Task, assessment: Assessment) -> Fraction:
-    """Seconds that a job works, at most; of execution times before they were rounded up to ticks."""
+    """Seconds that a job works, at most."""
     return task.cpu * assessment.tick + sum(assessment.wcets[key].seconds for key, _ in _timed(task))
 
 
@@ -205,7 +205,7 @@ def misses(assessment: Assessment, name: str | None = None) -> list[str]:
     due = {task.name: task.deadline for task in assessment.task_set.tasks}
     return [
         f"{miss.task}: the job that arrives at {shown_time(miss.arrival * assessment.tick)} ends"
-        f" {slack(due[miss.task] - miss.completion + miss.arrival, assessment.tick).removeprefix('-')} too late:"
+        f" {shown_time((miss.completion - miss.arrival - due[miss.task]) * assessment.tick)} too late:"
         f" {miss.scenario}{_supposing(miss.supposes)}"
         for miss in (task.miss for task in tasks)
         if miss is not None
@@ -275,9 +275,9 @@ def _why(assessment: Assessment) -> str:
 
 def _tightest(assessment: Assessment) -> str:
     least, name = min(_slacks(assessment), default=(0, ""))
-    if least <= 1:
+    if least == 0:
         return f"; {name} reaches its deadline" if name else ""
-    return f"; the least slack is {slack(least, assessment.tick)}, of {name}"
+    return f"; the least slack is {down(least * assessment.tick)}, of {name}"
 
 
 def _slacks(assessment: Assessment) -> Iterator[tuple[int, str]]:

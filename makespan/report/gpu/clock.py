@@ -6,7 +6,7 @@ from fractions import Fraction
 from makespan import assumptions
 from makespan.assumptions import Assumption
 from makespan.result import Bounds
-from makespan.schedulability.units import shown_frequency, shown_time
+from makespan.schedulability.units import down, shown_frequency, up
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,10 +30,12 @@ class Clock:
         return assumptions.clock(text)
 
     def time(self, bounds: Bounds) -> str:
-        """How long these cycles take, at most and at least.
+        """How long these cycles take: at least, which is rounded down, and at most, which is rounded up, to six digits.
 
         >>> Clock(Fraction(10**9), "as given").time(Bounds(500, 1500))
         '500 ns .. 1.5 us'
+        >>> Clock(Fraction(3 * 10**9), "as given").time(Bounds(1000, 1000))
+        '333.333 ns .. 333.334 ns'
         """
-        ends = [shown_time(Fraction(cycles) / self.hertz) for cycles in (bounds.lower, bounds.upper)]
+        ends = down(bounds.lower / self.hertz), up(bounds.upper / self.hertz)
         return " .. ".join(dict.fromkeys(ends))

@@ -7,7 +7,7 @@ from typing import Any
 
 from makespan.errors import InputError
 from makespan.report.deadlines import text
-from makespan.report.deadlines.amounts import percent, up
+from makespan.report.deadlines.amounts import percent
 from makespan.report.deadlines.chart import ALL, View, chart
 from makespan.report.deadlines.document import document
 from makespan.report.deadlines.picture import latest_line, missing_words
@@ -19,7 +19,7 @@ from makespan.schedulability.assessment import Assessment
 from makespan.schedulability.chains import predecessors
 from makespan.schedulability.evidence import Window
 from makespan.schedulability.task import Kind, Policy, Segment, Task, TaskSet
-from makespan.schedulability.units import shown_time
+from makespan.schedulability.units import shown_time, up
 from makespan.schedulability.verdict import Answer, TaskVerdict
 from makespan.schedulability.wcet import Wcet
 from makespan.verify import digest
@@ -126,7 +126,7 @@ def _task(
         "method": None if about is None else about.method,
         "waits": list(_waits(task, assessment, anchors)),
         "miss": [visible(line) for line in text.misses(assessment, task.name)],
-        "found": None if window is None else _found(window, tick, response),
+        "found": None if window is None else _found(window, assessment, response),
         "without": visible(found.without.get(task.name, "")),
         "missing": None if window is None else missing_words(chart(window, found.view), tick).removeprefix("; "),
     }
@@ -198,9 +198,9 @@ def _rank(task: Task) -> int:
     return task.priority or 0
 
 
-def _found(window: Window, tick: Fraction, response: int | None) -> dict[str, Any]:
-    job = window.job
-    gap = None if response is None else response - job.response
+def _found(window: Window, assessment: Assessment, response: int | None) -> dict[str, Any]:
+    job, tick = window.job, assessment.tick
+    gap = None if response is None else response - assessment.task_set.up(job.response)
     return {
         "line": visible(latest_line(job, tick)),
         "response": shown_time(job.response * tick),

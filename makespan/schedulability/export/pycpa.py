@@ -57,7 +57,9 @@ def written(task_set: TaskSet, tick: Fraction, stem: str) -> Exported:
     unit = gcd(*times, *(time for task in task_set.tasks for time in (task.period, task.deadline)))
     most = _PATIENCE * max(*times, *(task.period + task.deadline for task in task_set.tasks)) // unit
     if most > _LARGEST:
-        raise UnsupportedError("pyCPA computes in floating point, too coarse for these times: choose a longer tick")
+        raise UnsupportedError(
+            "pyCPA computes in floating point, too coarse for these times: give them, or the clock, with fewer digits"
+        )
     notes = tuple(_notes(graph))
     told = "".join(f"\n{_plain(note)}\n" for note in notes)
     head = _HEAD.format(unit=shown_time(unit * tick), notes=told, most=most)

@@ -115,7 +115,8 @@ def _job(graph: Graph, operation: Operation, arrival: int) -> tuple[int, ...]:
     priority = {Policy.FIXED_PRIORITY: -urgency(task), Policy.FIFO: arrival}.get(policy, deadline)
     if max(deadline, arrival + operation.gap + operation.wcet, abs(priority)) > _LARGEST:
         raise UnsupportedError(
-            f"{_TOOL} counts in 64 bits, too few for task {task.name}: choose a longer tick, or priorities nearer to 0"
+            f"{_TOOL} counts in 64 bits, too few for task {task.name}: give times, or the clock, with fewer digits, or"
+            " priorities nearer to 0"
         )
     return arrival, arrival + operation.gap, 1, operation.wcet, deadline, priority
 

@@ -51,7 +51,7 @@ def test_what_is_spared_does_not_move_the_last_dispatch() -> None:
 def test_time_rests_on_the_clock() -> None:
     clock = Clock(Fraction(1_500_000_000), "base clock of rtx-3070: data sheet")
     told = report(result(LastDispatch("all", 0, 4095, 1, 0, 0, 1500)), name="rtx-3070", clock=clock)
-    assert "in time: 466.667 ns .. 1 us at 1.5 GHz (base clock of rtx-3070: data sheet)" in told
+    assert "in time: 466.666 ns .. 1 us at 1.5 GHz (base clock of rtx-3070: data sheet)" in told
     assert "the clock of the SMs is 1.5 GHz" in told.partition("assumptions:")[2]
     assert "rtx-3070: 4096 blocks of 8 x CLL on 46 SMs" in told
     assert "300..400  the shortest schedule of the whole GPU" in told
