@@ -20,6 +20,8 @@ from makespan.schedulability import files
 from makespan.schedulability.analysis import analyse
 from makespan.schedulability.description import task_set
 from makespan.schedulability.exactness import sharpened
+from makespan.schedulability.holistic import Limits as Additions
+from makespan.schedulability.holistic import responses
 from makespan.schedulability.task import Kind, Partition, Policy, Segment, Slices, Task, TaskSet, least_unit, one_kernel
 from makespan.schedulability.verdict import Answer, Verdict
 from makespan.schedulability.wcet import Solver, execution_times
@@ -310,12 +312,23 @@ def test_text_page_and_json_say_the_same(command: Command) -> None:
     row = next(line.split() for line in done.out.splitlines() if line.startswith("stop"))
     assert row[-8:] == ["3", "ms", "4", "ms", "-1", "ms", "not", "schedulable"]
     words = " ".join(Path("page.html").read_text().split())
+    assert "  stop: blocking 2 ms + kernel 2 ms, attained if execution times are" in done.out.splitlines()
     assert "-1 ms" in words
-    assert "attains the bound" in words
+    assert "below the bound" not in words  # a schedule that comes closer than a picosecond attains it
     task = command.document(system.text, system.tick)["tasks"][1]
     assert (task["slack"], task["response"], task["deadline"]) == (-2 * 10**9, 8 * 10**9, 6 * 10**9)
     met = command.on(system.text.replace('"3ms"', '"4ms"'), "")
     assert met.out.startswith("schedulable: every deadline is proven; stop reaches its deadline\n")
+
+
+def test_margins_round_no_time(command: Command) -> None:
+    """A thousandth of 1.234567891 ms is no whole number of picoseconds."""
+    text = gpu("fifo") + kernel("a", "1.234567891ms", "7.000000001ms", "1.235802459ms")
+    document = command.document(text, "", "--sensitivity")
+    margins = {margin["quantity"]: margin for margin in document["margins"]}
+    assert margins["execution time of a"]["holds"] == "1001/1000"
+    shortest = Fraction(margins["period of a"]["holds"]) * Fraction(document["tick"])
+    assert shortest == Fraction("7.000000001e-3") * Fraction(177, 1000)
 
 
 # Walks
@@ -368,9 +381,24 @@ def test_a_time_that_is_shown_is_taken_in_whole_steps_or_not_at_all() -> None:
         assert late_job(system, "urgent", 1000) is not None
 
 
+def test_periods_that_are_no_whole_steps_are_longer_in_a_schedule_that_refutes() -> None:
+    """`low` is preempted by jobs 8 ticks apart, as 6 were too few: it takes 16 ticks."""
+    cpu = (Segment(Kind.CPU, 4),)
+    high = Task("high", cpu, 7, 7, priority=2, core="c")
+    low = Task("low", (Segment(Kind.CPU, 8),), 100, 15, priority=1, core="c")
+    miss = late_job(TaskSet((high, low), ()), "low", 10_000, grid=2)
+    assert miss is not None
+    assert miss.completion - miss.arrival == 16
+
+
 def test_what_is_exact_is_what_a_schedule_of_whole_steps_takes(command: Command) -> None:
     exact = {tick: command.document(PAIR, tick, "--exact")["tasks"][1]["response_is_exact"] for tick in TICKS[:3]}
     assert exact == {"": True, "1ms": True, "700us": False}
+    first = job("a", "gpu 900us, cpu 900us", "8ms", "7ms", on("c", 2))
+    second = job("b", "cpu 900us, gpu 900us, cpu 900us, cpu 900us", "5ms", "5ms", on("c", 1))
+    task = command.document(RANKED + gpu("fifo") + first + second, "1ms", "--exact")["tasks"][1]
+    assert task["method"].endswith("in steps of 1 ms")
+    assert not task["response_is_exact"]  # segments of less than a step are no whole ones
 
 
 # Continuous time
@@ -428,6 +456,8 @@ def test_bounds_are_whole_units_and_do_not_depend_on_how_many_ticks_these_have()
         ]
         assert rows[0] == rows[1]
         assert all(bound is None or bound.denominator == 1 for bound in rows[0])
+        ends = [each.end for each in responses(found[0].tasks_analysed, Additions()).of.values() if each is not None]
+        assert all(end % units[0] == 0 for end in ends)
 
 
 def test_a_unit_of_too_few_ticks_is_refused() -> None:
