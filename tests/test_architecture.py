@@ -12,6 +12,7 @@ import pytest
 from makespan import InputError, Instance, KernelQuestion, Launch, architecture, ptx, read_kernel, sass, tool
 from makespan.architecture import default
 from makespan.assumptions import conditions
+from makespan.cli.answering import answer
 from makespan.cli.asking import answered
 from makespan.cli.question_key import key
 from makespan.cli.source import instances as of_source
@@ -361,6 +362,20 @@ def test_a_key_covers_the_program_that_is_asked_about(monkeypatch: pytest.Monkey
     without = [key(one) for one in several if "arch" not in one]
     assert without[0] == keys[0]  # PTX anyway
     assert set(without[1:]).isdisjoint(keys)
+
+
+@needs_tools
+def test_a_key_covers_the_programs_that_a_file_of_launches_names(compiled: list[str | None]) -> None:
+    """Each is compiled as its table says, and else as the GPU that is asked about does."""
+    keys = set()
+    for arch in ("", 'arch = "sm_80"\n', 'arch = "compute_86"\n'):
+        Path("launches.toml").write_text(LAUNCHES.replace("[room]", f"{arch}[room]"))
+        keys.add(key({"source": "launches.toml", **GPU}))
+    assert (len(keys), compiled) == (3, ["compute_86", "compute_80", "compute_86"])
+    Path("launches.toml").write_text(LAUNCHES)
+    asked = {"source": "launches.toml", "sms": 2, **SM}
+    assert key(asked) == key(asked) not in keys
+    assert "document" in answer({"question": asked, "key": key(asked), "bundle": False})
 
 
 @pytest.mark.parametrize("source", ["k.cu", "k.ptx"])

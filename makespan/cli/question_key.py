@@ -26,7 +26,7 @@ def key(question: Question, *, known: dict[str, str] | None = None) -> str:
 
     It covers the content of every file that is read; of a file of launches also what it names. Of a kernel that is
     compiled or assembled first it covers the PTX and, where that is asked about, the machine code: so included files
-    and the versions of the tools count, and two programs never share a key. PTX tells what its source is called.
+    and the versions of the tools count, and two programs never share a key. The PTX has the name of its source in it.
 
     Args:
         known: digests of files by name, of keys that were made at the same time, to be read and extended.
@@ -72,7 +72,7 @@ def _digest(path: Path, known: dict[str, str], **about: Any) -> str:
     """Of what a file holds and leads to; `about` are the options that decide what a kernel is compiled for."""
     kept = f"{path} {about}"
     if kept not in known:
-        found = (path.suffix, *(_program(path, **about) if about else ()), *_contents(path))
+        found = (path.suffix, *(_program(path, **about) if about else ()), *_contents(path, about))
         known[kept] = hashlib.sha256("\n".join(found).encode()).hexdigest()
     return known[kept]
 
@@ -108,8 +108,8 @@ def _machine_code(ptx: str, file: str, arch: str) -> str:
         return "no machine code"
 
 
-def _contents(path: Path) -> Iterator[str]:
-    """Digests of what is read as it is."""
+def _contents(path: Path, about: Mapping[str, Any]) -> Iterator[str]:
+    """Digests of what is read as it is, and of what a file of launches leads to."""
     if kernel_file.is_source(path):
         return
     content = read_bytes(path, "input", MAX_INPUT_BYTES)
@@ -119,9 +119,12 @@ def _contents(path: Path) -> Iterator[str]:
     document = parse_toml(decoded(content, "file", str(path)), "file", str(path))
     for name in sorted(set(_texts(document))):  # one that is the name of a file may well be meant as such
         if is_file(found := path.parent / name):
-            if kernel_file.is_source(found):
-                raise InputError(f"{path}: {name}: compile it first (--keep-ptx), and name the PTX")
             yield from (name, _sha256(read_bytes(found, "input", MAX_INPUT_BYTES)))
+    launches = document.get("launch")
+    for launch in launches if about and isinstance(launches, list) else ():
+        kernel, arch = (launch.get(name) for name in ("kernel", "arch")) if isinstance(launch, dict) else (None, None)
+        if isinstance(kernel, str) and isinstance(arch, str | None) and is_file(found := path.parent / kernel):
+            yield from _program(found, arch, about["machine"], about["gpu"])
 
 
 def _sha256(content: bytes) -> str:
