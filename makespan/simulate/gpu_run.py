@@ -167,20 +167,21 @@ def _best(
     better: Callable[..., Found],
     expired: Callable[[], bool],
     enough: Callable[[], bool],
-    found: Found | None = None,
+    known: Found | None = None,
 ) -> Found | None:
-    """The best run of all policies and dispatchers that draw no random numbers, and of what has been found already."""
+    """The best run of all policies and dispatchers that draw no random numbers; one that is known if it is better."""
+    found: Found | None = None
     _check(gpu)
 
     def stop() -> bool:
-        return expired() or (found is not None and enough())
+        return expired() or ((found or known) is not None and enough())
 
     others = sorted({*STARVING, *POLICIES} - {*_SOON, "random"})
     names = tuple(FAIRLY) if gpu.machine.scheduler is Scheduler.FAIR else (*_SOON, *others)
     ascending = tuple(range(len(gpu.grids)))
     orders = dict.fromkeys([ascending, ascending[::-1]])
     for chosen, policy, order in product(_asked(gpu, choices), names, orders):
-        if found and stop():
+        if (found or known) and stop():
             break
         try:
             alike = _Alike(gpu, policy, chosen, delay, order, stop)
@@ -192,7 +193,8 @@ def _best(
             continue  # it does not come back to where it was; another may
         except _StoppedError:
             break
-    return found
+    some = [one for one in (found, known) if one is not None]
+    return better(some, key=lambda one: one.schedule.makespan) if some else None
 
 
 def _check(gpu: GpuInstance) -> None:
