@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from itertools import product
 from math import comb, prod
-from typing import cast
+from typing import TypeVar, cast
 
 from makespan.errors import InputError
 from makespan.gpu import Begin, GpuInstance, GpuSchedule, History
@@ -30,6 +30,8 @@ from makespan.simulate.semantics import (
     starts,
     steps,
 )
+
+T = TypeVar("T")
 
 _OF_WARPS = ("places", "waits", "past", "partitions", "pending")
 """The fields of a state that say something of every warp."""
@@ -352,14 +354,18 @@ def obeys(instance: Instance, schedule: Schedule) -> bool:
 
 def named(schedule: Schedule, names: Sequence[int]) -> Schedule:
     """The same schedule, whose warps have these names instead."""
-    places = {name: warp for warp, name in enumerate(names)}
-    order = [places[name] for name in range(len(names))]
+    warps = {name: warp for warp, name in enumerate(names)}
+    order = [warps[name] for name in range(len(names))]
+
+    def renamed(rows: Sequence[T]) -> tuple[T, ...]:
+        return tuple(rows[warp] for warp in order) if rows else ()
+
     return Schedule(
         tuple(tuple(sorted(names[warp] for warp in executing)) for executing in schedule.cycles),
-        *(
-            tuple(rows[warp] for warp in order) if rows else ()
-            for rows in (schedule.paths, schedule.latencies, schedule.partitions, schedule.uses)
-        ),
+        renamed(schedule.paths),
+        renamed(schedule.latencies),
+        renamed(schedule.partitions),
+        renamed(schedule.uses),
     )
 
 

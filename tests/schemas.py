@@ -25,4 +25,5 @@ def _others() -> "Registry[Any]":
     """What a schema refers to by the name of its file: bundles of a GPU to those of an SM."""
     name = "bundle-2.schema.json"
     other = DRAFT202012.create_resource(json.loads((FOLDER / name).read_text()))
-    return Registry().with_resource(f"makespan.gpu-bundle/{name}", other)
+    known: Registry[Any] = Registry().with_resource(f"makespan.gpu-bundle/{name}", other)
+    return known

@@ -146,11 +146,8 @@ class _Walker:
         """Which warps belong to which partition; partitions are alike."""
         parts = self._instance.machine.partitions
         if (fixed := numbering.partitions(self._instance)) is not None:
-            rows = zip(labels, fixed, strict=True)
-            spread: list[list[tuple[int, int]]] = [[] for _ in range(parts)]
-            for label, part in rows:
-                spread[part].append(label)
-            return [tuple(map(tuple, spread))]
+            rows = list(zip(labels, fixed, strict=True))
+            return [tuple(tuple(label for label, own in rows if own == part) for part in range(parts))]
         most = -(-len(labels) // parts)
         found: set[tuple[tuple[tuple[int, int], ...], ...]] = {((),) * parts}
         for label in labels:

@@ -22,9 +22,9 @@ def numbers(instance: Instance) -> list[int]:
         listed.append(before)
         before += group.warps
     found = [0] * instance.warps
-    for number, group in enumerate(launched * instance.blocks):
-        found[listed[group]] = number
-        listed[group] += 1
+    for number, launching in enumerate(launched * instance.blocks):
+        found[listed[launching]] = number
+        listed[launching] += 1
     return found
 
 
