@@ -5,10 +5,10 @@ an instance is asked for it.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from itertools import product
 from math import comb, prod
-from typing import cast
+from typing import TypeVar, cast
 
 from makespan.errors import InputError
 from makespan.gpu import Begin, GpuInstance, GpuSchedule, History
@@ -30,6 +30,8 @@ from makespan.simulate.semantics import (
     starts,
     steps,
 )
+
+T = TypeVar("T")
 
 _OF_WARPS = ("places", "waits", "past", "partitions", "pending")
 """The fields of a state that say something of every warp."""
@@ -352,15 +354,18 @@ def obeys(instance: Instance, schedule: Schedule) -> bool:
 
 def named(schedule: Schedule, names: Sequence[int]) -> Schedule:
     """The same schedule, whose warps have these names instead."""
-    places = {name: warp for warp, name in enumerate(names)}
-    order = [places[name] for name in range(len(names))]
-    return replace(
-        schedule,
-        cycles=tuple(tuple(sorted(names[warp] for warp in executing)) for executing in schedule.cycles),
-        paths=tuple(schedule.paths[warp] for warp in order if schedule.paths),
-        latencies=tuple(schedule.latencies[warp] for warp in order if schedule.latencies),
-        partitions=tuple(schedule.partitions[warp] for warp in order if schedule.partitions),
-        uses=tuple(schedule.uses[warp] for warp in order if schedule.uses),
+    warps = {name: warp for warp, name in enumerate(names)}
+    order = [warps[name] for name in range(len(names))]
+
+    def renamed(rows: Sequence[T]) -> tuple[T, ...]:
+        return tuple(rows[warp] for warp in order) if rows else ()
+
+    return Schedule(
+        tuple(tuple(sorted(names[warp] for warp in executing)) for executing in schedule.cycles),
+        renamed(schedule.paths),
+        renamed(schedule.latencies),
+        renamed(schedule.partitions),
+        renamed(schedule.uses),
     )
 
 

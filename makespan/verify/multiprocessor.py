@@ -146,8 +146,8 @@ class _Walker:
         """Which warps belong to which partition; partitions are alike."""
         parts = self._instance.machine.partitions
         if (fixed := numbering.partitions(self._instance)) is not None:
-            labelled = list(zip(labels, fixed, strict=True))
-            return [tuple(tuple(label for label, of in labelled if of == part) for part in range(parts))]
+            rows = list(zip(labels, fixed, strict=True))
+            return [tuple(tuple(label for label, own in rows if own == part) for part in range(parts))]
         most = -(-len(labels) // parts)
         found: set[tuple[tuple[tuple[int, int], ...], ...]] = {((),) * parts}
         for label in labels:

@@ -16,15 +16,15 @@ def numbers(instance: Instance) -> list[int]:
     and each of them launches its warps in the order that the bundle states, or else group after group.
     """
     crews = [group.warps // instance.blocks for group in instance.groups]
-    launched = list(instance.order) or [of for of, warps in enumerate(crews) for _ in range(warps)]
+    launched = list(instance.order) or [crew for crew, warps in enumerate(crews) for _ in range(warps)]
     listed, before = [], 0  # for every group, where the next of its warps stands in the list
     for group in instance.groups:
         listed.append(before)
         before += group.warps
     found = [0] * instance.warps
-    for number, of in enumerate(launched * instance.blocks):
-        found[listed[of]] = number
-        listed[of] += 1
+    for number, launching in enumerate(launched * instance.blocks):
+        found[listed[launching]] = number
+        listed[launching] += 1
     return found
 
 

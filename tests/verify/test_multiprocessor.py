@@ -474,6 +474,7 @@ def results() -> tuple[Result, ...]:
         solve(asked(ALONE, ("L()C(1)L()", 4), ("LC", 1))),
         solve(asked(SHARED, ("L()|(1)C()", 4), blocks=2)),
         by_theorem_1s(asked(SHARED, ("L()C()C(1)", 4))),
+        solve(asked(SHARED, ("L()C()", 1), ("C()C(1)", 2), ("L()C()", 1)), best_case=True),
     )
 
 
@@ -498,6 +499,7 @@ def test_bundles_of_multiprocessors_are_read_as_they_were_written_and_accepted()
         assert checked.outcome is Outcome.ACCEPTED, checked
         assert (checked.lower, checked.claim and checked.claim.upper) == (result.bounds.lower, result.bounds.upper)
     assert results()[2].upper_evidence == Upper.PARTITIONS
+    assert bundles()[5]["instance"]["order"] == [[0, 1], [1, 2], [0, 1]]
 
 
 def test_what_is_held_for_a_single_cycle_is_read() -> None:
@@ -545,6 +547,8 @@ def number_changed(draw: random.Random, document: Document) -> Document:
         for key in path[:-1]:
             at = at[key]
         at[path[-1]] += draw.choice((-1, 1))
+        if part == "instance" and path[0] == "order":
+            copied["result"]["order"] = copy.deepcopy(copied["instance"]["order"])
         if part == "instance" and path[0] == "machine" and draw.random() < 0.9:  # everywhere
             copied["result"] |= {key: copy.deepcopy(copied["instance"]["machine"][key]) for key in said(copied)}
 
