@@ -120,7 +120,8 @@ def busy(launches: Sequence[tuple[Block, int]], card: Gpu, share: Fraction) -> t
         f"{total} bytes keep it busy for at most {cycles(most)}: a sector of 32 bytes for each lane of each access of"
         f" {launched}, twice for what writes, as a part of a sector may have to be read before, and what L2 ({dirty}"
         " bytes) has to write back of before. L2 fetches no sector that nobody asks for. Nothing else uses L2 and DRAM:"
-        f" no copy, no display, no other kernel. The clock of the SMs is {_gigahertz(card)} GHz at most"
+        " no copy, no display, no other kernel; instructions and constants come from caches. No port of an SM is held"
+        f" for longer because DRAM is busy. The clock of the SMs is {_gigahertz(card)} GHz at most"
     )
     return most, assumptions.dram_rate(f"{_gigabytes(card.bandwidth * share)} GB/s, {peak}", then)
 

@@ -152,6 +152,10 @@ class Program:
         said = tuple(assumptions)
         return self if said == self.assumptions else replace(self, assumptions=said)
 
+    def asking(self, accesses: "tuple[Access | None, ...]") -> "Program":
+        """The same places, which ask this of DRAM."""
+        return self if accesses == self.accesses else replace(self, accesses=accesses)
+
     @property
     def end(self) -> int:
         """The number that stands for "finished"."""
@@ -291,8 +295,7 @@ def merged(groups: Iterable[tuple[Program, int]]) -> tuple[tuple[Program, int], 
             accesses = tuple(map(Access.worst, zip_longest(accesses, program.accesses)))  # one of them may be empty
         found[program] = count + warps, notes | dict.fromkeys(program.assumptions), accesses
     return tuple(
-        (replace(program.assuming(notes), accesses=accesses), count)
-        for program, (count, notes, accesses) in found.items()
+        (program.assuming(notes).asking(accesses), count) for program, (count, notes, accesses) in found.items()
     )
 
 

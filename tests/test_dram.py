@@ -304,6 +304,14 @@ def test_without_what_dram_moves_it_is_refused(card: Any, sms: int, message: str
         gpu_instance(asked("vecadd.ptx", ["global=..450+dram"], 100), card, sms=sms)
 
 
+@pytest.mark.parametrize("bandwidth", [1e-5, 448, 10**9])
+@pytest.mark.parametrize("share", ["", "@0.8", "@0.000001"])
+def test_what_is_supposed_of_dram_is_in_the_verdict_whatever_the_numbers_are(bandwidth: float, share: str) -> None:
+    card = gpus.with_settings(CARD, [f"mem_bw_gbs={bandwidth}"], "--set")
+    gpu = gpu_instance(asked("vecadd.ptx", [f"global=..450+dram{share}"], 100), card)
+    assert "as long as an access waits for it" in told(gpu)
+
+
 def test_a_larger_clock_than_counted_is_refused() -> None:
     dram.check_clock(CARD, CARD.hertz("clock_ghz"))
     dram.check_clock(None, Fraction(10**12))

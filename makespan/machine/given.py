@@ -53,7 +53,7 @@ class GivenRange(NamedTuple):
     def __str__(self) -> str:
         unit = "cycle" if self.most == 1 else "cycles"
         if self.depends_on:
-            share = "" if self.dram in (None, 1) else f"@{float(self.dram or 0):g}"
+            share = "" if self.dram in (None, 1) else f"@{float(self.dram or 0):.6f}".rstrip("0")
             return f"{self.least or ''}..{self._end}{'' if self.dram is None else f'+dram{share}'}"
         besides = " besides those in which DRAM is busy" if self.is_beside_dram else ""
         active = "" if self.sms is None else f" with {self.sms} active SM{'s' * (self.sms > 1)}"

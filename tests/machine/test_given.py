@@ -187,6 +187,12 @@ def test_growth_that_is_none_is_refused(text: str, message: str) -> None:
     ("text", "share", "beside", "said"),
     [
         ("..450+dram", Fraction(1), (None, 450), "at most 450 cycles besides those in which DRAM is busy"),
+        (
+            "..450+dram@0.000001",
+            Fraction(1, 10**6),
+            (None, 450),
+            "at most 450 cycles besides those in which DRAM is busy",
+        ),
         ("..450+dram@0.8", Fraction(4, 5), (None, 450), "at most 450 cycles besides those in which DRAM is busy"),
         ("300..450+dram@0.875", Fraction(7, 8), (300, 450), "300..450 cycles besides those in which DRAM is busy"),
         (
