@@ -118,10 +118,11 @@ def busy(launches: Sequence[tuple[Block, int]], card: Gpu, share: Fraction) -> t
     peak = "its peak" if share == 1 else f"{float(100 * share):g} % of its peak"
     then = (
         f"{total} bytes keep it busy for at most {cycles(most)}: a sector of 32 bytes for each lane of each access of"
-        f" {launched}, twice for what writes, as a part of a sector may have to be read before, and what L2 ({dirty}"
-        " bytes) has to write back of before. L2 fetches no sector that nobody asks for. Nothing else uses L2 and DRAM:"
-        " no copy, no display, no other kernel; instructions and constants come from caches. No port of an SM is held"
-        f" for longer because DRAM is busy. The clock of the SMs is {_gigahertz(card)} GHz at most"
+        f" {launched} (of local memory for each word), twice for what writes, as a part of a sector may have to be read"
+        f" before, and what L2 ({dirty} bytes) has to write back of before. L2 fetches no sector that nobody asks for,"
+        " DRAM moves nothing to translate addresses, and no port is held for longer because DRAM is busy. Nothing else"
+        " uses L2 and DRAM: no copy, no display, no other kernel. A latency that is given holds with all SMs at work,"
+        f" and is two cycles longer than one that was measured. The clock of the SMs is {_gigahertz(card)} GHz at most"
     )
     return most, assumptions.dram_rate(f"{_gigabytes(card.bandwidth * share)} GB/s, {peak}", then)
 
@@ -139,11 +140,17 @@ def check_clock(card: Gpu | None, hertz: Fraction | None) -> None:
         )
 
 
-def doubts(block: Block, at_once: int, card: Gpu, beside: Mapping[str, bool]) -> tuple[Assumption, ...]:
+def flying(block: Block, at_once: int) -> int:
+    """Bytes that DRAM moves at most for the loads in flight of so many blocks that are on the GPU at the same time."""
+    return at_once * sum(warps * in_flight(program) for program, warps in block)
+
+
+def doubts(block: Block, at_once: int, touched: int, card: Gpu, beside: Mapping[str, bool]) -> tuple[Assumption, ...]:
     """Whether DRAM can serve within the latencies of a program all that can be in flight, by Little's law.
 
     Args:
-        at_once: blocks that can be on the GPU at the same time.
+        at_once: blocks of all launches that can be on the GPU at the same time.
+        touched: bytes that DRAM moves at most for the loads in flight of all of them.
         beside: the operations whose latency is without the cycles in which DRAM is busy.
     """
     within: dict[str, int] = {}
@@ -156,14 +163,13 @@ def doubts(block: Block, at_once: int, card: Gpu, beside: Mapping[str, bool]) ->
     if unknown := card.missing("mem_bw_gbs", "clock_ghz"):
         lacking = f"{', '.join(unknown)} of {card.name} is not known"
         return (assumptions.gpu(f"nobody says whether DRAM serves what is in flight: {lacking}"),)
-    flying = at_once * sum(warps * in_flight(program) for program, warps in block)
-    need = ceil(_cycles(flying, card))
+    need = ceil(_cycles(touched, card))
     late = [f"{name} {most}" for name, most in within.items() if most < need]
     if not late:
         return ()
     then = (
         f"so the latency of {', '.join(late)} holds only if"
-        f" less is in flight, or L2 serves enough of it: loads of {counted(at_once, 'block')} at a time touch {flying}"
+        f" less is in flight, or L2 serves enough of it: loads of {counted(at_once, 'block')} at a time touch {touched}"
         " bytes at most, a sector of 32 bytes for each lane (a load touches an eighth of that if lanes next to each"
         " other load words of 4 bytes next to each other), and stores come on top;"
         f" {card.name} moves {_gigabytes(card.bandwidth)} GB/s at its peak, and the clock of its SMs is"

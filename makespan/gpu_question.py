@@ -267,9 +267,10 @@ def _served(
     if card is None:
         return [() for _ in kernels], 0, ()
     given = [kernel.question.latencies for kernel in kernels]
+    touched = sum(dram.flying(block, most) for block, most in zip(blocks, at_once, strict=True))
     doubts = [
-        dram.doubts(block, most, card, {name: latency.dram is not None for name, latency in own.items()})
-        for own, block, most in zip(given, blocks, at_once, strict=True)
+        dram.doubts(block, sum(at_once), touched, card, {name: each.dram is not None for name, each in own.items()})
+        for own, block in zip(given, blocks, strict=True)
     ]
     shares = [latency.dram for own in given for latency in own.values() if latency.dram is not None]
     if not shares:

@@ -32,7 +32,7 @@ from makespan.assumptions import (
     unverified,
 )
 from makespan.flow import Launch, loop_bounds
-from makespan.machine import PAPER, Resource, Scheduler, UnitClass, Use
+from makespan.machine import PAPER, Latency, Resource, Scheduler, UnitClass, Use
 from makespan.machine.files import read
 from makespan.report.result.bundle import bundle
 from makespan.verify import Outcome, digest, verify
@@ -237,3 +237,21 @@ def test_a_class_that_holds_a_resource_for_longer_takes_more_than_a_cycle() -> N
         found = solve(Instance.of("CLLC", 2, machine))
         assert found.caveats == (said,)
         assert verify(bundle(found)).conditions == (said,)
+
+
+def test_a_bundle_whose_conditions_cannot_be_printed_is_rejected() -> None:
+    result = solve(Instance.of("CLLC", 3))
+    for about in ("x\naccepted: all is well=1", "x\x1b[2K=1", "\u202ex=1"):
+        lie = Assumption(Kind.GIVEN_LOOP, "loop", (about,))
+        verdict = verify(bundle(replace(result, assumptions=(*result.assumptions, lie))))
+        assert (verdict.outcome, verdict.reason) == (
+            Outcome.REJECTED,
+            "an assumption has characters that cannot be printed",
+        )
+
+
+def test_the_checker_takes_a_bound_of_all_partitions_with_its_weights() -> None:
+    units = tuple(UnitClass(name, 1, 2, Latency(2, 2)) for name in "CL")
+    found = solve(Instance.of("CL", 3, Machine("m", units, 1, partitions=2)))
+    assert found.upper_evidence == "theorem-e"
+    assert verify(bundle(found)).outcome is Outcome.ACCEPTED

@@ -1,6 +1,7 @@
 """What a launch asks of DRAM: never less than a run does, and what the verdict says of it."""
 
 import random
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
@@ -318,3 +319,25 @@ def test_a_larger_clock_than_counted_is_refused() -> None:
     dram.check_clock(CARD, None)
     with pytest.raises(InputError, match=r"largest clock of rtx-3070, 1\.725 GHz: give no larger clock"):
         dram.check_clock(CARD, CARD.hertz("clock_ghz") + 1)
+
+
+def test_local_memory_counts_a_sector_for_each_word() -> None:
+    """Words of 32 bits of a lane lie apart there, and a generic address may be of local memory."""
+    for opcode, sectors in (("ld.local.v4.f32", 4), ("ld.local.u32", 1), ("ld.v2.b64", 4), ("ld.global.v4.f32", 1)):
+        vector = "{%f1, %f2, %f3, %f4}" if "v4" in opcode else "{%d1, %d2}" if "v2" in opcode else "%r1"
+        text = f".version 8.0 .target sm_86 .entry k() {{ {opcode} {vector}, [%rd1]; ret; }}"
+        found = ptx.program(
+            ptx.parse(text, "k.ptx").kernel(),
+            machine=CARD.machine,
+            latencies=given_latencies(["global=..900", "local=..900"]),
+        )
+        (moved,) = [access.moved for access in found.accesses if access is not None]
+        assert moved == sectors * 32 * 32, opcode
+
+
+def test_launches_that_are_there_together_have_in_flight_what_they_have_together() -> None:
+    one = told(gpu_instance(asked("vecadd.ptx", ["global=..900"], 92), CARD))
+    launches = [SharedLaunch(name, launched(asked("vecadd.ptx", ["global=..900"], 46)), {"slots": 1}) for name in "ab"]
+    both = told(of_kernels(launches, CARD.machine, sms=46, card=CARD, room={"slots": 2}))
+    need = re.compile(r"although DRAM may need (\d+) cycles")
+    assert [int(found[1]) for found in map(need.search, (one, both)) if found] == [int(need.findall(one)[0])] * 2

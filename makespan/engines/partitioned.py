@@ -10,7 +10,7 @@ from makespan.engines.limits import Limits
 from makespan.instance import Instance
 from makespan.machine import Machine
 from makespan.program import Program
-from makespan.result import Bounds, Result, Step, Upper
+from makespan.result import Bounds, Result, Step, Upper, UpperBound
 from makespan.schedule import Schedule
 from makespan.simulate import replay
 
@@ -29,9 +29,10 @@ def solve(instance: Instance, cut: Partitions, *, backend: str, best_case: bool,
     spread = next(spread for spread in cut.spreads if slowest in spread)
     witness = joined(instance, spread, {content: result.witness for content, result in solved.items()})
     replay(instance, witness)
-    upper, evidence = max(result.bounds.upper for result in solved.values()), str(Upper.PARTITIONS)
-    if (whole := closed_form(instance)).upper <= upper:  # leans on less, and no partition has to be checked
-        upper, evidence = whole.upper, whole.evidence
+    proven = UpperBound(max(result.bounds.upper for result in solved.values()), str(Upper.PARTITIONS))
+    if (whole := closed_form(instance)).upper <= proven.upper:  # leans on less, and no partition has to be checked
+        proven = whole
+    upper, evidence = proven.upper, str(proven.evidence)
     seconds = budget.elapsed - best_case_seconds
     engines = "+".join(sorted({result.backend for result in solved.values()}))
     return Result(
@@ -45,6 +46,7 @@ def solve(instance: Instance, cut: Partitions, *, backend: str, best_case: bool,
         seconds=seconds,
         assumptions=instance.assumptions,
         interrupted=budget.interrupted,
+        weights=proven.weights,
         partitions=tuple(result.proven for result in solved.values()),
         best_case_seconds=best_case_seconds if best_case else None,
         history=(Step(round(seconds, 6), engines, witness.makespan, upper, evidence),),

@@ -21,18 +21,23 @@ Source: NVIDIA, CUDA C++ Best Practices Guide, "Coalesced Access to Global Memor
 """
 
 
-def access(operation: str, per_lane: int | None, *, is_awaited: bool) -> Access | None:
+def access(operation: str, per_lane: int | None, *, is_awaited: bool, words: int = 1) -> Access | None:
     """What an instruction asks of DRAM, if it is one of the operations that it may have to serve.
 
     Args:
-        per_lane: bytes that DRAM moves at most for one lane; None where nobody knows.
+        per_lane: bytes that DRAM moves at most for one lane in one place; None where nobody knows.
+        words: in how many places the data of one lane can lie. Local memory is interleaved by words of 32 bits, so an
+            access to it, or to a generic address, touches a sector for each word.
 
-    >>> access("global", 32, is_awaited=True)
-    Access(operation='global', moved=1024, is_awaited=True)
+    Source: NVIDIA, CUDA C++ Programming Guide, "Device Memory Accesses", Local Memory: consecutive 32-bit words are
+    accessed by consecutive thread IDs.
+
+    >>> access("global", 32, is_awaited=True), access("local", 32, is_awaited=True, words=4).moved
+    (Access(operation='global', moved=1024, is_awaited=True), 4096)
     """
     if operation not in SERVED_BY_DRAM:
         return None
-    return Access(operation, None if per_lane is None else per_lane * WARP_LANES, is_awaited)
+    return Access(operation, None if per_lane is None else per_lane * words * WARP_LANES, is_awaited)
 
 
 @dataclass(frozen=True)

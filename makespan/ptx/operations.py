@@ -5,7 +5,7 @@ from functools import cache
 
 from makespan.errors import UnsupportedError
 from makespan.ptx.isa import NO_UNIT, Row, opcodes, prefixes, unknown_opcode
-from makespan.ptx.module import Instruction, Kernel, names_in
+from makespan.ptx.module import Declaration, Instruction, Kernel, names_in
 from makespan.ptx.suffixes import unknown_suffix
 
 _SPACES = {"shared": "shared", "local": "local", "param": "constant", "const": "constant"}
@@ -52,17 +52,26 @@ def _operation(kernel: Kernel, instruction: Instruction) -> str:
     sources = (name for operand in instruction.operands[1:] for name in names_in(operand))
     if instruction.name in ("mov", "cvt") and any(_SPECIAL.fullmatch(name) for name in sources):
         return "special"
-    return "parameter" if found == "constant" and _names_a_parameter(kernel, instruction) else found.removesuffix("+")
+    if found == "constant" and "param" in instruction.opcode.replace("::", ".").split("."):
+        return _of_parameter(kernel, instruction)
+    return found.removesuffix("+")
 
 
-def _names_a_parameter(kernel: Kernel, instruction: Instruction) -> bool:
-    """Whether the address is that of a parameter of the entry in the text: all lanes read there; a register may differ.
+def _of_parameter(kernel: Kernel, instruction: Instruction) -> str:
+    """The operation of a load of a parameter: parameters of the entry are constants, those of a call are not.
 
-    Parameters of other functions lie in the memory of a thread.
+    All lanes read a parameter that the text names from one address; an address in a register may differ. Parameters of
+    other functions, and those that an entry declares for its calls, lie in the memory of a thread.
+
+    Source: PTX ISA, "Parameter State Space", Device Function Parameters.
     """
-    known = {name for declared in kernel.parameters or () if kernel.is_entry for name, _ in declared.names}
+    own = {name for declared in kernel.parameters or () if kernel.is_entry for name, _ in declared.names}
     names = names_in(instruction.operands[1])
-    return "param" in instruction.opcode.replace("::", ".").split(".") and len(names) == 1 and names[0] in known
+    if len(names) == 1 and names[0] in own:
+        return "parameter"
+    declared = any(isinstance(each, Declaration) and each.space == ".param" for each in kernel.statements)
+    # an address in a register may be that of a parameter of the entry, or of one that it declares for a call
+    return "local" if not kernel.is_entry or (declared and not own.intersection(names)) else "constant"
 
 
 @cache

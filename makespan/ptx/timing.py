@@ -128,7 +128,18 @@ def _accesses(code: PtxCode) -> Iterator[Access | None]:
         moved = _MOVED.get(instruction.name)
         per_lane = None if moved is None else max((moved, *hints))
         is_awaited = blocks or bool(needs(instruction, effect).sets - {ACCESSES})
-        yield None if is_barrier(instruction) else access(name, per_lane, is_awaited=is_awaited)
+        words = _words(instruction.opcode)
+        yield None if is_barrier(instruction) else access(name, per_lane, is_awaited=is_awaited, words=words)
+
+
+def _words(opcode: str) -> int:
+    """The words of 32 bits that a lane accesses, if they may be in local memory; else 1."""
+    suffixes = opcode.replace("::", ".").split(".")
+    if "global" in suffixes:
+        return 1
+    vector = next((int(suffix[1:]) for suffix in suffixes if suffix in ("v2", "v4", "v8")), 1)
+    bits = max((int(suffix[1:]) for suffix in suffixes if re.fullmatch("[bsuf][0-9]{1,3}", suffix)), default=32)
+    return max(1, vector * bits // 32)
 
 
 def _refuse_sleep(flow: PtxFlow, classes: Classes) -> None:

@@ -33,6 +33,8 @@ _MOVED = {
 }
 """Bytes that DRAM moves for a lane, at most: a sector that is written in part may be read before."""
 
+_MAY_BE_LOCAL = frozenset({"LD", "ST", "LDL", "STL"})
+
 _HINT = re.compile(r"LTC([0-9]{1,3})B")
 """The modifier that asks L2 for more than the sector."""
 
@@ -163,7 +165,9 @@ def _access(instruction: Instruction, operation: str) -> Access | None:
     hints = [int(hint[1]) for modifier in instruction.modifiers if (hint := _HINT.fullmatch(modifier))]
     moved = _MOVED.get(instruction.name)
     per_lane = None if moved is None else max((moved, *hints))
-    return access(operation, per_lane, is_awaited=instruction.control.write_counter is not None)
+    widths = [int(modifier) for modifier in instruction.modifiers if modifier in ("64", "128", "256")]
+    words = max(widths, default=32) // 32 if instruction.name in _MAY_BE_LOCAL else 1
+    return access(operation, per_lane, is_awaited=instruction.control.write_counter is not None, words=words)
 
 
 def _reading(table: Mapping[str, Operation], row: Operation) -> int:

@@ -273,6 +273,11 @@ def of_bundle(path: Path, sizes: Sequence[int]) -> Claim:
             f"{path}: it is about {counted(asked.sms, 'SM')}, and the partition has {has}: a proof for one number of"
             " SMs is none for another"
         )
+    if isinstance(asked, GpuInstance) and asked.dram:
+        raise InputError(
+            f"{path}: it counts cycles in which DRAM is busy, for the clock of a GPU that it does not name: give the"
+            " kernel itself instead of the bundle"
+        )
     if found.said is None:
         raise InputError(
             f"{path}: its assumptions are words, as an older makespan wrote them, and nobody can tell under which"

@@ -35,7 +35,7 @@ def _assumption(value: object) -> Assumption:
     kind, text = shapes.text(parts["kind"], "kind"), shapes.text(parts["text"], "assumption")
     if kind not in set(Kind):
         raise Refused(f"unknown kind of assumption: {kind!r:.40}")
-    if not text.isprintable():
+    if not all(said.isprintable() for said in (text, *about)):
         raise Refused("an assumption has characters that cannot be printed")
     found = Assumption(Kind(kind), text, tuple(about))
     if not is_well_formed(found):
@@ -43,8 +43,11 @@ def _assumption(value: object) -> Assumption:
     return found
 
 
-def check(said: Iterable[Assumption], machine: Machine, instances: Iterable[Instance]) -> None:
+def check(said: Iterable[Assumption], machine: Machine, instances: Iterable[Instance], *, dram: int = 0) -> None:
     """Hold the assumptions of a result against what its instances decide, one for each block of a whole GPU.
+
+    Args:
+        dram: cycles in which DRAM may be busy, which suppose how much it moves.
 
     Raises:
         Refused: the result leaves out a condition of its instance, or states one that the instance does not have.
@@ -54,6 +57,8 @@ def check(said: Iterable[Assumption], machine: Machine, instances: Iterable[Inst
     expected = _promises(machine)
     if {(note.kind, note.about) for note in promised} != expected:
         raise Refused("assumptions: what the scheduler promises does not follow from the instance")
+    if any(note.kind is Kind.DRAM_RATE for note in notes) is not bool(dram):
+        raise Refused("assumptions: what is said of DRAM does not follow from the instance")
     stated = {note.kind for note in notes} & LATENCIES
     decided = {_latencies(instance) for instance in several}
     is_said_elsewhere = _is_by_operation(notes, several) or any(note.kind is Kind.UNTIMED for note in notes)

@@ -88,7 +88,7 @@ def bundle(document: dict[str, Any]) -> GpuBundle:
     if shapes.text(parts["sha256"], "sha256") != reading.digest(document):
         raise Refused("the digest does not match the content: the file was changed after it was written")
     if said is not None:
-        conditions.check(said, gpu.machine, [of_block(gpu, grid) for grid in gpu.grids])
+        conditions.check(said, gpu.machine, [of_block(gpu, grid) for grid in gpu.grids], dram=gpu.dram)
     return GpuBundle(gpu, claim, witness, shortest, weights, sms, said)
 
 

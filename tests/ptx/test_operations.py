@@ -82,7 +82,8 @@ def test_an_instruction_is_an_operation(instruction: str, operation: str) -> Non
 def test_all_lanes_read_a_parameter_of_the_kernel_that_is_named(opcode: str, address: str, operation: str) -> None:
     code = parse(f".entry k(.param .u64 l, .param .u64 n) {{ {opcode} %rd2, {address}; }}", "k.ptx").kernel()
     assert operations(code) == (operation,)
-    assert operations(replace(code, is_entry=False)) == ("constant",)  # that lies in the memory of a thread
+    of_function = "constant" if "const" in opcode else "local"  # parameters lie in the memory of a thread there
+    assert operations(replace(code, is_entry=False)) == (of_function,)
 
 
 def test_every_row_of_the_table_names_operations() -> None:
@@ -109,3 +110,14 @@ def test_what_takes_a_time_that_nobody_bounds_is_refused(waiting: str) -> None:
 def test_what_the_assembler_expands_is_told() -> None:
     code = kernel("div.rn.f32 %f1, %f2, %f3;\ndiv.approx.f32 %f1, %f2, %f3;\ndiv.rn.f64 %d1, %d2, %d3;\nret;")
     assert [expands(instruction) for instruction in code.instructions] == [True, False, True, False]
+
+
+def test_parameters_of_calls_lie_in_the_memory_of_a_thread() -> None:
+    """Those of the entry are constants, wherever they are read from."""
+    body = "ld.param.u32 %r1, [p];\nld.param.u32 %r2, [%rd1];\n"
+    entry = parse(f".entry k(.param .u32 p) {{ {body} ret; }}", "k.ptx").kernel()
+    assert operations(entry)[:2] == ("parameter", "constant")
+    calls = "{ .param .b32 a; st.param.b32 [a], %r1; ld.param.b32 %r3, [a]; ld.param.b32 %r4, [%rd2]; }"
+    calling = parse(f".entry k(.param .u32 p) {{ {body} {calls} ret; }}", "k.ptx").kernel()
+    assert operations(calling)[:5] == ("parameter", "local", "local", "local", "local")
+    assert operations(replace(entry, is_entry=False))[:2] == ("local", "local")

@@ -769,3 +769,12 @@ def test_the_schema_is_a_schema_and_refuses_less(command: Command) -> None:
         segment = {key: value for key, value in document["tasks"][0]["segments"][0].items() if key != field}
         with pytest.raises(jsonschema.ValidationError):
             SCHEMA.validate({**document, "tasks": [{**document["tasks"][0], "segments": [segment]}]})
+
+
+def test_a_name_of_a_task_adds_no_words_to_a_verdict(command: Command) -> None:
+    kernels()
+    lie = "a), if every result is waited for (b"
+    text = Path("examples/tasks.toml").read_text().replace('name = "filter"', f'name = "{lie}"')
+    Path("examples/tasks.toml").write_text(text.replace('"filter"', f'"{lie}"'))
+    said = command("examples/tasks.toml", "-q").out
+    assert said.count(lie) == said.count(f"'{lie}'") > 0

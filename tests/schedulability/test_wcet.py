@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from makespan import Instance, KernelQuestion, Launch, Limits, Machine, Result, solve
-from makespan.assumptions import Assumption, as_written, caveat, conditions, one_path, trusted_loop, untimed
+from makespan.assumptions import Assumption, as_written, caveat, conditions, dram_rate, one_path, trusted_loop, untimed
 from makespan.assumptions import Kind as About
 from makespan.bounds.theorem_g import theorem_g
 from makespan.engines.gpu import solve_gpu
@@ -742,3 +742,13 @@ def test_the_folder_of_the_user_follows_the_convention(tmp_path: Path, monkeypat
     monkeypatch.setenv("XDG_CACHE_HOME", "relative")
     monkeypatch.setenv("HOME", str(tmp_path))
     assert cache.default_folder() == tmp_path / ".cache" / "makespan" / "results"
+
+
+def test_a_bundle_that_counts_cycles_of_dram_is_refused_as_it_names_no_clock(folder: Path) -> None:
+    gpu = GpuInstance.of(((Program.chain("CLCLC"), 2),), 9, PAPER, sms=2, resident=2, dram=7)
+    result = solve_gpu(gpu)
+    rate = dram_rate("448 GB/s, its peak", "nothing else uses it")
+    gpu_bundle.write(replace(result, assumptions=(*result.assumptions, rate)), folder / "k.json")
+    assert "for the clock of a GPU that it does not name" in refusal(folder, 'bundle = "k.json"', sms=2)
+    gpu_bundle.write(result, folder / "k.json")
+    assert "what is said of DRAM does not follow" in refusal(folder, 'bundle = "k.json"', sms=2)

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 
+from makespan.assumptions import quoted
 from makespan.report.deadlines.amounts import listed, many, percent
 from makespan.report.deadlines.margins import fewest_line, margin_line
 from makespan.report.lines import WIDTH, columns, wrapped
@@ -30,9 +31,9 @@ def _conditions(assessment: Assessment) -> Iterator[str]:
     proven = {key: wcet for key, wcet in assessment.wcets.items() if wcet.kind is Kind.PROVEN}
     for caveat in assessment.caveats:
         some = [key for key, wcet in proven.items() if caveat in wcet.caveats]
-        yield caveat if len(some) == len(proven) else f"{caveat} ({listed(_owners(assessment, some))})"
+        yield caveat if len(some) == len(proven) else f"{caveat} ({_quoted(_owners(assessment, some))})"
     if assessment.assumed_spin:
-        yield f"with threads that spin, as nothing says that they block ({listed(assessment.assumed_spin)})"
+        yield f"with threads that spin, as nothing says that they block ({_quoted(assessment.assumed_spin)})"
     if assessment.supposes:
         yield "if execution times are attained"
 
@@ -270,14 +271,20 @@ def _why(assessment: Assessment) -> str:
         "no proof for ": open_tasks,
         "chains without proof: ": chains,
     }
-    return "; ".join(f"{words}{listed(names)}" for words, names in reasons.items() if names)
+    return "; ".join(f"{words}{_quoted(names)}" for words, names in reasons.items() if names)
+
+
+def _quoted(names: Sequence[str]) -> str:
+    """Names of a file as a verdict shows them: it must not take their words for its own."""
+    kinds = [name.partition(" ") if name.startswith(("partition ", "core ")) else ("", "", name) for name in names]
+    return listed([f"{kind}{space}{quoted(own)}" for kind, space, own in kinds])
 
 
 def _tightest(assessment: Assessment) -> str:
     least, name = min(_slacks(assessment), default=(0, ""))
     if least == 0:
-        return f"; {name} reaches its deadline" if name else ""
-    return f"; the least slack is {down(least * assessment.tick)}, of {name}"
+        return f"; {quoted(name)} reaches its deadline" if name else ""
+    return f"; the least slack is {down(least * assessment.tick)}, of {quoted(name)}"
 
 
 def _slacks(assessment: Assessment) -> Iterator[tuple[int, str]]:
