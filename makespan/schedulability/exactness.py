@@ -8,7 +8,7 @@ from math import ceil, gcd
 
 from makespan.errors import BrokenPromiseError
 from makespan.schedulability.chains import sampled_latency
-from makespan.schedulability.exploration import MOST_STATES, Explored, obstacle, parts, walked
+from makespan.schedulability.exploration import MOST_STATES, Explored, TooManyStatesError, obstacle, parts, walked
 from makespan.schedulability.task import Activation, Kind, Task, TaskSet
 from makespan.schedulability.units import shown_time
 from makespan.schedulability.verdict import Answer, ChainVerdict, TaskVerdict, Verdict
@@ -52,7 +52,7 @@ def sharpened(
         by_ticks = [1] if task_set.unit == 1 and last > 1 else []
         tried = [grid for grid in (*grids(tasks, last), *by_ticks) if not _is_overfull(tasks, grid)]
         if not tried:
-            said = f"in steps of {_step(last, tick)} these take more than there is: {names}"
+            said = f"steps of {_step(last, tick)} are too long: rounded to them, tasks take more than there is: {names}"
         for grid in tried:
             if (reason := obstacle(task_set, tasks, grid=grid)) is not None:
                 said = reason
@@ -76,7 +76,11 @@ def sharpened(
             unproven = {task.task for task in verdict.tasks if task.answer is Answer.UNKNOWN}
             for name in (task.name for task in tasks if task.name in unproven):
                 progress(f"a schedule in which {name} is late")
-                if (miss := late_job(task_set, name, most_states, grid=tried[-1])) is not None:
+                try:
+                    miss = late_job(task_set, name, most_states, grid=tried[-1])
+                except TooManyStatesError:
+                    break
+                if miss is not None:
                     verdict = verdict.with_miss(miss)
                     yield verdict
 

@@ -147,8 +147,8 @@ def obstacle(task_set: TaskSet, tasks: Sequence[Task], *, grid: int = 1) -> str 
     for task, other in combinations(tasks, 2):
         if grid > 1 and task.core is not None and (task.core, task.priority) == (other.core, other.priority):
             return (
-                f"tasks {task.name} and {other.name} of core {task.core} have the same priority: their schedules are"
-                " explored tick by tick only"
+                f"tasks {task.name} and {other.name} of core {task.core} have the same priority: no walk bounds what"
+                " may happen between its steps"
             )
     return None
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from itertools import islice, pairwise, permutations
 
 from makespan.schedulability.evidence import attainable
-from makespan.schedulability.exploration import Mark, State, Step, TooManyStatesError, Walk, parts
+from makespan.schedulability.exploration import Mark, State, Step, Walk, parts
 from makespan.schedulability.families import Job as Pending
 from makespan.schedulability.families import Rows, Stage
 from makespan.schedulability.simulation import Job, Run, Scenario, simulate
@@ -20,7 +20,10 @@ def late_job(task_set: TaskSet, name: str, most_states: int, *, grid: int = 1) -
     """A late job of the task in a simulated schedule, which a walk in steps of `grid` ticks has found.
 
     Execution times are those that jobs can take: what is shown is no shorter, either. None where no job is late with
-    these, where there are too many states, or where equals go in an order that no scenario has.
+    these, or where equals go in an order that no scenario has.
+
+    Raises:
+        TooManyStatesError: there are too many.
     """
     stepped, system = attainable(in_steps(task_set, grid), name), attainable(task_set, name)
     if stepped is None or system is None or any(task.offset is not None for task in stepped.tasks):
@@ -61,18 +64,18 @@ def longest(
     """Schedules on the way of a job of the task that takes longest, with equals in one order after another.
 
     What is shown of a segment is what it takes; of the others, jobs that have not ended by then run for as long as they
-    may. There is none if there are too many states.
+    may.
 
     Args:
         stepped: what is walked through instead, in ticks that are `grid` times as long; it may lack tasks.
+
+    Raises:
+        TooManyStatesError: there are too many.
     """
     walked = task_set if stepped is None else stepped
     tasks = next(tasks for tasks in parts(walked) if name in [task.name for task in tasks])
     walk = Walk(walked, tasks, 1, is_short=lambda segment: segment.attained is None, is_traced=True)
-    try:
-        walk.run(most_states)
-    except TooManyStatesError:
-        return
+    walk.run(most_states)
     jobs = tuple(_longer(job, grid) for job in _jobs(walk, tasks, _path(walk, name)))
     for order in islice(permutations(task_set.by_name), _ORDERS):
         yield simulate(Scenario(task_set, jobs, order, f"the longest response of {name} in all schedules"))

@@ -149,6 +149,6 @@ def test_what_is_not_explored_is_said() -> None:
     equal = longer(replace(suspending(), tasks=tasks), 1000)
     after = last(analyse(equal, evidence=False), most_states=50)
     assert after.notes[-1] == (
-        "tasks a and b of core cpu have the same priority: their schedules are explored tick by tick only; more than 50"
-        " states in steps of a tick: a, b"
+        "tasks a and b of core cpu have the same priority: no walk bounds what may happen between its steps; more than"
+        " 50 states in steps of a tick: a, b"
     )

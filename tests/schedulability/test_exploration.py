@@ -173,7 +173,7 @@ def test_a_deadline_that_may_be_later_than_another_one_does_not_hide_it() -> Non
 def test_equal_priorities_on_a_core_need_every_tick() -> None:
     tasks = (on_core("a", cpu(2), period=6, priority=1), on_core("b", cpu(2), period=6, priority=1))
     assert explore(TaskSet(tasks, (GPU,))).response == {"a": 4, "b": 4}
-    with pytest.raises(UnsupportedError, match="a and b of core cpu have the same priority: their schedules are"):
+    with pytest.raises(UnsupportedError, match="a and b of core cpu have the same priority: no walk bounds"):
         explore(TaskSet(tasks, (GPU,)), grid=2)
 
 

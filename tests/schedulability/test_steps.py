@@ -353,7 +353,7 @@ def test_the_tick_is_the_shortest_step(command: Command) -> None:
 def test_a_step_longer_than_a_period_proves_nothing(command: Command) -> None:
     done = command.on(PAIR, "6ms", "--exact")
     assert done.code == 3
-    assert "in steps of 6 ms these take more than there is: a, b" in done.out
+    assert "steps of 6 ms are too long: rounded to them, tasks take more than there is: a, b" in done.out
 
 
 def test_a_step_shorter_than_what_analyses_count_with_is_no_walk_by_ticks(command: Command) -> None:
