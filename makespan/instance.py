@@ -109,9 +109,9 @@ class Instance:
         Raises:
             InputError: it is none.
         """
-        order = tuple(self.order)
-        crews = {number: group.warps // self.blocks for number, group in enumerate(self.groups)}
-        if order and (any(type(group) is not int for group in order) or Counter(order) != crews):
+        order, crews = self.order, {n: group.warps // self.blocks for n, group in enumerate(self.groups)}
+        is_order = isinstance(order, tuple) and all(type(group) is int for group in order)
+        if not is_order or (order and Counter(order) != crews):
             has = ", ".join(f"{warps} of group {number}" for number, warps in islice(crews.items(), _MOST_SHOWN))
             more = ", ..." * (len(crews) > _MOST_SHOWN)
             raise InputError(

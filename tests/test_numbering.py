@@ -111,6 +111,8 @@ def test_orders_without_effect_make_no_other_question_and_are_kept(machine: Mach
 def test_an_order_is_one_of_the_warps_of_a_block(order: tuple[int, ...]) -> None:
     with pytest.raises(InputError, match=r"a block has 2 of group 0, 2 of group 1; it is not \(0, "):
         Instance(ALTERNATING.groups, HALVES, order=order)
+    with pytest.raises(InputError, match="an order names the group of each warp"):
+        Instance(ALTERNATING.groups, HALVES, order=[0, 1, 0, 1])  # type: ignore[arg-type]
     with pytest.raises(InputError, match=r"a block has 1 of group 0, 1 of group 1"):
         Instance(ALTERNATING.groups, HALVES, 2, order=(0, 1, 0, 1))
 

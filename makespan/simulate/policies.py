@@ -195,7 +195,7 @@ class Numbered(Policy):
 
     def __init__(self, policy: Policy, number: Sequence[int]) -> None:
         self._policy, self._number, self.watches = policy, number, policy.watches
-        self._warp = {number: warp for warp, number in enumerate(number)}
+        self._warp = {own: warp for warp, own in enumerate(number)}
 
     def begin(self, cycle: int, waiting: Iterable[int]) -> None:
         """The same warps are ready."""

@@ -19,6 +19,7 @@ import pytest
 from benchmarks import multiprocessors
 from benchmarks.explorer import Explorer, built
 from benchmarks.explorer import launched as written
+from benchmarks.explorer import written as explorer_words
 from makespan.bounds import best_case, closed_form, pessimistic, theorem_1s
 from makespan.engines import Limits, solve
 from makespan.engines.gpu import solve_gpu
@@ -74,7 +75,7 @@ def check(asked: Launch, truth: Bounds, seen: Counter[str]) -> None:
     longest += [bound.upper for bound in (theorem_1s(instance),) if bound is not None]
     assert min(longest) >= truth.upper
     assert best_case.least_possible(instance) <= truth.lower
-    result = solve(instance, best_case=True, limits=Limits(2.0))
+    result = solve(instance, best_case=True, limits=Limits())
     assert result.best_case is not None
     assert result.bounds.lower <= truth.upper <= result.bounds.upper
     assert result.best_case.lower <= truth.lower <= result.best_case.upper
@@ -135,6 +136,15 @@ def explorer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Explorer]:
         yield running
 
 
+def test_campaigns_tell_the_explorer_the_order_of_the_launch() -> None:
+    draw = random.Random(3)
+    for _ in range(50):
+        asked = launch(draw, 6, 8)
+        instance = instance_of(asked)
+        joined = asked.block * (asked.blocks // instance.blocks)
+        assert explorer_words(instance) == written(joined, instance.blocks, asked.machine)
+
+
 def test_both_oracles_number_warps_alike(explorer: Explorer) -> None:
     draw = random.Random(7)
     asked = [launch(draw, 4, 6) for _ in range(60)]
@@ -159,11 +169,12 @@ def test_ten_thousand_launches(explorer: Explorer) -> None:
 def whole_gpu(draw: random.Random) -> GpuInstance:
     """A few blocks of two or three tiny warps of different programs, of which an SM has room for one to three."""
     chosen = machine(draw)
+    barriers = draw.random() < 0.2
     kinds = [
         multiprocessors.program(
-            draw, "".join(chosen.capacities), 2, barriers=draw.random() < 0.2, runs_ahead=draw.random() < 0.3
+            draw, "".join(chosen.capacities), length, barriers=barriers, runs_ahead=draw.random() < 0.3
         )
-        for _ in range(2)
+        for length in (1, 2)
     ]
     block = [(kind, 1) for kind in (*kinds, *draw.choices(kinds, k=draw.choice((0, 1))))]
     draw.shuffle(block)
@@ -174,7 +185,7 @@ def whole_gpu(draw: random.Random) -> GpuInstance:
 
 def check_gpu(gpu: GpuInstance, seen: Counter[str]) -> None:
     truth = brute_force_gpu(gpu)
-    result = solve_gpu(gpu, best_case=True, limits=Limits(2.0))
+    result = solve_gpu(gpu, best_case=True, limits=Limits())
     assert result.best_case is not None
     assert result.bounds.lower <= truth.upper <= result.bounds.upper
     assert result.best_case.lower <= truth.lower <= result.best_case.upper
@@ -200,8 +211,8 @@ def gpu_campaign(draw: random.Random, count: int) -> Counter[str]:
 @pytest.mark.parametrize("seed", range(3))
 def test_what_is_claimed_of_whole_gpus_holds_for_their_launch(seed: int) -> None:
     seen = gpu_campaign(random.Random(seed), 10)
-    assert seen["with an order"] > 1
-    assert seen["accepted"] > 5
+    assert seen["with an order"] > 3
+    assert seen["accepted"] > 3
 
 
 @pytest.mark.soak
