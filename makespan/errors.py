@@ -65,7 +65,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     >>> did_you_mean("H100", ["h100-pcie", "h100-sxm", "h200"])
     "; did you mean 'h100-pcie' or 'h100-sxm'?"
     """
-    cut, names = name[:_LONGEST_NAME], list(known)
+    cut, names = name[:_LONGEST_NAME], list(dict.fromkeys(known))
     return meant(
         [each for each in names if _plain(each) == _plain(cut)]
         or get_close_matches(cut, names, 1, _VERY_NEAR)

@@ -336,8 +336,9 @@ def test_local_memory_counts_a_sector_for_each_word() -> None:
 
 
 def test_launches_that_are_there_together_have_in_flight_what_they_have_together() -> None:
-    one = told(gpu_instance(asked("vecadd.ptx", ["global=..900"], 92), CARD))
-    launches = [SharedLaunch(name, launched(asked("vecadd.ptx", ["global=..900"], 46)), {"slots": 1}) for name in "ab"]
+    given = ["global=..39"]
+    one = told(gpu_instance(replace(asked("vecadd.ptx", given, 92), blocks_per_sm=2), CARD))
+    launches = [SharedLaunch(name, launched(asked("vecadd.ptx", given, 46)), {"slots": 1}) for name in "ab"]
     both = told(of_kernels(launches, CARD.machine, sms=46, card=CARD, room={"slots": 2}))
     need = re.compile(r"although DRAM may need (\d+) cycles")
     assert [int(found[1]) for found in map(need.search, (one, both)) if found] == [int(need.findall(one)[0])] * 2

@@ -212,7 +212,7 @@ def test_the_library_numbers_the_warps_of_a_kernel_alike() -> None:
 def test_warps_of_machine_code_share_the_issue_slots_of_their_partition() -> None:
     """Warps 0, 4, 8 and 12 of 16 issue 382 instructions each, and four schedulers one in a cycle."""
     kernel = kernel_of((DATA / "quarters.86.sass").read_text())
-    machine = by_number(narrowed(find("ampere-ga10x").machine, given_intervals(["memory=1"])))
+    machine = by_number(narrowed(find("ampere-ga10x").machine, given_intervals(["memory=2"])))
     asked = KernelQuestion(
         sass.Module("quarters", (kernel,)),
         launch=Launch(block=(512, 1, 1)),

@@ -124,7 +124,8 @@ def test_a_bounded_proof_has_its_own_exit_code(estimate: Runner) -> None:
     assert done.code == 3
     assert "hong-kim" in parted(done)[1]
     assert (
-        "\nbounded for the PTX as written, if every instruction takes one cycle: the worst case is at least" in done.out
+        "\nbounded for the PTX as written, with sha256_round_param_2=512, if every instruction takes one cycle: the"
+        " worst case is at least" in done.out
     )
 
 
