@@ -1,11 +1,11 @@
 """From the control flow of a kernel to the programs of its warps."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, TypeAlias
 
-from makespan.errors import InputError
+from makespan.errors import InputError, MissingInput
 from makespan.flow.automaton import Automaton, Branching, Builder
 from makespan.flow.barriers import refuse_inexpressible, refuse_parted_barriers, with_arrivals, with_barriers
 from makespan.flow.branches import Step, preferences
@@ -16,7 +16,7 @@ from makespan.flow.loop_bound import GivenBound
 from makespan.flow.loop_info import LoopInfo, loop_infos
 from makespan.flow.loops import Nest, nest
 from makespan.flow.operations import TimedCode
-from makespan.flow.paths import by_take, by_trace, refuse_unbounded
+from makespan.flow.paths import by_take, by_trace, lacking, missing_bounds, unbounded, unbounded_in
 from makespan.flow.tokens import lean
 from makespan.flow.uniformity import decided, said_uniform, uniform_branches
 from makespan.flow.walk import Terrain
@@ -63,6 +63,9 @@ class Warps:
     flow: Flow = field(init=False, repr=False)
     _units: tuple[str | None, ...] = field(init=False, repr=False)
     _nest: Nest = field(init=False, repr=False)
+    _kept: dict[int | None, tuple[Terrain, dict[int, int]]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
     _made: dict[_Known, Program] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -74,21 +77,37 @@ class Warps:
         object.__setattr__(self, "_units", with_barriers(self.flow, self.code.units, self.launch))
         object.__setattr__(self, "_nest", nest(self.flow))
 
+    def missing(self, asked: Container[str] = ()) -> tuple[MissingInput, ...]:
+        """What has to be given besides, of the warps of a block, before there can be programs.
+
+        Args:
+            asked: the fields of the launch that are asked for anyway.
+
+        Raises:
+            InputError: a bound or `take` that does not fit, or `take` beside a trace.
+        """
+        bounds = dict[MissingInput, None]()
+        numbers = range(self.launch.warps_per_block or 0) if self._kind == "automaton" else ()
+        for warp in numbers or (None,):
+            bounds |= dict.fromkeys(self._missing_bounds(warp, asked))
+        return (*bounds, *self.code.missing)
+
     def program(self, warp: int | None = None) -> Program:
         """What one warp of the block may execute; None is for what every warp may.
 
         Raises:
-            InputError: a loop without bound, a bound, `take` or `trace` that does not fit, or both of these.
+            MissingInputsError: a loop without bound, or a latency of which nobody knows the upper end.
+            InputError: a bound, `take` or `trace` that does not fit, or both of these.
             UnsupportedError: control flow or a barrier that cannot be followed; the message names the remedy.
         """
-        kind = self._kind
-        infos = loop_infos(self.flow, self._nest, self.given, self.launch, warp)
-        if kind == "single":
-            return self._path(Terrain(self.flow, self._nest, infos))
-        sides = decided(self.flow, self.launch, warp) if self.flow.is_plain else {}
-        known = infos, tuple(sorted((sides | preferences(self.flow, self.take)).items()))
+        terrain, sides = self._facts(warp)
+        if missing := (*self._missing_bounds(warp), *self.code.missing):
+            raise lacking(self.flow.kernel, missing, self.launch.named)
+        if self._kind == "single":
+            return self._path(terrain)
+        known = terrain.infos, tuple(sorted(sides.items()))
         if known not in self._made:
-            self._made[known] = self._automaton(Terrain(self.flow, self._nest, infos), dict(known[1]))
+            self._made[known] = self._automaton(terrain, sides)
         return self._made[known]
 
     def programs(self) -> tuple[tuple[Program, int], ...]:
@@ -97,15 +116,38 @@ class Warps:
         Warps differ where the launch decides their branches differently, as in `if (threadIdx.x / 32 == 0)`.
 
         Raises:
+            MissingInputsError: see `program`; what all warps need is asked for at once.
             InputError: see `program`; a launch without block.
             UnsupportedError: see `program`.
         """
         warps = self.launch.warps_per_block
         if warps is None:
-            raise InputError("the number of warps is not known: give --block")
+            raise InputError(f"the number of warps is not known: give {self.launch.named('block')}")
+        if missing := self.missing():
+            raise lacking(self.flow.kernel, missing, self.launch.named)
         if self._kind == "single":
             return ((self.program(), warps),)
         return merged((self.program(warp), 1) for warp in range(warps))
+
+    def _facts(self, warp: int | None) -> tuple[Terrain, dict[int, int]]:
+        """The loops of a warp, and the sides that it takes where all paths count."""
+        if warp not in self._kept:
+            infos = loop_infos(self.flow, self._nest, self.given, self.launch, warp)
+            sides = decided(self.flow, self.launch, warp) if self._kind == "automaton" and self.flow.is_plain else {}
+            self._kept[warp] = Terrain(self.flow, self._nest, infos), sides | preferences(self.flow, self.take)
+        return self._kept[warp]
+
+    def _missing_bounds(self, warp: int | None, asked: Container[str] = ()) -> tuple[MissingInput, ...]:
+        """The bounds of loops that a warp may come to; none are asked for where no program could say what it does."""
+        if self.trace is not None:
+            return ()
+        terrain, sides = self._facts(warp)
+        if self._kind == "single":
+            return missing_bounds(terrain, unbounded(terrain, sides), asked)
+        visited = _reachable(self.flow, sides)
+        if "block" not in asked:
+            refuse_inexpressible(self.flow, sorted(visited), self.launch)
+        return missing_bounds(terrain, unbounded_in(terrain, visited), asked)
 
     @cached_property
     def _kind(self) -> Paths:
@@ -142,8 +184,6 @@ class Warps:
         """Everything that a warp may execute that takes these sides."""
         visited = _reachable(self.flow, sides)
         parting = frozenset(block for block in visited - self._uniform - sides.keys() if self.flow.has_sides(block))
-        refuse_inexpressible(self.flow, sorted(visited), self.launch)
-        refuse_unbounded(terrain, visited)
         rules = self._rules if parting else (Reconvergence({}, drops=False),)
         refuse_parted_barriers(self.flow, parting, rules)
         builder = Builder(terrain, self._units, self.code.timings)
