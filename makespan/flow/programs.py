@@ -63,9 +63,10 @@ class Warps:
     flow: Flow = field(init=False, repr=False)
     _units: tuple[str | None, ...] = field(init=False, repr=False)
     _nest: Nest = field(init=False, repr=False)
-    _kept: dict[int | None, tuple[Terrain, dict[int, int]]] = field(
+    _kept: dict[int | None, tuple[Terrain, dict[int, int], frozenset[int]]] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
+    _expressible: set[frozenset[int]] = field(default_factory=set, init=False, repr=False, compare=False)
     _made: dict[_Known, Program] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -100,14 +101,14 @@ class Warps:
             InputError: a bound, `take` or `trace` that does not fit, or both of these.
             UnsupportedError: control flow or a barrier that cannot be followed; the message names the remedy.
         """
-        terrain, sides = self._facts(warp)
+        terrain, sides, visited = self._facts(warp)
         if missing := (*self._missing_bounds(warp), *self.code.missing):
             raise lacking(self.flow.kernel, missing, self.launch.named)
         if self._kind == "single":
             return self._path(terrain)
         known = terrain.infos, tuple(sorted(sides.items()))
         if known not in self._made:
-            self._made[known] = self._automaton(terrain, sides)
+            self._made[known] = self._automaton(terrain, sides, visited)
         return self._made[known]
 
     def programs(self) -> tuple[tuple[Program, int], ...]:
@@ -129,24 +130,25 @@ class Warps:
             return ((self.program(), warps),)
         return merged((self.program(warp), 1) for warp in range(warps))
 
-    def _facts(self, warp: int | None) -> tuple[Terrain, dict[int, int]]:
-        """The loops of a warp, and the sides that it takes where all paths count."""
+    def _facts(self, warp: int | None) -> tuple[Terrain, dict[int, int], frozenset[int]]:
+        """The loops of a warp, the sides that it takes where all paths count, and the blocks to which they lead."""
         if warp not in self._kept:
             infos = loop_infos(self.flow, self._nest, self.given, self.launch, warp)
             sides = decided(self.flow, self.launch, warp) if self._kind == "automaton" and self.flow.is_plain else {}
-            self._kept[warp] = Terrain(self.flow, self._nest, infos), sides | preferences(self.flow, self.take)
+            sides |= preferences(self.flow, self.take)
+            self._kept[warp] = Terrain(self.flow, self._nest, infos), sides, _reachable(self.flow, sides)
         return self._kept[warp]
 
     def _missing_bounds(self, warp: int | None, asked: Container[str] = ()) -> tuple[MissingInput, ...]:
         """The bounds of loops that a warp may come to; none are asked for where no program could say what it does."""
         if self.trace is not None:
             return ()
-        terrain, sides = self._facts(warp)
+        terrain, sides, visited = self._facts(warp)
         if self._kind == "single":
             return missing_bounds(terrain, unbounded(terrain, sides), asked)
-        visited = _reachable(self.flow, sides)
-        if "block" not in asked:
+        if "block" not in asked and visited not in self._expressible:
             refuse_inexpressible(self.flow, sorted(visited), self.launch)
+            self._expressible.add(visited)
         return missing_bounds(terrain, unbounded_in(terrain, visited), asked)
 
     @cached_property
@@ -180,9 +182,8 @@ class Warps:
         made = Automaton(places, (0,), tuple((at,) for at in served), timings=timings)
         return self._program(made, (*self._remarks(visited), *_about_path(terrain, visited, self.take, self.trace)))
 
-    def _automaton(self, terrain: Terrain, sides: Mapping[int, int]) -> Program:
-        """Everything that a warp may execute that takes these sides."""
-        visited = _reachable(self.flow, sides)
+    def _automaton(self, terrain: Terrain, sides: Mapping[int, int], visited: Set[int]) -> Program:
+        """Everything that a warp may execute that takes these sides, which lead to these blocks."""
         parting = frozenset(block for block in visited - self._uniform - sides.keys() if self.flow.has_sides(block))
         rules = self._rules if parting else (Reconvergence({}, drops=False),)
         refuse_parted_barriers(self.flow, parting, rules)
