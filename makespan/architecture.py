@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from makespan import assumptions, tool
 from makespan.assumptions import Assumption
-from makespan.errors import InputError, ParseError, begins, meant
+from makespan.errors import InputError, MissingInputsError, ParseError, begins, meant
 from makespan.machine import Machine, gpus, shipped
 from makespan.machine.gpus import Gpu
 from makespan.machine.occupancy import residency
@@ -107,7 +107,8 @@ class Default:
         if isinstance(error, ParseError):
             return error.adding(hint)
         first, newline, rest = str(error).partition("\n")
-        return type(error)(f"{first} ({hint}){newline}{rest}")
+        told = f"{first} ({hint}){newline}{rest}"
+        return MissingInputsError(told, error.missing) if isinstance(error, MissingInputsError) else type(error)(told)
 
 
 def default(machine: Machine | None, card: Gpu | None) -> Default | None:

@@ -1,10 +1,11 @@
 """The few ways in which `makespan` can fail; an unwelcome answer is a value, not an error."""
 
 import re
+import shlex
 from collections.abc import Callable, Iterable, Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 _LONGEST_NAME, _NEAR, _VERY_NEAR = 40, 0.7, 0.9
 _LEAST_BEGIN, _MOST_NAMES = 3, 6
@@ -32,6 +33,83 @@ class ParseError(InputError):
     def adding(self, hint: str) -> "ParseError":
         """The same with a hint behind the message."""
         return ParseError(self.file, self.line, self.column, f"{self.message} ({hint})", self.context)
+
+
+class MissingInput(NamedTuple):
+    """An input without which a question has no answer.
+
+    Args:
+        field: of the question or its launch, such as `loop_bounds`.
+        blank: what to write there, with N for a number that is to be filled in, such as `gemm.cu:24=N`.
+        what: it is, in words.
+        instead: fields with blanks which, given all together, make this input unnecessary.
+        hint: why it is not known although something is said of it; empty if nothing is.
+    """
+
+    field: str
+    blank: str
+    what: str
+    instead: tuple[tuple[str, str], ...] = ()
+    hint: str = ""
+
+    def given(self, named: Naming) -> str:
+        """How to give it, such as `--loop-bound 'gemm.cu:24=N'`; it can be copied to a command line.
+
+        >>> MissingInput("loop_bounds", "$L__BB0_2=N", "a bound").given(str)
+        "loop_bounds '$L__BB0_2=N'"
+        """
+        return _written(self.field, self.blank, named)
+
+
+class MissingInputsError(InputError):
+    """Inputs are missing: all of them that can be told at once; the message names each with its remedy."""
+
+    def __init__(self, message: str, missing: Sequence[MissingInput] = ()) -> None:
+        self.missing = tuple(missing)
+        super().__init__(message)
+
+    @classmethod
+    def of(
+        cls, where: str, missing: Sequence[MissingInput], named: Naming = str, more: str = ""
+    ) -> "MissingInputsError":
+        """The error about these inputs.
+
+        >>> bytes_given = MissingInput("dynamic_shared", "N", "the bytes of shared memory that the launch adds")
+        >>> print(MissingInputsError.of("gemm.cu", [bytes_given]))
+        gemm.cu: 1 input is missing: the bytes of shared memory that the launch adds (dynamic_shared N)
+
+        Args:
+            where: the file, and what in it.
+            named: what the user calls a field.
+            more: what stands behind all of them.
+        """
+        count = "1 input is missing" if len(missing) == 1 else f"{len(missing)} inputs are missing"
+        listed = "; ".join(_asked(one, named) for one in missing) + more
+        return cls("\n  ".join([f"{where}: {count}: {listed}", *(one.hint for one in missing if one.hint)]), missing)
+
+    def adding(self, line: str) -> "MissingInputsError":
+        """The same with one more line at the end."""
+        return MissingInputsError(f"{self}\n{line}", self.missing)
+
+    def with_command(self, words: Sequence[str], named: Naming) -> "MissingInputsError":
+        """The same with a command in its second line: these words, and what is missing with blanks to fill in."""
+        first, *hints = str(self).split("\n")
+        end = words.index("--") if "--" in words else len(words)
+        given = (one.given(named) for one in self.missing)
+        command = " ".join(filter(None, [shlex.join(words[:end]), *given, shlex.join(words[end:])]))
+        return MissingInputsError("\n".join([first, f"  {command}", *hints]), self.missing)
+
+
+def _asked(missing: MissingInput, named: Naming) -> str:
+    """An input with all its remedies."""
+    others = " and ".join(_written(field, blank, named) for field, blank in missing.instead)
+    return f"{missing.what} ({missing.given(named)}{f', or {others}' if others else ''})"
+
+
+def _written(field: str, blank: str, named: Naming) -> str:
+    """A field with its value, as a shell takes it; labels of loops are always in quotes."""
+    quoted = shlex.quote(blank)
+    return f"{named(field)} {repr(blank) if quoted == blank and field == 'loop_bounds' else quoted}"
 
 
 class UnsupportedError(InputError):

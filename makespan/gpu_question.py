@@ -7,12 +7,15 @@ from math import prod
 
 from makespan import assumptions, dram, ptx, sass
 from makespan.assumptions import Assumption
-from makespan.errors import InputError, Naming
+from makespan.errors import InputError, MissingInput, MissingInputsError, Naming
 from makespan.gpu import Block, GpuInstance, Grid, assuming
 from makespan.machine import Machine, compatible, gpus, of_architecture
 from makespan.machine.gpus import Gpu
 from makespan.machine.occupancy import Limits, Occupancy, Share, occupancy
 from makespan.question import Kernel, KernelQuestion, LaunchedKernel, check_resident, launched, told_resident
+
+GRID = MissingInput("grid", "N", "the blocks of the grid")
+RESIDENT = MissingInput("blocks_per_sm", "N", "the blocks that are resident on an SM at once")
 
 
 def gpu_instance(
@@ -59,13 +62,14 @@ def of_kernel(
             then an SM holds what those of the architecture of the code do.
 
     Raises:
-        InputError: no grid, several numbers of warps, code that does not run on the GPU, or a number of resident blocks
-            that is not known or cannot be; or see `question.instances`.
+        MissingInputsError: no grid, or nobody says how many blocks are resident; or see `question.instances`.
+        InputError: several numbers of warps, code that does not run on the GPU, or a number of resident blocks that is
+            not known or cannot be; or see `question.instances`.
     """
     blocks = _blocks(kernel, card)
     known = _beside_dram(at_work(kernel, sms, blocks, card), sms, card)
     chosen = machine or (known.default_machine if card is None else card.machine)
-    block = _block(known, chosen)
+    block = _block(known, chosen, (*_missing_resident(known, card), *known.missing_shared))
     resident, told = _resident(known, sum(warps for _, warps in block), blocks, card)
     (doubts,), busy, served = _served([kernel], [block], [blocks], [min(blocks, sms * resident)], card)
     return GpuInstance.of(
@@ -127,7 +131,7 @@ def of_kernels(
     for launch in launches:
         with _telling(launch.name):
             known = _beside_dram(at_work(launch.kernel, sms, sum(counts), card), sms, card)
-            blocks.append(_block(known, machine))
+            blocks.append(_block(known, machine, known.missing_shared if room is None else ()))
             shares.append(_shares(launch, sum(warps for _, warps in blocks[-1]), card, room))
     if room is None:
         _check_registers(launches, shares, card)
@@ -205,21 +209,22 @@ def _check_registers(launches: Sequence[SharedLaunch], shares: Sequence[dict[str
 
 
 def _blocks(kernel: LaunchedKernel, card: Gpu | None) -> int:
-    """How many blocks are launched."""
-    if kernel.launch.grid is None:
-        raise InputError(f"{kernel.question.named('grid')} is missing: how many blocks are launched?")
+    """How many blocks are launched; 0 where nobody says it."""
     if card is not None:
         _check_code(kernel.kernel, card)
-    return prod(kernel.launch.grid)
+    return 0 if kernel.launch.grid is None else prod(kernel.launch.grid)
 
 
 def at_work(kernel: LaunchedKernel, sms: int, blocks: int, card: Gpu | None) -> LaunchedKernel:
     """The same with latencies as of so many blocks on so many SMs, and whatever is at work on the others of `card`.
 
+    Args:
+        blocks: 0 where nobody says how many there are; they may be at work on all SMs then.
+
     Raises:
         InputError: nobody says how long an operation takes then.
     """
-    active = min(sms, blocks) + (0 if card is None else card.whole("sms") - sms)
+    active = min(sms, blocks or sms) + (0 if card is None else card.whole("sms") - sms)
     given = {}
     for name, latency in kernel.question.latencies.items():
         try:
@@ -279,9 +284,10 @@ def _served(
     return doubts, busy, (told,)
 
 
-def _block(kernel: LaunchedKernel, machine: Machine) -> Block:
-    """The warps of a block."""
-    each = kernel.blocks(machine)
+def _block(kernel: LaunchedKernel, machine: Machine, missing: Sequence[MissingInput]) -> Block:
+    """The warps of a block; `missing` is what else is missing for the question."""
+    grid = (GRID,) if kernel.launch.grid is None else ()
+    each = kernel.blocks(machine, (*grid, *missing))
     if len(each) != 1:
         raise InputError(
             f"{kernel.question.named('warps')}: of a GPU one launch is asked for, and this means {len(each)}"
@@ -298,13 +304,11 @@ def given_resident(asked: int | None, warps: int, card: Gpu | None, named: Namin
     """The blocks that are said to be resident on an SM, each of so many warps, where nobody knows better.
 
     Raises:
-        InputError: none are said, or more than an SM of the GPU holds whatever the kernel.
+        MissingInputsError: none are said.
+        InputError: more than an SM of the GPU holds whatever the kernel.
     """
     if asked is None:
-        raise InputError(
-            f"{named('blocks_per_sm')} is missing: how many blocks are resident on an SM at once? (machine code"
-            f" tells: a .cubin, or {named('arch')} sm_NN)"
-        )
+        raise MissingInputsError.of("a whole GPU", [RESIDENT], named)
     if card is not None:
         check_resident(asked, occupancy(card.limits, warps_per_block=warps), named)
     return asked
@@ -316,6 +320,19 @@ def _check_code(kernel: Kernel, card: Gpu) -> None:
     raise InputError(
         f"{kernel.source}: GPU {card.name}, of sm_{card.sm}, does not execute machine code for sm_{kernel.sm}"
     )
+
+
+def _missing_resident(kernel: LaunchedKernel, card: Gpu | None) -> tuple[MissingInput, ...]:
+    """How many blocks are resident on an SM, where nobody says it and nothing tells it."""
+    if kernel.question.blocks_per_sm is not None:
+        return ()
+    if isinstance(kernel.kernel, ptx.Kernel):
+        return (RESIDENT._replace(instead=(("arch", "sm_NN"),)),)
+    warps = kernel.launch.warps_per_block or max(kernel.question.counts or (0,))
+    if not warps or kernel.missing_shared:
+        return ()
+    unknown = _unknown(kernel.residency(warps, None if card is None else card.limits))
+    return (RESIDENT._replace(what=f"{RESIDENT.what}, for nobody knows {unknown} of this GPU"),) if unknown else ()
 
 
 def _resident(kernel: LaunchedKernel, warps: int, blocks: int, card: Gpu | None) -> tuple[int, tuple[Assumption, ...]]:
@@ -331,9 +348,14 @@ def _resident(kernel: LaunchedKernel, warps: int, blocks: int, card: Gpu | None)
     return asked or room.blocks_per_sm, told_resident(room, asked, blocks)
 
 
+def _unknown(room: Occupancy) -> str:
+    """The limits that are not all known, in words; empty where they are."""
+    return ", ".join((*room.unknown, *room.unrounded))
+
+
 def _check_known(room: Occupancy, source: str, remedy: str) -> None:
     """Refuse to count on limits that are not all known."""
-    if unknown := (*room.unknown, *room.unrounded):
+    if unknown := _unknown(room):
         raise InputError(
-            f"{source}: what limits the resident blocks is not known of this GPU ({', '.join(unknown)}): say {remedy}"
+            f"{source}: what limits the resident blocks is not known of this GPU ({unknown}): say {remedy}"
         )

@@ -18,8 +18,19 @@ from typing import Any, Protocol, TypeAlias
 
 from makespan import architecture, assumptions, kernel_file, ptx, sass
 from makespan.assumptions import Assumption
-from makespan.errors import InputError, Naming, ParseError
-from makespan.flow import WARP_LANES, BranchInfo, Flow, GivenBound, Launch, LoopInfo, Paths, Step
+from makespan.errors import InputError, MissingInput, MissingInputsError, Naming, ParseError
+from makespan.flow import (
+    WARP_LANES,
+    BranchInfo,
+    Flow,
+    GivenBound,
+    Launch,
+    LoopInfo,
+    Paths,
+    Step,
+    Warps,
+    lacking,
+)
 from makespan.gpu import Block, assuming, resident
 from makespan.instance import Instance
 from makespan.machine import PAPER, GivenRange, Machine, executes, of_architecture
@@ -55,12 +66,8 @@ class Language(Protocol):
         """A bounds file to fill in."""
 
     @property
-    def program(self) -> Callable[..., Program]:
-        """What every warp may execute."""
-
-    @property
-    def programs(self) -> Callable[..., tuple[tuple[Program, int], ...]]:
-        """What the warps of a block may execute."""
+    def warps(self) -> Callable[..., Warps]:
+        """The warps of a launch."""
 
 
 _LANGUAGES: Mapping[type, Language] = MappingProxyType({ptx.Module: ptx, sass.Module: sass})
@@ -382,12 +389,18 @@ class LaunchedKernel:
         Raises:
             InputError, UnsupportedError: see `ptx.program`.
         """
-        found, how = self._programs(machine), self.question.by_default
+        return self._programs(self._warps(machine))
+
+    def _programs(self, warps: Warps) -> tuple[tuple[Program, int | None], ...]:
+        how = self.question.by_default
+        with self.question.telling(), _telling_how_to_keep(self.module):
+            found = ((warps.program(), None),) if self.launch.warps_per_block is None else warps.programs()
         if how is None:
             return found
-        return tuple((program.assuming((*program.assumptions, how.assumption)), warps) for program, warps in found)
+        return tuple((program.assuming((*program.assumptions, how.assumption)), count) for program, count in found)
 
-    def _programs(self, machine: Machine | None) -> tuple[tuple[Program, int | None], ...]:
+    def _warps(self, machine: Machine | None) -> Warps:
+        """The warps on a machine."""
         asked, (flow, given) = self.question, self._bounded
         chosen = machine or self.default_machine
         with asked.telling():
@@ -409,9 +422,7 @@ class LaunchedKernel:
                 "dependences": asked.dependences,
             }
         with asked.telling(), _telling_how_to_keep(self.module):
-            if self.launch.warps_per_block is None:
-                return ((self.language.program(flow, **known), None),)
-            return self.language.programs(flow, **known)
+            return self.language.warps(flow, **known)
 
     def _check_executed_by(self, machine: Machine) -> None:
         """Refuse machine code on a machine whose GPUs do not execute it."""
@@ -426,7 +437,14 @@ class LaunchedKernel:
         asked, grid, chosen = self.question.blocks_per_sm, self.launch.grid, machine or self.default_machine
         if grid is not None and asked is not None and asked > prod(grid):
             raise InputError(f"{self.question.named('blocks_per_sm')} {asked}: the grid has only {prod(grid)} blocks")
-        return tuple(self._resident(block, chosen) for block in self.blocks(chosen))
+        return tuple(self._resident(block, chosen) for block in self.blocks(chosen, self.missing_shared))
+
+    @property
+    def missing_shared(self) -> tuple[MissingInput, ...]:
+        """The shared memory that the launch gives each block, if it is missing and decides how many are resident."""
+        if isinstance(self.kernel, ptx.Kernel) or self.question.blocks_per_sm is not None:
+            return ()
+        return sass.missing_shared(self.kernel, self.question.dynamic_shared)
 
     def _resident(self, block: Block, machine: Machine) -> Instance:
         """The blocks on one SM that are asked for, or as many as can be resident."""
@@ -460,28 +478,40 @@ class LaunchedKernel:
         with self.question.telling():
             return sass.residency(self.kernel, self.launch.threads_per_block or _least_threads(warps), given, limits)
 
-    def blocks(self, machine: Machine | None = None) -> tuple[Block, ...]:
+    def blocks(self, machine: Machine | None = None, missing: Sequence[MissingInput] = ()) -> tuple[Block, ...]:
         """The programs of a block on a machine, for every number of warps that is asked for.
 
+        Args:
+            missing: what else is missing for the question; all that is missing is asked for at once.
+
         Raises:
-            InputError: nobody says how many warps a block has, or two say it differently; or see `programs`.
+            MissingInputsError: nobody says how many warps a block has, or what its programs need; or see `missing`.
+            InputError: two say differently how many warps a block has; or see `programs`.
         """
-        named, asked, warps = self.question.named, self.question.counts, self.launch.warps_per_block
-        known = None if warps is None else range(warps, warps + 1)
-        if asked is None and known is None:
-            raise InputError(
-                f"{named('warps')} is missing: how many warps run? (or {named('block')}, the threads of a block)"
-            )
-        if asked is not None and warps is not None and asked != known:
+        named, asked, per_block = self.question.named, self.question.counts, self.launch.warps_per_block
+        known = None if per_block is None else range(per_block, per_block + 1)
+        if asked is not None and per_block is not None and asked != known:
             said = ".reqntid" if isinstance(self.kernel, ptx.Kernel) else "the required block"
             required = f"{self.kernel.source}: {said} of kernel {self.kernel.name}"
             says = required if self.question.launch.block is None else named("block")
             raise InputError(
-                f"{says} means {counted(warps, 'warp')} for each block, and {named('warps')} says otherwise:"
+                f"{says} means {counted(per_block, 'warp')} for each block, and {named('warps')} says otherwise:"
                 f" leave {named('warps')} out"
             )
-        programs = self.programs(machine)
+        warps = self._warps(machine)
+        if known is None and asked is None:
+            threads = MissingInput("block", "N", "the threads of a block, or its warps", (("warps", "N"),))
+            missing = (threads, *missing)
+        with self.question.telling(), _telling_how_to_keep(self.module):
+            own = warps.missing([each.field for each in missing])
+            if lacks := sorted((*missing, *own), key=lambda each: _ORDER.index(each.field)):
+                raise lacking(self.kernel, lacks, named)
+        programs = self._programs(warps)
         return tuple(tuple((program, most or count) for program, most in programs) for count in known or asked or ())
+
+
+_ORDER = ("block", "grid", "loop_bounds", "latencies", "blocks_per_sm", "dynamic_shared")
+"""In which missing inputs are asked for: the launch first, what the machine does last."""
 
 
 def check_resident(blocks: int, room: Occupancy, named: Naming) -> None:
@@ -518,4 +548,6 @@ def _telling_how_to_keep(module: Module) -> Iterator[None]:
             raise
         if isinstance(error, ParseError):
             raise error.adding(ptx.KEEP_HINT) from None
+        if isinstance(error, MissingInputsError):
+            raise error.adding(f"({ptx.KEEP_HINT})") from None
         raise type(error)(f"{error}\n({ptx.KEEP_HINT})") from None

@@ -24,7 +24,20 @@ from typing import NamedTuple
 
 from makespan import ptx, sass
 from makespan.errors import InputError, ParseError, UnsupportedError
-from makespan.flow import MAX_ITERATIONS, Flow, GivenBound, Launch, LoopInfo, Nest, Told, fitting, goes_around, nest
+from makespan.flow import (
+    MAX_ITERATIONS,
+    Asked,
+    Flow,
+    GivenBound,
+    Launch,
+    LaunchInput,
+    LoopInfo,
+    Nest,
+    Told,
+    fitting,
+    goes_around,
+    nest,
+)
 
 
 class Transferred(NamedTuple):
@@ -65,7 +78,7 @@ def transferred(
     others = ptx.bounds_for(compiled, others, module.kernels)
     for_ptx = fitting(found, others)
     infos = ptx.loops(found, for_ptx, fitted)
-    source = _Source(found, loops, infos)
+    source = _Source(found, loops, tuple(_as_in_machine_code(info, compiled, flow) for info in infos))
     return Transferred(
         replace(flow, told=dict(_told(flow, source))),
         (*for_code, *(one for one in others if one not in for_ptx)),
@@ -81,6 +94,23 @@ def _by_position(launch: Launch, kernel: sass.Kernel) -> Launch:
     """The launch with parameters by their position, by which every language knows them."""
     position = {declared.name: str(number) for number, declared in enumerate(kernel.parameters)}
     return replace(launch, parameters={position.get(key, key): value for key, value in launch.parameters.items()})
+
+
+def _as_in_machine_code(info: LoopInfo, compiled: ptx.Kernel, flow: sass.SassFlow) -> LoopInfo:
+    """A loop of the PTX with what decides it, parameters by the names that they have for machine code."""
+    order = [name for parameter in compiled.parameters or () for name, _ in parameter.names]
+    called, declared = flow.semantics.parameter_names(), flow.kernel.parameters
+
+    def as_there(decider: LaunchInput) -> LaunchInput:
+        if not decider.name:
+            return decider
+        (name,) = ptx.fitted(Launch(parameters={decider.name: 0}), compiled).parameters
+        position = order.index(name)
+        return decider._replace(name=called.get(declared[position].name or "", str(position)))
+
+    return info._replace(
+        asks=tuple(asked._replace(deciders=tuple(map(as_there, asked.deciders))) for asked in info.asks)
+    )
 
 
 class _Key(NamedTuple):
@@ -196,7 +226,11 @@ class _Source:
 
 
 class _No(Exception):
-    """Why the PTX tells no bound of a loop."""
+    """Why the PTX tells no bound of a loop, and the PTX loops whose bounds would tell one."""
+
+    def __init__(self, why: str, asks: tuple[Asked, ...] = ()) -> None:
+        self.asks = asks
+        super().__init__(why)
 
 
 def _told(flow: sass.SassFlow, source: _Source) -> Iterator[tuple[int, Told]]:
@@ -206,7 +240,7 @@ def _told(flow: sass.SassFlow, source: _Source) -> Iterator[tuple[int, Told]]:
         try:
             yield loop.header, code.told(number)
         except _No as no:
-            yield loop.header, Told(None, f"{flow.name(loop.header)}: {no}")
+            yield loop.header, Told(None, f"{flow.name(loop.header)}: {no}", asks=no.asks)
 
 
 @dataclass(frozen=True)
@@ -256,6 +290,8 @@ class _Code:
 
     def _of_several(self, keys: Sequence[_Key]) -> Told:
         heads = 1
+        if len(asks := self._asks(keys)) > 1:
+            raise _No(f"it is a copy of PTX loops whose bounds nobody knows: {_listed(keys)}", asks)
         for key in keys:
             heads *= self._bound(key).heads
         return self._said(heads, keys)
@@ -269,12 +305,18 @@ class _Code:
         given = dict.fromkeys(said for label, bound in known for said in bound.given_for(label))
         return Told(maximum, f"transferred by the compiler's line table from {where}: {bounds}", where, tuple(given))
 
+    def _asks(self, keys: Iterable[_Key]) -> tuple[Asked, ...]:
+        """The loops among these whose bounds nobody knows, in any copy."""
+        known = zip(self.source.keys, self.source.infos, strict=True)
+        open_ends = [info for key, info in known if key in keys and self.source.most[key] is None]
+        return tuple(dict.fromkeys(ask for info in open_ends if info.bound is None for ask in info.asks))
+
     def _bound(self, key: _Key) -> _Most:
         most = self.source.most[key]
         if most is None:
-            loops = zip(self.source.keys, self.source.infos, strict=True)
-            named = next(info.source_line or info.label for other, info in loops if other == key)
-            raise _No(f"it is a copy of PTX loop {key}, whose bound nobody knows: give --loop-bound '{named}=N'")
+            asks = self._asks([key])
+            given = " ".join(f"--loop-bound '{name}=N'" for name in [asked.name for asked in asks] or [key.label])
+            raise _No(f"it is a copy of PTX loop {key}, whose bound nobody knows: give {given}", asks)
         return most
 
     def _chain(self, outermost: _Key, inner: Set[_Key]) -> tuple[_Key, ...]:

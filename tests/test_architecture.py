@@ -294,7 +294,7 @@ def test_machine_code_that_nobody_can_read_is_ptx_and_the_verdict_says_so(compil
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"latency": []}, r"knows no upper end for the latency of global .* give .*: --latency global=..N"),
+        ({"latency": []}, r"1 input is missing: the latency of operation global, .* \(--latency global=\.\.N\)"),
         ({"dependences": "blocking"}, r"--dependences is for PTX: machine code says itself what it waits for"),
         ({"unknown": "C"}, r"--profile, --classes and --unknown are for PTX"),
         ({"loop-bound": "$L__BB0_9=3"}, r"no loop \$L__BB0_9 in kernel vecadd; it has no loop"),

@@ -55,8 +55,11 @@ def test_code_for_an_older_sm_finds_the_room_of_the_gpu() -> None:
 @pytest.mark.parametrize(
     ("question", "message"),
     [
-        (replace(PTX, launch=Launch(block=(256, 1, 1))), "grid is missing"),
-        (PTX, "blocks_per_sm is missing"),
+        (
+            replace(PTX, launch=Launch(block=256)),
+            "2 inputs are missing: the blocks of the grid .grid N.; the blocks that are resident on an SM at once",
+        ),
+        (PTX, "1 input is missing: the blocks that are resident .* .blocks_per_sm N, or arch sm_NN."),
         (replace(PTX, blocks_per_sm=7), "blocks_per_sm 7: only 6 blocks of 8 warps can be resident: warps limit"),
         (replace(CUBIN, blocks_per_sm=7), "blocks_per_sm 7: only 6 blocks"),
         (replace(CUBIN, source=ROOT / "ptx" / "reduction.sm_75.cubin"), "does not execute machine code for sm_75"),

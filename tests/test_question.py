@@ -217,7 +217,7 @@ def test_a_kind_of_file_more_is_a_line_of_the_table(monkeypatch: pytest.MonkeyPa
 REFUSED = {
     "no warps": (
         of("vecadd.ptx"),
-        "{warps} is missing: how many warps run? (or {block}, the threads of a block)",
+        "vecadd.ptx: kernel vecadd: 1 input is missing: the threads of a block, or its warps ({block} N, or {warps} N)",
         ("", "grid = 1"),
     ),
     "block and warps": (

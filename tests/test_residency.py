@@ -23,8 +23,11 @@ def _chains(monkeypatch: pytest.MonkeyPatch) -> None:
         flow=lambda kernel: None,
         fitted=lambda launch, kernel: launch,
         bounds_for=lambda *given: (),
-        program=lambda flow, **known: CHAIN,
-        programs=lambda flow, **known: ((CHAIN, known["launch"].warps_per_block),),
+        warps=lambda flow, **known: SimpleNamespace(
+            missing=lambda asked: (),
+            program=lambda: CHAIN,
+            programs=lambda: ((CHAIN, known["launch"].warps_per_block),),
+        ),
     )
     monkeypatch.setattr(question, "_LANGUAGES", {sass.Module: language})
 
@@ -67,7 +70,7 @@ def test_a_range_of_warps_has_for_each_what_can_be_resident() -> None:
         (asked(blocks_per_sm=3), "blocks_per_sm 3: only 2 blocks of 8 warps can be resident: registers limit"),
         (asked(launch=Launch(), warps=64), "2017 threads per block: a block of this GPU has at most 1024"),
         (asked(launch=Launch(), warps=32, registers=128), "it needs 32 warps of 4096 registers, an SM has 16"),
-        (asked("LDS"), "say with --dynamic-shared how many bytes"),
+        (asked("LDS"), "the bytes of shared memory that the launch gives each block, 0 for none .dynamic_shared N"),
         (asked(launch=Launch((32, 1, 1), (2, 1, 1)), blocks_per_sm=3), "blocks_per_sm 3: the grid has only 2 blocks"),
     ],
 )

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from makespan import strings
-from makespan.cli.help_page import section
+from makespan.cli.help_page import option_name, section
 from makespan.cli.output import QUIET, all_written, refuse_twice, remark, rendered
 from makespan.cli.running import DONE, GATE, INTERRUPTED, UNDECIDED, attended
 from makespan.cli.source import (
@@ -21,12 +21,11 @@ from makespan.cli.source import (
     given_options,
     kernel_question,
     kind_of_source,
-    option_name,
     promised,
 )
 from makespan.cli.window import check_window, window, written
 from makespan.engines import Limits
-from makespan.errors import InputError
+from makespan.errors import InputError, MissingInput, MissingInputsError
 from makespan.gpu import GpuInstance, GpuResult
 from makespan.machine import PAPER, GivenRange, Machine, given_intervals, gpus, narrowed
 from makespan.machine.gpus import Gpu
@@ -180,15 +179,16 @@ def _of_string(
 ) -> GpuInstance:
     """Blocks of warps that all execute one string."""
     from makespan import flow
-    from makespan.gpu_question import dispatch_cycles, given_resident
+    from makespan.gpu_question import GRID, RESIDENT, dispatch_cycles, given_resident
 
-    check_string(warps, options, {"blocks_per_sm", "grid"})
-    grid = flow.launch(None, options["grid"], named=option_name).grid
-    if grid is None:
-        raise InputError("--grid is missing: how many blocks are launched?")
-    if warps is None or len(warps) != 1:
+    check_string(options, {"blocks_per_sm", "grid"})
+    grid, resident = flow.launch(None, options["grid"], named=option_name).grid, options["blocks_per_sm"]
+    needed = ((MissingInput("warps", "N", "the warps of a block"), warps), (GRID, grid), (RESIDENT, resident))
+    if missing := [each for each, value in needed if value is None]:
+        raise MissingInputsError.of("--string", missing, option_name)
+    if warps is None or grid is None or len(warps) != 1:
         raise InputError("--warps: of a GPU one launch is asked for: one number of warps of a block")
-    resident = given_resident(options["blocks_per_sm"], warps[0], card, option_name)
+    resident = given_resident(resident, warps[0], card, option_name)
     block = ((strings.parse_string(letters, machine), warps[0]),)
     dispatch = dispatch_cycles(card)
     return GpuInstance.of(block, prod(grid), machine, sms=sms, resident=resident, dispatch=dispatch)

@@ -6,8 +6,13 @@ from weakref import WeakKeyDictionary
 
 import click
 
+from makespan.errors import MissingInputsError
+
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
+_WORDS = f"{__name__}.words"
+_SINGULAR = {"loop_bounds": "loop-bound", "latencies": "latency", "parameters": "param"}
+"""The options that give one of several, by the field that has them all."""
 _TITLES = WeakKeyDictionary[click.Parameter, str]()
 _OTHERS = "Options"
 _FEW = 12
@@ -49,8 +54,36 @@ def section(title: str, *options: Decorator) -> Decorator:
     return apply
 
 
+def option_name(name: str) -> str:
+    """What a field is called on the command line.
+
+    >>> option_name("blocks_per_sm"), option_name("parameters")
+    ('--blocks-per-sm', '--param')
+    """
+    return f"--{_SINGULAR.get(name, name).replace('_', '-')}"
+
+
 class Command(click.Command):
-    """A command whose help shows the sections of its options."""
+    """A command whose help shows the sections of its options, and that shows how to give what it misses."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """As always; the words are kept."""
+        ctx.meta[_WORDS] = [*ctx.command_path.split(), *args]
+        return super().parse_args(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """As always; an error about missing inputs gets a command that gives them all, if they are options of this one.
+
+        Raises:
+            MissingInputsError: with the command in its second line.
+        """
+        try:
+            return super().invoke(ctx)
+        except MissingInputsError as error:
+            options = {name for option in self.params for name in option.opts}
+            if not error.missing or not {option_name(each.field) for each in error.missing} <= options:
+                raise
+            raise error.with_command(ctx.meta[_WORDS], option_name) from None
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Each section under its title."""

@@ -7,7 +7,8 @@ from typing import Any
 
 from makespan import architecture, kernel_file
 from makespan.cli.asking import Question, checked
-from makespan.cli.source import given_machine, kernel_question, option_name
+from makespan.cli.help_page import option_name
+from makespan.cli.source import given_machine, kernel_question
 from makespan.errors import InputError
 from makespan.machine import Machine, gpus
 from makespan.report.result.bundle import canonical, of_named_machine

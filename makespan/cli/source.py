@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from makespan import kernel_file, strings
-from makespan.cli.help_page import section, stack
+from makespan.cli.help_page import option_name, section, stack
 from makespan.cli.parameters import Capacity, Memory, OneOf, Seconds, Warps
 from makespan.engines import BACKENDS
 from makespan.errors import InputError
@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 
 FORMATS = ("ptx", "toml", "jsonl")
 PROFILE = "paper"
-_SINGULAR = {"loop_bounds": "loop-bound", "latencies": "latency", "parameters": "param"}
-"""The options that give one of several, by the field that has them all."""
 MAX_SHARED_BYTES = 1 << 20
 MAX_STDIN_BYTES = strings.MAX_FILE_BYTES
 
@@ -235,10 +233,12 @@ def instances(
         chosen = narrowed(named or kernel.default_machine, intervals)
         return tuple(NamedInstance(each, str(source)) for each in kernel.instances(chosen))
     chosen = narrowed(named or PAPER, intervals)
-    check_string(warps, options, {"blocks_per_sm"})
+    check_string(options, {"blocks_per_sm"})
+    if warps is None:
+        raise InputError("--warps is missing: how many warps run?")
     program, blocks = strings.parse_string(letters, chosen), options.get("blocks_per_sm") or 1
     return tuple(
-        NamedInstance(Instance.of(program, count * blocks, chosen, blocks=blocks), "--string") for count in warps or ()
+        NamedInstance(Instance.of(program, count * blocks, chosen, blocks=blocks), "--string") for count in warps
     )
 
 
@@ -291,11 +291,11 @@ def given_options(options: Mapping[str, Any]) -> set[str]:
     return {name for name, value in options.items() if value != unsaid[name].default}
 
 
-def check_string(warps: range | None, options: Mapping[str, Any], allowed: Set[str]) -> None:
+def check_string(options: Mapping[str, Any], allowed: Set[str]) -> None:
     """A string says all but its warps itself, and what is `allowed`.
 
     Raises:
-        InputError: something else is given, or no warps.
+        InputError: something else is given.
     """
     given = given_options(options)
     if given & {"latencies", "dependences"}:
@@ -307,8 +307,6 @@ def check_string(warps: range | None, options: Mapping[str, Any], allowed: Set[s
         raise InputError("--grid of a --string is for a whole GPU: leave it out, or use solve with --gpu or --sms")
     if given - allowed:
         raise InputError("--string takes no options for kernels (--kernel, --profile, --loop-bound, --take, ...)")
-    if warps is None:
-        raise InputError("--warps is missing: how many warps run?")
 
 
 def _usage(message: str) -> click.UsageError:
@@ -377,15 +375,6 @@ def chosen_kernels(module: "Module", name: str | None) -> "Sequence[Kernel]":
         InputError: there is none.
     """
     return (module.kernel(name),) if name is not None or not module.kernels else module.kernels
-
-
-def option_name(name: str) -> str:
-    """What a field is called on the command line.
-
-    >>> option_name("blocks_per_sm"), option_name("parameters")
-    ('--blocks-per-sm', '--param')
-    """
-    return f"--{_SINGULAR.get(name, name).replace('_', '-')}"
 
 
 def kind_of_source(source: str, input_format: str | None) -> str:

@@ -13,9 +13,10 @@ from makespan.flow.dataflow import influential
 from makespan.flow.divergence import Reconvergence, closure, reconvergences
 from makespan.flow.execution import Code, Effort, Execution, Front, TooLongError, order, prepare
 from makespan.flow.graph import Block, Flow
-from makespan.flow.grid import WARP_LANES, Extent, Launch, Parameter, ThreadRegisters, launch, shown
+from makespan.flow.grid import WARP_LANES, Extent, Launch, LaunchInput, Parameter, ThreadRegisters, launch, shown
 from makespan.flow.instruction_set import (
     SHARED_REGISTER,
+    Asked,
     Barrier,
     Effect,
     Guard,
@@ -31,8 +32,8 @@ from makespan.flow.instruction_set import (
 from makespan.flow.loop_bound import MAX_ITERATIONS, Bound, By, GivenBound, given_bound, loop_bounds, read_bounds
 from makespan.flow.loop_info import LoopInfo, fitting, loop_infos
 from makespan.flow.loops import Loop, Nest, goes_around, nest
-from makespan.flow.operations import SECTOR, TimedCode, access, served
-from makespan.flow.paths import refuse_unbounded
+from makespan.flow.operations import SECTOR, TimedCode, access, missing_latencies, served
+from makespan.flow.paths import lacking, refuse_unbounded
 from makespan.flow.programs import Paths, Warps
 from makespan.flow.spread import UNIFORM, Spread, Spreads, Surroundings
 from makespan.flow.threads import Detail, Threads, thread_groups
@@ -47,6 +48,7 @@ __all__ = [
     "UNIFORM",
     "WARP_LANES",
     "Analysis",
+    "Asked",
     "Barrier",
     "Block",
     "Bound",
@@ -66,6 +68,7 @@ __all__ = [
     "Instruction",
     "InstructionSet",
     "Launch",
+    "LaunchInput",
     "Loop",
     "LoopInfo",
     "Mark",
@@ -97,9 +100,11 @@ __all__ = [
     "given_bound",
     "goes_around",
     "influential",
+    "lacking",
     "launch",
     "loop_bounds",
     "loop_infos",
+    "missing_latencies",
     "nest",
     "order",
     "prepare",

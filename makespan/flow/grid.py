@@ -140,6 +140,10 @@ class LaunchInput(NamedTuple):
         """What to write there, with N for a number that is to be filled in."""
         return f"{self.name}=N" if self.name else "N"
 
+    def __str__(self) -> str:
+        """The option that gives it, as on a command line."""
+        return f"--{'param' if self.field == 'parameters' else self.field} {self.blank}"
+
 
 def launch(
     block: str | None = None, grid: str | None = None, parameters: Iterable[str] = (), *, named: Naming = str

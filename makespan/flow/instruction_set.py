@@ -10,7 +10,7 @@ from enum import Enum
 from typing import NamedTuple, Protocol
 
 from makespan.flow.computation import Computation
-from makespan.flow.grid import Launch, Parameter, ThreadRegisters
+from makespan.flow.grid import Launch, LaunchInput, Parameter, ThreadRegisters
 from makespan.flow.spread import Spread, Spreads, Surroundings
 
 SHARED_REGISTER = "?"
@@ -141,6 +141,20 @@ class Mark(NamedTuple):
     is_own: bool
 
 
+class Asked(NamedTuple):
+    """A loop whose bound has to be given.
+
+    Args:
+        name: by which it is best given: FILE:LINE of the source, if this means no other loop, or the label.
+        place: where the loop is, in words that follow "the loop".
+        deciders: what else could be said instead: the inputs of the launch that decide together how often it runs.
+    """
+
+    name: str
+    place: str
+    deciders: tuple[LaunchInput, ...] = ()
+
+
 class Told(NamedTuple):
     """What is known of a loop from outside of its kernel, such as from the text that was compiled.
 
@@ -149,12 +163,14 @@ class Told(NamedTuple):
         source: who says so, or why there is none.
         origin: the place there, in words; None where it cannot be told.
         given: the bounds on which this rests and that a user or a comment says, such as `L=16`.
+        asks: the loops there whose bounds have to be given before one is known of this loop.
     """
 
     maximum: int | None
     source: str
     origin: str | None = None
     given: tuple[str, ...] = ()
+    asks: tuple[Asked, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
 from makespan.errors import InputError, UnsupportedError
+from makespan.flow.deciders import deciders
 from makespan.flow.graph import Flow
-from makespan.flow.grid import Launch
+from makespan.flow.grid import Launch, LaunchInput
 from makespan.flow.inference import Proven, inferred
-from makespan.flow.instruction_set import Routine, Told
+from makespan.flow.instruction_set import Asked, Routine, Told
 from makespan.flow.loop_bound import Bound, By, GivenBound
 from makespan.flow.loops import Loop, Nest, nest
 from makespan.flow.notes import noted_bounds
@@ -27,7 +28,8 @@ class LoopInfo(NamedTuple):
 
     `hint` says why the comments in a loop without a bound tell none. `against` says what the code makes of a loop whose
     bound was trusted although it contradicts that. `origin` is the place from which something is told of it, in words,
-    and `others` are the further bounds that are known then.
+    and `others` are the further bounds that are known then. `asks` are the loops whose bounds are to be given where
+    this one has none: itself, or those from which something is told of it.
     """
 
     label: str
@@ -39,6 +41,7 @@ class LoopInfo(NamedTuple):
     against: str | None = None
     origin: str | None = None
     others: tuple[Bound, ...] = ()
+    asks: tuple[Asked, ...] = ()
 
 
 def loop_infos(
@@ -63,6 +66,7 @@ def loop_infos(
         if number in proven and proven[number].implies(bound):
             bounds[number] = bound._replace(by=By.CODE, given=())
         _check(names.labels[number], nest.loops[number], bound, None if number in insisted else against.get(number))
+    undecided = _undecided(flow, nest, launch, proven) if len(bounds) < len(nest.loops) else {}
     return tuple(
         LoopInfo(
             names.labels[n],
@@ -73,9 +77,32 @@ def loop_infos(
             None if n in bounds else hints.get(n),
             against.get(n),
             *_told_besides(flow, loop, bounds.get(n), proven.get(n)),
+            asks=() if n in bounds else _asks(flow, loop, names, n, undecided.get(n, ())),
         )
         for n, loop in enumerate(nest.loops)
     )
+
+
+def _undecided(
+    flow: Flow, nest: Nest, launch: Launch, proven: Mapping[int, Proven]
+) -> Mapping[int, tuple[LaunchInput, ...]]:
+    """What decides each loop of which no end is in sight, as far as nobody says it."""
+    return deciders(flow, nest, launch, [n for n in range(len(nest.loops)) if n not in proven or not proven[n].bound])
+
+
+def _asks(flow: Flow, loop: Loop, names: "_Names", number: int, deciders: tuple[LaunchInput, ...]) -> tuple[Asked, ...]:
+    """The loops whose bounds are to be given so that this one has a bound."""
+    told = flow.told.get(loop.header)
+    if told is not None and told.asks:
+        return tuple(asked._replace(deciders=asked.deciders or deciders) for asked in told.asks)
+    label, line, source = names.labels[number], flow.blocks[loop.header].line, names.sources[number]
+    key = names.of_line(number) if told is None else label
+    if key != label:
+        return (Asked(key, f"at {key}", deciders),)
+    place = f"at {label}" if label == str(line) else f"{label} ({flow.kernel.file}:{line})"
+    if source is not None and (count := names.sources.count(source)) > 1:
+        place += f", one of {count} loops that the compiler made of {source}"
+    return (Asked(label, place, deciders),)
 
 
 def _told_besides(
@@ -203,12 +230,20 @@ def template_lines(info: LoopInfo, kernel: Routine, *, with_name: bool = False) 
     source += f", source {info.source_line}" if info.source_line else ""
     known = f", {info.bound}" if info.bound else ""
     known = known or (f"; {info.hint}" if info.hint else "")
+    if deciders := _deciders(info):
+        known += f"; {' and '.join(map(str, deciders))} would tell its bound"
     known += "".join(f", or {other}" for other in info.others)
     count = "?" if info.bound is None else f"{'==' * info.bound.exact}{info.bound.maximum}"
     return (
         f"# {kernel.file}:{info.line}{source}, depth {info.depth}{known}",
         f"{info.label},{count}" + (f",{kernel.name}" if with_name else ""),
     )
+
+
+def _deciders(info: LoopInfo) -> list[LaunchInput]:
+    """What would tell the bound of a loop; nothing where it does not tell all that is asked for."""
+    each = [asked.deciders for asked in info.asks]
+    return list(dict.fromkeys(decider for deciders in each for decider in deciders)) if all(each) else []
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,13 +264,21 @@ class _Names:
             for name in {labels[number], f"line:{flow.blocks[loop.header].line}"}:
                 by_name.setdefault(name, []).append(number)
         found = [flow.blocks[loop.header].source for loop in nest.loops]
-        sources = tuple(None if source is None else str(source) for source in found)
+        sources = tuple(str(source) if source is not None and source.line else None for source in found)
         by_source: dict[str, list[tuple[int, str]]] = {}
         for number, source in enumerate(sources):
             if source is not None:
                 path = "/" + source.replace("\\", "/")
                 by_source.setdefault(_last_part(path), []).append((number, path))
         return cls(flow.kernel, labels, sources, by_name, by_source)
+
+    def of_line(self, number: int) -> str:
+        """FILE:LINE of the source by the shortest end of its path, where this means this loop alone; else the label."""
+        source = self.sources[number] or ""
+        parts = source.replace("\\", "/").split("/") if source.isprintable() else []
+        ends = ("/".join(parts[first:]) for first in reversed(range(len(parts))))
+        known = (end for end in ends if end and self.matching(GivenBound(end, 1)) == [number])
+        return next(known, self.labels[number])
 
     def matching(self, given: GivenBound) -> list[int]:
         """The loops that a bound is meant for, by number; a file may be given by the end of its path."""

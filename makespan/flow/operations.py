@@ -5,11 +5,12 @@ from dataclasses import dataclass, field
 
 from makespan import assumptions
 from makespan.assumptions import Assumption
-from makespan.errors import InputError
+from makespan.errors import InputError, MissingInput
 from makespan.flow.graph import Flow
 from makespan.flow.grid import WARP_LANES
 from makespan.machine import GivenRange, Machine, Operation, timed
 from makespan.program import Access, Timing
+from makespan.wording import cycles
 
 SERVED_BY_DRAM = frozenset({"global", "local", "atomic", "texture"})
 """The operations that DRAM may have to serve: what they access is in the memory that all SMs share."""
@@ -53,6 +54,7 @@ class TimedCode:
         timings: by instruction, of warps that run ahead; none for warps that block. Tokens are any numbers from 0.
         results: the tokens that a warp waits for at its end.
         accesses: by instruction, what it asks of DRAM; empty where the machine times no operations.
+        missing: the latencies that have to be given before there can be a program; where there are any, no timings are.
     """
 
     flow: Flow
@@ -64,6 +66,7 @@ class TimedCode:
     timings: tuple[Timing, ...] = ()
     results: frozenset[int] = frozenset()
     accesses: tuple[Access | None, ...] = ()
+    missing: tuple[MissingInput, ...] = field(default=(), kw_only=True)
 
     def about_operations(self, used: Set[str], awaited: Set[str]) -> Iterator[Assumption]:
         """The operations that a kernel uses, the latencies of those that are awaited, and which of them are given."""
@@ -85,22 +88,39 @@ def served(
     machine: Machine,
     table: Mapping[str, Operation],
     needed: Sequence[str | None],
-    awaited: Container[int],
 ) -> tuple[Operation | None, ...]:
     """What serves each instruction of a kernel.
 
     Args:
         table: the operations of the machine by name, with the latencies that are given (`machine.timed`).
         needed: by instruction, its operation; None for one that needs no unit.
-        awaited: the numbers of the instructions whose results somebody may wait for.
 
     Raises:
-        InputError: operations that the machine lacks, or results for whose latency nobody knows an upper end.
+        InputError: operations that the machine lacks.
     """
     _refuse_untimed(flow, machine, table, needed)
-    rows = tuple(None if name is None else table[name] for name in needed)
-    _refuse_open_ends(flow, machine, [row if number in awaited else None for number, row in enumerate(rows)])
-    return rows
+    return tuple(None if name is None else table[name] for name in needed)
+
+
+def missing_latencies(
+    flow: Flow, machine: Machine, rows: Sequence[Operation | None], awaited: Container[int]
+) -> tuple[MissingInput, ...]:
+    """The latencies for which nobody knows an upper end, as inputs that are missing: no bound rests on one of them.
+
+    Args:
+        rows: what serves each instruction.
+        awaited: the numbers of the instructions whose results somebody may wait for.
+    """
+    found: dict[str, MissingInput] = {}
+    for number, row in enumerate(rows):
+        if row is not None and row.most is None and number in awaited and row.name not in found:
+            place = flow.effects[number].source or flow.at(flow.code[number].line)
+            what = (
+                f"the latency of operation {row.name}, first used at {place}, of which machine {machine.name!r} knows"
+                f" only that it is {cycles(row.least)} or more"
+            )
+            found[row.name] = MissingInput("latencies", f"{row.name}=..N", what)
+    return tuple(found.values())
 
 
 def _cycles(operation: Operation) -> str:
@@ -119,18 +139,4 @@ def _refuse_untimed(flow: Flow, machine: Machine, table: Mapping[str, Operation]
     raise InputError(
         f"{flow.kernel.file}:{flow.code[at].line}: `{flow.code[at]}` is an operation {names[0]}, which machine"
         f" {machine.name!r} does not time; add {', '.join(f'[operations.{name}]' for name in names)} to its file"
-    )
-
-
-def _refuse_open_ends(flow: Flow, machine: Machine, rows: Sequence[Operation | None]) -> None:
-    """No bound rests on a latency whose upper end nobody knows; all of them are asked for at once."""
-    found = {row.name: row for row in rows if row is not None and row.most is None}
-    if not found:
-        return
-    at = next(number for number, row in enumerate(rows) if row is not None and row.most is None)
-    ends = ", ".join(f"{name} ({row.least} or more)" for name, row in found.items())
-    raise InputError(
-        f"{flow.kernel.file}:{flow.code[at].line}: `{flow.code[at]}`: machine {machine.name!r} knows no upper end for"
-        f" the latency of {ends} in cycles; give the most that your GPU takes:"
-        f" {' '.join(f'--latency {name}=..N' for name in found)}"
     )

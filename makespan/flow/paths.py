@@ -1,27 +1,29 @@
 """One path through the control flow, as `take` or a trace fixes it."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence, Set
 
-from makespan.errors import InputError, UnsupportedError
+from makespan.errors import MissingInput, MissingInputsError, Naming, UnsupportedError
 from makespan.flow.branches import SIDES, Step, controlled, keys, preferences
-from makespan.flow.graph import Flow
-from makespan.flow.loop_info import LoopInfo
+from makespan.flow.grid import LaunchInput
+from makespan.flow.instruction_set import Routine
 from makespan.flow.walk import Terrain, Tracer, by_preference, walk
 
-_MOST_EXAMPLES = 3
+_MOST_LISTED = 12
+"""The loops that a message lists; where there are more, it asks for a file of bounds."""
 
 
 def by_take(terrain: Terrain, take: Mapping[str, str]) -> list[int]:
     """The blocks of the path that `take` and the loop bounds determine; other loops run as often as they may.
 
+    All loops that it may come to have a bound, see `unbounded`.
+
     Raises:
-        InputError: a loop without bound, or a `take` that does not fit.
+        InputError: a `take` that does not fit.
         UnsupportedError: a choice that is left.
     """
     preferred = preferences(terrain.flow, take)
     reached = _reached(terrain, preferred)
-    refuse_unbounded(terrain, reached)
     _refuse_choices(terrain, _open(terrain, reached - preferred.keys(), to_maximum=bool(take)))
     return list(walk(terrain, by_preference(terrain, preferred)))
 
@@ -68,31 +70,67 @@ def _is_decided(terrain: Terrain, block: int) -> bool:
     return bool(loops) and all(terrain.is_exact(n) and len(terrain.nest.loops[n].exits) == 1 for n in loops)
 
 
-def refuse_unbounded(terrain: Terrain, reached: Set[int]) -> None:
+def unbounded(terrain: Terrain, preferred: Mapping[int, int]) -> Iterator[int]:
+    """The loops, by number, that a path with these preferred sides may come to and that have no bound."""
+    return unbounded_in(terrain, _reached(terrain, preferred))
+
+
+def unbounded_in(terrain: Terrain, reached: Set[int]) -> Iterator[int]:
+    """The loops, by number, whose head is among these blocks and that have no bound."""
+    for number, (loop, info) in enumerate(zip(terrain.nest.loops, terrain.infos, strict=True)):
+        if loop.header in reached and info.bound is None:
+            yield number
+
+
+def refuse_unbounded(terrain: Terrain, reached: Set[int], named: Naming = str) -> None:
     """Refuse loops without a bound, all of them at once.
 
+    Args:
+        named: what the user calls a field of a question.
+
     Raises:
-        InputError: a loop whose head is among the blocks and that has no bound.
+        MissingInputsError: a loop whose head is among the blocks and that has no bound.
     """
-    kernel = terrain.flow.kernel
-    loops = zip(terrain.nest.loops, terrain.infos, strict=True)
-    missing = [info for loop, info in loops if loop.header in reached and info.bound is None]
+    missing = missing_bounds(terrain, unbounded_in(terrain, reached))
     if missing:
-        places = ", ".join(_named(terrain.flow, info) for info in missing)
-        count = "1 loop has" if len(missing) == 1 else f"{len(missing)} loops have"
-        options = " ".join(f"--loop-bound '{info.label}=N'" for info in missing[:_MOST_EXAMPLES])
-        hints = "".join(f"\n  {info.hint}" for info in missing if info.hint)
-        raise InputError(
-            f"{kernel.file}:{missing[0].line}: {count} no bound in kernel {kernel.name}: {places}; give {options}, or"
-            f" fill in the file that 'makespan bounds-template {kernel.source}' prints{hints}"
-        )
+        raise lacking(terrain.flow.kernel, missing, named)
 
 
-def _named(flow: Flow, info: LoopInfo) -> str:
-    """A loop by its label and its places in the code, which for an address is the same, and in the source."""
-    places = [flow.at(info.line)] if info.label != str(info.line) else []
-    places += [info.source_line] if info.source_line else []
-    return f"{info.label} ({', '.join(places)})" if places else info.label
+def lacking(kernel: Routine, missing: Sequence[MissingInput], named: Naming) -> MissingInputsError:
+    """The error about inputs that a question about a kernel lacks."""
+    template = f"; 'makespan bounds-template {kernel.source}' prints a file of bounds to fill in"
+    more = template if any(each.field == "loop_bounds" for each in missing) else ""
+    return MissingInputsError.of(
+        f"{kernel.source.partition(' --arch ')[0]}: kernel {kernel.name}", missing, named, more
+    )
+
+
+def missing_bounds(terrain: Terrain, numbers: Iterable[int], asked: Container[str] = ()) -> tuple[MissingInput, ...]:
+    """The bounds of these loops, as inputs that are missing.
+
+    Args:
+        asked: the fields of the launch that are asked for anyway; where they alone decide a loop, it needs no bound.
+    """
+    found: dict[str, MissingInput] = {}
+    for info in (terrain.infos[number] for number in numbers):
+        for name, place, deciders in info.asks:
+            others = tuple((each.field, each.blank) for each in deciders if each.field not in asked)
+            if others or not deciders:
+                hint = info.hint if info.hint and name == info.label else ""
+                what = f"a bound for the loop {place}{_depending(deciders)}"
+                found.setdefault(name, MissingInput("loop_bounds", f"{name}=N", what, others, hint))
+    if len(found) <= _MOST_LISTED:
+        return tuple(found.values())
+    what = f"a file with bounds for {len(found)} loops, from {next(iter(found))} to {list(found)[-1]}"
+    instead = [each.instead for each in found.values()]
+    together = tuple(sorted({one for each in instead for one in each})) if all(instead) else ()
+    return (MissingInput("loop_bounds", "FILE", what, together),)
+
+
+def _depending(deciders: Sequence[LaunchInput]) -> str:
+    """On what of the launch a bound depends."""
+    on = [each.name or f"the {each.field}" for each in deciders]
+    return f", which depends on {' and '.join(filter(None, [', '.join(on[:-1]), on[-1]]))}" if on else ""
 
 
 def _refuse_choices(terrain: Terrain, blocks: Sequence[int]) -> None:

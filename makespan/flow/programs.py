@@ -1,13 +1,13 @@
 """From the control flow of a kernel to the programs of its warps."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, TypeAlias
 
 from makespan import assumptions
 from makespan.assumptions import Assumption
-from makespan.errors import InputError
+from makespan.errors import InputError, MissingInput
 from makespan.flow.automaton import Automaton, Branching, Builder
 from makespan.flow.barriers import refuse_inexpressible, refuse_parted_barriers, with_arrivals, with_barriers
 from makespan.flow.branches import Step, preferences
@@ -18,7 +18,7 @@ from makespan.flow.loop_bound import By, GivenBound
 from makespan.flow.loop_info import LoopInfo, loop_infos
 from makespan.flow.loops import Nest, nest
 from makespan.flow.operations import TimedCode
-from makespan.flow.paths import by_take, by_trace, refuse_unbounded
+from makespan.flow.paths import by_take, by_trace, lacking, missing_bounds, unbounded, unbounded_in
 from makespan.flow.tokens import lean
 from makespan.flow.uniformity import decided, said_uniform, uniform_branches
 from makespan.flow.walk import Terrain
@@ -64,6 +64,10 @@ class Warps:
     flow: Flow = field(init=False, repr=False)
     _units: tuple[str | None, ...] = field(init=False, repr=False)
     _nest: Nest = field(init=False, repr=False)
+    _kept: dict[int | None, tuple[Terrain, dict[int, int], frozenset[int]]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+    _expressible: set[frozenset[int]] = field(default_factory=set, init=False, repr=False, compare=False)
     _made: dict[_Known, Program] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -75,21 +79,37 @@ class Warps:
         object.__setattr__(self, "_units", with_barriers(self.flow, self.code.units, self.launch))
         object.__setattr__(self, "_nest", nest(self.flow))
 
+    def missing(self, asked: Container[str] = ()) -> tuple[MissingInput, ...]:
+        """What has to be given besides, of the warps of a block, before there can be programs.
+
+        Args:
+            asked: the fields of the launch that are asked for anyway.
+
+        Raises:
+            InputError: a bound or `take` that does not fit, or `take` beside a trace.
+        """
+        bounds = dict[MissingInput, None]()
+        numbers = range(self.launch.warps_per_block or 0) if self._kind == "automaton" else ()
+        for warp in numbers or (None,):
+            bounds |= dict.fromkeys(self._missing_bounds(warp, asked))
+        return (*bounds, *self.code.missing)
+
     def program(self, warp: int | None = None) -> Program:
         """What one warp of the block may execute; None is for what every warp may.
 
         Raises:
-            InputError: a loop without bound, a bound, `take` or `trace` that does not fit, or both of these.
+            MissingInputsError: a loop without bound, or a latency of which nobody knows the upper end.
+            InputError: a bound, `take` or `trace` that does not fit, or both of these.
             UnsupportedError: control flow or a barrier that cannot be followed; the message names the remedy.
         """
-        kind = self._kind
-        infos = loop_infos(self.flow, self._nest, self.given, self.launch, warp)
-        if kind == "single":
-            return self._path(Terrain(self.flow, self._nest, infos))
-        sides = decided(self.flow, self.launch, warp) if self.flow.is_plain else {}
-        known = infos, tuple(sorted((sides | preferences(self.flow, self.take)).items()))
+        terrain, sides, visited = self._facts(warp)
+        if missing := (*self._missing_bounds(warp), *self.code.missing):
+            raise lacking(self.flow.kernel, missing, self.launch.named)
+        if self._kind == "single":
+            return self._path(terrain)
+        known = terrain.infos, tuple(sorted(sides.items()))
         if known not in self._made:
-            self._made[known] = self._automaton(Terrain(self.flow, self._nest, infos), dict(known[1]))
+            self._made[known] = self._automaton(terrain, sides, visited)
         return self._made[known]
 
     def programs(self) -> tuple[tuple[Program, int], ...]:
@@ -99,15 +119,39 @@ class Warps:
         of a block are numbered by the linear index of their threads, which CUDA counts along x first, then y, then z.
 
         Raises:
+            MissingInputsError: see `program`; what all warps need is asked for at once.
             InputError: see `program`; a launch without block.
             UnsupportedError: see `program`.
         """
         warps = self.launch.warps_per_block
         if warps is None:
-            raise InputError("the number of warps is not known: give --block")
+            raise InputError(f"the number of warps is not known: give {self.launch.named('block')}")
+        if missing := self.missing():
+            raise lacking(self.flow.kernel, missing, self.launch.named)
         if self._kind == "single":
             return ((self.program(), warps),)
         return runs((self.program(warp), 1) for warp in range(warps))
+
+    def _facts(self, warp: int | None) -> tuple[Terrain, dict[int, int], frozenset[int]]:
+        """The loops of a warp, the sides that it takes where all paths count, and the blocks to which they lead."""
+        if warp not in self._kept:
+            infos = loop_infos(self.flow, self._nest, self.given, self.launch, warp)
+            sides = decided(self.flow, self.launch, warp) if self._kind == "automaton" and self.flow.is_plain else {}
+            sides |= preferences(self.flow, self.take)
+            self._kept[warp] = Terrain(self.flow, self._nest, infos), sides, _reachable(self.flow, sides)
+        return self._kept[warp]
+
+    def _missing_bounds(self, warp: int | None, asked: Container[str] = ()) -> tuple[MissingInput, ...]:
+        """The bounds of loops that a warp may come to; none are asked for where no program could say what it does."""
+        if self.trace is not None:
+            return ()
+        terrain, sides, visited = self._facts(warp)
+        if self._kind == "single":
+            return missing_bounds(terrain, unbounded(terrain, sides), asked)
+        if "block" not in asked and visited not in self._expressible:
+            refuse_inexpressible(self.flow, sorted(visited), self.launch)
+            self._expressible.add(visited)
+        return missing_bounds(terrain, unbounded_in(terrain, visited), asked)
 
     @cached_property
     def _kind(self) -> Paths:
@@ -140,12 +184,9 @@ class Warps:
         made = Automaton(places, (0,), tuple((at,) for at in served), timings=timings)
         return self._program(made, (*self._remarks(visited), *self._about_path(terrain, visited)))
 
-    def _automaton(self, terrain: Terrain, sides: Mapping[int, int]) -> Program:
-        """Everything that a warp may execute that takes these sides."""
-        visited = _reachable(self.flow, sides)
+    def _automaton(self, terrain: Terrain, sides: Mapping[int, int], visited: Set[int]) -> Program:
+        """Everything that a warp may execute that takes these sides, which lead to these blocks."""
         parting = frozenset(block for block in visited - self._uniform - sides.keys() if self.flow.has_sides(block))
-        refuse_inexpressible(self.flow, sorted(visited), self.launch)
-        refuse_unbounded(terrain, visited)
         rules = self._rules if parting else (Reconvergence({}, drops=False),)
         refuse_parted_barriers(self.flow, parting, rules)
         builder = Builder(terrain, self._units, self.code.timings)

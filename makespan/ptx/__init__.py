@@ -19,7 +19,7 @@ from makespan.ptx.parser import decode, parse, read
 from makespan.ptx.printer import render
 from makespan.ptx.registers import Access, accesses
 from makespan.ptx.timing import Dependences
-from makespan.ptx.warps import program, programs
+from makespan.ptx.warps import program, programs, warps
 
 __all__ = [
     "KEEP_HINT",
@@ -56,5 +56,6 @@ __all__ = [
     "read_classes",
     "render",
     "scalar",
+    "warps",
     "width",
 ]

@@ -12,7 +12,7 @@ from typing import TypeAlias
 from makespan import assumptions
 from makespan.assumptions import Assumption
 from makespan.errors import InputError, UnsupportedError
-from makespan.flow import SECTOR, TimedCode, access, served
+from makespan.flow import SECTOR, TimedCode, access, missing_latencies, served
 from makespan.machine import GivenRange, Machine, timed
 from makespan.program import Access, Timing
 from makespan.ptx.barriers import is_barrier
@@ -90,8 +90,8 @@ def timed_code(
     """The instructions of a kernel on a machine; by default they wait for registers where it times operations.
 
     Raises:
-        InputError: an opcode that nothing classifies, an operation that the machine lacks or for whose latency nobody
-            knows an upper end, or classes for a machine that needs none.
+        InputError: an opcode that nothing classifies, an operation that the machine lacks, or classes for a machine
+            that needs none.
         UnsupportedError: an instruction without unit of whose operands nobody could tell when they are there.
     """
     table = timed(machine, given)
@@ -112,11 +112,14 @@ def timed_code(
         )
     found = operations(flow.kernel)
     needed = [None if is_barrier(instruction) else name for instruction, name in zip(flow.code, found, strict=True)]
-    rows = served(flow, machine, table, needed, range(len(needed)))
+    rows = served(flow, machine, table, needed)
+    missing = missing_latencies(flow, machine, rows, range(len(rows)))
     units = tuple(None if row is None else row.unit for row in rows)
-    latencies = [(1, 1) if row is None else (row.least, row.most or row.least) for row in rows]
     chosen = dependences or Dependences.REGISTERS
-    code = PtxCode(flow, machine, given, units, found, table, classes=classes, dependences=chosen)
+    code = PtxCode(flow, machine, given, units, found, table, missing=missing, classes=classes, dependences=chosen)
+    if missing:
+        return code
+    latencies = [(1, 1) if row is None else (row.least, row.most or row.least) for row in rows]
     return replace(_running_ahead(code, latencies), accesses=tuple(_accesses(code)))
 
 

@@ -16,6 +16,33 @@ from makespan.ptx.module import Kernel
 from makespan.ptx.timing import Dependences, PtxCode, timed_code
 
 
+def warps(
+    kernel: Kernel | PtxFlow,
+    *,
+    profile: str = "paper",
+    classes: Mapping[str, str] | None = None,
+    unknown: str | None = None,
+    loop_bounds: Sequence[GivenBound] = (),
+    take: Mapping[str, str] | None = None,
+    trace: Sequence[Step] | None = None,
+    paths: Paths | None = None,
+    machine: Machine = PAPER,
+    dependences: Dependences | None = None,
+    latencies: Mapping[str, GivenRange] | None = None,
+    launch: Launch | None = None,
+) -> Warps:
+    """The warps of a launch, which tell what is missing before there can be programs; arguments as of `program`.
+
+    Raises:
+        InputError: a launch that does not fit, an unknown opcode, an operation that the machine does not time.
+        UnsupportedError: control flow that has no natural loops.
+    """
+    found = flow(kernel)
+    fitted = found.semantics.fitted(launch or Launch())  # what does not fit is told before unknown opcodes
+    code = timed_code(found, Classes(profile, classes or {}, unknown), machine, dependences, latencies or {})
+    return Warps(code, fitted, tuple(loop_bounds), partial(_remarks, code), take or {}, trace, paths)
+
+
 def program(
     kernel: Kernel | PtxFlow,
     *,
@@ -62,10 +89,20 @@ def program(
         InputError: a loop without bound, a bound, `take` or `trace` that does not fit, an unknown opcode.
         UnsupportedError: control flow or a barrier that cannot be followed; the message names the remedy.
     """
-    found = flow(kernel)
-    fitted = found.semantics.fitted(launch or Launch())  # what does not fit is told before unknown opcodes
-    code = timed_code(found, Classes(profile, classes or {}, unknown), machine, dependences, latencies or {})
-    return Warps(code, fitted, tuple(loop_bounds), partial(_remarks, code), take or {}, trace, paths).program(warp)
+    return warps(
+        kernel,
+        profile=profile,
+        classes=classes,
+        unknown=unknown,
+        loop_bounds=loop_bounds,
+        take=take,
+        trace=trace,
+        paths=paths,
+        machine=machine,
+        dependences=dependences,
+        latencies=latencies,
+        launch=launch,
+    ).program(warp)
 
 
 def programs(
@@ -91,10 +128,20 @@ def programs(
         InputError: see `program`; a launch without block.
         UnsupportedError: see `program`.
     """
-    found = flow(kernel)
-    fitted = found.semantics.fitted(launch or Launch())  # what does not fit is told before unknown opcodes
-    code = timed_code(found, Classes(profile, classes or {}, unknown), machine, dependences, latencies or {})
-    return Warps(code, fitted, tuple(loop_bounds), partial(_remarks, code), take or {}, trace, paths).programs()
+    return warps(
+        kernel,
+        profile=profile,
+        classes=classes,
+        unknown=unknown,
+        loop_bounds=loop_bounds,
+        take=take,
+        trace=trace,
+        paths=paths,
+        machine=machine,
+        dependences=dependences,
+        latencies=latencies,
+        launch=launch,
+    ).programs()
 
 
 def _remarks(timed: PtxCode, numbers: Sequence[int], branches: bool) -> Iterator[Assumption]:

@@ -15,8 +15,8 @@ from makespan.sass.graph import SassFlow, flow
 from makespan.sass.listing import ListedInstruction, listing
 from makespan.sass.module import Address, Instruction, Kernel, Module, Parameter, Resources
 from makespan.sass.parameters import fitted
-from makespan.sass.residency import residency
-from makespan.sass.warps import program, programs
+from makespan.sass.residency import missing_shared, residency
+from makespan.sass.warps import program, programs, warps
 
 __all__ = [
     "Address",
@@ -38,9 +38,11 @@ __all__ = [
     "flow",
     "listing",
     "loops",
+    "missing_shared",
     "program",
     "programs",
     "read",
     "residency",
+    "warps",
     "with_control",
 ]

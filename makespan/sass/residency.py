@@ -2,7 +2,7 @@
 
 import re
 
-from makespan.errors import InputError
+from makespan.errors import InputError, MissingInput, MissingInputsError
 from makespan.machine.occupancy import Limits, Occupancy, occupancy
 from makespan.sass.module import Kernel
 
@@ -30,17 +30,15 @@ def residency(
     2 blocks of 8 warps can be resident: registers limit
 
     Raises:
-        InputError: a block that the kernel or the architecture does not allow; the limits of the architecture are not
-            known; or nobody says how much shared memory the launch gives.
+        MissingInputsError: nobody says how much shared memory the launch gives.
+        InputError: a block that the kernel or the architecture does not allow; or the limits of the architecture are
+            not known.
     """
     takes, where = kernel.resources, f"{kernel.source}: kernel {kernel.name}"
     if takes.most_threads is not None and threads > takes.most_threads:
         raise InputError(f"{where} allows blocks of {takes.most_threads} threads at most, not {threads}")
-    if dynamic_shared is None and _may_use_dynamic_shared(kernel):
-        raise InputError(
-            f"{where} may use shared memory that the launch gives, and decides with it how many blocks are resident:"
-            " say with --dynamic-shared how many bytes (0 for none)"
-        )
+    if missing := missing_shared(kernel, dynamic_shared):
+        raise MissingInputsError.of(where, missing)
     try:
         room = limits or Limits.of_sm(kernel.sm)
         return occupancy(
@@ -52,6 +50,14 @@ def residency(
         )
     except InputError as error:
         raise InputError(f"{where}: {error}") from None
+
+
+def missing_shared(kernel: Kernel, dynamic_shared: int | None) -> tuple[MissingInput, ...]:
+    """The shared memory that a launch gives each block, where the kernel may use it and nobody says how much it is."""
+    if dynamic_shared is not None or not _may_use_dynamic_shared(kernel):
+        return ()
+    what = "the bytes of shared memory that the launch gives each block, 0 for none"
+    return (MissingInput("dynamic_shared", "N", what),)
 
 
 def _may_use_dynamic_shared(kernel: Kernel) -> bool:

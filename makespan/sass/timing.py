@@ -12,7 +12,7 @@ from typing import NamedTuple
 from makespan import assumptions
 from makespan.assumptions import Assumption
 from makespan.errors import UnsupportedError
-from makespan.flow import SECTOR, Effect, TimedCode, access, served
+from makespan.flow import SECTOR, Effect, TimedCode, access, missing_latencies, served
 from makespan.machine import GivenRange, Machine, Operation, timed
 from makespan.program import BARRIER, Access, Timing
 from makespan.sass.control import COUNTERS, Control
@@ -126,7 +126,7 @@ def timed_code(flow: SassFlow, machine: Machine, given: Mapping[str, GivenRange]
     """The instructions of a kernel on a machine: by control bits where it times operations, else blocking.
 
     Raises:
-        InputError: an operation that the machine lacks or for whose latency nobody knows an upper end.
+        InputError: an operation that the machine lacks.
         UnsupportedError: an opcode that nobody has written down, or waiting that control bits do not say.
     """
     table = timed(machine, given)
@@ -138,10 +138,12 @@ def timed_code(flow: SassFlow, machine: Machine, given: Mapping[str, GivenRange]
     is_fenced = "fence" in names
     found = [_tokens(flow, number, name, is_fenced=is_fenced and name in _FENCED) for number, name in enumerate(names)]
     awaited = {number for number, tokens in enumerate(found) if tokens.sets}
-    rows = [row for row in served(flow, machine, table, names, awaited) if row is not None]
+    rows = [row for row in served(flow, machine, table, names) if row is not None]
     units = tuple(
         f"{row.unit}{BARRIER}" if effect.barrier else row.unit for effect, row in zip(flow.effects, rows, strict=True)
     )
+    if missing := missing_latencies(flow, machine, rows, awaited):
+        return SassCode(flow, machine, given, units, names, table, missing=missing)
     carriers = _carriers(flow, found)
     reading = [_reading(table, row) for row in rows]
     timings = [_timing(flow, number, row, reading[number], found[number]) for number, row in enumerate(rows)]

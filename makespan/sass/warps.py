@@ -13,6 +13,29 @@ from makespan.sass.module import Kernel
 from makespan.sass.timing import SassCode, timed_code
 
 
+def warps(
+    kernel: Kernel | SassFlow,
+    *,
+    loop_bounds: Sequence[GivenBound] = (),
+    take: Mapping[str, str] | None = None,
+    trace: Sequence[Step] | None = None,
+    paths: Paths | None = None,
+    machine: Machine = PAPER,
+    latencies: Mapping[str, GivenRange] | None = None,
+    launch: Launch | None = None,
+) -> Warps:
+    """The warps of a launch, which tell what is missing before there can be programs; arguments as of `program`.
+
+    Raises:
+        InputError: a launch that does not fit, or an operation that the machine does not time.
+        UnsupportedError: control flow, an opcode, or waiting that cannot be followed.
+    """
+    found = flow(kernel)
+    fitted = found.semantics.fitted(launch or Launch())  # what does not fit is told before unknown opcodes
+    code = timed_code(found, machine, latencies or {})
+    return Warps(code, fitted, tuple(loop_bounds), partial(_remarks, code), take or {}, trace, paths)
+
+
 def program(
     kernel: Kernel | SassFlow,
     *,
@@ -43,8 +66,16 @@ def program(
         InputError: a loop without bound, a bound, `take` or `trace` that does not fit, a latency that nobody bounds.
         UnsupportedError: control flow, an opcode, or waiting that cannot be followed; the message names the remedy.
     """
-    code, fitted = _timed(kernel, machine, latencies, launch)
-    return Warps(code, fitted, tuple(loop_bounds), partial(_remarks, code), take or {}, trace, paths).program(warp)
+    return warps(
+        kernel,
+        loop_bounds=loop_bounds,
+        take=take,
+        trace=trace,
+        paths=paths,
+        machine=machine,
+        latencies=latencies,
+        launch=launch,
+    ).program(warp)
 
 
 def programs(
@@ -64,16 +95,16 @@ def programs(
         InputError: see `program`; a launch without block.
         UnsupportedError: see `program`.
     """
-    code, fitted = _timed(kernel, machine, latencies, launch)
-    return Warps(code, fitted, tuple(loop_bounds), partial(_remarks, code), take or {}, trace, paths).programs()
-
-
-def _timed(
-    kernel: Kernel | SassFlow, machine: Machine, latencies: Mapping[str, GivenRange] | None, launch: Launch | None
-) -> tuple[SassCode, Launch]:
-    found = flow(kernel)
-    fitted = found.semantics.fitted(launch or Launch())  # what does not fit is told before unknown opcodes
-    return timed_code(found, machine, latencies or {}), fitted
+    return warps(
+        kernel,
+        loop_bounds=loop_bounds,
+        take=take,
+        trace=trace,
+        paths=paths,
+        machine=machine,
+        latencies=latencies,
+        launch=launch,
+    ).programs()
 
 
 def _remarks(timed: SassCode, numbers: Sequence[int], branches: bool) -> Iterator[Assumption]:

@@ -30,6 +30,8 @@ _MOST_LOG_BYTES, _MOST_STEPS, _MOST_LINES = 64 << 10, 50, 30
 _LOG, _OUT = "log.txt", "out.txt"
 _STEP = '{"seconds": '
 _SAID = "makespan: "
+_COMMAND = "  makespan "
+"""So a line begins with a command to copy, which is of no use to whoever sees the page."""
 
 
 class BusyError(RefusedError):
@@ -209,7 +211,8 @@ class Jobs:
         at = max((number for number, line in enumerate(said) if line.startswith(_SAID)), default=None)
         if job.code == 2 and at is not None:
             message = said[at].removeprefix(_SAID).partition(" (see 'makespan")[0]
-            return {"field": _field(message), "message": message, "details": said[at + 1 :][:_MOST_LINES]}
+            details = [line for line in said[at + 1 :] if not line.startswith(_COMMAND)]
+            return {"field": _field(message), "message": message, "details": details[:_MOST_LINES]}
         why = job.failed or "stopped before anything was proven" * job.stopped
         if not why and (job.code or 0) < 0:
             memory = f"({self.limits.memory_bytes / 2**30:g} GiB)"

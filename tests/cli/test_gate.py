@@ -58,7 +58,9 @@ def test_only_proofs_pass_and_what_is_refused_costs_no_other_its_answer(gate: Ru
     )
     assert missed.endswith(": 9 ns, 9 cycles at 1 GHz, a schedule is 1 cycle too late")
     assert ": 73 ns, 73 cycles at 1 GHz, the worst case lies within " in open_
-    assert re.fullmatch(r"loop\.ptx warps=1: refused: loop\.ptx:\d+: 1 loop has no bound .*", refused)
+    assert re.fullmatch(
+        r"loop\.ptx warps=1: refused: loop\.ptx: kernel .*: 1 input is missing: a bound for the loop Loop .*", refused
+    )
     assert counted == "5 deadlines: 2 met, 1 missed, 1 undecided, 1 refused"
     assert [found[1:] for found in cases(tmp_path / "a.xml")] == [
         ("system-out", ""),

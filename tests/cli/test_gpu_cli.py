@@ -1,6 +1,7 @@
 """`makespan solve` for a whole GPU: what it prints and refuses, and with which exit code."""
 
 import json
+import re
 from fractions import Fraction
 from pathlib import Path
 
@@ -160,23 +161,32 @@ def test_a_machine_in_place_of_the_own_one_of_a_gpu_is_assumed(
             (*CUBIN[:3], "--latency", "global=..450+dram", "--gpu", "rtx-3070", "--grid", 9, "--clock", "2GHz"),
             "+dram counts cycles of the largest clock of rtx-3070, 1.725 GHz: give no larger clock",
         ),
-        (ONE_WAVE, "--grid is missing: how many blocks are launched?"),
-        ((*ONE_WAVE[:4], "--sms", 4, "--grid", 9), "--blocks-per-sm is missing"),
+        (ONE_WAVE, "--string: 1 input is missing: the blocks of the grid (--grid N)\n"),
+        ((*ONE_WAVE[:4], "--sms", 4, "--grid", 9), "resident on an SM at once (--blocks-per-sm N)\n"),
         ((*ONE_WAVE[:4], "--gpu", "rtx-3070", "--grid", 9, "--blocks-per-sm", 99), "--blocks-per-sm 99: only"),
         ((*ONE_WAVE[:4], "--gpu", "rtx-3070", "--sms", 47, "--grid", 9), "the number of SMs must be 1..46"),
         ((*ONE_WAVE[:4], "--gpu", "rtx-3700", "--grid", 9), "unknown GPU 'rtx-3700'"),
         (("--string", "CL", "--warps", 2, "--sms", "1g.5gb", "--grid", 9), "without --gpu only a number of SMs"),
         (("--string", "CL", "--warps", 2, "--sms", 0, "--grid", 9, "--blocks-per-sm", 1), "the number of SMs"),
         (("--string", "CL", "--warps", "1..2", "--sms", 2, "--grid", 9, "--blocks-per-sm", 1), "one launch"),
-        (("--string", "CL", "--sms", 2, "--grid", 9), "--warps is missing"),
+        (
+            ("--string", "CL", "--sms", 2),
+            "3 inputs are missing: the warps of a block (--warps N); the blocks of the grid",
+        ),
         (("--string", "CL", "--warps", 2, "--grid", 9), "--grid of a --string is for a whole GPU"),
         ((*ONE_WAVE, "--grid", 9, "--take", "A=fall"), "--string takes no options for kernels"),
         ((*ONE_WAVE, "--grid", 9, "--format", "csv"), "--format csv is for one SM"),
         ((*ONE_WAVE, "--grid", 9, "--backend", "search"), "--backend search is for one SM"),
         ((*ONE_WAVE, "--grid", 9, "--timeline"), "--timeline is for one SM"),
         ((ROOT / "instruction_strings" / "paper.toml", "--sms", 2), "an instance file is about one SM"),
-        ((ROOT / "ptx" / "vecadd.ptx", "--block", 64, "--sms", 2, "--grid", 9), "--blocks-per-sm is missing"),
-        ((ROOT / "ptx" / "vecadd.ptx", "--block", 64, "--sms", 2, "--blocks-per-sm", 1), "--grid is missing"),
+        (
+            (ROOT / "ptx" / "vecadd.ptx", "--block", 64, "--sms", 2, "--grid", 9),
+            "(--blocks-per-sm N, or --arch sm_NN)\n",
+        ),
+        (
+            (ROOT / "ptx" / "vecadd.ptx", "--block", 64, "--sms", 2, "--blocks-per-sm", 1),
+            "the blocks of the grid (--grid N)\n",
+        ),
         ((*CUBIN, "--gpu", "rtx-2080-ti", "--grid", 9), "of sm_75, does not execute machine code for sm_86"),
         ((*CUBIN, "--gpu", "rtx-3070", "--grid", 9, "--blocks-per-sm", 7), "--blocks-per-sm 7: only 6 blocks"),
     ],
@@ -185,7 +195,9 @@ def test_what_lacks_something_is_refused(solve: Runner, arguments: tuple[object,
     told = solve(*arguments)
     assert (told.code, told.out) == (2, "")
     assert message in told.err
-    assert told.err.count("\n") == 1
+    command = told.err.partition("\n")[2]
+    assert bool(command) is (" missing: " in told.err)
+    assert not command or re.fullmatch("  makespan solve .* --[a-z-]+ N\n", command)
 
 
 def test_warps_are_assigned_to_partitions_as_said(solve: Runner) -> None:

@@ -261,7 +261,7 @@ def test_warps_of_different_programs_are_groups() -> None:
     k = kernel(body + "A: ld.u32 %r1,[b];\nret;")
     found = programs(k, launch=Launch(block=(128, 1, 1)))
     assert [(made.letters, warps) for made, warps in found] == [("CCCCL", 1), ("CCCC", 3)]
-    with pytest.raises(InputError, match="the number of warps is not known: give --block"):
+    with pytest.raises(InputError, match="the number of warps is not known: give block"):
         programs(k, launch=Launch())
 
 

@@ -9,7 +9,7 @@ import pytest
 
 import makespan.flow
 from makespan.errors import InputError, UnsupportedError
-from makespan.flow import Flow, GivenBound, Launch, LoopInfo, branch_infos, loop_infos, nest, uniform_branches
+from makespan.flow import Asked, Flow, GivenBound, Launch, LoopInfo, branch_infos, loop_infos, nest, uniform_branches
 from makespan.program import BARRIER, Program
 from makespan.ptx.isa import opcodes
 from tests.flow import toy
@@ -60,7 +60,7 @@ def test_warps_that_the_launch_tells_apart_have_programs_of_their_own() -> None:
     text = PARTED.format(32).replace("who", "where")
     found = toy.warps(text, Launch(block=(96, 1, 1))).programs()
     assert [(words(program), count) for program, count in found] == [({f"L{BARRIER}C"}, 1), ({f"C{BARRIER}C"}, 2)]
-    with pytest.raises(InputError, match="the number of warps is not known: give --block"):
+    with pytest.raises(InputError, match="the number of warps is not known: give block"):
         toy.warps(text).programs()
 
 
@@ -72,11 +72,14 @@ def test_a_branch_is_uniform_that_goes_by_a_value_all_lanes_share() -> None:
 
 def test_a_loop_that_nothing_bounds_asks_for_a_bound() -> None:
     text = "top: fetch\nhop top if p\nwork\nrest"
-    with pytest.raises(InputError, match=r"drum.toy:1: 1 loop has no bound in kernel drum: top \(line 1\)"):
+    with pytest.raises(
+        InputError, match=r"^drum.toy: kernel drum: 1 input is missing: a bound for the loop top \(drum.toy:1\) \("
+    ):
         toy.warps(text).program()
     assert words(toy.warps(text, None, GivenBound("top", 2)).program()) == {"LC", "LLC"}
     found = toy.flow(text)
-    assert loop_infos(found, nest(found), (), Launch()) == (LoopInfo("top", 1, None, None, 1),)
+    asked = Asked("top", "top (drum.toy:1)")
+    assert loop_infos(found, nest(found), (), Launch()) == (LoopInfo("top", 1, None, None, 1, asks=(asked,)),)
     (branch,) = branch_infos(found)
     assert branch == (2, "hop top if p", "top", "top")
 

@@ -159,7 +159,7 @@ def test_the_latency_that_nobody_knows_is_asked_for_and_named(ahead: Path, solve
     asked = ahead, "--warps", 1, "--machine", "turing", "--quiet"
     missing = solve(*asked)
     assert missing.code == 2
-    assert "knows no upper end for the latency of global" in missing.err
+    assert "the latency of operation global, first used at line 5, of which machine 'turing' knows only" in missing.err
     assert missing.err.endswith("--latency global=..N\n")
     given = solve(*asked, "--latency", "global=..400")
     assert given.code == 0

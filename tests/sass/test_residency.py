@@ -53,7 +53,9 @@ def test_what_is_resident(made: Kernel, threads: int, dynamic: int | None, expec
 )
 def test_shared_memory_that_a_launch_gives_is_asked_for_where_it_may_be_used(made: Kernel, asks: bool) -> None:
     if asks:
-        with pytest.raises(InputError, match="kernel k may use shared memory that the launch gives"):
+        with pytest.raises(
+            InputError, match="1 input is missing: the bytes of shared memory that the launch gives each block"
+        ):
             residency(made, 64)
     assert asks or residency(made, 64) == residency(made, 64, 0)
 

@@ -146,8 +146,8 @@ def test_what_goes_without_a_counter_needs_no_latency() -> None:
     assert made.timings == (Timing(4, (1, 1)), Timing(5, (1, 8), (0,)))
     with pytest.raises(
         InputError,
-        match=r"listed\.cubin:0x0: `LDG\.E R0, \[R2\.64\];`: machine 'timed' knows no upper end for the latency of"
-        r" global \(1 or more\) in cycles; give the most that your GPU takes: --latency global=\.\.N",
+        match=r"^listed\.cubin: kernel listed: 1 input is missing: the latency of operation global, first used at 0x0,"
+        r" of which machine 'timed' knows only that it is 1 cycle or more \(latencies global=\.\.N\)$",
     ):
         program(
             coded("B------:R-:W1:-:S04 LDG.E R0, [R2.64]\nB------:R-:W-:-:S05 EXIT"), machine=machine({"branch": 8})

@@ -382,7 +382,10 @@ def test_a_bundle_whose_assumptions_are_words_is_refused(folder: Path) -> None:
         ),
         ('kernel = "vecadd.ptx"', "the number of blocks is not known: give grid, such as grid = 1 (or warps"),
         ('kernel = "vecadd.ptx"\nblock = 256\nwarps = 8', "the number of blocks is not known: give grid, such as grid"),
-        ('kernel = "vecadd.ptx"\ngrid = 1', "warps is missing: how many warps run? (or block, the threads of a block)"),
+        (
+            'kernel = "vecadd.ptx"\ngrid = 1',
+            "1 input is missing: the threads of a block, or its warps (block N, or warps N)",
+        ),
         (
             'kernel = "vecadd.ptx"\nblock = 256\ngrid = 1\nwarps = 3',
             "block means 8 warps for each block, and warps says otherwise: leave warps out",
@@ -401,9 +404,10 @@ def test_a_launch_that_lacks_something_is_refused(folder: Path, source: str, mes
 
 def test_a_grid_of_several_blocks_says_how_many_are_resident(folder: Path) -> None:
     source = 'kernel = "vecadd.ptx"\nblock = 128\ngrid = 4'
-    assert refusal(folder, source).startswith(
-        "blocks_per_sm is missing: how many blocks are resident on an SM at once?"
+    missing = (
+        "kernel vecadd: 1 input is missing: the blocks that are resident on an SM at once (blocks_per_sm N, or arch "
     )
+    assert missing in refusal(folder, source)
     found = one(folder, f"{source}\nblocks_per_sm = 2", sms=2)
     assert found.cycles == solve(Instance.of(one_block(folder), 8, blocks=2)).bounds.upper == 140
     assert "with 2 blocks on an SM as given" in found.caveats

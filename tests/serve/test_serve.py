@@ -21,6 +21,7 @@ from makespan.serve.jobs import BusyError, Jobs, Limits
 from tests.command import Runner
 from tests.serve.conftest import JSON, Client
 
+SHORT = "1 input is missing: x (--warps N)"
 LOG = """{"seconds": 0.1, "engine": "x", "lower": 1, "upper": 9, "evidence": "y"}
 makespan: compiling something
 makespan: kernel.ptx:5:6: unknown suffix '.xyz'; count every unknown opcode with --unknown C
@@ -34,6 +35,7 @@ add.xyz;
     [
         (2, LOG, "kernel.ptx:5:6: unknown suffix '.xyz'; count every unknown opcode with --unknown C", 2),
         (-9, LOG, "ended by SIGKILL, as a rule for want of memory (4 GiB)", 0),
+        (2, "makespan: 1 input is missing: x (--warps N)\n  makespan report k.ptx --warps N\n  a hint", SHORT, 1),
         (70, "Traceback\nmakespan: this is a bug", "this is a bug", 1),
         (0, "", "there is no answer, and nothing was said", 0),
     ],
@@ -47,7 +49,8 @@ def test_why_there_is_no_answer(code: int, log: str, message: str, details: int,
     job.code, job.ended = code, job.began
     state = idle.state(name)
     assert state is not None
-    assert (state["state"], state["field"], state["message"]) == ("refused", "source", message)
+    field = "warps" if message == SHORT else "source"
+    assert (state["state"], state["field"], state["message"]) == ("refused", field, message)
     assert len(state["details"]) == details
 
 

@@ -14,9 +14,8 @@ from makespan.cli.estimate.question import (
     resource_options,
     show,
 )
-from makespan.cli.help_page import Command, examples
+from makespan.cli.help_page import Command, examples, option_name
 from makespan.cli.parameters import choice
-from makespan.cli.source import option_name
 from makespan.errors import InputError
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from makespan import kernel_file
-from makespan.cli.help_page import section
+from makespan.cli.help_page import option_name, section
 from makespan.cli.output import format_option, rendered
-from makespan.cli.source import cuda_options, kernel_question, launch_options, option_name
+from makespan.cli.source import cuda_options, kernel_question, launch_options
 from makespan.errors import InputError
 from makespan.text_file import claim_input
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass, field
 from itertools import chain
 
-from makespan.errors import UnsupportedError
+from makespan.errors import Naming, UnsupportedError
 from makespan.estimators.kleimenov_popova.recurrence import Repeat, Sequence, Single, Step
 from makespan.flow import Flow, Terrain, refuse_unbounded
 
@@ -28,6 +28,7 @@ class ControlFlow:
         decided: the side of each branch that always has the same outcome, by block.
         uniform: the blocks at whose end no lanes part.
         length: of a sequence, to tell which of two sides is the longer.
+        named: what the user calls a field of the question.
     """
 
     terrain: Terrain
@@ -35,6 +36,7 @@ class ControlFlow:
     decided: Mapping[int, int]
     uniform: Set[int]
     length: Callable[[Sequence], float]
+    named: Naming = str
     steps_left: int = MAX_STEPS
     choices: set[int] = field(default_factory=set)
     _meets: dict[int | None, Mapping[int, int]] = field(default_factory=dict)
@@ -92,7 +94,7 @@ class ControlFlow:
     def _loop(self, number: int) -> Repeat:
         if number not in self._done:
             loop = self.terrain.nest.loops[number]
-            refuse_unbounded(self.terrain, {loop.header})
+            refuse_unbounded(self.terrain, {loop.header}, self.named)
             body = Sequence(tuple(self._path(number, loop.header, _END, 0)))
             self._done[number] = Repeat(self.terrain.infos[number].label, body, self._trips(number))
         return self._done[number]

@@ -173,7 +173,9 @@ class _Source:
         for warp in range(self.launched.launch.warps_per_block or 0):
             terrain, sides = self.launched.terrain(warp), self.launched.decided(warp)
             trips = tuple(info.bound and info.bound.maximum for info in terrain.infos)
-            control = ControlFlow(terrain, self.singles, sides, self.launched.uniform, length)
+            control = ControlFlow(
+                terrain, self.singles, sides, self.launched.uniform, length, self.launched.launch.named
+            )
             alike.setdefault((tuple(sides.items()), trips), (control, []))[1].append(warp)
         for control, warps in alike.values():
             steps = control.sequence()
