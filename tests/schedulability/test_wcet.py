@@ -21,8 +21,7 @@ from makespan.engines.gpu import solve_gpu
 from makespan.errors import InputError
 from makespan.estimators.estimate import Estimate
 from makespan.gpu import GpuInstance
-from makespan.gpu_question import gpu_instance
-from makespan.machine import PAPER, Scheduler, UnitClass, given_latencies
+from makespan.machine import PAPER, Scheduler, UnitClass
 from makespan.program import Program
 from makespan.report import cache
 from makespan.report.cache import BundleCache
@@ -517,23 +516,6 @@ def test_what_others_may_do_to_dram_is_refused(folder: Path, before: str, after:
         execution_times(files.read(path), Solver(lambda: Limits(0.1)))
     assert message in str(caught.value)
     assert str(caught.value).startswith(f"{path}: task a: ")
-
-
-def test_so_it_is_of_a_bundle_that_counts_what_dram_needs(folder: Path) -> None:
-    question = KernelQuestion(
-        folder / "vecadd.ptx",
-        launch=Launch((256, 1, 1), (46, 1, 1)),
-        blocks_per_sm=6,
-        latencies=given_latencies(["global=..450+dram"]),
-    )
-    gpu_bundle.write(solve_gpu(gpu_instance(question, "rtx-3070"), limits=Limits(0.1)), folder / "b.json")
-    path, text = folder / "tasks.toml", FILE.format(source='bundle = "b.json"', sms=46)
-    path.write_text(text)
-    (found,) = execution_times(files.read(path), Solver(lambda: Limits(0.1))).values()
-    assert "if DRAM moves at least 448 GB/s, its peak, as long as an access waits for it" in found.caveats
-    path.write_text(f'{text}\n[[partition]]\nname = "other"\npolicy = "fifo"\nsms = 1')
-    with pytest.raises(InputError, match="there are several partitions"):
-        execution_times(files.read(path), Solver(lambda: Limits(0.1)))
 
 
 def straight(folder: Path) -> None:

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from makespan.assumptions import Assumption, dram_rate
 from makespan.bounds.theorem_g import theorem_g
 from makespan.certificate import Weights
 from makespan.engines import solve
@@ -84,12 +85,26 @@ def chains(gpu: GpuInstance, draw: random.Random) -> GpuSchedule:
     return GpuSchedule((course,), tuple(histories))
 
 
+RATE = dram_rate("448 GB/s, its peak", "nothing else uses it")
+
+
+def assumed(gpu: GpuInstance) -> tuple[Assumption, ...]:
+    """What a result about these SMs assumes, with how much DRAM moves where it may be busy."""
+    return (*gpu.assumptions, *[RATE] * bool(gpu.dram))
+
+
+def make_busy(document: Document) -> None:
+    """Let DRAM be busy for a cycle, and say how much it moves."""
+    document["instance"].update(dram=1)
+    document["result"]["assumptions"].append(RATE.document)
+
+
 def of_theorem_g(gpu: GpuInstance, witness: GpuSchedule, best_case: int | None = None) -> GpuResult:
     """A result that rests on theorem G."""
     proof = theorem_g(gpu)
     best = None if best_case is None else Bounds(best_case, witness.makespan)
     bounds = Bounds(witness.makespan, proof.upper)
-    return GpuResult(gpu, bounds, witness, "theorem-g", proof, (), best, 1.0, gpu.assumptions)
+    return GpuResult(gpu, bounds, witness, "theorem-g", proof, (), best, 1.0, assumed(gpu))
 
 
 def of_one_wave(gpu: GpuInstance) -> GpuResult:
@@ -250,7 +265,7 @@ CHANGES: dict[str, tuple[int, Callable[[Document], None]]] = {
     "an SM may take up to": (5, lambda d: d["sms"][0].update(upper=d["sms"][0]["upper"] + 1)),
     "upper is not a whole number": (5, lambda d: d["sms"][0].update(upper=0)),
     "one-wave proves nothing where blocks of an SM may begin": (5, lambda d: d["instance"].update(dispatch=1)),
-    "one-wave proves nothing where DRAM may be busy": (5, lambda d: d["instance"].update(dram=1)),
+    "one-wave proves nothing where DRAM may be busy": (5, make_busy),
     "dram is not a whole number": (-1, lambda d: d["instance"].update(dram=-1)),
     "reported by theorem-g, re-proved only to 9": (-1, lambda d: d["instance"].update(dram=3)),
     "results of SMs are the evidence of one-wave": (0, lambda d: d["result"].update(evidence="one-wave")),

@@ -16,6 +16,7 @@ from makespan.schedulability.wcet import Kind, Wcet, wcet_key
 from makespan.wording import scope
 
 _UNKNOWN = "-"
+_KINDS = ("chain ", "core ", "partition ")
 HEADER = ("task", "runs on", "WCET", "by", "period", "deadline", "response", "slack", "verdict")
 NUMBERS = (2, 4, 5, 6, 7)
 """Which of its columns are numbers."""
@@ -276,15 +277,15 @@ def _why(assessment: Assessment) -> str:
 
 def _quoted(names: Sequence[str]) -> str:
     """Names of a file as a verdict shows them: it must not take their words for its own."""
-    kinds = [name.partition(" ") if name.startswith(("partition ", "core ")) else ("", "", name) for name in names]
+    kinds = [name.partition(" ") if name.startswith(_KINDS) else ("", "", name) for name in names]
     return listed([f"{kind}{space}{quoted(own)}" for kind, space, own in kinds])
 
 
 def _tightest(assessment: Assessment) -> str:
     least, name = min(_slacks(assessment), default=(0, ""))
     if least == 0:
-        return f"; {quoted(name)} reaches its deadline" if name else ""
-    return f"; the least slack is {down(least * assessment.tick)}, of {quoted(name)}"
+        return f"; {_quoted([name])} reaches its deadline" if name else ""
+    return f"; the least slack is {down(least * assessment.tick)}, of {_quoted([name])}"
 
 
 def _slacks(assessment: Assessment) -> Iterator[tuple[int, str]]:
