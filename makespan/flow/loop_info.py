@@ -100,8 +100,9 @@ def _asks(flow: Flow, loop: Loop, names: "_Names", number: int, deciders: tuple[
     if key != label:
         return (Asked(key, f"at {key}", deciders),)
     place = f"at {label}" if label == str(line) else f"{label} ({flow.kernel.file}:{line})"
-    if source is not None and (count := names.sources.count(source)) > 1:
-        place += f", one of {count} loops that the compiler made of {source}"
+    if source is not None:
+        count = names.sources.count(source)
+        place += f", one of {count} loops that the compiler made of {source}" if count > 1 else f" ({source})"
     return (Asked(label, place, deciders),)
 
 

@@ -112,11 +112,12 @@ def missing_bounds(terrain: Terrain, numbers: Iterable[int], asked: Container[st
         asked: the fields of the launch that are asked for anyway; where they alone decide a loop, it needs no bound.
     """
     found: dict[str, MissingInput] = {}
-    for info in (terrain.infos[number] for number in numbers):
+    for number in numbers:
+        info, told = terrain.infos[number], terrain.flow.told.get(terrain.nest.loops[number].header)
+        hint = info.hint or "" if told is None or not told.asks else ""
         for name, place, deciders in info.asks:
             others = tuple((each.field, each.blank) for each in deciders if each.field not in asked)
             if others or not deciders:
-                hint = info.hint if info.hint and name == info.label else ""
                 what = f"a bound for the loop {place}{_depending(deciders)}"
                 found.setdefault(name, MissingInput("loop_bounds", f"{name}=N", what, others, hint))
     if len(found) <= _MOST_LISTED:

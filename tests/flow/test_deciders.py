@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from makespan import ptx, sass
+from makespan import ptx, sass, tool
 from makespan.flow.deciders import deciders
 from makespan.flow.graph import Flow
 from makespan.flow.grid import Launch, LaunchInput
@@ -191,6 +191,12 @@ def test_a_parameter_is_called_as_a_user_calls_it() -> None:
         assert decided(ptx.flow(ptx.parse(text, "k.ptx").kernel()), Launch()) == {"L": called}
 
 
+needs_tools = pytest.mark.skipif(
+    None in map(tool.find, ("ptxas", "nvdisasm")), reason="ptxas and nvdisasm are not installed"
+)
+
+
+@needs_tools
 @pytest.mark.parametrize("architecture", ["sm_75", "sm_86", "sm_90", "sm_120"])
 def test_machine_code_is_decided_by_what_decides_its_ptx(architecture: str) -> None:
     text = ".version 8.7\n.target sm_75\n.address_size 64\n" + "".join(
