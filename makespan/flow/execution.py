@@ -311,8 +311,18 @@ class Execution:
         while True:
             found = outside | {name for step in steps if step.may_know(known) for name in step.writes}
             if found == known:
-                return any(self.code.branches[block][0] in known for block, _ in loop.exits)
+                return any(self._may_decide(block, known) for block, _ in loop.exits)
             known = found
+
+    def _may_decide(self, block: int, known: Set[str]) -> bool:
+        """Whether the outcome of the branch that ends a block can be known if these registers can."""
+        register, _ = self.code.branches[block]
+        for step in reversed(self.code.steps[block]):
+            if step.computation is not None and register in step.computation.results and step.may_know(known):
+                return True
+            if register in step.writes and step.guard is None:
+                return False
+        return register in known
 
     def _stalls(self, number: int, before: Front, after: Front) -> bool:
         """Whether an iteration has changed nothing, so that all to come are like it."""

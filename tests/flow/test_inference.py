@@ -647,12 +647,13 @@ def test_no_step_is_spent_on_a_loop_that_counts_from_what_is_unknown(monkeypatch
 def test_no_step_is_spent_on_a_loop_whose_test_has_a_constant_beside_what_is_unknown(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """As that of every comparison in machine code: PT is true."""
+    """As that of every comparison in machine code: PT is true. The predicate may be known elsewhere in the loop."""
     monkeypatch.setattr(runs, "MAX_STEPS", 2000)
     control = "B------:R-:W-:-:S01"
     lines = [
-        "MOV R0, RZ", "IADD3 R0, R0, 0x1, RZ", "ISETP.LT.AND P0, PT, R0, c[0x0][0x160], PT", "@P0 BRA 0x10",
-        "MOV R1, RZ", "IADD3 R1, R1, 0x1, RZ", "ISETP.LT.AND P0, PT, R1, 0x40, PT", "@P0 BRA 0x50", "EXIT",
+        "MOV R0, RZ", "PLOP3.LUT P0, PT, PT, PT, PT, 0x80, 0x0", "IADD3 R0, R0, 0x1, RZ",
+        "ISETP.LT.AND P0, PT, R0, c[0x0][0x160], PT", "@P0 BRA 0x10",
+        "MOV R1, RZ", "IADD3 R1, R1, 0x1, RZ", "ISETP.LT.AND P0, PT, R1, 0x40, PT", "@P0 BRA 0x60", "EXIT",
     ]  # fmt: skip
     graph = sass.flow(coded("\n".join(f"{control} {line}" for line in lines)))
     assert inferred_bounds(graph, nest(graph), Launch()) == {
